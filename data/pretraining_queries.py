@@ -1,0 +1,172 @@
+"""Sentences with `[MASK]`, and pairs, for a pretrained model to answer."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from data import files
+from data.tokenization import FullTokenizer
+
+_PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
+
+
+@dataclasses.dataclass(frozen=True)
+class Query:
+    """One line of the input, as wordpieces.
+
+    Attributes:
+      text: the line.
+      tokens: with [CLS] and [SEP].
+      num_first: wordpieces of segment 0 ([CLS] a [SEP]).
+      masked_positions: where `[MASK]` stands.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    num_first: int
+    masked_positions: tuple[int, ...]
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether the line was `A ||| B`."""
+        return self.num_first < len(self.tokens)
+
+
+def read_queries(
+    path: str, tokenizer: FullTokenizer, *, max_seq_length: int
+) -> list[Query]:
+    """Reads one query a line: `A` or `A ||| B`, either with `[MASK]`s.
+
+    A literal `[MASK]` is one wordpiece here, while the tokenizer itself
+    splits it as the original does.
+
+    Args:
+      path: UTF-8 text file; empty lines are passed over.
+      tokenizer: of the model's vocabulary.
+      max_seq_length: most wordpieces of a query.
+
+    Returns:
+      The queries in file order.
+
+    Raises:
+      ValueError: no query at all, a line that asks for nothing (neither
+        `[MASK]` nor a pair), or one that is too long; says which line.
+    """
+    queries = []
+    for number, line in enumerate(files.read_lines(path), start=1):
+        if not line.strip():
+            continue
+        query = make_query(line.strip(), tokenizer)
+        if not query.masked_positions and not query.is_pair:
+            raise ValueError(
+                f"{path}, line {number}: neither [MASK] nor a pair "
+                f"(first ||| second): {line.strip()!r}."
+            )
+        if len(query.tokens) > max_seq_length:
+            raise ValueError(
+                f"{path}, line {number}: {len(query.tokens)} wordpieces, but "
+                f"--max_seq_length is {max_seq_length}; raise it or shorten "
+                "the line."
+            )
+        queries.append(query)
+    if not queries:
+        raise ValueError(f"{path}: no line with text; give one query a line.")
+    return queries
+
+
+def make_query(text: str, tokenizer: FullTokenizer) -> Query:
+    """Tokenizes one line (see `read_queries`)."""
+    pair = _PAIR.match(text)
+    first, second = pair.groups() if pair else (text, None)
+    tokens = ["[CLS]", *_tokenize(first, tokenizer), "[SEP]"]
+    num_first = len(tokens)
+    if second is not None:
+        tokens += [*_tokenize(second, tokenizer), "[SEP]"]
+    masked = tuple(i for i, t in enumerate(tokens) if t == "[MASK]")
+    return Query(text, tuple(tokens), num_first, masked)
+
+
+def _tokenize(text: str, tokenizer: FullTokenizer) -> list[str]:
+    tokens = []
+    for i, part in enumerate(text.split("[MASK]")):
+        tokens += ["[MASK]"] * (i > 0) + tokenizer.tokenize(part)
+    return tokens
+
+
+def query_batch(
+    queries: Sequence[Query],
+    tokenizer: FullTokenizer,
+    *,
+    max_seq_length: int,
+    max_predictions: int,
+) -> dict[str, np.ndarray]:
+    """Pads queries to one shape.
+
+    Args:
+      queries: B of them.
+      tokenizer: of the model's vocabulary.
+      max_seq_length: S.
+      max_predictions: P, at least the most `[MASK]`s of a query.
+
+    Returns:
+      int32 input_ids, input_mask (1 = real), segment_ids [B, S] and
+      masked_lm_positions [B, P] (filled with 0).
+    """
+    names = ("input_ids", "input_mask", "segment_ids")
+    shape = (len(queries), max_seq_length)
+    batch = {name: np.zeros(shape, np.int32) for name in names}
+    positions = np.zeros((len(queries), max_predictions), np.int32)
+    for row, query in enumerate(queries):
+        length = len(query.tokens)
+        batch["input_ids"][row, :length] = tokenizer.convert_tokens_to_ids(
+            query.tokens
+        )
+        batch["input_mask"][row, :length] = 1
+        batch["segment_ids"][row, query.num_first : length] = 1
+        positions[row, : len(query.masked_positions)] = query.masked_positions
+    return {**batch, "masked_lm_positions": positions}
+
+
+def answer(
+    query: Query,
+    masked_lm_probs: np.ndarray,
+    next_sentence_probs: np.ndarray,
+    inv_vocab: dict[int, str],
+    top_k: int,
+) -> dict:
+    """Turns a model's scores into words.
+
+    Args:
+      query: the question.
+      masked_lm_probs: float [P, V], probabilities at its positions.
+      next_sentence_probs: float [2]; class 0 = B follows A.
+      inv_vocab: id -> wordpiece.
+      top_k: words for each `[MASK]`.
+
+    Returns:
+      `text`; for masks `masks`: a list of [word, probability] lists; for a
+      pair `is_next_probability`.
+    """
+    result: dict = {"text": query.text}
+    if query.masked_positions:
+        result["masks"] = [
+            [
+                [inv_vocab[int(i)], round(float(probs[i]), 6)]
+                for i in np.argsort(-probs, kind="stable")[:top_k]
+            ]
+            for probs in masked_lm_probs[: len(query.masked_positions)]
+        ]
+    if query.is_pair:
+        probability = float(next_sentence_probs[0])
+        result["is_next_probability"] = round(probability, 6)
+    return result
+
+
+def to_json_lines(answers: Iterable[dict]) -> str:
+    """One JSON object a line."""
+    return "".join(
+        json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers
+    )

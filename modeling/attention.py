@@ -1,0 +1,112 @@
+"""Masked multi-head self-attention on flattened rows.
+
+Axis letters: see `layers`. T is S seen from the keys' side.
+"""
+
+import keras
+import tensorflow as tf
+
+from modeling import layers
+from modeling.config import BertConfig
+
+# Added to the scores of hidden positions. Finite on purpose, as the
+# original's: a row that may look nowhere averages instead of becoming NaN.
+HIDDEN_SCORE = -10000.0
+
+
+def attention_bias(
+    input_mask: tf.Tensor, *, left_to_right: bool = False
+) -> tf.Tensor:
+    """Turns a mask into what is added to the attention scores.
+
+    Args:
+      input_mask: int32 [B, S]; 1 = real wordpiece, 0 = padding.
+      left_to_right: True also hides every later position.
+
+    Returns:
+      Float32 [B, 1, 1, S], or [B, 1, S, S] when left_to_right: 0 where a
+      position may be seen, -10000 where not. Padded positions still look at
+      the real ones; nobody looks at them.
+
+    Source: `modeling.create_attention_mask_from_input_mask`,
+      `modeling.attention_layer`.
+    """
+    visible = tf.cast(input_mask, tf.float32)[:, tf.newaxis, tf.newaxis, :]
+    if left_to_right:
+        seq_length = tf.shape(input_mask)[1]
+        earlier = tf.linalg.band_part(tf.ones([seq_length, seq_length]), -1, 0)
+        visible *= earlier
+    return (1.0 - visible) * HIDDEN_SCORE
+
+
+class SelfAttention(keras.layers.Layer):
+    """softmax(Q K^T / sqrt(D) + bias) V, for N heads side by side.
+
+    Source: `modeling.attention_layer`; "Attention Is All You Need",
+      section 3.2.
+    """
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(name="self", **kwargs)
+        self.config = config
+        self.head_size = config.hidden_size // config.num_attention_heads
+        self.query, self.key, self.value = (
+            layers.Dense(
+                config.hidden_size,
+                stddev=config.initializer_range,
+                name=name,
+                dtype=self.dtype_policy,
+            )
+            for name in ("query", "key", "value")
+        )
+
+    def build(self, input_shape):
+        """Creates the three projections [H, H]."""
+        for projection in (self.query, self.key, self.value):
+            projection.build(input_shape)
+
+    def call(
+        self,
+        x: tf.Tensor,
+        bias: tf.Tensor,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Attends within each sequence.
+
+        Args:
+          x: float [M, H].
+          bias: float [B, 1, 1 or S, T], from `attention_bias`.
+          dropout_seed: int32 [2], or None for no dropout.
+
+        Returns:
+          The mixed values, float [M, H]; and the attention probabilities
+          before dropout, float [B, N, S, T].
+        """
+        # [B, N, S, D]
+        query = self._split_heads(self.query(x), bias)
+        key = self._split_heads(self.key(x), bias)
+        value = self._split_heads(self.value(x), bias)
+        # [B, N, S, T]
+        scores = tf.matmul(query, key, transpose_b=True)
+        scores = tf.cast(scores, tf.float32) * (self.head_size**-0.5)
+        probabilities = tf.cast(
+            tf.nn.softmax(scores + tf.cast(bias, tf.float32)), query.dtype
+        )
+        kept = layers.dropout(
+            probabilities,
+            self.config.attention_probs_dropout_prob,
+            dropout_seed,
+        )
+        # [B, N, S, D] -> [B, S, N, D] -> [M, H]
+        context = tf.transpose(tf.matmul(kept, value), [0, 2, 1, 3])
+        return tf.reshape(context, [-1, self.config.hidden_size]), probabilities
+
+    def _split_heads(self, x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+        """[M, H] -> [B, N, S, D]."""
+        shape = [
+            tf.shape(bias)[0],
+            -1,
+            self.config.num_attention_heads,
+            self.head_size,
+        ]
+        return tf.transpose(tf.reshape(x, shape), [0, 2, 1, 3])

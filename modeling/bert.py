@@ -1,0 +1,155 @@
+"""BertModel: ids in, one vector per wordpiece and one per text out."""
+
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from modeling import layers
+from modeling.attention import attention_bias
+from modeling.config import BertConfig
+from modeling.embeddings import Embeddings
+from modeling.transformer import Encoder
+
+
+class BertOutput(NamedTuple):
+    """What the encoder makes of a batch.
+
+    Attributes:
+      embedding_output: float [B, S, H], what enters the first block.
+      all_encoder_layers: float [B, S, H] for each block.
+      pooled_output: float [B, H], tanh(dense(first wordpiece)).
+      attention_probs: float [B, N, S, S] for each block: how much each
+        position (third axis) looks at each other (fourth).
+    """
+
+    embedding_output: tf.Tensor
+    all_encoder_layers: tuple[tf.Tensor, ...]
+    pooled_output: tf.Tensor
+    attention_probs: tuple[tf.Tensor, ...]
+
+    # The original's accessors.
+    def get_pooled_output(self) -> tf.Tensor:
+        """Float [B, H]."""
+        return self.pooled_output
+
+    def get_sequence_output(self) -> tf.Tensor:
+        """Float [B, S, H], the last block's output."""
+        return self.all_encoder_layers[-1]
+
+    def get_all_encoder_layers(self) -> tuple[tf.Tensor, ...]:
+        """Float [B, S, H] for each block."""
+        return self.all_encoder_layers
+
+    def get_embedding_output(self) -> tf.Tensor:
+        """Float [B, S, H]."""
+        return self.embedding_output
+
+
+class Pooler(keras.layers.Layer):
+    """tanh(dense(first wordpiece)): one vector for the whole text."""
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(name="pooler", **kwargs)
+        self.dense = layers.Dense(
+            config.hidden_size,
+            stddev=config.initializer_range,
+            activation="tanh",
+            name="dense",
+            dtype=self.dtype_policy,
+        )
+
+    def build(self, input_shape):
+        """Builds for inputs [B, S, H]."""
+        self.dense.build((None, input_shape[-1]))
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Maps [B, S, H] to [B, H]."""
+        return self.dense(x[:, 0])
+
+
+class BertModel(keras.layers.Layer):
+    """The encoder of the paper's section 3.
+
+    It is built on construction, since the configuration knows every size.
+
+    Example:
+      bert = BertModel(BertConfig.from_json_file("bert_config.json"))
+      output = bert(input_ids, input_mask, token_type_ids)
+      output.get_pooled_output()  # [B, H]
+
+    Args:
+      config: the model's sizes.
+      dtype: `float32`, or `mixed_bfloat16` for bfloat16 arithmetic with
+        float32 weights, layer norm and softmax.
+      use_one_hot_embeddings: see `Embeddings`.
+      name: first part of every variable's name in a checkpoint.
+
+    Source: `modeling.BertModel`.
+    """
+
+    def __init__(
+        self,
+        config: BertConfig,
+        *,
+        dtype: str | None = None,
+        use_one_hot_embeddings: bool = False,
+        name: str = "bert",
+    ):
+        super().__init__(name=name, dtype=dtype)
+        self.config = config
+        self.embeddings = Embeddings(
+            config,
+            use_one_hot_embeddings=use_one_hot_embeddings,
+            dtype=self.dtype_policy,
+        )
+        self.encoder = Encoder(config, dtype=self.dtype_policy)
+        self.pooler = Pooler(config, dtype=self.dtype_policy)
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates every variable."""
+        self.embeddings.build()
+        width = (None, None, self.config.hidden_size)
+        self.encoder.build(width)
+        self.pooler.build(width)
+        self.built = True
+
+    def call(
+        self,
+        input_ids: tf.Tensor,
+        input_mask: tf.Tensor | None = None,
+        token_type_ids: tf.Tensor | None = None,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> BertOutput:
+        """Encodes a batch.
+
+        Args:
+          input_ids: int32 [B, S], wordpiece ids.
+          input_mask: int32 [B, S]; 1 = real, 0 = padding; None = all real.
+          token_type_ids: int32 [B, S], segment ids; None = all 0.
+          dropout_seed: int32 [2] when training; None = no dropout.
+
+        Returns:
+          A `BertOutput`.
+        """
+        if input_mask is None:
+            input_mask = tf.ones_like(input_ids)
+        if token_type_ids is None:
+            token_type_ids = tf.zeros_like(input_ids)
+        seeds = layers.split_seed(dropout_seed, 2)
+        embedded = self.embeddings(input_ids, token_type_ids, seeds[0])
+        bias = attention_bias(
+            input_mask, left_to_right=self.config.left_to_right
+        )
+        outputs, attention_probs = self.encoder(embedded, bias, seeds[1])
+        return BertOutput(
+            embedding_output=embedded,
+            all_encoder_layers=outputs,
+            pooled_output=self.pooler(outputs[-1]),
+            attention_probs=attention_probs,
+        )
+
+    def get_embedding_table(self) -> keras.Variable:
+        """The word embedding table, float32 [V, H]."""
+        return self.embeddings.word_embeddings

@@ -1,0 +1,125 @@
+"""Puts a checkpoint's arrays into a model's variables, with a full account."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+import keras
+import tensorflow as tf
+
+from modeling.checkpoints.tf1 import Checkpoint, is_weight
+
+
+def variables_by_name(
+    layers: Iterable[keras.layers.Layer],
+) -> dict[str, tf.Variable]:
+    """Maps checkpoint names to a model's variables.
+
+    Args:
+      layers: the top layers of a model, each built on its own, so that a
+        variable's path starts with the layer's name (`bert/...`).
+
+    Returns:
+      Name -> float32 variable, in the order of creation.
+    """
+    return {
+        variable.path: variable.value
+        for layer in layers
+        for variable in layer.trainable_variables
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadReport:
+    """What became of every variable of a model and a checkpoint.
+
+    Attributes:
+      source: the checkpoint.
+      loaded: names that were read.
+      missing: names of the model that the checkpoint lacks; they keep their
+        initial values.
+      unused: weights of the checkpoint that the model lacks.
+      misshapen: one line for each variable whose shapes differ.
+    """
+
+    source: str
+    loaded: tuple[str, ...]
+    missing: tuple[str, ...]
+    unused: tuple[str, ...]
+    misshapen: tuple[str, ...]
+
+    def __str__(self):
+        lines = [
+            f"{self.source}: {len(self.loaded)} variables loaded, "
+            f"{len(self.missing)} missing, {len(self.unused)} unused, "
+            f"{len(self.misshapen)} misshapen."
+        ]
+        for kind in ("missing", "unused", "misshapen"):
+            lines += [f"  {kind}: {name}" for name in getattr(self, kind)]
+        return "\n".join(lines)
+
+
+def compare(
+    checkpoint: Checkpoint, variables: Mapping[str, tf.Variable]
+) -> LoadReport:
+    """Says what loading would do, without doing it."""
+    shapes = checkpoint.shapes
+    misshapen = {
+        name: f"{name}: {shapes[name]} in the checkpoint, "
+        f"{tuple(variable.shape)} in the model"
+        for name, variable in variables.items()
+        if name in shapes and shapes[name] != tuple(variable.shape)
+    }
+    return LoadReport(
+        source=checkpoint.prefix,
+        loaded=tuple(
+            n for n in variables if n in shapes and n not in misshapen
+        ),
+        missing=tuple(n for n in variables if n not in shapes),
+        unused=tuple(
+            n for n in sorted(shapes) if is_weight(n) and n not in variables
+        ),
+        misshapen=tuple(misshapen.values()),
+    )
+
+
+def init_from_checkpoint(
+    path: str, variables: Mapping[str, tf.Variable]
+) -> LoadReport:
+    """Warm start: loads weights, never slots or the step.
+
+    Heads that the checkpoint lacks (`cls/...`, `output_weights`) keep their
+    initial values, as fine-tuning wants it; an encoder (`bert/...`) must be
+    there whole.
+
+    Args:
+      path: see `tf1.find_prefix`.
+      variables: name -> variable, see `variables_by_name`.
+
+    Returns:
+      The account, to be shown to the user.
+
+    Raises:
+      ValueError: shapes differ, or part of the encoder is missing; nothing
+        was assigned then.
+
+    Source: `modeling.get_assignment_map_from_checkpoint`.
+    """
+    checkpoint = Checkpoint(path)
+    report = compare(checkpoint, variables)
+    no_encoder = [n for n in report.missing if n.startswith("bert/")]
+    # Differs from the original: it takes the intersection of names and says
+    # nothing, so that a wrong file trains from random weights.
+    if report.misshapen or no_encoder:
+        wrong = [*report.misshapen, *(f"{n}: missing" for n in no_encoder)]
+        more = f"\n  ... and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+        raise ValueError(
+            f"{checkpoint.prefix} does not fit the configuration:\n  "
+            + "\n  ".join(wrong[:8])
+            + more
+            + "\nUse the bert_config.json that came with the checkpoint "
+            "(--bert_config_file), or another --init_checkpoint."
+        )
+    values = {name: checkpoint.read(name) for name in report.loaded}
+    for name, value in values.items():
+        variables[name].assign(value)
+    return report

@@ -1,0 +1,156 @@
+"""The original release's checkpoint format: arrays by variable name.
+
+It is our own format too: `PREFIX.index` and `PREFIX.data-00000-of-00001`
+with the names of `modeling.BertModel`, `<name>/adam_m`, `<name>/adam_v` and
+`global_step`.
+"""
+
+import os
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+
+SLOTS = ("adam_m", "adam_v")
+GLOBAL_STEP = "global_step"
+# How TensorFlow's reader reports damage: by checksum, by format, by length.
+_UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
+
+
+def find_prefix(path: str) -> str:
+    """Resolves what a user calls a checkpoint to its prefix.
+
+    Args:
+      path: a prefix (`dir/bert_model.ckpt`), one of its files, or a folder
+        with a `checkpoint` file (its latest) or a single checkpoint.
+
+    Returns:
+      The prefix: `prefix + ".index"` exists.
+
+    Raises:
+      FileNotFoundError: nothing of the kind is there.
+    """
+    prefix = path.removesuffix(".index").removesuffix(".data-00000-of-00001")
+    if tf.io.gfile.isdir(path):
+        latest = tf.train.latest_checkpoint(path)
+        found = tf.io.gfile.glob(os.path.join(path, "*.index"))
+        prefix = latest or (found[0].removesuffix(".index") if found else "")
+        if not latest and len(found) != 1:
+            raise FileNotFoundError(
+                f"{path}: this folder holds {len(found)} checkpoints and no "
+                "`checkpoint` file that says which; give one by its prefix, "
+                "such as DIR/bert_model.ckpt."
+            )
+    if not tf.io.gfile.exists(prefix + ".index"):
+        raise FileNotFoundError(
+            f"{path}: no checkpoint there ({prefix}.index does not exist); "
+            "give its prefix, such as DIR/bert_model.ckpt."
+        )
+    return prefix
+
+
+class Checkpoint:
+    """Reads one checkpoint; every error names it.
+
+    Args:
+      path: see `find_prefix`.
+
+    Attributes:
+      shapes: variable name -> tuple of ints.
+    """
+
+    def __init__(self, path: str):
+        self.prefix = find_prefix(path)
+        try:
+            self._reader = tf.train.load_checkpoint(self.prefix)
+        except _UNREADABLE as error:
+            raise self._damaged(error) from None
+        self.shapes = {
+            name: tuple(shape)
+            for name, shape in (
+                self._reader.get_variable_to_shape_map().items()
+            )
+        }
+
+    def read(self, name: str) -> np.ndarray:
+        """Returns a variable's value; its checksum is verified.
+
+        Raises:
+          ValueError: the bytes are damaged or cut short.
+        """
+        try:
+            return self._reader.get_tensor(name)
+        except _UNREADABLE as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> ValueError:
+        return ValueError(
+            f"{self.prefix}: this checkpoint is damaged or incomplete "
+            f"({str(error).splitlines()[0]}); take another one, or copy it "
+            "again with both its .index and .data files."
+        )
+
+
+def write(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
+    """Writes a checkpoint that appears whole or not at all.
+
+    Args:
+      prefix: where; `.index` and `.data-00000-of-00001` are added.
+      tensors: variable name -> value.
+
+    Raises:
+      OSError: the place cannot be written or the disk is full. What stood
+        at `prefix` before is untouched.
+    """
+    folder, base = os.path.split(prefix)
+    staging = os.path.join(folder, f"{base}.incomplete-{os.getpid()}")
+    names = sorted(tensors)
+    try:
+        tf.io.gfile.makedirs(staging)
+        tf.raw_ops.SaveV2(
+            prefix=os.path.join(staging, base),
+            tensor_names=names,
+            shape_and_slices=[""] * len(names),
+            tensors=[tf.convert_to_tensor(tensors[name]) for name in names],
+        )
+        # The index comes last: it is what makes a checkpoint exist.
+        for ending in (".data-00000-of-00001", ".index"):
+            tf.io.gfile.rename(
+                os.path.join(staging, base + ending),
+                prefix + ending,
+                overwrite=True,
+            )
+    except (tf.errors.OpError, OSError) as error:
+        raise OSError(
+            f"cannot write the checkpoint {prefix}: "
+            f"{str(error).splitlines()[0]}. Earlier checkpoints are intact; "
+            "check the folder's permissions and free space."
+        ) from error
+    finally:
+        if tf.io.gfile.exists(staging):
+            tf.io.gfile.rmtree(staging)
+
+
+def strip(source: str, target: str) -> int:
+    """Copies a checkpoint without optimizer slots and step.
+
+    Args:
+      source: see `find_prefix`.
+      target: prefix of the copy, a third of the size.
+
+    Returns:
+      The number of variables kept.
+    """
+    checkpoint = Checkpoint(source)
+    kept = {
+        name: checkpoint.read(name)
+        for name in checkpoint.shapes
+        if is_weight(name)
+    }
+    write(target, kept)
+    return len(kept)
+
+
+def is_weight(name: str) -> bool:
+    """False for optimizer slots and the step counter."""
+    return name != GLOBAL_STEP and name.rpartition("/")[2] not in SLOTS

@@ -1,0 +1,139 @@
+"""The small layers on top of the encoder, one for each kind of question."""
+
+import keras
+import tensorflow as tf
+
+from modeling import layers
+from modeling.config import BertConfig
+
+
+def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    """Picks the vectors at some positions of every sequence.
+
+    Args:
+      sequence: float [B, S, H].
+      positions: int32 [B, P], each in 0 .. S - 1.
+
+    Returns:
+      Float [B * P, H].
+
+    Source: `run_pretraining.gather_indexes`.
+    """
+    shape = tf.shape(sequence)
+    first_row = tf.range(shape[0])[:, tf.newaxis] * shape[1]
+    rows = tf.reshape(sequence, [-1, sequence.shape[-1]])
+    return tf.gather(rows, tf.reshape(positions + first_row, [-1]))
+
+
+class Transform(keras.layers.Layer):
+    """LayerNorm(act(dense(x))), before the output embedding."""
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(name="transform", **kwargs)
+        self.dense = layers.Dense(
+            config.hidden_size,
+            stddev=config.initializer_range,
+            activation=config.hidden_act,
+            name="dense",
+            dtype=self.dtype_policy,
+        )
+        self.layer_norm = layers.LayerNorm(
+            name="LayerNorm", dtype=self.dtype_policy
+        )
+
+    def build(self, input_shape):
+        """Builds for inputs [M, H]."""
+        self.dense.build(input_shape)
+        self.layer_norm.build(input_shape)
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Maps [M, H] to [M, H]."""
+        return self.layer_norm(self.dense(x))
+
+
+class MaskedLM(keras.layers.Layer):
+    """Scores every wordpiece for the masked positions (section 3.1, task 1).
+
+    The output matrix is the word embedding table, passed in at each call.
+
+    Source: `run_pretraining.get_masked_lm_output`.
+    """
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(name="predictions", **kwargs)
+        self.vocab_size = config.vocab_size
+        self.transform = Transform(config, dtype=self.dtype_policy)
+
+    def build(self, input_shape):
+        """Creates the transform and output_bias [V] for inputs [M, H]."""
+        self.transform.build(input_shape)
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.vocab_size,), initializer="zeros"
+        )
+
+    def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
+        """Maps vectors [M, H] and the table [V, H] to float32 logits [M, V]."""
+        x = self.transform(x)
+        table = tf.cast(embedding_table, x.dtype)
+        logits = tf.matmul(x, table, transpose_b=True)
+        return tf.cast(logits, tf.float32) + tf.cast(
+            tf.convert_to_tensor(self.output_bias), tf.float32
+        )
+
+
+class LinearOutput(keras.layers.Layer):
+    """x @ output_weights^T + output_bias: one score for each class.
+
+    Args:
+      num_classes: C.
+      stddev: of the weights' initial values.
+
+    Source: `run_pretraining.get_next_sentence_output`,
+      `run_classifier.create_model`.
+    """
+
+    def __init__(self, num_classes, *, stddev, **kwargs):
+        super().__init__(**kwargs)
+        self.num_classes = num_classes
+        self.stddev = stddev
+
+    def build(self, input_shape):
+        """Creates output_weights [C, H] and output_bias [C]."""
+        self.output_weights = self.add_weight(
+            name="output_weights",
+            shape=(self.num_classes, input_shape[-1]),
+            initializer=layers.initializer(self.stddev),
+        )
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.num_classes,), initializer="zeros"
+        )
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Maps float [M, H] to float32 logits [M, C]."""
+        weights = tf.convert_to_tensor(self.output_weights)
+        logits = tf.matmul(x, weights, transpose_b=True)
+        return tf.cast(logits, tf.float32) + tf.cast(
+            tf.convert_to_tensor(self.output_bias), tf.float32
+        )
+
+
+class PretrainingHeads(keras.layers.Layer):
+    """The masked-LM and next-sentence heads, under the scope `cls`."""
+
+    def __init__(self, config: BertConfig, *, dtype: str | None = None):
+        super().__init__(name="cls", dtype=dtype)
+        self.predictions = MaskedLM(config, dtype=self.dtype_policy)
+        self.seq_relationship = LinearOutput(
+            2,
+            stddev=config.initializer_range,
+            name="seq_relationship",
+            dtype=self.dtype_policy,
+        )
+        self.hidden_size = config.hidden_size
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates every variable."""
+        self.predictions.build((None, self.hidden_size))
+        self.seq_relationship.build((None, self.hidden_size))
+        self.built = True

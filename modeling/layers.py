@@ -1,0 +1,145 @@
+"""The three small layers that everything is built of, and dropout.
+
+Axis letters of this folder: B batch, S sequence, P predictions per sequence,
+N heads, D width of a head, H hidden, V vocabulary; M = B * S rows when
+batch and sequence are flattened into one matrix.
+
+Layers are named as the original's variable scopes, so that a variable's path
+(`bert/encoder/layer_0/attention/self/query/kernel`) is its name in a
+checkpoint. Weights are float32; with the policy `mixed_bfloat16` Keras casts
+them for the arithmetic.
+"""
+
+import keras
+import tensorflow as tf
+
+
+def initializer(stddev: float) -> keras.initializers.Initializer:
+    """Truncated normal, cut at two standard deviations (as the original)."""
+    return keras.initializers.TruncatedNormal(stddev=stddev)
+
+
+def activate(x: tf.Tensor, hidden_act: str) -> tf.Tensor:
+    """Applies an activation by its name in the configuration.
+
+    Args:
+      x: float tensor of any shape.
+      hidden_act: one of `config.ACTIVATIONS`.
+
+    Returns:
+      Tensor of the same shape.
+
+    Source: `modeling.gelu`, `modeling.get_activation`.
+    """
+    # tf.nn.gelu right after bias_add is what the CPU fuses into the matrix
+    # product; the original's spelled-out formula (9 operations) is not.
+    if hidden_act == "gelu":
+        return tf.nn.gelu(x, approximate=True)
+    if hidden_act == "gelu_exact":
+        return tf.nn.gelu(x, approximate=False)
+    if hidden_act == "relu":
+        return tf.nn.relu(x)
+    if hidden_act == "tanh":
+        return tf.tanh(x)
+    return x
+
+
+def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
+    """Drops elements at random, scaling the others by 1 / (1 - rate).
+
+    Stateless: the same seed drops the same elements, so that a resumed run
+    repeats an uninterrupted one exactly.
+
+    Args:
+      x: float tensor of any shape.
+      rate: share of elements set to 0.
+      seed: int32 [2], or None to drop nothing (evaluation).
+
+    Returns:
+      Tensor of the same shape.
+    """
+    if seed is None or rate == 0.0:
+        return x
+    return tf.nn.experimental.stateless_dropout(x, rate, seed, rng_alg="philox")
+
+
+def split_seed(seed: tf.Tensor | None, num: int) -> list[tf.Tensor | None]:
+    """Makes `num` independent seeds (int32 [2] each) of one; None stays."""
+    if seed is None:
+        return [None] * num
+    return tf.unstack(tf.random.split(seed, num))
+
+
+class Dense(keras.layers.Layer):
+    """x @ kernel + bias on a matrix, then an activation.
+
+    Rank 2 on purpose: only so do matrix product, bias and activation become
+    one kernel on a CPU.
+
+    Args:
+      units: width of the output.
+      stddev: of the kernel's initial values; the bias starts at 0.
+      activation: name of an activation.
+    """
+
+    def __init__(self, units, *, stddev, activation="linear", **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.stddev = stddev
+        self.activation = activation
+
+    def build(self, input_shape):
+        """Creates kernel [in, units] and bias [units]."""
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(input_shape[-1], self.units),
+            initializer=initializer(self.stddev),
+        )
+        self.bias = self.add_weight(
+            name="bias", shape=(self.units,), initializer="zeros"
+        )
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Maps float [M, in] to [M, units]."""
+        product = tf.matmul(x, tf.convert_to_tensor(self.kernel))
+        biased = tf.nn.bias_add(product, tf.convert_to_tensor(self.bias))
+        return activate(biased, self.activation)
+
+
+class LayerNorm(keras.layers.Layer):
+    """Layer normalisation over the last axis, always in float32.
+
+    The epsilon 1e-12 vanishes in 16 bits, so the arithmetic and both
+    parameters stay float32 under every policy.
+
+    Source: `modeling.layer_norm` (tf.contrib.layers.layer_norm).
+    """
+
+    EPSILON = 1e-12
+
+    def __init__(self, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+
+    def build(self, input_shape):
+        """Creates gamma [H] = 1 and beta [H] = 0."""
+        shape = (input_shape[-1],)
+        self.gamma = self.add_weight(
+            name="gamma", shape=shape, initializer="ones"
+        )
+        self.beta = self.add_weight(
+            name="beta", shape=shape, initializer="zeros"
+        )
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Maps float [..., H] to the same shape in the compute dtype."""
+        x = tf.cast(x, tf.float32)
+        mean, variance = tf.nn.moments(x, axes=[-1], keepdims=True)
+        normed = tf.nn.batch_normalization(
+            x,
+            mean,
+            variance,
+            offset=tf.convert_to_tensor(self.beta),
+            scale=tf.convert_to_tensor(self.gamma),
+            variance_epsilon=self.EPSILON,
+        )
+        return tf.cast(normed, self.compute_dtype)

@@ -1,0 +1,44 @@
+"""Losses and metrics as sums, so that any split of a batch adds up.
+
+A metric is a float32 [2]: (weighted sum, weight). Metrics of micro-batches,
+replicas and steps are added; `mean` divides at the end.
+"""
+
+import tensorflow as tf
+
+
+def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """-log softmax(logits)[label], in float32.
+
+    Args:
+      logits: float [M, C].
+      labels: int32 [M], each in 0 .. C - 1.
+
+    Returns:
+      Float32 [M].
+    """
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=labels, logits=tf.cast(logits, tf.float32)
+    )
+
+
+def weighted(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Makes a metric of values [M] and weights [M]."""
+    values = tf.cast(values, tf.float32)
+    return tf.stack([tf.reduce_sum(values * weights), tf.reduce_sum(weights)])
+
+
+def hits(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """1.0 where the highest score is the label's, else 0.0: float32 [M]."""
+    best = tf.argmax(logits, axis=-1, output_type=tf.int32)
+    return tf.cast(tf.equal(best, labels), tf.float32)
+
+
+def mean(metric) -> float:
+    """The value of a metric; nan when nothing was counted.
+
+    Args:
+      metric: float [2], (weighted sum, weight).
+    """
+    total, weight = (float(x) for x in metric)
+    return total / weight if weight else float("nan")

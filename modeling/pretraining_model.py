@@ -1,0 +1,142 @@
+"""Encoder + both pretraining heads: batch in, loss and metrics out."""
+
+import tensorflow as tf
+
+from modeling import heads, losses
+from modeling.bert import BertModel, BertOutput
+from modeling.config import BertConfig
+
+
+class PretrainingModel:
+    """BERT as it is pretrained: masked LM and next sentence (section 3.1).
+
+    What a training loop needs of any model is `layers`, `loss_weights`,
+    `losses` and `FEATURES`.
+
+    Args:
+      config: the model's sizes; pass `config.without_dropout()` or no seed
+        to evaluate.
+      dtype: `float32` or `mixed_bfloat16`.
+      use_one_hot_embeddings: see `embeddings.Embeddings`.
+
+    Source: `run_pretraining.model_fn_builder`.
+    """
+
+    def __init__(
+        self,
+        config: BertConfig,
+        *,
+        dtype: str = "float32",
+        use_one_hot_embeddings: bool = False,
+    ):
+        self.config = config
+        self.bert = BertModel(
+            config, dtype=dtype, use_one_hot_embeddings=use_one_hot_embeddings
+        )
+        self.cls = heads.PretrainingHeads(config, dtype=dtype)
+        self.layers = (self.bert, self.cls)
+
+    def encode(
+        self,
+        batch: dict[str, tf.Tensor],
+        dropout_seed: tf.Tensor | None = None,
+    ) -> BertOutput:
+        """Runs the encoder on input_ids, input_mask and segment_ids."""
+        return self.bert(
+            batch["input_ids"],
+            batch["input_mask"],
+            batch["segment_ids"],
+            dropout_seed,
+        )
+
+    def logits(
+        self,
+        batch: dict[str, tf.Tensor],
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Scores masked positions and the pair.
+
+        Args:
+          batch: int32 `input_ids`, `input_mask` (1 = real), `segment_ids`
+            [B, S] and `masked_lm_positions` [B, P].
+          dropout_seed: int32 [2] when training; None = no dropout.
+
+        Returns:
+          Masked-LM logits, float32 [B * P, V]; next-sentence logits,
+          float32 [B, 2] (class 1 = the second part is a random one).
+        """
+        output = self.encode(batch, dropout_seed)
+        vectors = heads.gather_positions(
+            output.get_sequence_output(), batch["masked_lm_positions"]
+        )
+        masked_lm = self.cls.predictions(
+            vectors, tf.convert_to_tensor(self.bert.get_embedding_table())
+        )
+        return masked_lm, self.cls.seq_relationship(output.pooled_output)
+
+    def loss_weights(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """What each loss is divided by; sums over the parts of a batch.
+
+        Args:
+          batch: needs `masked_lm_weights` and `next_sentence_labels`.
+
+        Returns:
+          Float32 scalars: number of masked wordpieces, number of pairs.
+        """
+        labels = batch["next_sentence_labels"]
+        return {
+            "masked_lm": tf.reduce_sum(batch["masked_lm_weights"]),
+            "next_sentence": tf.cast(tf.size(labels), tf.float32),
+        }
+
+    def losses(
+        self,
+        batch: dict[str, tf.Tensor],
+        loss_weights: dict[str, tf.Tensor],
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """This batch's share of the loss, and its metrics.
+
+        Args:
+          batch: as for `logits`, with int32 `masked_lm_ids` [B, P], float32
+            `masked_lm_weights` [B, P] (1 = predicted, 0 = filler) and int32
+            `next_sentence_labels` [B, 1] (1 = random).
+          loss_weights: `loss_weights` of the whole batch that this one is a
+            part of, so that the shares of all parts add up to its loss.
+          dropout_seed: int32 [2] when training; None = no dropout.
+
+        Returns:
+          The loss share, float32 scalar; metrics (see `losses`):
+          masked_lm_loss, masked_lm_accuracy, next_sentence_loss,
+          next_sentence_accuracy.
+        """
+        masked_lm, next_sentence = self.logits(batch, dropout_seed)
+        masked_lm_ids = tf.reshape(batch["masked_lm_ids"], [-1])
+        weights = tf.reshape(batch["masked_lm_weights"], [-1])
+        labels = tf.reshape(batch["next_sentence_labels"], [-1])
+        ones = tf.ones(tf.shape(labels))
+        masked_lm_loss = losses.weighted(
+            losses.cross_entropy(masked_lm, masked_lm_ids), weights
+        )
+        next_sentence_loss = losses.weighted(
+            losses.cross_entropy(next_sentence, labels), ones
+        )
+        # The 1e-5 is the original's guard against a batch without masks.
+        # Differs from the original: the sum of weights is over the whole
+        # batch, not one replica's part of it, because then the number of
+        # replicas and micro-batches does not change the result.
+        loss = (
+            masked_lm_loss[0] / (loss_weights["masked_lm"] + 1e-5)
+            + next_sentence_loss[0] / loss_weights["next_sentence"]
+        )
+        metrics = {
+            "masked_lm_accuracy": losses.weighted(
+                losses.hits(masked_lm, masked_lm_ids), weights
+            ),
+            "masked_lm_loss": masked_lm_loss,
+            "next_sentence_accuracy": losses.weighted(
+                losses.hits(next_sentence, labels), ones
+            ),
+            "next_sentence_loss": next_sentence_loss,
+        }
+        return loss, metrics

@@ -1,0 +1,117 @@
+r"""Pretrains BERT: masked LM and next sentence, from records to a checkpoint.
+
+  python run_pretraining.py --do_train --do_eval \
+    --input_file=/tmp/records/train.tf_record \
+    --bert_config_file=configs/uncased_L-4_H-256_A-4.json \
+    --output_dir=/tmp/pretrained --num_train_steps=3000 \
+    --num_warmup_steps=300 --learning_rate=5e-4
+
+  python run_pretraining.py --do_predict --predict_file=questions.txt \
+    --vocab_file=vocab.txt --output_dir=/tmp/pretrained \
+    --bert_config_file=configs/uncased_L-4_H-256_A-4.json
+
+The records come from create_pretraining_data.py; give the same
+--max_seq_length and --max_predictions_per_seq. --output_dir holds checkpoints
+(model.ckpt-N, by the original's variable names), TensorBoard events and
+eval_results.txt; the same command again resumes a run that was stopped.
+"""
+
+from absl import flags
+
+from training import flags as training_flags
+from training import pretraining, program
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+    """Flags of the original release, and new ones marked [new]."""
+    training_flags.define_model_flags()
+    training_flags.define_training_flags()
+    training_flags.define_device_flags()
+    flags.DEFINE_string(
+        "input_file", None, "Record files: comma-separated paths or globs."
+    )
+    flags.DEFINE_string(
+        "output_dir", None, "Folder of checkpoints, events and results."
+    )
+    flags.DEFINE_integer(
+        "max_seq_length", 128, "Wordpieces of an example, as in the records."
+    )
+    flags.DEFINE_integer(
+        "max_predictions_per_seq",
+        20,
+        "Masked wordpieces of an example, as in the records.",
+    )
+    flags.DEFINE_bool("do_train", False, "Whether to train.")
+    flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
+    flags.DEFINE_integer("num_train_steps", 100000, "Updates in all.")
+    flags.DEFINE_integer("num_warmup_steps", 10000, "Updates of warm-up.")
+    flags.DEFINE_integer("max_eval_steps", 100, "Evaluation batches.")
+    flags.DEFINE_string(
+        "eval_file",
+        None,
+        "[new] Records to evaluate on; --input_file if not given.",
+    )
+    flags.DEFINE_bool(
+        "do_predict", False, "[new] Whether to answer --predict_file."
+    )
+    flags.DEFINE_string(
+        "predict_file",
+        None,
+        "[new] One query a line: a sentence with [MASK], or `A ||| B` to ask "
+        "whether B follows A. Answers go to predict_results.jsonl.",
+    )
+    flags.DEFINE_string(
+        "vocab_file", None, "[new] Vocabulary, for --do_predict."
+    )
+    flags.DEFINE_bool(
+        "do_lower_case", True, "[new] False for cased models (--do_predict)."
+    )
+    flags.DEFINE_integer("predict_top_k", 5, "[new] Words for each [MASK].")
+    flags.DEFINE_bool(
+        "strip_checkpoint",
+        False,
+        "[new] Also write bert_model.ckpt: the last checkpoint without "
+        "optimizer slots, a third of the size.",
+    )
+    flags.DEFINE_bool(
+        "use_one_hot_embeddings",
+        False,
+        "[new] Look words up by matrix product; always so on a TPU.",
+    )
+
+
+def main() -> None:
+    """Turns the flags into options and runs them."""
+    pretraining.run(
+        pretraining.PretrainingOptions(
+            bert_config_file=FLAGS.bert_config_file,
+            input_file=FLAGS.input_file,
+            eval_file=FLAGS.eval_file,
+            init_checkpoint=FLAGS.init_checkpoint,
+            max_seq_length=FLAGS.max_seq_length,
+            max_predictions_per_seq=FLAGS.max_predictions_per_seq,
+            do_train=FLAGS.do_train,
+            do_eval=FLAGS.do_eval,
+            eval_batch_size=FLAGS.eval_batch_size,
+            max_eval_steps=FLAGS.max_eval_steps,
+            do_predict=FLAGS.do_predict,
+            predict_file=FLAGS.predict_file,
+            vocab_file=FLAGS.vocab_file,
+            do_lower_case=FLAGS.do_lower_case,
+            predict_top_k=FLAGS.predict_top_k,
+            strip_checkpoint=FLAGS.strip_checkpoint,
+            use_one_hot_embeddings=FLAGS.use_one_hot_embeddings,
+            train=training_flags.train_options(
+                num_train_steps=FLAGS.num_train_steps,
+                num_warmup_steps=FLAGS.num_warmup_steps,
+            ),
+            device=training_flags.device_options(),
+        )
+    )
+
+
+if __name__ == "__main__":
+    define_flags()
+    program.run(main, required=("bert_config_file", "output_dir"))

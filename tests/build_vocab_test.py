@@ -1,0 +1,41 @@
+"""The program build_vocab.py, run as a user runs it."""
+
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def run(*args):
+    return subprocess.run(
+        [sys.executable, "build_vocab.py", *args],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_writes_a_vocabulary_and_reports(goldens, tmp_path):
+    output = tmp_path / "vocab.txt"
+    result = run(
+        f"--input_file={goldens}/pretraining_data/corpus*.txt",
+        f"--output_file={output}",
+        "--vocab_size=300",
+        "--num_unused=2",
+    )
+    assert result.returncode == 0, result.stderr
+    lines = output.read_text("utf-8").splitlines()
+    assert len(lines) == 300
+    assert lines[:4] == ["[PAD]", "[unused0]", "[unused1]", "[UNK]"]
+    assert f"{output}: 300 tokens from " in result.stderr
+    assert "0.000 % of the words become [UNK]" in result.stderr
+
+
+def test_missing_input_ends_in_one_line(tmp_path):
+    result = run("--input_file=/nowhere/*.txt", f"--output_file={tmp_path}/v")
+    assert result.returncode == 1
+    assert "error: --input_file: no file matches" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not list(tmp_path.iterdir())

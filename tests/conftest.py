@@ -1,0 +1,51 @@
+"""Options of the test run, and the folders the tests read."""
+
+import pathlib
+
+import pytest
+
+TESTS = pathlib.Path(__file__).resolve().parent
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--slow", action="store_true", help="run tests that take minutes too"
+    )
+    parser.addoption(
+        "--real_data",
+        metavar="DIR",
+        help="folder of public data (novels/, vocab/, ...) for slow tests",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--slow"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("slow")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+        config.left_out = len(left_out)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if getattr(config, "left_out", 0):
+        terminalreporter.write_line(
+            f"{config.left_out} slow tests were left out; run them with "
+            "--slow (some also need --real_data=DIR)"
+        )
+
+
+@pytest.fixture(scope="session")
+def goldens():
+    """The folder of the original release's own outputs."""
+    return TESTS / "goldens"
+
+
+@pytest.fixture(scope="session")
+def real_data(pytestconfig):
+    """The folder given by --real_data; a slow test without it fails."""
+    folder = pytestconfig.getoption("--real_data")
+    if not folder:
+        pytest.fail("this slow test needs --real_data=DIR (see CONTRIBUTING)")
+    return pathlib.Path(folder)

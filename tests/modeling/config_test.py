@@ -1,0 +1,108 @@
+import json
+
+import pytest
+
+from modeling import BertConfig
+
+# The keys of the multilingual and Chinese releases' bert_config.json.
+RELEASED = {
+    "attention_probs_dropout_prob": 0.1,
+    "directionality": "bidi",
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "hidden_size": 768,
+    "initializer_range": 0.02,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 12,
+    "pooler_fc_size": 768,
+    "pooler_num_attention_heads": 12,
+    "pooler_num_fc_layers": 3,
+    "pooler_size_per_head": 128,
+    "pooler_type": "first_token_transform",
+    "type_vocab_size": 2,
+    "vocab_size": 119547,
+}
+
+
+def test_json_text_is_the_originals(goldens):
+    text = (goldens / "bert_config.json").read_text()
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    assert config.to_json_string() == text
+
+
+def test_extra_keys_of_released_files_are_kept():
+    config = BertConfig.from_dict(RELEASED)
+    assert config.to_dict() == RELEASED
+
+
+def test_defaults_are_base():
+    config = BertConfig(vocab_size=10)
+    assert (config.hidden_size, config.num_hidden_layers) == (768, 12)
+    assert config.type_vocab_size == 16  # the original's constructor
+
+
+def test_left_to_right_survives_the_round_trip():
+    config = BertConfig(vocab_size=10, left_to_right=True)
+    assert BertConfig.from_dict(json.loads(config.to_json_string())) == config
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hiden_size": 3}, "unknown key 'hiden_size'.*'hidden_size'"),
+        ({"hidden_size": 770}, "770 is not a multiple .* 12; take .* 768"),
+        ({"hidden_act": "gelo"}, "hidden_act is 'gelo'; one of gelu, gelu_ex"),
+        ({"vocab_size": 0}, "vocab_size is 0; it must be at least 1"),
+        ({"hidden_size": 7.5}, "hidden_size is 7.5; give a whole number"),
+        ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob is 1.0; it must"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        BertConfig.from_dict({**RELEASED, **change})
+
+
+def test_vocab_size_is_required():
+    with pytest.raises(ValueError, match="has no vocab_size"):
+        BertConfig.from_dict({"hidden_size": 768})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "is not JSON"), ("[1]", "no JSON object")]
+)
+def test_a_broken_file_is_named(tmp_path, text, message):
+    path = tmp_path / "bert_config.json"
+    path.write_text(text)
+    with pytest.raises(
+        ValueError, match=f"bert_config.json .*{message}|{message}"
+    ):
+        BertConfig.from_json_file(str(path))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="absent.json.*--bert_config"):
+        BertConfig.from_json_file(str(tmp_path / "absent.json"))
+
+
+def test_configurations_that_ship_are_the_released_sizes(pytestconfig):
+    paths = sorted((pytestconfig.rootpath / "configs").glob("*.json"))
+    configs = {p.stem: BertConfig.from_json_file(str(p)) for p in paths}
+    # 24 small models, the 12-layer 768-wide of which is Base, and Large.
+    uncased = [
+        (c.num_hidden_layers, c.hidden_size, c.num_attention_heads)
+        for name, c in configs.items()
+        if name.startswith("uncased")
+    ]
+    small = {
+        (layers, hidden, heads)
+        for layers in (2, 4, 6, 8, 10, 12)
+        for hidden, heads in ((128, 2), (256, 4), (512, 8), (768, 12))
+    }
+    assert set(uncased) == small | {(24, 1024, 16)}
+    assert len(uncased) == 25
+    for config in configs.values():
+        assert config.intermediate_size == 4 * config.hidden_size
+        assert config.max_position_embeddings == 512
+        assert config.type_vocab_size == 2

@@ -1,0 +1,115 @@
+"""The original's Adam and schedule, against independent NumPy forms."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from training import optimization
+
+
+def rate(step, warmup=10, steps=60):
+    return float(
+        optimization.learning_rate(
+            tf.constant(step, tf.int64),
+            peak=1e-3,
+            num_train_steps=steps,
+            num_warmup_steps=warmup,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        # By hand from create_optimizer: warm-up peak * step / 10, then
+        # peak * (1 - step / 60), so a small drop where the warm-up ends.
+        (0, 0.0),
+        (1, 1e-4),
+        (9, 9e-4),
+        (10, 1e-3 * 50 / 60),
+        (30, 5e-4),
+        (60, 0.0),
+        (75, 0.0),  # stays at the end value
+    ],
+)
+def test_schedule_by_hand(step, expected):
+    assert rate(step) == pytest.approx(expected, rel=1e-6)
+
+
+def test_no_warmup_starts_near_the_peak():
+    assert rate(0, warmup=0) == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "decayed"),
+    [
+        ("bert/embeddings/word_embeddings", True),
+        ("bert/encoder/layer_0/output/dense/kernel", True),
+        ("bert/encoder/layer_0/output/dense/bias", False),
+        ("bert/encoder/layer_0/output/LayerNorm/gamma", False),
+        ("bert/encoder/layer_0/output/LayerNorm/beta", False),
+        ("cls/seq_relationship/output_weights", True),
+        ("cls/seq_relationship/output_bias", False),
+        ("scope/layer_norm_3/gamma", False),
+    ],
+)
+def test_decay_exclusions_look_at_the_full_name(name, decayed):
+    assert optimization.is_decayed(name) == decayed
+
+
+def numpy_adam(params, gradients, rates, names):
+    """The update in float64, written from the paper's and issue's rules."""
+    params = [p.astype(np.float64) for p in params]
+    m, v = ([np.zeros_like(p) for p in params] for _ in range(2))
+    for step_gradients, lr in zip(gradients, rates, strict=True):
+        norm = np.sqrt(sum((g**2).sum() for g in step_gradients))
+        for i, g in enumerate(step_gradients):
+            g = g * min(1.0, 1.0 / norm)
+            m[i] = 0.9 * m[i] + 0.1 * g
+            v[i] = 0.999 * v[i] + 0.001 * g**2
+            update = m[i] / (np.sqrt(v[i]) + 1e-6)
+            if not any(x in names[i] for x in ("LayerNorm", "bias")):
+                update = update + 0.01 * params[i]
+            params[i] = params[i] - lr * update
+    return params, m, v
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])  # clipped or not
+def test_forty_updates_equal_numpy(scale):
+    rng = np.random.default_rng(0)
+    names = ["a/kernel", "a/bias", "b/LayerNorm/gamma", "c/output_weights"]
+    shapes = [(3, 4), (4,), (4,), (2, 5)]
+    start = [rng.normal(size=s).astype(np.float32) for s in shapes]
+    gradients = [
+        [(scale * rng.normal(size=s)).astype(np.float32) for s in shapes]
+        for _ in range(40)
+    ]
+    rates = rng.uniform(0, 1e-2, 40).astype(np.float32)
+    variables = {n: tf.Variable(p) for n, p in zip(names, start, strict=True)}
+    adam = optimization.AdamWeightDecay(variables)
+    for step_gradients, lr in zip(gradients, rates, strict=True):
+        norm = adam.apply(
+            [tf.constant(g) for g in step_gradients], tf.constant(lr)
+        )
+        expected = np.sqrt(sum((g**2).sum() for g in step_gradients))
+        assert float(norm) == pytest.approx(expected, rel=1e-5)
+    params, m, v = numpy_adam(start, gradients, rates, names)
+    for i, name in enumerate(names):
+        # float32 against float64 over 40 updates.
+        np.testing.assert_allclose(variables[name], params[i], atol=2e-6)
+        for slot, want in (("adam_m", m), ("adam_v", v)):
+            np.testing.assert_allclose(
+                adam.slots[f"{name}/{slot}"],
+                want[i],
+                rtol=2e-5,
+                atol=1e-6 * np.abs(want[i]).max(),
+            )
+
+
+def test_there_is_no_bias_correction():
+    # With it the first step would be lr * sign(g); without it
+    # 0.1 g / sqrt(0.001 g^2) = 3.162 times as long.
+    variable = tf.Variable([0.0])
+    adam = optimization.AdamWeightDecay({"x/bias": variable})
+    adam.apply([tf.constant([0.5])], tf.constant(0.01))
+    assert float(variable[0]) == pytest.approx(-0.01 * 3.1622, rel=1e-3)

@@ -1,0 +1,95 @@
+"""A trainer on the golden model and records, shared by several tests."""
+
+import numpy as np
+
+from data import input_pipeline, records
+from modeling import BertConfig, PretrainingModel, checkpoints
+from training import loop
+from training.checkpointing import CheckpointManager
+from training.options import TrainOptions
+
+
+def golden_run(
+    goldens,
+    output_dir,
+    *,
+    steps=60,
+    num_train_steps=60,
+    dtype="float32",
+    dropout=0.0,
+    shuffle_window=1,
+    **options,
+):
+    """Trains as the golden trajectory did; call it in a strategy's scope.
+
+    Returns:
+      The metrics of each step as {name: [steps]}, and the weights by name.
+    """
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    rates = {
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+    }
+    config = BertConfig.from_dict(config.to_dict() | rates)
+    model = PretrainingModel(config, dtype=dtype)
+    variables = checkpoints.variables_by_name(model.layers)
+    checkpoints.init_from_checkpoint(str(goldens / "model/init"), variables)
+    train_options = TrainOptions(
+        output_dir=str(output_dir),
+        train_batch_size=16,
+        learning_rate=1e-3,
+        num_train_steps=num_train_steps,
+        num_warmup_steps=10,
+        **options,
+    )
+    trainer = loop.Trainer(model, train_options)
+    opened = input_pipeline.open_records(
+        [str(goldens / "pretraining_data/wordpiece_masking.tf_record")],
+        records.pretraining_features(64, 10),
+        limits={},
+    )
+    history = []
+    run_steps = trainer.run_steps
+
+    def recorded(iterator, *, first_step, num_steps):
+        metrics = run_steps(
+            iterator, first_step=first_step, num_steps=num_steps
+        )
+        history.append(metrics)
+        return metrics
+
+    trainer.run_steps = recorded
+    trainer.train(
+        lambda first_example: input_pipeline.training_batches(
+            opened,
+            batch_size=16,
+            seed=1,
+            first_example=first_example,
+            shuffle_window=shuffle_window,
+        ),
+        CheckpointManager(str(output_dir)),
+    )
+    stacked = (
+        np.concatenate(history)[:steps] if history else np.zeros((0, 7, 2))
+    )
+    metrics = {
+        name: stacked[:, i, 0] / stacked[:, i, 1]
+        for i, name in enumerate(trainer.metric_names)
+    }
+    return metrics, {n: v.numpy() for n, v in variables.items()}
+
+
+def assert_same_weights(got, want, share):
+    """Each tensor within `share` of its own largest magnitude.
+
+    The key biases are left to an absolute bound: softmax does not change when
+    one number is added to a whole row, so their gradient is 0 but for
+    rounding, and so are their slots.
+    """
+    assert got.keys() == want.keys()
+    for name, value in want.items():
+        if "self/key/bias" in name:
+            assert np.abs(got[name]).max() < 1e-6, name
+        else:
+            bound = share * np.abs(value).max()
+            assert np.abs(got[name] - value).max() <= bound, name

@@ -1,0 +1,1 @@
+"""Joins data and modeling: device, optimizer, loop, checkpoints."""

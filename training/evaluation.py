@@ -1,0 +1,74 @@
+"""Metrics of a model over batches, without dropout."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from data.progress import Progress
+from modeling import losses
+
+_SUM = tf.distribute.ReduceOp.SUM
+
+Batch = Mapping[str, tf.Tensor]
+
+
+class Model(Protocol):
+    """What the loop asks of a model; see `modeling.PretrainingModel`."""
+
+    layers: tuple
+
+    def loss_weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """What each loss is divided by; adds up over parts of a batch."""
+
+    def losses(
+        self, batch: Batch, loss_weights: dict, dropout_seed: Any
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """This part's share of the loss, and its metrics."""
+
+
+def evaluate(
+    model: Model,
+    batches: tf.data.Dataset,
+    *,
+    num_steps: int,
+) -> dict[str, float]:
+    """Computes a model's metrics over batches, without dropout.
+
+    Args:
+      model: see `Model`.
+      batches: of equal size, `num_steps` of them at least.
+      num_steps: how many to take.
+
+    Returns:
+      Metric name -> mean over all examples; `loss` is the mean of the
+      batches' losses, as the original's.
+    """
+    strategy = tf.distribute.get_strategy()
+
+    def replica_step(batch):
+        replica = tf.distribute.get_replica_context()
+        weights = replica.all_reduce(_SUM, model.loss_weights(batch))
+        loss, metrics = model.losses(batch, weights, None)
+        share = 1.0 / strategy.num_replicas_in_sync
+        return {**metrics, "loss": tf.stack([loss, share])}
+
+    @tf.function
+    def step(batch):
+        metrics = strategy.run(replica_step, args=(batch,))
+        return {
+            name: strategy.reduce(_SUM, metric, axis=None)
+            for name, metric in metrics.items()
+        }
+
+    sums: dict[str, np.ndarray] = {}
+    iterator = iter(strategy.experimental_distribute_dataset(batches))
+    with Progress("evaluating", total=num_steps, unit="batches") as progress:
+        for _ in range(num_steps):
+            for name, metric in step(next(iterator)).items():
+                sums[name] = sums.get(name, 0.0) + metric.numpy().astype(
+                    np.float64
+                )
+            progress.advance()
+    return {name: losses.mean(metric) for name, metric in sums.items()}

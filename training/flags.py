@@ -1,0 +1,141 @@
+"""Flags that several programs share, and the options made of them.
+
+Only programs import this. Names and defaults are the original release's; a
+help text marked [new] belongs to a flag that it did not have.
+"""
+
+from absl import flags
+
+from training import options
+
+FLAGS = flags.FLAGS
+
+
+def define_model_flags() -> None:
+    """Flags that say which model."""
+    flags.DEFINE_string(
+        "bert_config_file",
+        None,
+        "JSON file with the sizes of the model, such as "
+        "configs/uncased_L-12_H-768_A-12.json.",
+    )
+    flags.DEFINE_string(
+        "init_checkpoint",
+        None,
+        "Checkpoint to start from: a prefix such as DIR/bert_model.ckpt, or "
+        "a folder. Weights only: step and optimizer slots start anew. What "
+        "was loaded, missing and unused is reported.",
+    )
+
+
+def define_device_flags() -> None:
+    """Flags that say where to compute."""
+    flags.DEFINE_bool("use_tpu", False, "Whether to use a TPU.")
+    flags.DEFINE_string(
+        "tpu_name", None, "Name or grpc:// address of the Cloud TPU."
+    )
+    flags.DEFINE_string(
+        "tpu_zone", None, "GCE zone of the TPU; found by itself if not given."
+    )
+    flags.DEFINE_string(
+        "gcp_project", None, "Project of the TPU; found by itself if not given."
+    )
+    flags.DEFINE_string("master", None, "Address of the TPU's master.")
+    flags.DEFINE_integer(
+        "num_tpu_cores", 8, "Cores of the TPU; only compared, with a warning."
+    )
+    flags.DEFINE_enum(
+        "precision",
+        "float32",
+        options.PRECISIONS,
+        "[new] Arithmetic; weights, layer norm and softmax stay float32.",
+    )
+    flags.DEFINE_enum(
+        "distribution_strategy",
+        "auto",
+        options.STRATEGIES,
+        "[new] auto: the TPU if --use_tpu, else all GPUs, else the CPU.",
+    )
+
+
+def define_training_flags() -> None:
+    """Flags of the training loop."""
+    flags.DEFINE_integer(
+        "train_batch_size",
+        32,
+        "Examples of one update, over all devices together.",
+    )
+    flags.DEFINE_integer("eval_batch_size", 8, "Examples of one eval batch.")
+    flags.DEFINE_float(
+        "learning_rate", 5e-5, "Peak learning rate (linear warm-up and decay)."
+    )
+    flags.DEFINE_integer(
+        "save_checkpoints_steps", 1000, "Updates between checkpoints."
+    )
+    flags.DEFINE_integer(
+        "iterations_per_loop",
+        1000,
+        "Most updates of one call into the device; on CPU and GPU a call is "
+        "kept shorter, so that the progress shows.",
+    )
+    flags.DEFINE_integer(
+        "keep_checkpoint_max", 5, "[new] Checkpoints kept; 0 = all."
+    )
+    flags.DEFINE_integer(
+        "gradient_accumulation_steps",
+        1,
+        "[new] Micro-batches that one update is made of: the same result "
+        "with a fraction of the memory.",
+    )
+    flags.DEFINE_integer(
+        "log_steps", 100, "[new] Updates between log lines and event points."
+    )
+    flags.DEFINE_integer(
+        "eval_every_steps",
+        0,
+        "[new] Evaluate every so many updates while training; 0 = never.",
+    )
+    flags.DEFINE_integer(
+        "seed",
+        12345,
+        "[new] Seed of initial weights, dropout and data order.",
+    )
+
+
+def device_options() -> options.DeviceOptions:
+    """The flags of `define_device_flags`, parsed."""
+    return options.DeviceOptions(
+        use_tpu=FLAGS.use_tpu,
+        tpu_name=FLAGS.tpu_name,
+        tpu_zone=FLAGS.tpu_zone,
+        gcp_project=FLAGS.gcp_project,
+        master=FLAGS.master,
+        num_tpu_cores=FLAGS.num_tpu_cores,
+        precision=FLAGS.precision,
+        distribution_strategy=FLAGS.distribution_strategy,
+    )
+
+
+def train_options(
+    *, num_train_steps: int, num_warmup_steps: int
+) -> options.TrainOptions:
+    """The flags of `define_training_flags`, parsed.
+
+    Args:
+      num_train_steps: updates in all.
+      num_warmup_steps: updates of warm-up.
+    """
+    return options.TrainOptions(
+        output_dir=FLAGS.output_dir,
+        train_batch_size=FLAGS.train_batch_size,
+        learning_rate=FLAGS.learning_rate,
+        num_train_steps=num_train_steps,
+        num_warmup_steps=num_warmup_steps,
+        save_checkpoints_steps=FLAGS.save_checkpoints_steps,
+        keep_checkpoint_max=FLAGS.keep_checkpoint_max,
+        iterations_per_loop=FLAGS.iterations_per_loop,
+        gradient_accumulation_steps=FLAGS.gradient_accumulation_steps,
+        log_steps=FLAGS.log_steps,
+        eval_every_steps=FLAGS.eval_every_steps,
+        seed=FLAGS.seed,
+    )

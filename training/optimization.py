@@ -1,0 +1,196 @@
+"""The original's Adam and its learning-rate schedule.
+
+Pure functions for the arithmetic, one thin class for the state.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import tensorflow as tf
+
+from training.strategy import is_tpu
+
+BETA_1 = 0.9
+BETA_2 = 0.999
+EPSILON = 1e-6
+WEIGHT_DECAY = 0.01
+CLIP_NORM = 1.0
+# Searched in the full variable name, as the original does. Embedding tables
+# and `output_weights` are decayed, `output_bias` is not.
+NOT_DECAYED = ("LayerNorm", "layer_norm", "bias")
+
+
+def learning_rate(
+    step: tf.Tensor,
+    *,
+    peak: float,
+    num_train_steps: int,
+    num_warmup_steps: int,
+) -> tf.Tensor:
+    """Linear warm-up, then linear decay that counts from step 0.
+
+    At the end of the warm-up the rate therefore drops a little, from peak
+    to peak * (1 - num_warmup_steps / num_train_steps). The last update has
+    rate 0.
+
+    Args:
+      step: integer scalar, the number of this update, counted from 1. (The
+        original's graph leaves open whether the schedule sees global_step
+        before or after it is raised; when run, it is after.)
+      peak: rate that the warm-up aims at.
+      num_train_steps: updates after which the rate is 0.
+      num_warmup_steps: updates of warm-up; 0 = none.
+
+    Returns:
+      Float32 scalar.
+
+    Source: `optimization.create_optimizer`.
+    """
+    done = tf.cast(step, tf.float32)
+    share = tf.minimum(done, num_train_steps) / float(num_train_steps)
+    decayed = peak * (1.0 - share)
+    if not num_warmup_steps:
+        return decayed
+    warming = peak * (done / float(num_warmup_steps))
+    return tf.where(done < num_warmup_steps, warming, decayed)
+
+
+def adam_update(
+    param: tf.Tensor,
+    m: tf.Tensor,
+    v: tf.Tensor,
+    grad: tf.Tensor,
+    *,
+    rate: tf.Tensor,
+    weight_decay: float,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """One Adam step without bias correction, with decoupled weight decay.
+
+    Args:
+      param: float32, the weights.
+      m: same shape, running mean of gradients.
+      v: same shape, running mean of squared gradients.
+      grad: same shape, the clipped gradient.
+      rate: float32 scalar, this step's learning rate.
+      weight_decay: 0.01, or 0 for weights that are not decayed.
+
+    Returns:
+      The new param, m and v.
+
+    Source: `optimization.AdamWeightDecayOptimizer.apply_gradients`.
+    """
+    m = BETA_1 * m + (1.0 - BETA_1) * grad
+    v = BETA_2 * v + (1.0 - BETA_2) * tf.square(grad)
+    direction = m / (tf.sqrt(v) + EPSILON)
+    if weight_decay:
+        direction += weight_decay * param
+    return param - rate * direction, m, v
+
+
+def is_decayed(name: str) -> bool:
+    """Whether weight decay applies to the variable of this full name."""
+    return not any(re.search(pattern, name) for pattern in NOT_DECAYED)
+
+
+class AdamWeightDecay:
+    """Holds the slots; clips and updates.
+
+    Create it in the strategy's scope. On one device the whole update,
+    clipping included, is one compiled function: half the time of separate
+    operations.
+
+    Args:
+      variables: full name -> float32 variable.
+
+    Attributes:
+      slots: `<name>/adam_m` and `<name>/adam_v` -> variable, as in a
+        checkpoint.
+    """
+
+    def __init__(self, variables: Mapping[str, tf.Variable]):
+        self._variables = list(variables.values())
+        self._decays = [WEIGHT_DECAY * is_decayed(name) for name in variables]
+        self._m, self._v = (
+            [
+                tf.Variable(tf.zeros(v.shape), trainable=False)
+                for v in self._variables
+            ]
+            for _ in range(2)
+        )
+        self.slots = {
+            f"{name}/{slot}": variable
+            for slot, slots in (("adam_m", self._m), ("adam_v", self._v))
+            for name, variable in zip(variables, slots, strict=True)
+        }
+        strategy = tf.distribute.get_strategy()
+        self._one_device = strategy.num_replicas_in_sync == 1 and not is_tpu(
+            strategy
+        )
+        self._compiled = tf.function(self._clip_and_update, jit_compile=True)
+
+    def apply(
+        self, gradients: Sequence[tf.Tensor], rate: tf.Tensor
+    ) -> tf.Tensor:
+        """Clips the gradients to global norm 1 and updates the variables.
+
+        Call it in replica context with gradients already summed over
+        replicas.
+
+        Args:
+          gradients: one for each variable, dense, float32.
+          rate: float32 scalar.
+
+        Returns:
+          The global norm before clipping, float32 scalar.
+        """
+        if self._one_device:
+            return self._compiled(gradients, rate)
+        # Differs from the original: it clips each replica's gradient before
+        # the sum, so that the effective bound grows with the replicas.
+        clipped, norm = tf.clip_by_global_norm(gradients, CLIP_NORM)
+        tf.distribute.get_replica_context().merge_call(
+            self._update_replicas, args=(clipped, rate)
+        )
+        return norm
+
+    def _clip_and_update(self, gradients, rate):
+        clipped, norm = tf.clip_by_global_norm(gradients, CLIP_NORM)
+        for row in self._rows(clipped):
+            _update(*row, rate=rate)
+        return norm
+
+    def _update_replicas(self, strategy, gradients, rate):
+        """In cross-replica context: each device updates its own copy."""
+        for variable, m, v, gradient, decay in self._rows(gradients):
+            strategy.extended.update(
+                variable,
+                lambda variable, m, v, gradient, rate, decay=decay: _update(
+                    variable, m, v, gradient, decay, rate=rate
+                ),
+                args=(m, v, gradient, rate),
+            )
+
+    def _rows(self, gradients):
+        return zip(
+            self._variables,
+            self._m,
+            self._v,
+            gradients,
+            self._decays,
+            strict=True,
+        )
+
+
+def _update(variable, m, v, gradient, decay, *, rate):
+    """Writes `adam_update` back into one variable and its slots."""
+    new, new_m, new_v = adam_update(
+        variable.read_value(),
+        m.read_value(),
+        v.read_value(),
+        gradient,
+        rate=rate,
+        weight_decay=decay,
+    )
+    variable.assign(new)
+    m.assign(new_m)
+    v.assign(new_v)

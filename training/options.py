@@ -1,0 +1,102 @@
+"""What a run is told, as frozen values: flags end where these begin."""
+
+import dataclasses
+
+PRECISIONS = ("float32", "bfloat16")
+STRATEGIES = ("auto", "one_device", "mirrored", "tpu")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DeviceOptions:
+    """Where and in which arithmetic a program computes.
+
+    Attributes:
+      use_tpu: run on a Cloud TPU.
+      tpu_name: its name or grpc:// address; None = the local TPU.
+      tpu_zone: its Compute Engine zone; None = found automatically.
+      gcp_project: its Cloud project; None = found automatically.
+      master: address of the TPU's master, the original's other way to name
+        it.
+      num_tpu_cores: cores expected; only checked, with a warning.
+      precision: `float32` or `bfloat16` (arithmetic; weights, layer norm
+        and softmax stay float32).
+      distribution_strategy: one of `STRATEGIES`; `auto` takes the TPU if
+        use_tpu, else all GPUs, else the CPU.
+    """
+
+    use_tpu: bool = False
+    tpu_name: str | None = None
+    tpu_zone: str | None = None
+    gcp_project: str | None = None
+    master: str | None = None
+    num_tpu_cores: int = 8
+    precision: str = "float32"
+    distribution_strategy: str = "auto"
+
+    @property
+    def dtype_policy(self) -> str:
+        """The Keras policy of every layer."""
+        return {"float32": "float32", "bfloat16": "mixed_bfloat16"}[
+            self.precision
+        ]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """How a model is trained.
+
+    Attributes:
+      output_dir: folder of checkpoints and events; a run resumes there.
+      train_batch_size: examples of one update, over all devices and
+        micro-batches together.
+      learning_rate: peak of the schedule.
+      num_train_steps: updates in all, those before a resume included.
+      num_warmup_steps: updates of linear warm-up from 0.
+      save_checkpoints_steps: updates between checkpoints.
+      keep_checkpoint_max: checkpoints kept; 0 = all.
+      iterations_per_loop: most updates of one call into the device.
+      gradient_accumulation_steps: micro-batches that one update is made of.
+      log_steps: updates between log lines and TensorBoard points.
+      eval_every_steps: updates between evaluations; 0 = none.
+      seed: of initial weights, dropout and the order of the data.
+    """
+
+    output_dir: str
+    train_batch_size: int = 32
+    learning_rate: float = 5e-5
+    num_train_steps: int
+    num_warmup_steps: int = 0
+    save_checkpoints_steps: int = 1000
+    keep_checkpoint_max: int = 5
+    iterations_per_loop: int = 1000
+    gradient_accumulation_steps: int = 1
+    log_steps: int = 100
+    eval_every_steps: int = 0
+    seed: int = 12345
+
+    def __post_init__(self):
+        for name in (
+            "train_batch_size",
+            "num_train_steps",
+            "save_checkpoints_steps",
+            "iterations_per_loop",
+            "gradient_accumulation_steps",
+            "log_steps",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"--{name}={getattr(self, name)}; it must be at least 1."
+                )
+        for name in (
+            "num_warmup_steps",
+            "keep_checkpoint_max",
+            "eval_every_steps",
+        ):
+            if getattr(self, name) < 0:
+                raise ValueError(
+                    f"--{name}={getattr(self, name)}; it must be at least 0."
+                )
+        if not self.learning_rate > 0:
+            raise ValueError(
+                f"--learning_rate={self.learning_rate}; it must be above 0."
+            )

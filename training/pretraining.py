@@ -1,0 +1,338 @@
+"""Pretraining put together: records, model, loop, evaluation, queries."""
+
+import dataclasses
+import os
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from data import (
+    files,
+    input_pipeline,
+    pretraining_queries,
+    records,
+    tokenization,
+)
+from modeling import BertConfig, PretrainingModel, checkpoints
+from training import evaluation, events, loop
+from training.checkpointing import CheckpointManager
+from training.options import DeviceOptions, TrainOptions
+from training.strategy import check_batch_size, create_strategy
+
+STRIPPED_NAME = "bert_model.ckpt"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingOptions:
+    """What run_pretraining.py does.
+
+    Attributes:
+      bert_config_file: JSON file with the model's sizes.
+      input_file: files or globs of records; for evaluation too, unless
+        eval_file says otherwise.
+      eval_file: records to evaluate on.
+      init_checkpoint: weights to start from, or None.
+      max_seq_length: wordpieces of an example; as the records were made.
+      max_predictions_per_seq: masked wordpieces of an example; likewise.
+      do_train: train.
+      do_eval: evaluate the last checkpoint.
+      eval_batch_size: examples of one evaluation batch.
+      max_eval_steps: evaluation batches.
+      do_predict: answer the queries of predict_file.
+      predict_file: text file, see `pretraining_queries.read_queries`.
+      vocab_file: vocabulary, for queries.
+      do_lower_case: casing of the vocabulary, for queries.
+      predict_top_k: words for each [MASK].
+      strip_checkpoint: write the last checkpoint without optimizer slots.
+      use_one_hot_embeddings: look words up by matrix product (TPU).
+      train: options of the loop.
+      device: options of the device.
+    """
+
+    bert_config_file: str
+    input_file: str | None
+    eval_file: str | None = None
+    init_checkpoint: str | None = None
+    max_seq_length: int = 128
+    max_predictions_per_seq: int = 20
+    do_train: bool = False
+    do_eval: bool = False
+    eval_batch_size: int = 8
+    max_eval_steps: int = 100
+    do_predict: bool = False
+    predict_file: str | None = None
+    vocab_file: str | None = None
+    do_lower_case: bool = True
+    predict_top_k: int = 5
+    strip_checkpoint: bool = False
+    use_one_hot_embeddings: bool = False
+    train: TrainOptions
+    device: DeviceOptions
+
+    def __post_init__(self):
+        if not (
+            self.do_train
+            or self.do_eval
+            or self.do_predict
+            or self.strip_checkpoint
+        ):
+            raise ValueError(
+                "At least one of `do_train` or `do_eval` must be True (or "
+                "--do_predict, --strip_checkpoint)."
+            )
+        if (self.do_train or self.do_eval) and not self.input_file:
+            if self.do_train or not self.eval_file:
+                raise ValueError("--input_file is needed: records to read.")
+        if self.do_predict and not (self.predict_file and self.vocab_file):
+            raise ValueError(
+                "--do_predict needs --predict_file (queries, one a line) "
+                "and --vocab_file."
+            )
+        for name in ("eval_batch_size", "max_eval_steps", "predict_top_k"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"--{name}={getattr(self, name)}; it must be at least 1."
+                )
+        if self.train.eval_every_steps and not self.eval_file:
+            raise ValueError(
+                "--eval_every_steps needs --eval_file: records that training "
+                "does not see."
+            )
+
+
+def run(options: PretrainingOptions) -> None:
+    """Trains, evaluates and predicts, after checking that all inputs fit.
+
+    Args:
+      options: what to do.
+
+    Raises:
+      ValueError, OSError: an input is missing, damaged or does not fit; all
+        of them are checked before the first training step.
+    """
+    config = BertConfig.from_json_file(options.bert_config_file)
+    _check_lengths(options, config)
+    strategy = create_strategy(options.device)
+    manager = CheckpointManager(
+        options.train.output_dir, options.train.keep_checkpoint_max
+    )
+    train_files = eval_files = queries = None
+    if options.do_train:
+        train_files = _open_records(options.input_file, options, config)
+    if options.do_eval or options.train.eval_every_steps:
+        check_batch_size(
+            "eval_batch_size",
+            options.eval_batch_size,
+            strategy.num_replicas_in_sync,
+        )
+        eval_files = _open_records(
+            options.eval_file or options.input_file, options, config
+        )
+    if options.do_predict:
+        queries = _read_queries(options, config)
+    files.write_text(
+        os.path.join(options.train.output_dir, "bert_config.json"),
+        config.to_json_string(),
+    )
+    # Initial weights come from the seed too.
+    keras.utils.set_random_seed(options.train.seed)
+    with strategy.scope():
+        model = PretrainingModel(
+            config,
+            dtype=options.device.dtype_policy,
+            use_one_hot_embeddings=options.use_one_hot_embeddings
+            or options.device.use_tpu,
+        )
+        weights = checkpoints.variables_by_name(model.layers)
+        if options.init_checkpoint:
+            report = checkpoints.init_from_checkpoint(
+                options.init_checkpoint, weights
+            )
+            logging.info("%s", report)
+        if options.do_train:
+            step = _train(options, model, manager, train_files, eval_files)
+        else:
+            step = _restore_trained(options, manager, weights)
+        if options.do_eval:
+            _evaluate(options, model, eval_files, step)
+        if options.do_predict:
+            _predict(options, model, queries)
+    if options.strip_checkpoint:
+        _strip(options, manager)
+
+
+def _check_lengths(options, config):
+    if options.max_seq_length > config.max_position_embeddings:
+        raise ValueError(
+            f"--max_seq_length={options.max_seq_length}, but the model of "
+            f"{options.bert_config_file} has "
+            f"{config.max_position_embeddings} positions; pass "
+            f"--max_seq_length={config.max_position_embeddings} or less."
+        )
+
+
+def _open_records(patterns, options, config):
+    """Checks the records against flags and model; says how many there are."""
+    paths = files.expand_patterns(patterns)
+    specs = records.pretraining_features(
+        options.max_seq_length, options.max_predictions_per_seq
+    )
+    opened = input_pipeline.open_records(
+        paths,
+        specs,
+        limits={
+            "input_ids": config.vocab_size,
+            "masked_lm_ids": config.vocab_size,
+            "segment_ids": config.type_vocab_size,
+            "masked_lm_positions": options.max_seq_length,
+            "next_sentence_labels": 2,
+        },
+    )
+    logging.info(
+        "%s: %d files, %d examples.", patterns, len(paths), opened.count
+    )
+    return opened
+
+
+def _read_queries(options, config):
+    tokenization.validate_case_matches_checkpoint(
+        options.do_lower_case, options.init_checkpoint
+    )
+    tokenizer = tokenization.FullTokenizer(
+        options.vocab_file, do_lower_case=options.do_lower_case
+    )
+    if len(tokenizer.vocab) != config.vocab_size:
+        raise ValueError(
+            f"{options.vocab_file} has {len(tokenizer.vocab)} wordpieces, but "
+            f"{options.bert_config_file} says vocab_size "
+            f"{config.vocab_size}; give the vocabulary the model was trained "
+            "with."
+        )
+    queries = pretraining_queries.read_queries(
+        options.predict_file, tokenizer, max_seq_length=options.max_seq_length
+    )
+    return tokenizer, queries
+
+
+def _train(options, model, manager, train_files, eval_files):
+    logging.info(
+        "Training %d steps of %d examples: %.2f passes over the input.",
+        options.train.num_train_steps,
+        options.train.train_batch_size,
+        options.train.num_train_steps
+        * options.train.train_batch_size
+        / train_files.count,
+    )
+
+    def make_batches(first_example):
+        return input_pipeline.training_batches(
+            train_files,
+            batch_size=options.train.train_batch_size,
+            seed=options.train.seed,
+            first_example=first_example,
+        )
+
+    trainer = loop.Trainer(model, options.train)
+    return trainer.train(
+        make_batches,
+        manager,
+        evaluate=lambda step: _evaluate(options, model, eval_files, step),
+    )
+
+
+def _restore_trained(options, manager, weights):
+    """Loads the last checkpoint of output_dir, or keeps init_checkpoint."""
+    restored = manager.restore(weights)
+    if restored:
+        return restored[0]
+    if options.strip_checkpoint or not options.init_checkpoint:
+        raise ValueError(
+            f"{options.train.output_dir} holds no checkpoint; train first, "
+            "or give --init_checkpoint."
+        )
+    return 0
+
+
+def _evaluate(options, model, eval_files, step):
+    """Evaluates; writes eval_results.txt and a TensorBoard point."""
+    metrics = evaluation.evaluate(
+        model,
+        input_pipeline.evaluation_batches(
+            eval_files, batch_size=options.eval_batch_size
+        ),
+        num_steps=options.max_eval_steps,
+    )
+    results = {"global_step": step} | {
+        name: np.float32(value) for name, value in metrics.items()
+    }
+    lines = [f"{key} = {results[key]}" for key in sorted(results)]
+    folder = options.train.output_dir
+    events.write_scalars(os.path.join(folder, "eval"), metrics, step)
+    files.write_text(
+        os.path.join(folder, "eval_results.txt"), "\n".join(lines) + "\n"
+    )
+    logging.info("***** Eval results *****\n  %s", "\n  ".join(lines))
+
+
+def _predict(options, model, tokenizer_and_queries):
+    """Answers the queries; writes predict_results.jsonl and prints them."""
+    tokenizer, queries = tokenizer_and_queries
+    max_predictions = max(1, *(len(q.masked_positions) for q in queries))
+
+    @tf.function
+    def probabilities(batch):
+        masked_lm, next_sentence = model.logits(batch)
+        shape = [-1, max_predictions, model.config.vocab_size]
+        return (
+            tf.reshape(tf.nn.softmax(masked_lm), shape),
+            tf.nn.softmax(next_sentence),
+        )
+
+    answers = []
+    for start in range(0, len(queries), options.eval_batch_size):
+        some = queries[start : start + options.eval_batch_size]
+        batch = pretraining_queries.query_batch(
+            some,
+            tokenizer,
+            max_seq_length=options.max_seq_length,
+            max_predictions=max_predictions,
+        )
+        scores = probabilities(
+            {name: tf.constant(value) for name, value in batch.items()}
+        )
+        for query, masked_lm, next_sentence in zip(
+            some, *(s.numpy() for s in scores), strict=True
+        ):
+            answers.append(
+                pretraining_queries.answer(
+                    query,
+                    masked_lm,
+                    next_sentence,
+                    tokenizer.inv_vocab,
+                    options.predict_top_k,
+                )
+            )
+    lines = pretraining_queries.to_json_lines(answers)
+    path = os.path.join(options.train.output_dir, "predict_results.jsonl")
+    files.write_text(path, lines)
+    print(lines, end="")
+    logging.info("%d answers written to %s.", len(answers), path)
+
+
+def _strip(options, manager):
+    """Writes the released form of the last checkpoint, and says its size."""
+    folder = options.train.output_dir
+    source = os.path.join(folder, f"model.ckpt-{manager.steps()[-1]}")
+    target = os.path.join(folder, STRIPPED_NAME)
+    kept = checkpoints.strip(source, target)
+    data = ".data-00000-of-00001"
+    logging.info(
+        "%s: %d weights without optimizer slots, %.1f MB (%s has %.1f MB).",
+        target,
+        kept,
+        tf.io.gfile.stat(target + data).length / 1e6,
+        source,
+        tf.io.gfile.stat(source + data).length / 1e6,
+    )

@@ -1,0 +1,37 @@
+"""How every program starts: flags, log lines, and errors a person can read."""
+
+import sys
+from collections.abc import Callable
+
+from absl import app, flags, logging
+
+
+def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
+    """Parses the flags and runs a program's main function.
+
+    What the user can mend (a bad flag, file or value: ValueError, OSError)
+    ends in one line on standard error and exit code 1; the traceback comes
+    with `--verbosity=1`. Anything else is our bug and shows its traceback.
+
+    Args:
+      main: called without arguments once the flags are parsed.
+      required: names of flags that must be given.
+    """
+
+    def guarded(argv: list[str]) -> None:
+        if len(argv) > 1:
+            sys.exit(
+                f"error: unexpected argument {argv[1]!r}; flags look like "
+                "--name=value (see --help)."
+            )
+        try:
+            main()
+        except (ValueError, OSError) as error:
+            if logging.get_verbosity() >= logging.DEBUG:
+                raise
+            logging.flush()
+            sys.exit(f"error: {error}")
+
+    logging.set_verbosity(logging.INFO)
+    flags.mark_flags_as_required(required)
+    app.run(guarded)
