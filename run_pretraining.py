@@ -29,6 +29,7 @@ def define_flags() -> None:
     training_flags.define_model_flags()
     training_flags.define_training_flags()
     training_flags.define_device_flags()
+    flags.adopt_module_key_flags(training_flags)  # so that --help shows them
     flags.DEFINE_string(
         "input_file", None, "Record files: comma-separated paths or globs."
     )

@@ -32,6 +32,7 @@ def define_flags():
     flags.DEFINE_integer("length", 128, "Wordpieces of an example.")
     flags.DEFINE_integer("repeats", 8, "Timed steps.")
     flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "")
+    flags.DEFINE_bool("xla", False, "Compile the gradient.")
 
 
 def random_batch(config, batch, length, predictions=20):
@@ -106,6 +107,7 @@ def main(_):
             output_dir="unused",
             train_batch_size=FLAGS.batch,
             num_train_steps=1000,
+            xla=FLAGS.xla,
         ),
     )
     batch = random_batch(config, FLAGS.batch, FLAGS.length)
@@ -128,7 +130,8 @@ def main(_):
     )
     print(
         f"{FLAGS.layers} x {FLAGS.hidden}, {FLAGS.batch} x {FLAGS.length}, "
-        f"{FLAGS.precision}: step {best * 1e3:.0f} ms best, "
+        f"{FLAGS.precision}{', xla' if FLAGS.xla else ''}: "
+        f"step {best * 1e3:.0f} ms best, "
         f"{median * 1e3:.0f} ms median; {FLAGS.batch / best:.1f} examples/s; "
         f"{gflops:.0f} GFLOP/s = {gflops / ceiling:.0%} of the matrix rate "
         f"{ceiling:.0f}; optimizer update {update * 1e3:.1f} ms"

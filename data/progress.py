@@ -35,7 +35,7 @@ class Progress:
         self._seconds = seconds
         self._total = total
         self._initial = initial
-        self._done = initial
+        self._done = self._shown = initial
         self._figures = ""
         self._start = self._last_line = time.monotonic()
         self._bar = tqdm(
@@ -65,6 +65,7 @@ class Progress:
     def _write_line(self) -> None:
         now = time.monotonic()
         self._last_line = now
+        self._shown = self._done
         rate = (self._done - self._initial) / max(now - self._start, 1e-9)
         of_total = left = ""
         if self._total is not None:
@@ -88,6 +89,6 @@ class Progress:
         return self
 
     def __exit__(self, *_):
-        if self._bar.disable and self._done > self._initial:
+        if self._bar.disable and self._done > self._shown:
             self._write_line()
         self._bar.close()

@@ -28,47 +28,55 @@ class Model(Protocol):
         """This part's share of the loss, and its metrics."""
 
 
-def evaluate(
-    model: Model,
-    batches: tf.data.Dataset,
-    *,
-    num_steps: int,
-) -> dict[str, float]:
-    """Computes a model's metrics over batches, without dropout.
+class Evaluator:
+    """Computes a model's metrics; create it in the strategy's scope.
 
     Args:
       model: see `Model`.
-      batches: of equal size, `num_steps` of them at least.
-      num_steps: how many to take.
-
-    Returns:
-      Metric name -> mean over all examples; `loss` is the mean of the
-      batches' losses, as the original's.
     """
-    strategy = tf.distribute.get_strategy()
 
-    def replica_step(batch):
-        replica = tf.distribute.get_replica_context()
-        weights = replica.all_reduce(_SUM, model.loss_weights(batch))
-        loss, metrics = model.losses(batch, weights, None)
-        share = 1.0 / strategy.num_replicas_in_sync
-        return {**metrics, "loss": tf.stack([loss, share])}
+    def __init__(self, model: Model):
+        self._model = model
+        self._strategy = tf.distribute.get_strategy()
+
+    def evaluate(
+        self, batches: tf.data.Dataset, *, num_steps: int
+    ) -> dict[str, float]:
+        """Averages the metrics of some batches.
+
+        Args:
+          batches: of equal size, `num_steps` of them at least.
+          num_steps: how many to take.
+
+        Returns:
+          Metric name -> mean over all examples; `loss` is the mean of the
+          batches' losses, as the original's.
+        """
+        sums: dict[str, np.ndarray] = {}
+        distributed = self._strategy.experimental_distribute_dataset(batches)
+        iterator = iter(distributed)
+        with Progress(
+            "evaluating", total=num_steps, unit="batches"
+        ) as progress:
+            for _ in range(num_steps):
+                for name, metric in self._step(next(iterator)).items():
+                    sums[name] = sums.get(name, 0.0) + metric.numpy().astype(
+                        np.float64
+                    )
+                progress.advance()
+        return {name: losses.mean(metric) for name, metric in sums.items()}
 
     @tf.function
-    def step(batch):
-        metrics = strategy.run(replica_step, args=(batch,))
+    def _step(self, batch):
+        metrics = self._strategy.run(self._replica_step, args=(batch,))
         return {
-            name: strategy.reduce(_SUM, metric, axis=None)
+            name: self._strategy.reduce(_SUM, metric, axis=None)
             for name, metric in metrics.items()
         }
 
-    sums: dict[str, np.ndarray] = {}
-    iterator = iter(strategy.experimental_distribute_dataset(batches))
-    with Progress("evaluating", total=num_steps, unit="batches") as progress:
-        for _ in range(num_steps):
-            for name, metric in step(next(iterator)).items():
-                sums[name] = sums.get(name, 0.0) + metric.numpy().astype(
-                    np.float64
-                )
-            progress.advance()
-    return {name: losses.mean(metric) for name, metric in sums.items()}
+    def _replica_step(self, batch):
+        replica = tf.distribute.get_replica_context()
+        weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
+        loss, metrics = self._model.losses(batch, weights, None)
+        share = 1.0 / self._strategy.num_replicas_in_sync
+        return {**metrics, "loss": tf.stack([loss, share])}

@@ -100,6 +100,12 @@ def define_training_flags() -> None:
         12345,
         "[new] Seed of initial weights, dropout and data order.",
     )
+    flags.DEFINE_bool(
+        "xla",
+        False,
+        "[new] Compile the gradient with XLA: on a CPU faster for small "
+        "models (hidden size 128), slower for large ones in bfloat16.",
+    )
 
 
 def device_options() -> options.DeviceOptions:
@@ -138,4 +144,5 @@ def train_options(
         log_steps=FLAGS.log_steps,
         eval_every_steps=FLAGS.eval_every_steps,
         seed=FLAGS.seed,
+        xla=FLAGS.xla,
     )

@@ -58,6 +58,13 @@ class Trainer:
         self.optimizer = optimization.AdamWeightDecay(self.weights)
         self._saved = {**self.weights, **self.optimizer.slots}
         self.metric_names: list[str] = []
+        # Only the gradient is compiled whole: under a strategy, a compiled
+        # function may not reach for another replica's variables.
+        self._compute = (
+            tf.function(self._gradients, jit_compile=True)
+            if options.xla
+            else self._gradients
+        )
         self._steps_per_call = options.iterations_per_loop
 
     def train(
@@ -73,7 +80,8 @@ class Trainer:
           make_batches: from the number of examples seen before to the
             batches after them, `train_batch_size` examples each.
           manager: of the folder that is resumed from and saved to.
-          evaluate: called with the step every `eval_every_steps`.
+          evaluate: called with the step every `eval_every_steps`, not at
+            the end.
 
         Returns:
           The last step.
@@ -125,16 +133,15 @@ class Trainer:
                 )
                 figures = log.add(self.metric_names, metrics, step, seconds)
                 progress.advance(num_steps, figures)
-                if self._is_due(step, options.save_checkpoints_steps):
+                done = step == options.num_train_steps
+                if done or step % options.save_checkpoints_steps == 0:
                     manager.save(
                         self._saved,
                         ResumePoint(step, examples_seen, options.seed),
                     )
-                if (
-                    evaluate
-                    and options.eval_every_steps
-                    and self._is_due(step, options.eval_every_steps)
-                ):
+                    events.flush()
+                every = options.eval_every_steps
+                if every and step % every == 0 and not done:
                     evaluate(step)
         return step
 
@@ -175,9 +182,6 @@ class Trainer:
         return step, record.get(
             "examples_seen", step * self._options.train_batch_size
         )
-
-    def _is_due(self, step: int, every: int) -> bool:
-        return step % every == 0 or step == self._options.num_train_steps
 
     def _next_call(self, step: int) -> int:
         """Steps of the next call: up to the next thing to do in between."""
@@ -236,7 +240,7 @@ class Trainer:
             tf.random.fold_in([options.seed, 0], step),
             replica.replica_id_in_sync_group,
         )
-        gradients, metrics = self._gradients(batch, loss_weights, seed)
+        gradients, metrics = self._compute(batch, loss_weights, seed)
         gradients = replica.all_reduce(_SUM, gradients)
         rate = optimization.learning_rate(
             step,

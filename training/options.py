@@ -59,6 +59,8 @@ class TrainOptions:
       log_steps: updates between log lines and TensorBoard points.
       eval_every_steps: updates between evaluations; 0 = none.
       seed: of initial weights, dropout and the order of the data.
+      xla: compile the gradient into one program; pays for small models on a
+        CPU, where many small operations cost more than their arithmetic.
     """
 
     output_dir: str
@@ -73,6 +75,7 @@ class TrainOptions:
     log_steps: int = 100
     eval_every_steps: int = 0
     seed: int = 12345
+    xla: bool = False
 
     def __post_init__(self):
         for name in (

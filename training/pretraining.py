@@ -132,10 +132,11 @@ def run(options: PretrainingOptions) -> None:
         )
     if options.do_predict:
         queries = _read_queries(options, config)
-    files.write_text(
-        os.path.join(options.train.output_dir, "bert_config.json"),
-        config.to_json_string(),
-    )
+    if not manager.steps():  # a run that is resumed has its own
+        files.write_text(
+            os.path.join(options.train.output_dir, "bert_config.json"),
+            config.to_json_string(),
+        )
     # Initial weights come from the seed too.
     keras.utils.set_random_seed(options.train.seed)
     with strategy.scope():
@@ -146,17 +147,24 @@ def run(options: PretrainingOptions) -> None:
             or options.device.use_tpu,
         )
         weights = checkpoints.variables_by_name(model.layers)
-        if options.init_checkpoint:
+        if options.init_checkpoint and not manager.steps():
             report = checkpoints.init_from_checkpoint(
                 options.init_checkpoint, weights
             )
             logging.info("%s", report)
+        evaluator = evaluation.Evaluator(model)
         if options.do_train:
-            step = _train(options, model, manager, train_files, eval_files)
+            step = _train(
+                options,
+                model,
+                manager,
+                train_files,
+                lambda step: _evaluate(options, evaluator, eval_files, step),
+            )
         else:
             step = _restore_trained(options, manager, weights)
-        if options.do_eval:
-            _evaluate(options, model, eval_files, step)
+        if options.do_eval or (options.do_train and eval_files):
+            _evaluate(options, evaluator, eval_files, step)
         if options.do_predict:
             _predict(options, model, queries)
     if options.strip_checkpoint:
@@ -216,7 +224,7 @@ def _read_queries(options, config):
     return tokenizer, queries
 
 
-def _train(options, model, manager, train_files, eval_files):
+def _train(options, model, manager, train_files, evaluate):
     logging.info(
         "Training %d steps of %d examples: %.2f passes over the input.",
         options.train.num_train_steps,
@@ -235,11 +243,7 @@ def _train(options, model, manager, train_files, eval_files):
         )
 
     trainer = loop.Trainer(model, options.train)
-    return trainer.train(
-        make_batches,
-        manager,
-        evaluate=lambda step: _evaluate(options, model, eval_files, step),
-    )
+    return trainer.train(make_batches, manager, evaluate=evaluate)
 
 
 def _restore_trained(options, manager, weights):
@@ -255,10 +259,9 @@ def _restore_trained(options, manager, weights):
     return 0
 
 
-def _evaluate(options, model, eval_files, step):
+def _evaluate(options, evaluator, eval_files, step):
     """Evaluates; writes eval_results.txt and a TensorBoard point."""
-    metrics = evaluation.evaluate(
-        model,
+    metrics = evaluator.evaluate(
         input_pipeline.evaluation_batches(
             eval_files, batch_size=options.eval_batch_size
         ),

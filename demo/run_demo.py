@@ -1,0 +1,225 @@
+r"""Raw text to a pretrained BERT in a few minutes: `make demo`.
+
+    python -m demo.run_demo
+
+    python -m demo.run_demo --text=my.txt
+
+It runs the project's programs one after the other and shows each command, so
+that you can go on from there with text, sizes and steps of your own.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+
+import tensorflow as tf
+from absl import flags
+
+from data import files, records
+from training import program
+
+_LENGTH = 64
+_PREDICTIONS = 10
+_EVAL_BATCH = 64
+_CONFIG = {
+    "attention_probs_dropout_prob": 0.0,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.0,
+    "hidden_size": 128,
+    "initializer_range": 0.02,
+    "intermediate_size": 512,
+    "max_position_embeddings": _LENGTH,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 2,
+    "type_vocab_size": 2,
+}
+_NUM_QUESTIONS = 6
+
+
+def define_flags() -> None:
+    """Where the text comes from and where the results go."""
+    flags.DEFINE_string("text", None, "Your own UTF-8 text file.")
+    flags.DEFINE_string("output_dir", "build/demo", "Made anew at each run.")
+    flags.DEFINE_integer("vocab_size", 5000, "Most wordpieces.")
+    flags.DEFINE_integer("num_train_steps", 2500, "Updates.")
+
+
+def main() -> None:
+    """Runs the six steps of the demo."""
+    start = time.monotonic()
+    out = pathlib.Path(flags.FLAGS.output_dir)
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    _make_records(out)
+    _pretrain(out)
+    _show_results(out)
+    _show_fillings(out)
+    print(
+        f"\nDone in {time.monotonic() - start:.0f} s. Everything is in {out}; "
+        f"the curves: {sys.executable} -m tensorboard.main --logdir {out}/model"
+    )
+
+
+def _make_records(out: pathlib.Path) -> None:
+    """Text, vocabulary and records."""
+    text = flags.FLAGS.text
+    _run(
+        "-m",
+        "demo.corpus",
+        f"--train_output={out}/train.txt",
+        f"--eval_output={out}/eval.txt",
+        *([f"--text={text}"] if text else []),
+    )
+    _run(
+        "build_vocab.py",
+        f"--input_file={out}/train.txt",
+        f"--output_file={out}/vocab.txt",
+        f"--vocab_size={flags.FLAGS.vocab_size}",
+    )
+    for part, copies in (("train", 10), ("eval", 5)):
+        _run(
+            "create_pretraining_data.py",
+            f"--input_file={out}/{part}.txt",
+            f"--output_file={out}/{part}.tf_record",
+            f"--vocab_file={out}/vocab.txt",
+            f"--max_seq_length={_LENGTH}",
+            f"--max_predictions_per_seq={_PREDICTIONS}",
+            f"--dupe_factor={copies}",
+        )
+
+
+def _pretrain(out: pathlib.Path) -> None:
+    """A small model, trained and evaluated."""
+    vocab_size = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
+    config = {**_CONFIG, "vocab_size": vocab_size}
+    files.write_text(f"{out}/bert_config.json", json.dumps(config, indent=2))
+    steps = flags.FLAGS.num_train_steps
+    num_eval = records.count_records(f"{out}/eval.tf_record")
+    _run(
+        "run_pretraining.py",
+        "--do_train",
+        "--do_eval",
+        f"--input_file={out}/train.tf_record",
+        f"--eval_file={out}/eval.tf_record",
+        f"--output_dir={out}/model",
+        *_model_flags(out),
+        "--train_batch_size=32",
+        "--learning_rate=7e-4",
+        f"--num_train_steps={steps}",
+        f"--num_warmup_steps={steps // 10}",
+        "--xla",
+        f"--eval_batch_size={_EVAL_BATCH}",
+        f"--max_eval_steps={max(1, num_eval // _EVAL_BATCH)}",
+    )
+
+
+def _show_results(out: pathlib.Path) -> None:
+    """The evaluation beside what needs no model."""
+    results = dict(
+        line.split(" = ")
+        for line in files.read_lines(f"{out}/model/eval_results.txt")
+    )
+    piece, commonest, majority = _baselines(out)
+    print("\nOn documents that share no sentence with the training text:")
+    print(
+        f"  masked words right        "
+        f"{float(results['masked_lm_accuracy']):7.1%}   (always answering "
+        f"{piece!r}, the commonest wordpiece: {commonest:.1%})"
+    )
+    print(
+        f"  next sentence told right  "
+        f"{float(results['next_sentence_accuracy']):7.1%}   (always giving "
+        f"the majority's answer: {majority:.1%})"
+    )
+
+
+def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
+    """The commonest wordpiece, its share, and the larger class's share."""
+    specs = records.pretraining_features(_LENGTH, _PREDICTIONS)
+    pieces: collections.Counter = collections.Counter()
+    labels: collections.Counter = collections.Counter()
+    path = f"{out}/eval.tf_record"
+    for batch in tf.data.TFRecordDataset(path).batch(1000):
+        features = records.parse_batch(specs, batch)
+        real = features["masked_lm_weights"] > 0
+        pieces.update(features["masked_lm_ids"][real].numpy().tolist())
+        labels.update(features["next_sentence_labels"][:, 0].numpy().tolist())
+    ((commonest, count),) = pieces.most_common(1)
+    vocab = list(files.read_lines(f"{out}/vocab.txt"))
+    majority = max(labels.values()) / labels.total()
+    return vocab[commonest], count / pieces.total(), majority
+
+
+def _show_fillings(out: pathlib.Path) -> None:
+    """Masks a word in some sentences of the evaluation text; fills it in."""
+    questions = _questions(out)
+    files.write_text(
+        f"{out}/questions.txt", "".join(f"{q}\n" for q, _ in questions)
+    )
+    _run(
+        "run_pretraining.py",
+        "--do_predict",
+        f"--predict_file={out}/questions.txt",
+        f"--vocab_file={out}/vocab.txt",
+        f"--output_dir={out}/model",
+        *_model_flags(out),
+        stdout=subprocess.DEVNULL,
+    )
+    print("\nThe five best fillings (and the word that stood there):")
+    answers = files.read_lines(f"{out}/model/predict_results.jsonl")
+    for (question, word), line in zip(questions, answers, strict=True):
+        fillings = json.loads(line)["masks"][0]
+        best = "  ".join(f"{piece} {share:.0%}" for piece, share in fillings)
+        print(f"  {question}\n      {best}   ({word})")
+
+
+def _questions(out: pathlib.Path) -> list[tuple[str, str]]:
+    """Sentences with one word masked, and the word; spread over the text."""
+    vocab = set(files.read_lines(f"{out}/vocab.txt"))
+    found = []
+    for line in files.read_lines(f"{out}/eval.txt"):
+        words = line.split()
+        middle = len(words) // 2
+        if 6 <= len(words) <= 14 and all(
+            re.fullmatch(r"[A-Za-z]+[,.]?", word) for word in words
+        ):
+            # A word of the vocabulary: one [MASK] is one wordpiece.
+            if words[middle].lower() in vocab and len(words[middle]) > 2:
+                masked = [*words[:middle], "[MASK]", *words[middle + 1 :]]
+                found.append((" ".join(masked), words[middle]))
+    if not found:
+        return [("This is the [MASK] of the text.", "end")]
+    return found[:: max(1, len(found) // _NUM_QUESTIONS)][:_NUM_QUESTIONS]
+
+
+def _model_flags(out: pathlib.Path) -> list[str]:
+    return [
+        f"--bert_config_file={out}/bert_config.json",
+        f"--max_seq_length={_LENGTH}",
+        f"--max_predictions_per_seq={_PREDICTIONS}",
+    ]
+
+
+def _run(*arguments: str, stdout: int | None = None) -> None:
+    """Shows a command and runs it; ends the demo if it fails."""
+    print(f"\n$ python {shlex.join(arguments)}", flush=True)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
+        stdout=stdout,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"error: the command above ended with {done.returncode}.")
+
+
+if __name__ == "__main__":
+    define_flags()
+    program.run(main)

@@ -1,0 +1,29 @@
+"""The plain lines that a log gets instead of a bar."""
+
+import time
+
+from data.progress import Progress
+
+
+def test_a_log_gets_lines_with_rate_and_time_left(caplog, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    caplog.set_level("INFO", logger="absl")
+    with Progress(
+        "training", total=1000, initial=200, unit="steps", seconds=10
+    ) as progress:
+        now[0] += 5
+        progress.advance(100, "loss=3")
+        assert not caplog.messages  # too soon
+        now[0] += 5
+        progress.advance(100, "loss=2")
+        now[0] += 10
+        progress.advance(100, "loss=1")
+        progress.advance(100, "loss=0")
+    # 200 steps in 10 s: 20 steps/s; 600 to go are 30 s. The last line comes
+    # at the end, and only if there is something new to say.
+    assert caplog.messages == [
+        "training: 400/1,000 steps, 20 steps/s, 00:30 left, loss=2",
+        "training: 500/1,000 steps, 15 steps/s, 00:33 left, loss=1",
+        "training: 600/1,000 steps, 20 steps/s, 00:20 left, loss=0",
+    ]

@@ -1,0 +1,551 @@
+"""The whole program: results, resuming after kill -9, and bad input."""
+
+import dataclasses
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import tokenization
+from modeling import BertConfig, PretrainingModel, checkpoints
+from training import pretraining
+from training.options import DeviceOptions, TrainOptions
+
+RECORDS = "pretraining_data/wordpiece_masking.tf_record"
+
+
+@pytest.fixture
+def options(goldens, tmp_path):
+    """Two steps of training on the golden records, to be changed."""
+    return pretraining.PretrainingOptions(
+        bert_config_file=str(goldens / "bert_config.json"),
+        input_file=str(goldens / RECORDS),
+        init_checkpoint=str(goldens / "model/init"),
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        do_train=True,
+        train=TrainOptions(
+            output_dir=str(tmp_path / "out"),
+            train_batch_size=16,
+            num_train_steps=2,
+        ),
+        device=DeviceOptions(),
+    )
+
+
+def command(goldens, output_dir, *flags):
+    return [
+        sys.executable,
+        "run_pretraining.py",
+        f"--input_file={goldens / RECORDS}",
+        f"--output_dir={output_dir}",
+        "--max_seq_length=64",
+        "--max_predictions_per_seq=10",
+        "--train_batch_size=16",
+        *flags,
+    ]
+
+
+def run(arguments, root):
+    return subprocess.run(
+        arguments, cwd=root, capture_output=True, text=True, check=False
+    )
+
+
+# ------------------------------------------------------------------ results
+
+
+def test_evaluation_equals_numpy_over_the_same_batches(
+    goldens, tmp_path, options
+):
+    trained = str(goldens / "model/trained")
+    pretraining.run(
+        dataclasses.replace(
+            options,
+            do_train=False,
+            do_eval=True,
+            init_checkpoint=trained,
+            max_eval_steps=21,
+            eval_batch_size=16,
+        )
+    )
+    text = (tmp_path / "out/eval_results.txt").read_text()
+    results = dict(line.split(" = ") for line in text.splitlines())
+    assert list(results) == [
+        "global_step",
+        "loss",
+        "masked_lm_accuracy",
+        "masked_lm_loss",
+        "next_sentence_accuracy",
+        "next_sentence_loss",
+    ]
+    expected = numpy_evaluation(goldens, trained, num_batches=21)
+    for name, value in expected.items():
+        assert float(results[name]) == pytest.approx(value, abs=1e-5), name
+
+
+def numpy_evaluation(goldens, checkpoint, num_batches):
+    """The original's metrics, spelled out over log probabilities."""
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    model = PretrainingModel(config)
+    checkpoints.init_from_checkpoint(
+        checkpoint, checkpoints.variables_by_name(model.layers)
+    )
+    rows = {}
+    for record in tf.data.TFRecordDataset(str(goldens / RECORDS)):
+        example = tf.train.Example.FromString(record.numpy())
+        for name, feature in example.features.feature.items():
+            kind = feature.WhichOneof("kind")
+            rows.setdefault(name, []).append(getattr(feature, kind).value)
+    rows = {name: np.array(values) for name, values in rows.items()}
+    sums = np.zeros(6)
+    batch_losses = []
+    for i in range(num_batches):
+        batch = {
+            name: values[16 * i : 16 * i + 16] for name, values in rows.items()
+        }
+        masked, following = (
+            tf.nn.log_softmax(x).numpy()
+            for x in model.logits(
+                {
+                    name: tf.constant(values, tf.int32)
+                    for name, values in batch.items()
+                    if values.dtype.kind == "i"
+                }
+            )
+        )
+        ids = batch["masked_lm_ids"].ravel()
+        weights = batch["masked_lm_weights"].ravel()
+        labels = batch["next_sentence_labels"].ravel()
+        losses = -masked[np.arange(len(ids)), ids] * weights
+        next_losses = -following[np.arange(16), labels]
+        batch_losses.append(
+            losses.sum() / (weights.sum() + 1e-5) + next_losses.mean()
+        )
+        sums += [
+            losses.sum(),
+            ((masked.argmax(1) == ids) * weights).sum(),
+            weights.sum(),
+            next_losses.sum(),
+            (following.argmax(1) == labels).sum(),
+            16,
+        ]
+    return {
+        "loss": np.mean(batch_losses),
+        "masked_lm_loss": sums[0] / sums[2],
+        "masked_lm_accuracy": sums[1] / sums[2],
+        "next_sentence_loss": sums[3] / sums[5],
+        "next_sentence_accuracy": sums[4] / sums[5],
+    }
+
+
+def test_queries_are_answered_with_the_models_probabilities(
+    goldens, tmp_path, options, capsys
+):
+    lines = ["the [MASK] was a [MASK] .", "a sailor [MASK] . ||| the mill ."]
+    (tmp_path / "queries.txt").write_text("\n\n".join(lines) + "\n")
+    trained = str(goldens / "model/trained")
+    pretraining.run(
+        dataclasses.replace(
+            options,
+            do_train=False,
+            do_predict=True,
+            predict_file=str(tmp_path / "queries.txt"),
+            vocab_file=str(goldens / "vocab.txt"),
+            init_checkpoint=trained,
+            predict_top_k=3,
+        )
+    )
+    text = (tmp_path / "out/predict_results.jsonl").read_text()
+    assert capsys.readouterr().out == text
+    first, second = map(json.loads, text.splitlines())
+    assert [first["text"], second["text"]] == lines
+    assert [len(mask) for mask in first["masks"]] == [3, 3]
+    assert "is_next_probability" not in first
+
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    model = PretrainingModel(config)
+    checkpoints.init_from_checkpoint(
+        trained, checkpoints.variables_by_name(model.layers)
+    )
+    tokenizer = tokenization.FullTokenizer(str(goldens / "vocab.txt"))
+    tokens = ["[CLS]", *tokenizer.tokenize("a sailor"), "[MASK]", ".", "[SEP]"]
+    num_first = len(tokens)
+    tokens += [*tokenizer.tokenize("the mill ."), "[SEP]"]
+    masked, following = model.logits(
+        {
+            "input_ids": tf.constant([tokenizer.convert_tokens_to_ids(tokens)]),
+            "input_mask": tf.ones([1, len(tokens)], tf.int32),
+            "segment_ids": tf.constant(
+                [[0] * num_first + [1] * (len(tokens) - num_first)]
+            ),
+            "masked_lm_positions": tf.constant([[tokens.index("[MASK]")]]),
+        }
+    )
+    probabilities = tf.nn.softmax(masked[0]).numpy()
+    best = np.argsort(-probabilities)[:3]
+    (answer,) = second["masks"]
+    assert [word for word, _ in answer] == [
+        tokenizer.inv_vocab[i] for i in best
+    ]
+    # Padded to 64 there, not here: float32 rounding, six decimals written.
+    np.testing.assert_allclose(
+        [p for _, p in answer], probabilities[best], atol=2e-6
+    )
+    assert second["is_next_probability"] == pytest.approx(
+        float(tf.nn.softmax(following[0])[0]), abs=2e-6
+    )
+
+
+def test_evaluation_while_training_and_a_stripped_checkpoint(
+    goldens, tmp_path, options
+):
+    out = tmp_path / "out"
+    pretraining.run(
+        dataclasses.replace(
+            options,
+            do_eval=True,
+            eval_file=str(goldens / RECORDS),
+            max_eval_steps=2,
+            strip_checkpoint=True,
+            train=dataclasses.replace(
+                options.train, num_train_steps=4, eval_every_steps=2
+            ),
+        )
+    )
+    points = []
+    for path in sorted((out / "eval").iterdir()):
+        for record in tf.data.TFRecordDataset(str(path)):
+            event = tf.compat.v1.Event.FromString(record.numpy())
+            points += [(event.step, v.tag) for v in event.summary.value]
+    assert {step for step, tag in points if tag == "loss"} == {2, 4}
+    stripped = checkpoints.Checkpoint(str(out / "bert_model.ckpt"))
+    assert len(stripped.shapes) == 62
+    assert "global_step = 4" in (out / "eval_results.txt").read_text()
+
+
+# ----------------------------------------------------------------- kill -9
+
+
+def read_all(prefix):
+    checkpoint = checkpoints.Checkpoint(str(prefix))
+    return {name: checkpoint.read(name) for name in checkpoint.shapes}
+
+
+def latest_step(folder):
+    steps = [
+        int(path.stem.rpartition("-")[2])
+        for path in folder.glob("model.ckpt-*.index")
+    ]
+    return max(steps, default=0)
+
+
+def kill_and_compare(goldens, root, tmp_path, num_kills, num_steps=300):
+    config = json.loads((goldens / "bert_config.json").read_text())
+    config |= {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    flags = [
+        "--do_train",
+        f"--bert_config_file={tmp_path / 'config.json'}",
+        f"--num_train_steps={num_steps}",
+        "--num_warmup_steps=10",
+        "--learning_rate=1e-3",
+        "--save_checkpoints_steps=4",
+    ]
+    whole = run(command(goldens, tmp_path / "whole", *flags), root)
+    assert whole.returncode == 0, whole.stderr[-2000:]
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    rng = random.Random()
+    killed_at = []
+    while len(killed_at) < num_kills:
+        before = latest_step(killed)
+        process = subprocess.Popen(
+            command(goldens, killed, *flags),
+            cwd=root,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        # Some time after its first save: in a step, or while saving.
+        while latest_step(killed) == before and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 1.5 / num_kills))
+        process.send_signal(signal.SIGKILL)
+        # A run that ended before it was hit would prove nothing.
+        assert process.wait() == -signal.SIGKILL, latest_step(killed)
+        assert latest_step(killed) > before
+        killed_at.append(latest_step(killed))
+    last = run(command(goldens, killed, *flags), root)
+    assert last.returncode == 0, last.stderr[-2000:]
+    assert "Resuming" in last.stderr
+    ours, theirs = (
+        read_all(folder / f"model.ckpt-{num_steps}")
+        for folder in (killed, tmp_path / "whole")
+    )
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(
+            ours[name], value, err_msg=f"{name}, killed at {killed_at}"
+        )
+    assert not list(killed.glob("*incomplete*"))
+
+
+def test_a_killed_run_ends_with_the_same_weights(
+    goldens, pytestconfig, tmp_path
+):
+    kill_and_compare(goldens, pytestconfig.rootpath, tmp_path, num_kills=3)
+
+
+@pytest.mark.slow
+def test_a_run_killed_twenty_times_ends_with_the_same_weights(
+    goldens, pytestconfig, tmp_path
+):
+    kill_and_compare(
+        goldens,
+        pytestconfig.rootpath,
+        tmp_path,
+        num_kills=20,
+        num_steps=2000,
+    )
+
+
+# --------------------------------------------------------------- bad input
+
+
+def refused(options, message, error=ValueError, **changes):
+    """The run ends with this error before it trains or writes a result."""
+    changed = dataclasses.replace(options, **changes)
+    with pytest.raises(error, match=message):
+        pretraining.run(changed)
+    folder = changed.train.output_dir
+    if os.path.isdir(folder):
+        assert not [n for n in os.listdir(folder) if "ckpt" in n]
+
+
+def test_missing_records(options):
+    refused(
+        options,
+        r"--input_file: no file matches '/no/\*.tf_record'",
+        FileNotFoundError,
+        input_file="/no/*.tf_record",
+    )
+
+
+def test_empty_records(options, tmp_path):
+    (tmp_path / "empty.tf_record").write_bytes(b"")
+    refused(
+        options,
+        "empty.tf_record holds no records",
+        input_file=str(tmp_path / "empty.tf_record"),
+    )
+
+
+def test_truncated_records(options, goldens, tmp_path):
+    content = (goldens / RECORDS).read_bytes()
+    (tmp_path / "cut.tf_record").write_bytes(content[:100_000])
+    refused(
+        options,
+        r"cut.tf_record: record \d+ is cut short or damaged",
+        input_file=f"{goldens / RECORDS},{tmp_path / 'cut.tf_record'}",
+    )
+
+
+def test_records_of_another_length(options):
+    refused(
+        options,
+        "feature input_ids has 64 values, expected 128; pass "
+        "--max_seq_length=64",
+        max_seq_length=128,
+    )
+
+
+def test_records_of_other_predictions(options):
+    refused(
+        options,
+        "masked_lm_.* has 10 values, expected 20; pass "
+        "--max_predictions_per_seq=10",
+        max_predictions_per_seq=20,
+    )
+
+
+def test_records_of_another_vocabulary(options, goldens, tmp_path):
+    config = json.loads((goldens / "bert_config.json").read_text())
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps(config | {"vocab_size": 1000}))
+    refused(
+        options,
+        "feature input_ids holds 11.., but the model allows 0 to 999",
+        bert_config_file=str(path),
+        init_checkpoint=None,
+    )
+
+
+def test_more_positions_than_the_model_has(options):
+    refused(
+        options,
+        "--max_seq_length=256, but the model .* has 128 positions; pass "
+        "--max_seq_length=128 or less",
+        max_seq_length=256,
+    )
+
+
+def test_a_corrupt_init_checkpoint(options, goldens, tmp_path):
+    shutil.copytree(goldens / "model/init", tmp_path / "init")
+    data = tmp_path / "init/bert_model.ckpt.data-00000-of-00001"
+    content = bytearray(data.read_bytes())
+    content[200_000] ^= 255
+    data.write_bytes(content)
+    refused(
+        options,
+        "bert_model.ckpt: this checkpoint is damaged",
+        init_checkpoint=str(tmp_path / "init"),
+    )
+
+
+def test_a_damaged_checkpoint_of_the_run_gives_way_to_the_one_before(
+    options, tmp_path, caplog
+):
+    caplog.set_level("INFO", logger="absl")
+    train = dataclasses.replace(
+        options.train, num_train_steps=4, save_checkpoints_steps=2
+    )
+    pretraining.run(dataclasses.replace(options, train=train))
+    data = tmp_path / "out/model.ckpt-4.data-00000-of-00001"
+    whole = data.read_bytes()
+    content = bytearray(whole)
+    content[50_000] ^= 1
+    data.write_bytes(content)
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert "model.ckpt-4: this checkpoint is damaged" in caplog.text
+    assert "at step 2" in caplog.text
+    assert data.read_bytes() == whole  # trained again, bit for bit
+
+
+def test_every_checkpoint_damaged(options, tmp_path):
+    pretraining.run(options)
+    data = tmp_path / "out/model.ckpt-2.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="every checkpoint in .* is damaged"):
+        pretraining.run(options)
+
+
+def test_a_folder_that_cannot_be_written(options, tmp_path):
+    (tmp_path / "file").write_text("")
+    train = dataclasses.replace(
+        options.train, output_dir=str(tmp_path / "file/out")
+    )
+    refused(
+        options,
+        "--output_dir=.*file/out cannot be written",
+        OSError,
+        train=train,
+    )
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(options, tmp_path, monkeypatch):
+    train = dataclasses.replace(
+        options.train, num_train_steps=4, save_checkpoints_steps=2
+    )
+    save = tf.raw_ops.SaveV2
+    calls = []
+
+    def full_at_the_second(**arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise tf.errors.ResourceExhaustedError(
+                None, None, "No space left on device"
+            )
+        return save(**arguments)
+
+    monkeypatch.setattr(tf.raw_ops, "SaveV2", full_at_the_second)
+    with pytest.raises(OSError, match="model.ckpt-4: No space left.*intact"):
+        pretraining.run(dataclasses.replace(options, train=train))
+    assert latest_step(tmp_path / "out") == 2
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert latest_step(tmp_path / "out") == 4
+
+
+def test_another_model_in_the_output_folder(options, goldens, tmp_path):
+    pretraining.run(options)
+    config = json.loads((goldens / "bert_config.json").read_text())
+    path = tmp_path / "deep.json"
+    path.write_text(json.dumps(config | {"num_hidden_layers": 4}))
+    with pytest.raises(ValueError, match="holds a run of another model"):
+        pretraining.run(
+            dataclasses.replace(
+                options, bert_config_file=str(path), init_checkpoint=None
+            )
+        )
+
+
+def test_a_vocabulary_of_another_size(options, goldens, tmp_path):
+    lines = (goldens / "vocab.txt").read_text().splitlines()
+    (tmp_path / "vocab.txt").write_text("\n".join(lines[:900]) + "\n")
+    (tmp_path / "queries.txt").write_text("the [MASK] .\n")
+    refused(
+        options,
+        "vocab.txt has 900 wordpieces, but .* says vocab_size 1200",
+        do_predict=True,
+        vocab_file=str(tmp_path / "vocab.txt"),
+        predict_file=str(tmp_path / "queries.txt"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"do_train": False}, "At least one of `do_train` or `do_eval` must"),
+        ({"input_file": None}, "--input_file is needed"),
+        ({"do_predict": True}, "--do_predict needs --predict_file"),
+        ({"max_eval_steps": 0}, "--max_eval_steps=0; it must be at least 1"),
+    ],
+)
+def test_contradicting_options(options, changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(options, **changes)
+
+
+def test_evaluation_while_training_needs_other_records(options):
+    train = dataclasses.replace(options.train, eval_every_steps=1)
+    with pytest.raises(ValueError, match="--eval_every_steps needs --eval_fi"):
+        dataclasses.replace(options, train=train)
+
+
+def test_a_mistake_ends_in_one_line_without_traceback(
+    goldens, pytestconfig, tmp_path
+):
+    done = run(
+        command(
+            goldens,
+            tmp_path / "out",
+            "--do_train",
+            "--bert_config_file=absent.json",
+        ),
+        pytestconfig.rootpath,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith(
+        "error: absent.json: cannot read the BERT configuration"
+    )
+
+
+def test_help_teaches(pytestconfig):
+    done = run(
+        [sys.executable, "run_pretraining.py", "--help"],
+        pytestconfig.rootpath,
+    )
+    for words in (
+        "python run_pretraining.py --do_train",
+        "--iterations_per_loop",
+        "(default: '100000')",
+        "[new] Arithmetic",
+    ):
+        assert words in done.stdout
