@@ -52,8 +52,10 @@ def define_flags() -> None:
 def main() -> None:
     """Counts the words, learns the pieces, writes them and reports."""
     options = flags.FLAGS
+    paths = files.expand_patterns(options.input_file)
+    files.check_outputs(paths, [options.output_file])
     word_counts = vocabulary_building.count_words(
-        files.expand_patterns(options.input_file),
+        paths,
         do_lower_case=options.do_lower_case,
     )
     vocab = vocabulary_building.learn_vocab(

@@ -7,9 +7,12 @@ renamed when complete.
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
+
+# Between a file's name and the process that is writing it.
+_INCOMPLETE = ".incomplete-"
 
 
 def expand_patterns(patterns: str, flag: str = "input_file") -> list[str]:
@@ -27,7 +30,10 @@ def expand_patterns(patterns: str, flag: str = "input_file") -> list[str]:
     """
     paths = []
     for pattern in filter(None, map(str.strip, patterns.split(","))):
-        matches = sorted(tf.io.gfile.glob(pattern))
+        matches = [pattern]  # as it is: a path may hold brackets
+        if not tf.io.gfile.exists(pattern):
+            found = sorted(tf.io.gfile.glob(pattern))
+            matches = [path for path in found if _INCOMPLETE not in path]
         if not matches:
             raise FileNotFoundError(
                 f"--{flag}: no file matches {pattern!r} (looked from "
@@ -75,9 +81,59 @@ def read_lines(path: str) -> Iterator[str]:
             yield text.removesuffix("\n")
 
 
+def check_writable(folder: str, flag: str = "output_dir") -> None:
+    """Makes a folder and refuses one that cannot be written.
+
+    Args:
+      folder: "" is the current one.
+      flag: name of the flag it came from, for the error.
+
+    Raises:
+      OSError: says where and what to check.
+    """
+    probe = os.path.join(folder, f".writable-{os.getpid()}")
+    try:
+        tf.io.gfile.makedirs(folder or ".")
+        with tf.io.gfile.GFile(probe, "w") as file:
+            file.write("")
+        tf.io.gfile.remove(probe)
+    except (tf.errors.OpError, OSError) as error:
+        raise OSError(
+            f"--{flag}: {folder or '.'} cannot be written "
+            f"({str(error).splitlines()[0]}); check the path and its "
+            "permissions."
+        ) from error
+
+
+def check_outputs(inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Refuses outputs before the work that would fill them.
+
+    Args:
+      inputs: files that are read.
+      outputs: files to write (--output_file).
+
+    Raises:
+      ValueError: no output, one that is an input, or one given twice.
+      OSError: a folder cannot be written.
+    """
+    if not outputs:
+        raise ValueError("--output_file is empty; give a path.")
+    taken = {os.path.realpath(path): "an input" for path in inputs}
+    for path in outputs:
+        place = os.path.realpath(path)
+        if place in taken:
+            raise ValueError(
+                f"--output_file: {path} is {taken[place]}, too; give another "
+                "path."
+            )
+        taken[place] = "another output"
+    for folder in {os.path.dirname(path) for path in outputs}:
+        check_writable(folder, "output_file")
+
+
 @contextlib.contextmanager
 def whole_files(paths: list[str]) -> Iterator[list[str]]:
-    """Lets files appear together and whole, or not at all.
+    """Lets files appear whole, or not at all.
 
     Args:
       paths: where the finished files shall lie; folders are made.
@@ -91,7 +147,7 @@ def whole_files(paths: list[str]) -> Iterator[list[str]]:
       OSError: a place cannot be written, or the disk is full; says where.
     """
     # The name is the process's own: two runs never share a half-written file.
-    temporary = [f"{path}.incomplete-{os.getpid()}" for path in paths]
+    temporary = [f"{path}{_INCOMPLETE}{os.getpid()}" for path in paths]
     try:
         for path in paths:
             tf.io.gfile.makedirs(os.path.dirname(path) or ".")

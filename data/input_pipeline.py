@@ -69,7 +69,13 @@ def open_records(
 
 def _check_values(path, specs, head, limits):
     """Refuses ids that the model has no row for."""
-    batch = records.parse_batch(specs, next(iter(head)))
+    try:
+        batch = records.parse_batch(specs, next(iter(head)))
+    except tf.errors.InvalidArgumentError as error:
+        raise ValueError(
+            f"{path}: its records are not all alike "
+            f"({error.message.splitlines()[0]}); write the file again."
+        ) from None
     for name, limit in limits.items():
         values = batch[name].numpy()
         if values.size and (values.max() >= limit or values.min() < 0):
@@ -91,8 +97,9 @@ def training_batches(
 ) -> tf.data.Dataset:
     """Endless shuffled batches, the same at every start.
 
-    Each pass over the files has its own order of files and records, which
-    depends on (seed, pass) only.
+    Each pass over the files has its own order of files and records, a
+    function of (seed, pass) - and of tf.random.set_seed, which TensorFlow
+    mixes in: a program sets it once.
 
     Args:
       files: the input.

@@ -63,7 +63,8 @@ def read_queries(
         if not query.masked_positions and not query.is_pair:
             raise ValueError(
                 f"{path}, line {number}: neither [MASK] nor a pair "
-                f"(first ||| second): {line.strip()!r}."
+                "(`first ||| second`, with spaces around the bars): "
+                f"{line.strip()!r}."
             )
         if len(query.tokens) > max_seq_length:
             raise ValueError(
@@ -154,7 +155,7 @@ def answer(
     if query.masked_positions:
         result["masks"] = [
             [
-                [inv_vocab[int(i)], round(float(probs[i]), 6)]
+                [inv_vocab.get(int(i), f"[id {i}]"), round(float(probs[i]), 6)]
                 for i in np.argsort(-probs, kind="stable")[:top_k]
             ]
             for probs in masked_lm_probs[: len(query.masked_positions)]

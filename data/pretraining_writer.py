@@ -8,7 +8,6 @@ from any document and all instances are shuffled together: two bytes a token
 
 import contextlib
 import dataclasses
-import os
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
@@ -93,7 +92,7 @@ def write_pretraining_data(
     Source: main in create_pretraining_data.py.
     """
     start_s = time.monotonic()
-    _check_outputs(input_files, output_files)
+    files.check_outputs(input_files, output_files)
     _warn_of_few_predictions(options)
     tokenizer = FullTokenizer(vocab_file, do_lower_case)
     special_tokens = ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -212,21 +211,6 @@ def _open_all(paths: Sequence[str]) -> Iterator[list[tf.io.TFRecordWriter]]:
         yield [
             stack.enter_context(tf.io.TFRecordWriter(path)) for path in paths
         ]
-
-
-def _check_outputs(inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Refuses to write no file, a file twice, or over an input."""
-    if not outputs:
-        raise ValueError("--output_file is empty; give a path.")
-    taken = {os.path.realpath(path): "an input" for path in inputs}
-    for path in outputs:
-        place = os.path.realpath(path)
-        if place in taken:
-            raise ValueError(
-                f"--output_file: {path} is {taken[place]}, too; give another "
-                "path."
-            )
-        taken[place] = "another output"
 
 
 def _warn_of_few_predictions(options: PretrainingDataOptions) -> None:

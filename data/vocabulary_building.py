@@ -13,13 +13,13 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import tensorflow as tf
-import tqdm
 from absl import logging
 from tensorflow_text.tools.wordpiece_vocab import (
     wordpiece_tokenizer_learner_lib as learner,
 )
 
 from data import files, tokenization
+from data.progress import Progress
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -67,13 +67,11 @@ def count_words(
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
     counts = collections.Counter()
     num_bytes = sum(tf.io.gfile.stat(path).length for path in paths)
-    with tqdm.tqdm(
-        total=num_bytes, unit="B", unit_scale=True, desc="words", disable=None
-    ) as progress:
+    with Progress("counting words", total=num_bytes, unit="bytes") as progress:
         for path in paths:
             for line in files.read_lines(path):
                 counts.update(tokenizer.tokenize(line))
-                progress.update(len(line.encode()) + 1)
+                progress.advance(len(line.encode()) + 1)
                 if len(counts) > max_distinct:
                     counts = _forget_rare_words(counts, max_distinct // 2)
     if not counts:

@@ -311,6 +311,10 @@ def define_flags() -> None:
 def main() -> None:
     """Collects the documents, splits and writes them, and reports."""
     options = flags.FLAGS
+    files.check_outputs(
+        [options.text] if options.text else [],
+        [options.train_output, options.eval_output],
+    )
     if options.text:
         documents = text_documents(files.read_lines(options.text))
     else:

@@ -40,6 +40,15 @@ _CONFIG = {
     "num_hidden_layers": 2,
     "type_vocab_size": 2,
 }
+_FILES = (
+    "train.txt",
+    "eval.txt",
+    "vocab.txt",
+    "train.tf_record",
+    "eval.tf_record",
+    "bert_config.json",
+    "questions.txt",
+)
 _NUM_QUESTIONS = 6
 
 
@@ -55,8 +64,7 @@ def main() -> None:
     """Runs the six steps of the demo."""
     start = time.monotonic()
     out = pathlib.Path(flags.FLAGS.output_dir)
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    _clear(out)
     _make_records(out)
     _pretrain(out)
     _show_results(out)
@@ -65,6 +73,22 @@ def main() -> None:
         f"\nDone in {time.monotonic() - start:.0f} s. Everything is in {out}; "
         f"the curves: {sys.executable} -m tensorboard.main --logdir {out}/model"
     )
+
+
+def _clear(out: pathlib.Path) -> None:
+    """Removes what an earlier demo made, and nothing else."""
+    text = flags.FLAGS.text
+    if text and not pathlib.Path(text).is_file():
+        raise FileNotFoundError(f"{text}: no such text file (TEXT=...).")
+    if text and pathlib.Path(text).resolve().is_relative_to(out.resolve()):
+        raise ValueError(
+            f"{text} lies in {out}, which the demo makes anew; put it "
+            "elsewhere."
+        )
+    shutil.rmtree(out / "model", ignore_errors=True)
+    for name in _FILES:
+        (out / name).unlink(missing_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
 
 
 def _make_records(out: pathlib.Path) -> None:
@@ -188,7 +212,7 @@ def _questions(out: pathlib.Path) -> list[tuple[str, str]]:
         words = line.split()
         middle = len(words) // 2
         if 6 <= len(words) <= 14 and all(
-            re.fullmatch(r"[A-Za-z]+[,.]?", word) for word in words
+            re.fullmatch(r"[^\W\d_]+[,.]?", word) for word in words
         ):
             # A word of the vocabulary: one [MASK] is one wordpiece.
             if words[middle].lower() in vocab and len(words[middle]) > 2:

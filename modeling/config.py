@@ -70,12 +70,18 @@ class BertConfig:
                 raise ValueError(f"{name} is {value!r}; give a whole number.")
             if value < 1:
                 raise ValueError(f"{name} is {value}; it must be at least 1.")
-        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+        for name in _RATES:
             rate = getattr(self, name)
+            if isinstance(rate, bool) or not isinstance(rate, (int, float)):
+                raise ValueError(f"{name} is {rate!r}; give a number.")
             if not 0.0 <= rate < 1.0:
                 raise ValueError(
                     f"{name} is {rate}; it must be at least 0 and below 1."
                 )
+        if not isinstance(self.left_to_right, bool):
+            raise ValueError(
+                f"left_to_right is {self.left_to_right!r}; give true or false."
+            )
         if self.hidden_size % self.num_attention_heads:
             heads = self.num_attention_heads
             raise ValueError(
@@ -84,7 +90,7 @@ class BertConfig:
                 f"{self.hidden_size // heads * heads or heads} or another "
                 "number of heads (released models have hidden_size / 64)."
             )
-        if self.hidden_act not in ACTIVATIONS:
+        if activation_name(self.hidden_act) not in ACTIVATIONS:
             raise ValueError(
                 f"hidden_act is {self.hidden_act!r}; one of "
                 f"{', '.join(ACTIVATIONS)} is expected (gelu is the tanh "
@@ -157,13 +163,17 @@ class BertConfig:
         """Returns the JSON text, sorted and indented as the original's."""
         return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
 
-    def without_dropout(self) -> "BertConfig":
-        """Returns the same sizes with both dropout rates 0."""
-        return dataclasses.replace(
-            self, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-        )
+
+def activation_name(hidden_act: str | None) -> str:
+    """Reads hidden_act as the original: any case, nothing is linear."""
+    return str(hidden_act or "linear").lower()
 
 
+_RATES = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "initializer_range",
+)
 _INTEGERS = (
     "vocab_size",
     "hidden_size",

@@ -10,12 +10,11 @@ from modeling.config import BertConfig
 class PretrainingModel:
     """BERT as it is pretrained: masked LM and next sentence (section 3.1).
 
-    What a training loop needs of any model is `layers`, `loss_weights`,
-    `losses` and `FEATURES`.
+    What a training loop needs of any model is `layers`, `loss_weights` and
+    `losses`.
 
     Args:
-      config: the model's sizes; pass `config.without_dropout()` or no seed
-        to evaluate.
+      config: the model's sizes.
       dtype: `float32` or `mixed_bfloat16`.
       use_one_hot_embeddings: see `embeddings.Embeddings`.
 

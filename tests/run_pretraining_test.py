@@ -248,7 +248,7 @@ def latest_step(folder):
     return max(steps, default=0)
 
 
-def kill_and_compare(goldens, root, tmp_path, num_kills, num_steps=300):
+def kill_and_compare(goldens, root, tmp_path, num_kills, num_steps=600):
     config = json.loads((goldens / "bert_config.json").read_text())
     config |= {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -443,7 +443,7 @@ def test_a_folder_that_cannot_be_written(options, tmp_path):
     )
     refused(
         options,
-        "--output_dir=.*file/out cannot be written",
+        "--output_dir: .*file/out cannot be written",
         OSError,
         train=train,
     )
@@ -483,6 +483,132 @@ def test_another_model_in_the_output_folder(options, goldens, tmp_path):
                 options, bert_config_file=str(path), init_checkpoint=None
             )
         )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_attention_heads": 1}, "num_attention_heads 4 -> 1"),
+        ({"hidden_act": "gelu_exact"}, "hidden_act gelu -> gelu_exact"),
+        ({"left_to_right": True}, "left_to_right None -> True"),
+    ],
+)
+def test_another_model_of_the_same_shapes_in_the_output_folder(
+    options, goldens, tmp_path, change, message
+):
+    # These change no variable, so the checkpoint alone would fit.
+    out = tmp_path / "out"
+    shutil.copytree(goldens / "model/trained", out)
+    shutil.copy(goldens / "bert_config.json", out)
+    config = json.loads((goldens / "bert_config.json").read_text())
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(config | change))
+    with pytest.raises(ValueError, match=f"of another model: {message}"):
+        pretraining.run(
+            dataclasses.replace(options, bert_config_file=str(path))
+        )
+
+
+def test_a_run_can_go_back_in_time(options, goldens, tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    out = tmp_path / "out"
+    train = dataclasses.replace(
+        options.train, num_train_steps=6, save_checkpoints_steps=2
+    )
+    pretraining.run(dataclasses.replace(options, train=train))
+    (out / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-2"\n')
+    train = dataclasses.replace(train, num_train_steps=3, keep_checkpoint_max=1)
+    caplog.clear()
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert "names step 2; later ones (4, 6) are passed over" in caplog.text
+    assert "Resuming" in caplog.text
+    assert (out / "model.ckpt-3.index").exists()
+    assert '"model.ckpt-3"' in (out / "checkpoint").read_text()
+
+
+def test_a_copied_folder_is_a_run_of_its_own(options, goldens, tmp_path):
+    pretraining.run(options)
+    moved = tmp_path / "moved"
+    (tmp_path / "out").rename(moved)
+    assert checkpoints.find_prefix(str(moved)) == str(moved / "model.ckpt-2")
+    train = dataclasses.replace(
+        options.train, output_dir=str(moved), num_train_steps=3
+    )
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert latest_step(moved) == 3
+
+
+def test_predicting_beside_a_training_run_leaves_its_files(
+    options, goldens, tmp_path
+):
+    out = tmp_path / "out"
+    shutil.copytree(goldens / "model/trained", out)
+    staging = out / "model.ckpt-61.incomplete-1"
+    staging.mkdir()
+    pretraining.run(dataclasses.replace(options, do_train=False, do_eval=True))
+    assert staging.exists()
+    train = dataclasses.replace(options.train, num_train_steps=61)
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert not staging.exists()  # left by a killed run
+
+
+def test_a_damaged_resume_record_gives_way_to_the_checkpoint_before(
+    options, tmp_path, caplog
+):
+    train = dataclasses.replace(
+        options.train, num_train_steps=4, save_checkpoints_steps=2
+    )
+    pretraining.run(dataclasses.replace(options, train=train))
+    (tmp_path / "out/model.ckpt-4.resume.json").write_text("{")
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert "model.ckpt-4.resume.json is damaged" in caplog.text
+
+
+def test_a_later_record_of_another_length(options, goldens, tmp_path):
+    path = tmp_path / "mixed.tf_record"
+    example = tf.train.Example()
+    example.features.feature["input_ids"].int64_list.value.append(1)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in tf.data.TFRecordDataset(str(goldens / RECORDS)).take(2):
+            writer.write(record.numpy())
+        writer.write(example.SerializeToString())
+    refused(
+        options,
+        "mixed.tf_record: its records are not all alike",
+        input_file=str(path),
+    )
+
+
+def test_an_id_that_only_a_late_record_has(options, goldens, tmp_path):
+    # Beyond the sample that is looked at before the run.
+    path = tmp_path / "late.tf_record"
+    records = list(tf.data.TFRecordDataset(str(goldens / RECORDS)))
+    bad = tf.train.Example.FromString(records[0].numpy())
+    bad.features.feature["input_ids"].int64_list.value[3] = 5000
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for _ in range(3):
+            for record in records:
+                writer.write(record.numpy())
+        for _ in range(60):
+            writer.write(bad.SerializeToString())
+    train = dataclasses.replace(options.train, num_train_steps=70)
+    with pytest.raises(ValueError, match="input holds something that does no"):
+        pretraining.run(
+            dataclasses.replace(options, input_file=str(path), train=train)
+        )
+
+
+def test_queries_need_the_special_tokens(options, goldens, tmp_path):
+    text = (goldens / "vocab.txt").read_text().replace("[MASK]", "[mask]")
+    (tmp_path / "vocab.txt").write_text(text)
+    (tmp_path / "queries.txt").write_text("the [MASK] .\n")
+    refused(
+        options,
+        r"vocab.txt has no \[MASK\]",
+        do_predict=True,
+        vocab_file=str(tmp_path / "vocab.txt"),
+        predict_file=str(tmp_path / "queries.txt"),
+    )
 
 
 def test_a_vocabulary_of_another_size(options, goldens, tmp_path):
@@ -535,6 +661,25 @@ def test_a_mistake_ends_in_one_line_without_traceback(
     assert done.stderr.splitlines()[-1].startswith(
         "error: absent.json: cannot read the BERT configuration"
     )
+
+
+def test_a_diverging_run_ends_in_one_message(goldens, pytestconfig, tmp_path):
+    done = run(
+        command(
+            goldens,
+            tmp_path / "out",
+            "--do_train",
+            f"--bert_config_file={goldens / 'bert_config.json'}",
+            "--learning_rate=1e30",
+            "--num_warmup_steps=0",
+            "--num_train_steps=20",
+        ),
+        pytestconfig.rootpath,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "became nan or infinite" in done.stderr.splitlines()[-1]
+    assert "none yet" in done.stderr.splitlines()[-1]
 
 
 def test_help_teaches(pytestconfig):

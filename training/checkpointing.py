@@ -11,9 +11,10 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from data import files
 from modeling import checkpoints
 
-_NAME = re.compile(r"model\.ckpt-(\d+)\.index$")
+_NAME = re.compile(r"model\.ckpt-(\d+)\.index")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,11 +25,13 @@ class ResumePoint:
       global_step: updates made.
       examples_seen: examples taken from the training input.
       seed: the run's seed; with the step it gives every random number.
+      num_examples: examples of the training input, to notice another one.
     """
 
     global_step: int
     examples_seen: int
     seed: int
+    num_examples: int
 
 
 class CheckpointManager:
@@ -48,15 +51,19 @@ class CheckpointManager:
     def __init__(self, output_dir: str, keep_max: int = 5):
         self._dir = output_dir
         self._keep_max = keep_max
-        check_writable(output_dir)
+        files.check_writable(output_dir)
+
+    def remove_leftovers(self) -> None:
+        """Removes what a killed run was writing; only the next run may."""
         for folder in tf.io.gfile.glob(
-            os.path.join(output_dir, "model.ckpt-*.incomplete-*")
+            os.path.join(self._dir, "model.ckpt-*.incomplete-*")
         ):
-            tf.io.gfile.rmtree(folder)  # left by a killed run
+            if tf.io.gfile.isdir(folder):
+                tf.io.gfile.rmtree(folder)
 
     def steps(self) -> list[int]:
         """Steps of the checkpoints in the folder, oldest first."""
-        matches = map(_NAME.search, tf.io.gfile.listdir(self._dir))
+        matches = map(_NAME.fullmatch, tf.io.gfile.listdir(self._dir))
         return sorted(int(match[1]) for match in matches if match)
 
     def restore(
@@ -79,13 +86,9 @@ class CheckpointManager:
           ValueError: every checkpoint is damaged, or one does not fit the
             model.
         """
-        steps = self.steps()
-        newest = tf.train.latest_checkpoint(self._dir)
-        match = newest and _NAME.search(newest + ".index")
-        if match:
-            steps = [step for step in steps if step <= int(match[1])]
+        steps = self._steps_up_to_latest()
         for step in reversed(steps):
-            prefix = self._prefix(step)
+            prefix = self.prefix(step)
             try:
                 checkpoint = checkpoints.Checkpoint(prefix)
                 values = {
@@ -93,11 +96,12 @@ class CheckpointManager:
                     for name in variables
                     if name in checkpoint.shapes
                 }
+                record = self._read_resume_record(prefix)
             except ValueError as error:
                 logging.warning("%s Trying the checkpoint before it.", error)
                 continue
             self._assign(checkpoint, variables, values)
-            return step, self._read_resume_record(prefix)
+            return step, record
         if steps:
             raise ValueError(
                 f"every checkpoint in {self._dir} is damaged (steps {steps}); "
@@ -120,23 +124,18 @@ class CheckpointManager:
         Raises:
           OSError: it cannot be written; earlier ones are intact.
         """
-        prefix = self._prefix(point.global_step)
+        prefix = self.prefix(point.global_step)
         tensors = {name: v.numpy() for name, v in variables.items()}
         tensors["global_step"] = np.int64(point.global_step)
         record = json.dumps(dataclasses.asdict(point)) + "\n"
-        try:
-            with tf.io.gfile.GFile(prefix + ".resume.json", "w") as file:
-                file.write(record)
-        except tf.errors.OpError as error:
-            raise OSError(
-                f"cannot write {prefix}.resume.json: {error.message}; check "
-                "the folder's permissions and free space."
-            ) from error
+        files.write_text(prefix + ".resume.json", record)
         checkpoints.write(prefix, tensors)
-        steps = self.steps()
+        # Later ones belong to a run that went back in time; they are neither
+        # counted nor removed, but overwritten when their step comes.
+        steps = [step for step in self.steps() if step <= point.global_step]
         kept = steps[-self._keep_max :] if self._keep_max else steps
-        tf.compat.v1.train.update_checkpoint_state(
-            self._dir, prefix, [self._prefix(step) for step in kept]
+        checkpoints.write_state(
+            self._dir, [os.path.basename(self.prefix(step)) for step in kept]
         )
         for step in steps:
             if step not in kept:
@@ -166,14 +165,36 @@ class CheckpointManager:
         for name, value in values.items():
             variables[name].assign(value)
 
+    def _steps_up_to_latest(self) -> list[int]:
+        """Steps up to the one that the `checkpoint` file names."""
+        steps = self.steps()
+        latest = _NAME.fullmatch(f"{checkpoints.latest_name(self._dir)}.index")
+        if not latest or int(latest[1]) not in steps:
+            return steps
+        later = [step for step in steps if step > int(latest[1])]
+        if later:
+            logging.warning(
+                "%s: its `checkpoint` file names step %s; later ones (%s) are "
+                "passed over.",
+                self._dir,
+                latest[1],
+                ", ".join(map(str, later)),
+            )
+        return [step for step in steps if step not in later]
+
     def _read_resume_record(self, prefix: str) -> dict:
         path = prefix + ".resume.json"
         if not tf.io.gfile.exists(path):
             return {}
         with tf.io.gfile.GFile(path, "r") as file:
-            return json.loads(file.read())
+            text = file.read()
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} is damaged: {error}.") from None
 
-    def _prefix(self, step: int) -> str:
+    def prefix(self, step: int) -> str:
+        """Where the checkpoint of a step lies."""
         return os.path.join(self._dir, f"model.ckpt-{step}")
 
     def _remove(self, step: int) -> None:
@@ -185,24 +206,4 @@ class CheckpointManager:
             ".meta",  # of the original
         ):
             with contextlib.suppress(tf.errors.NotFoundError):
-                tf.io.gfile.remove(self._prefix(step) + ending)
-
-
-def check_writable(folder: str) -> None:
-    """Makes a folder and refuses one that cannot be written.
-
-    Raises:
-      OSError: says where and what to check.
-    """
-    probe = os.path.join(folder, f".writable-{os.getpid()}")
-    try:
-        tf.io.gfile.makedirs(folder)
-        with tf.io.gfile.GFile(probe, "w") as file:
-            file.write("")
-        tf.io.gfile.remove(probe)
-    except (tf.errors.OpError, OSError) as error:
-        raise OSError(
-            f"--output_dir={folder} cannot be written "
-            f"({str(error).splitlines()[0]}); check the path and its "
-            "permissions."
-        ) from error
+                tf.io.gfile.remove(self.prefix(step) + ending)

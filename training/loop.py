@@ -65,13 +65,14 @@ class Trainer:
             if options.xla
             else self._gradients
         )
-        self._steps_per_call = options.iterations_per_loop
+        self._steps_per_call = 1  # until their duration is known
 
     def train(
         self,
         make_batches: Callable[[int], tf.data.Dataset],
         manager: CheckpointManager,
         *,
+        num_examples: int,
         evaluate: Callable[[int], None] | None = None,
     ) -> int:
         """Trains up to `num_train_steps`, from the newest checkpoint if any.
@@ -80,6 +81,7 @@ class Trainer:
           make_batches: from the number of examples seen before to the
             batches after them, `train_batch_size` examples each.
           manager: of the folder that is resumed from and saved to.
+          num_examples: examples of the whole input.
           evaluate: called with the step every `eval_every_steps`, not at
             the end.
 
@@ -89,9 +91,12 @@ class Trainer:
         Raises:
           FloatingPointError: loss or gradient became nan or infinite; the
             last checkpoint before that is kept.
+          ValueError: the devices refused a step: a record that does not fit,
+            or too little memory.
         """
         options = self._options
-        step, examples_seen = self._resume(manager)
+        manager.remove_leftovers()
+        step, examples_seen = self._resume(manager, num_examples)
         if step >= options.num_train_steps:
             logging.warning(
                 "%s already holds step %d of --num_train_steps=%d: nothing "
@@ -124,7 +129,7 @@ class Trainer:
                 metrics = self.run_steps(
                     iterator, first_step=step + 1, num_steps=num_steps
                 )
-                self._check_finite(metrics, step)
+                self._check_finite(metrics, step, manager)
                 step += num_steps
                 examples_seen += num_steps * options.train_batch_size
                 seconds = time.monotonic() - began
@@ -137,7 +142,9 @@ class Trainer:
                 if done or step % options.save_checkpoints_steps == 0:
                     manager.save(
                         self._saved,
-                        ResumePoint(step, examples_seen, options.seed),
+                        ResumePoint(
+                            step, examples_seen, options.seed, num_examples
+                        ),
                     )
                     events.flush()
                 every = options.eval_every_steps
@@ -157,27 +164,51 @@ class Trainer:
 
         Returns:
           Float32 [num_steps, metrics, 2], each a sum and a weight.
-        """
-        return self._train_steps(
-            iterator,
-            tf.constant(first_step, tf.int64),
-            tf.constant(num_steps, tf.int32),
-        ).numpy()
 
-    def _resume(self, manager: CheckpointManager) -> tuple[int, int]:
+        Raises:
+          ValueError: see `train`.
+        """
+        try:
+            return self._train_steps(
+                iterator,
+                tf.constant(first_step, tf.int64),
+                tf.constant(num_steps, tf.int32),
+            ).numpy()
+        except tf.errors.ResourceExhaustedError as error:
+            raise ValueError(
+                f"step {first_step}: out of memory "
+                f"({error.message.splitlines()[0]}). Raise "
+                "--gradient_accumulation_steps (the same result in less "
+                "memory), or lower --train_batch_size or --max_seq_length."
+            ) from error
+        except (tf.errors.InvalidArgumentError, tf.errors.DataLossError) as e:
+            last = first_step + num_steps - 1
+            raise ValueError(
+                f"steps {first_step} to {last}: the training input holds "
+                f"something that does not fit the model: {e.message}"
+            ) from e
+
+    def _resume(
+        self, manager: CheckpointManager, num_examples: int
+    ) -> tuple[int, int]:
         """Restores; returns the step and the examples seen before it."""
         restored = manager.restore(self._saved)
         if restored is None:
             return 0, 0
         step, record = restored
-        seed = record.get("seed", self._options.seed)
-        if seed != self._options.seed:
-            logging.warning(
-                "--seed=%d, but the run was started with %d: the data order "
-                "changes from here on.",
-                self._options.seed,
-                seed,
-            )
+        for what, now in (
+            ("seed", self._options.seed),
+            ("num_examples", num_examples),
+        ):
+            before = record.get(what, now)
+            if before != now:
+                logging.warning(
+                    "%s is %d now, but was %d before: the run goes on, with "
+                    "another order of the data.",
+                    what,
+                    now,
+                    before,
+                )
         logging.info("Resuming %s at step %d.", self._options.output_dir, step)
         return step, record.get(
             "examples_seen", step * self._options.train_batch_size
@@ -197,7 +228,9 @@ class Trainer:
             most = min(most, self._steps_per_call)
         return min(to_next_stop, most, options.num_train_steps - step)
 
-    def _check_finite(self, metrics: np.ndarray, step: int) -> None:
+    def _check_finite(
+        self, metrics: np.ndarray, step: int, manager: CheckpointManager
+    ) -> None:
         """Stops at the first step whose loss or gradient is not finite."""
         finite = np.isfinite(metrics).all(axis=(1, 2))
         if finite.all():
@@ -210,11 +243,13 @@ class Trainer:
             )
             if not np.isfinite(metric).all()
         ]
+        saved = manager.steps()
+        last_good = manager.prefix(saved[-1]) if saved else "none yet"
         raise FloatingPointError(
             f"step {step + bad + 1}: {', '.join(names)} became nan or "
-            f"infinite. Nothing of it was saved; {self._options.output_dir} "
-            "keeps the last good checkpoint. Lower --learning_rate, lengthen "
-            "--num_warmup_steps, or look at the data of that step."
+            f"infinite. The last good checkpoint is kept: {last_good}. Lower "
+            "--learning_rate, lengthen --num_warmup_steps, or look at the "
+            "data of that step."
         )
 
     @tf.function

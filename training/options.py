@@ -99,6 +99,10 @@ class TrainOptions:
                 raise ValueError(
                     f"--{name}={getattr(self, name)}; it must be at least 0."
                 )
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(
+                f"--seed={self.seed}; it must be 0 to {2**31 - 1}."
+            )
         if not self.learning_rate > 0:
             raise ValueError(
                 f"--learning_rate={self.learning_rate}; it must be above 0."

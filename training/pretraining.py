@@ -14,6 +14,7 @@ from data import (
     pretraining_queries,
     records,
     tokenization,
+    vocabulary,
 )
 from modeling import BertConfig, PretrainingModel, checkpoints
 from training import evaluation, events, loop
@@ -132,11 +133,7 @@ def run(options: PretrainingOptions) -> None:
         )
     if options.do_predict:
         queries = _read_queries(options, config)
-    if not manager.steps():  # a run that is resumed has its own
-        files.write_text(
-            os.path.join(options.train.output_dir, "bert_config.json"),
-            config.to_json_string(),
-        )
+    _keep_config(options, config, manager)
     # Initial weights come from the seed too.
     keras.utils.set_random_seed(options.train.seed)
     with strategy.scope():
@@ -147,7 +144,12 @@ def run(options: PretrainingOptions) -> None:
             or options.device.use_tpu,
         )
         weights = checkpoints.variables_by_name(model.layers)
-        if options.init_checkpoint and not manager.steps():
+        if options.init_checkpoint and manager.steps():
+            logging.info(
+                "--init_checkpoint is left aside: %s holds checkpoints.",
+                options.train.output_dir,
+            )
+        elif options.init_checkpoint:
             report = checkpoints.init_from_checkpoint(
                 options.init_checkpoint, weights
             )
@@ -168,7 +170,31 @@ def run(options: PretrainingOptions) -> None:
         if options.do_predict:
             _predict(options, model, queries)
     if options.strip_checkpoint:
-        _strip(options, manager)
+        _strip(options, manager.prefix(step))
+
+
+def _keep_config(options, config, manager):
+    """Writes the configuration beside the checkpoints, or compares it.
+
+    Heads, activation and direction change no variable's shape: a run resumed
+    with others would go on, wrongly.
+    """
+    path = os.path.join(options.train.output_dir, "bert_config.json")
+    if manager.steps() and tf.io.gfile.exists(path):
+        before = BertConfig.from_json_file(path).to_dict()
+        now = config.to_dict()
+        changed = [
+            f"{key} {before.get(key)} -> {now.get(key)}"
+            for key in sorted(before.keys() | now.keys())
+            if before.get(key) != now.get(key) and "dropout" not in key
+        ]
+        if changed:
+            raise ValueError(
+                f"{options.train.output_dir} holds a run of another model: "
+                f"{'; '.join(changed)}. Give another --output_dir, or "
+                f"--bert_config_file={path}."
+            )
+    files.write_text(path, config.to_json_string())
 
 
 def _check_lengths(options, config):
@@ -211,9 +237,17 @@ def _read_queries(options, config):
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, do_lower_case=options.do_lower_case
     )
-    if len(tokenizer.vocab) != config.vocab_size:
+    vocabulary.require_tokens(
+        tokenizer.vocab,
+        ("[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+        options.vocab_file,
+    )
+    num_ids = 1 + max(i for token, i in tokenizer.vocab.items() if token)
+    # A table may have a few rows more, for speed: a multiple of 8, 64, 128.
+    padded = {-(-num_ids // m) * m for m in (1, 8, 64, 128)}
+    if config.vocab_size not in padded:
         raise ValueError(
-            f"{options.vocab_file} has {len(tokenizer.vocab)} wordpieces, but "
+            f"{options.vocab_file} has {num_ids} wordpieces, but "
             f"{options.bert_config_file} says vocab_size "
             f"{config.vocab_size}; give the vocabulary the model was trained "
             "with."
@@ -243,13 +277,19 @@ def _train(options, model, manager, train_files, evaluate):
         )
 
     trainer = loop.Trainer(model, options.train)
-    return trainer.train(make_batches, manager, evaluate=evaluate)
+    return trainer.train(
+        make_batches,
+        manager,
+        num_examples=train_files.count,
+        evaluate=evaluate,
+    )
 
 
 def _restore_trained(options, manager, weights):
     """Loads the last checkpoint of output_dir, or keeps init_checkpoint."""
     restored = manager.restore(weights)
     if restored:
+        logging.info("Using %s.", manager.prefix(restored[0]))
         return restored[0]
     if options.strip_checkpoint or not options.init_checkpoint:
         raise ValueError(
@@ -324,11 +364,9 @@ def _predict(options, model, tokenizer_and_queries):
     logging.info("%d answers written to %s.", len(answers), path)
 
 
-def _strip(options, manager):
-    """Writes the released form of the last checkpoint, and says its size."""
-    folder = options.train.output_dir
-    source = os.path.join(folder, f"model.ckpt-{manager.steps()[-1]}")
-    target = os.path.join(folder, STRIPPED_NAME)
+def _strip(options, source):
+    """Writes the released form of a checkpoint, and says its size."""
+    target = os.path.join(options.train.output_dir, STRIPPED_NAME)
     kept = checkpoints.strip(source, target)
     data = ".data-00000-of-00001"
     logging.info(

@@ -3,15 +3,19 @@
 import sys
 from collections.abc import Callable
 
+import tensorflow as tf
 from absl import app, flags, logging
+
+_MENDABLE = (ValueError, OSError, FloatingPointError, tf.errors.OpError)
 
 
 def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
     """Parses the flags and runs a program's main function.
 
-    What the user can mend (a bad flag, file or value: ValueError, OSError)
-    ends in one line on standard error and exit code 1; the traceback comes
-    with `--verbosity=1`. Anything else is our bug and shows its traceback.
+    What the user can mend (a bad flag, file or value, a full disk, a loss
+    that diverges) ends in one message on standard error and exit code 1;
+    `--verbosity=1` adds the traceback. Anything else is our bug and always
+    shows it.
 
     Args:
       main: called without arguments once the flags are parsed.
@@ -26,7 +30,7 @@ def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
             )
         try:
             main()
-        except (ValueError, OSError) as error:
+        except _MENDABLE as error:
             if logging.get_verbosity() >= logging.DEBUG:
                 raise
             logging.flush()

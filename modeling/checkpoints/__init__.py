@@ -6,7 +6,14 @@ from modeling.checkpoints.assign import (
     init_from_checkpoint,
     variables_by_name,
 )
-from modeling.checkpoints.tf1 import Checkpoint, find_prefix, strip, write
+from modeling.checkpoints.tf1 import (
+    Checkpoint,
+    find_prefix,
+    latest_name,
+    strip,
+    write,
+    write_state,
+)
 
 __all__ = [
     "Checkpoint",
@@ -14,7 +21,9 @@ __all__ = [
     "compare",
     "find_prefix",
     "init_from_checkpoint",
+    "latest_name",
     "strip",
     "variables_by_name",
     "write",
+    "write_state",
 ]

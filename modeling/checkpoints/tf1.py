@@ -6,7 +6,8 @@ with the names of `modeling.BertModel`, `<name>/adam_m`, `<name>/adam_v` and
 """
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -31,22 +32,54 @@ def find_prefix(path: str) -> str:
       FileNotFoundError: nothing of the kind is there.
     """
     prefix = path.removesuffix(".index").removesuffix(".data-00000-of-00001")
-    if tf.io.gfile.isdir(path):
-        latest = tf.train.latest_checkpoint(path)
-        found = tf.io.gfile.glob(os.path.join(path, "*.index"))
-        prefix = latest or (found[0].removesuffix(".index") if found else "")
-        if not latest and len(found) != 1:
-            raise FileNotFoundError(
-                f"{path}: this folder holds {len(found)} checkpoints and no "
-                "`checkpoint` file that says which; give one by its prefix, "
-                "such as DIR/bert_model.ckpt."
-            )
-    if not tf.io.gfile.exists(prefix + ".index"):
+    if tf.io.gfile.exists(prefix + ".index"):
+        return prefix
+    if not tf.io.gfile.isdir(path):
         raise FileNotFoundError(
             f"{path}: no checkpoint there ({prefix}.index does not exist); "
             "give its prefix, such as DIR/bert_model.ckpt."
         )
-    return prefix
+    latest = latest_name(path)
+    if latest and tf.io.gfile.exists(os.path.join(path, latest + ".index")):
+        return os.path.join(path, latest)
+    found = tf.io.gfile.glob(os.path.join(path, "*.index"))
+    if len(found) != 1:
+        raise FileNotFoundError(
+            f"{path}: this folder holds {len(found)} checkpoints and no "
+            "`checkpoint` file that names one of them; give one by its "
+            "prefix, such as DIR/bert_model.ckpt."
+        )
+    return found[0].removesuffix(".index")
+
+
+def latest_name(folder: str) -> str | None:
+    """The name that a folder's `checkpoint` file gives, without its path.
+
+    A path in it is left out, so that a folder can be copied and moved.
+    """
+    path = os.path.join(folder, "checkpoint")
+    if not tf.io.gfile.exists(path):
+        return None
+    with tf.io.gfile.GFile(path, "r") as file:
+        match = re.search(r'^model_checkpoint_path: "(.*)"', file.read(), re.M)
+    return os.path.basename(match[1]) if match else None
+
+
+def write_state(folder: str, names: Sequence[str]) -> None:
+    """Writes the `checkpoint` file: the kept checkpoints, the latest last."""
+    lines = [f'model_checkpoint_path: "{names[-1]}"']
+    lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
+    path = os.path.join(folder, "checkpoint")
+    staging = f"{path}.incomplete-{os.getpid()}"
+    try:
+        with tf.io.gfile.GFile(staging, "w") as file:
+            file.write("\n".join(lines) + "\n")
+        tf.io.gfile.rename(staging, path, overwrite=True)
+    except tf.errors.OpError as error:
+        raise OSError(
+            f"cannot write {path}: {error.message}; check the folder's "
+            "permissions and free space."
+        ) from error
 
 
 class Checkpoint:
@@ -56,7 +89,12 @@ class Checkpoint:
       path: see `find_prefix`.
 
     Attributes:
+      prefix: of its files.
       shapes: variable name -> tuple of ints.
+
+    Raises:
+      FileNotFoundError: there is none.
+      ValueError: its index is damaged.
     """
 
     def __init__(self, path: str):
@@ -99,8 +137,8 @@ def write(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
       tensors: variable name -> value.
 
     Raises:
-      OSError: the place cannot be written or the disk is full. What stood
-        at `prefix` before is untouched.
+      OSError: the place cannot be written or the disk is full; other
+        checkpoints are intact.
     """
     folder, base = os.path.split(prefix)
     staging = os.path.join(folder, f"{base}.incomplete-{os.getpid()}")

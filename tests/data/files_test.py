@@ -19,6 +19,28 @@ def test_patterns_are_expanded_in_their_order(tmp_path):
     ]
 
 
+def test_brackets_and_half_written_files(tmp_path):
+    # A folder `run[1]` is no glob; what a killed writer left is no input.
+    folder = tmp_path / "run[1]"
+    folder.mkdir()
+    for name in ("a.txt", "a.txt.incomplete-77"):
+        (folder / name).write_text("")
+        (tmp_path / name).write_text("")
+    path = str(folder / "a.txt")
+    assert files.expand_patterns(path) == [path]
+    assert files.expand_patterns(f"{tmp_path}/a*") == [f"{tmp_path}/a.txt"]
+
+
+def test_an_output_that_is_an_input_is_refused(tmp_path):
+    path = str(tmp_path / "a")
+    with pytest.raises(ValueError, match="a is an input, too"):
+        files.check_outputs([path], [path])
+    with pytest.raises(ValueError, match="a is another output, too"):
+        files.check_outputs([], [path, path])
+    with pytest.raises(OSError, match="--output_file: /proc/x cannot be wri"):
+        files.check_outputs([], ["/proc/x/a"])
+
+
 @pytest.mark.parametrize(
     ("patterns", "message"),
     [("/no/such*", "--x: no file matches '/no/such"), (" ,", "--x is empty")],

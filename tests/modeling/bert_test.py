@@ -204,7 +204,27 @@ def test_dropout_is_a_function_of_its_seed():
     share = (first.numpy() == 0).mean()
     # 120,000 draws: five standard deviations of the share are 0.0043.
     assert abs(share - 0.1) < 0.0043
-    np.testing.assert_allclose(first.numpy()[first.numpy() > 0], 1 / 0.9)
+    # With 16 bits a rate of 0.1 is 6554 / 65536; the mean is kept for it.
+    scale = 65536 / (65536 - 6554)
+    assert scale == pytest.approx(1 / 0.9, rel=1e-4)
+    np.testing.assert_allclose(first.numpy()[first.numpy() > 0], scale)
+
+
+@pytest.mark.parametrize("shape", [[1], [3, 5], [2, 3, 4], [0, 4]])
+def test_dropout_of_any_shape_and_type(shape):
+    for dtype in (tf.float32, tf.bfloat16):
+        x = tf.ones(shape, dtype)
+        y = layers.dropout(x, 0.5, tf.constant([1, 2]))
+        assert y.shape == x.shape
+        assert y.dtype == dtype
+        assert set(np.unique(tf.cast(y, tf.float32))) <= {0.0, 2.0}
+
+
+def test_dropout_passes_the_gradient_of_what_is_kept():
+    x = tf.Variable(tf.ones([50, 3]))
+    with tf.GradientTape() as tape:
+        y = layers.dropout(x, 0.3, tf.constant([1, 2]))
+    np.testing.assert_array_equal(tape.gradient(y, x), y)
 
 
 def test_dropout_differs_between_layers_and_stops_without_seed(config):
@@ -269,3 +289,12 @@ def test_initial_weights_are_a_truncated_normal(config):
     assert abs(table.std() - 0.0176) < 0.0003
     other = bert.embeddings.position_embeddings.numpy()
     assert (table[: len(other)] != other).all(axis=1).any()
+
+
+@pytest.mark.parametrize("name", [None, "", "linear"])
+def test_no_activation_is_linear(name):
+    # As the original's get_activation, which also ignores case.
+    np.testing.assert_array_equal(layers.activate([-1.0, 2.0], name), [-1, 2])
+    np.testing.assert_array_equal(
+        layers.activate(tf.constant([-1.0, 2.0]), "ReLU"), [0, 2]
+    )

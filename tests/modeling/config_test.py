@@ -57,6 +57,9 @@ def test_left_to_right_survives_the_round_trip():
         ({"vocab_size": 0}, "vocab_size is 0; it must be at least 1"),
         ({"hidden_size": 7.5}, "hidden_size is 7.5; give a whole number"),
         ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob is 1.0; it must"),
+        ({"hidden_dropout_prob": "0.1"}, "is '0.1'; give a number"),
+        ({"initializer_range": -1}, "initializer_range is -1; it must be at"),
+        ({"left_to_right": "false"}, "is 'false'; give true or false"),
     ],
 )
 def test_what_does_not_fit_is_refused(change, message):

@@ -104,8 +104,8 @@ def test_a_resumed_run_repeats_an_uninterrupted_one(goldens, tmp_path):
             patch.setattr(
                 loop.Trainer,
                 "train",
-                lambda self, *args, step=step: train(
-                    self, *args, evaluate=stop_at(step)
+                lambda self, *args, step=step, **options: train(
+                    self, *args, evaluate=stop_at(step), **options
                 ),
             )
             with pytest.raises(Stop):
@@ -180,7 +180,12 @@ def test_only_the_newest_checkpoints_are_kept(goldens, tmp_path):
     assert 'model_checkpoint_path: "' in state
     assert state.count("all_model_checkpoint_paths") == 5
     point = json.loads((tmp_path / "model.ckpt-8.resume.json").read_text())
-    assert point == {"global_step": 8, "examples_seen": 128, "seed": 12345}
+    assert point == {
+        "global_step": 8,
+        "examples_seen": 128,
+        "seed": 12345,
+        "num_examples": 337,
+    }
 
 
 def test_events_hold_every_figure(goldens, tmp_path):

@@ -13,7 +13,6 @@ def golden_run(
     goldens,
     output_dir,
     *,
-    steps=60,
     num_train_steps=60,
     dtype="float32",
     dropout=0.0,
@@ -68,10 +67,9 @@ def golden_run(
             shuffle_window=shuffle_window,
         ),
         CheckpointManager(str(output_dir)),
+        num_examples=opened.count,
     )
-    stacked = (
-        np.concatenate(history)[:steps] if history else np.zeros((0, 7, 2))
-    )
+    stacked = np.concatenate(history) if history else np.zeros((0, 7, 2))
     metrics = {
         name: stacked[:, i, 0] / stacked[:, i, 1]
         for i, name in enumerate(trainer.metric_names)
