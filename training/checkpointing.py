@@ -55,11 +55,14 @@ class CheckpointManager:
 
     def remove_leftovers(self) -> None:
         """Removes what a killed run was writing; only the next run may."""
-        for folder in tf.io.gfile.glob(
-            os.path.join(self._dir, "model.ckpt-*.incomplete-*")
-        ):
-            if tf.io.gfile.isdir(folder):
-                tf.io.gfile.rmtree(folder)
+        for name in tf.io.gfile.listdir(self._dir):
+            path = os.path.join(self._dir, name.rstrip("/"))
+            if ".incomplete-" not in name:
+                continue
+            if tf.io.gfile.isdir(path):
+                tf.io.gfile.rmtree(path)
+            else:
+                tf.io.gfile.remove(path)
 
     def steps(self) -> list[int]:
         """Steps of the checkpoints in the folder, oldest first."""
