@@ -57,7 +57,7 @@ def main(_):
         axis.set_xlabel("step")
         axis.set_title(title)
         axis.grid(alpha=0.3)
-    axes[0].legend()
+    axes[0].legend(loc="center right")
     figure.suptitle(FLAGS.title)
     figure.tight_layout()
     figure.savefig(FLAGS.png)

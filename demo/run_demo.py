@@ -57,7 +57,7 @@ def define_flags() -> None:
     flags.DEFINE_string("text", None, "Your own UTF-8 text file.")
     flags.DEFINE_string("output_dir", "build/demo", "Made anew at each run.")
     flags.DEFINE_integer("vocab_size", 5000, "Most wordpieces.")
-    flags.DEFINE_integer("num_train_steps", 2500, "Updates.")
+    flags.DEFINE_integer("num_train_steps", 3000, "Updates.")
 
 
 def main() -> None:
@@ -135,7 +135,7 @@ def _pretrain(out: pathlib.Path) -> None:
         f"--output_dir={out}/model",
         *_model_flags(out),
         "--train_batch_size=32",
-        "--learning_rate=7e-4",
+        "--learning_rate=1e-3",
         f"--num_train_steps={steps}",
         f"--num_warmup_steps={steps // 10}",
         "--xla",
@@ -236,7 +236,7 @@ def _run(*arguments: str, stdout: int | None = None) -> None:
     print(f"\n$ python {shlex.join(arguments)}", flush=True)
     done = subprocess.run(
         [sys.executable, *arguments],
-        env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
+        env={"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ},
         stdout=stdout,
         check=False,
     )
