@@ -1,0 +1,86 @@
+"""Every flag of the original's scripts, with its default."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# From the original's source, script by script (None: no default).
+ORIGINAL = {
+    "create_pretraining_data": {
+        "input_file": None,
+        "output_file": None,
+        "vocab_file": None,
+        "do_lower_case": True,
+        "do_whole_word_mask": False,
+        "max_seq_length": 128,
+        "max_predictions_per_seq": 20,
+        "random_seed": 12345,
+        "dupe_factor": 10,
+        "masked_lm_prob": 0.15,
+        "short_seq_prob": 0.1,
+    },
+    "run_pretraining": {
+        "bert_config_file": None,
+        "input_file": None,
+        "output_dir": None,
+        "init_checkpoint": None,
+        "max_seq_length": 128,
+        "max_predictions_per_seq": 20,
+        "do_train": False,
+        "do_eval": False,
+        "train_batch_size": 32,
+        "eval_batch_size": 8,
+        "learning_rate": 5e-5,
+        "num_train_steps": 100000,
+        "num_warmup_steps": 10000,
+        "save_checkpoints_steps": 1000,
+        "iterations_per_loop": 1000,
+        "max_eval_steps": 100,
+        "use_tpu": False,
+        "tpu_name": None,
+        "tpu_zone": None,
+        "gcp_project": None,
+        "master": None,
+        "num_tpu_cores": 8,
+    },
+}
+# New flags whose defaults must leave the original's behaviour in force.
+NEUTRAL = {
+    "create_pretraining_data": {
+        "mask_token_prob": 0.8,
+        "random_token_prob": 0.1,
+        "next_sentence_prediction": True,
+    },
+    "run_pretraining": {
+        "precision": "float32",
+        "gradient_accumulation_steps": 1,
+        "keep_checkpoint_max": 5,
+        "eval_every_steps": 0,
+        "do_predict": False,
+        "strip_checkpoint": False,
+    },
+}
+SCRIPT = """
+import json, sys
+from absl import flags
+program = __import__(sys.argv[1])
+assert sys.argv[2] not in flags.FLAGS  # importing defines nothing
+program.define_flags()
+print(json.dumps({n: flags.FLAGS[n].default for n in sys.argv[2:]}))
+"""
+
+
+@pytest.mark.parametrize("program", ORIGINAL)
+def test_flags_and_defaults(program, pytestconfig):
+    expected = ORIGINAL[program] | NEUTRAL[program]
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, program, *expected],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == expected
