@@ -1,5 +1,6 @@
 """Progress of long work: a bar on a terminal, plain lines in a log."""
 
+import shutil
 import sys
 import time
 
@@ -43,7 +44,8 @@ class Progress:
             initial=initial,
             desc=description,
             unit=f" {unit}",
-            dynamic_ncols=True,
+            # Some terminals say they have no columns; they get 80.
+            ncols=shutil.get_terminal_size().columns,
             disable=not sys.stderr.isatty(),
         )
 
