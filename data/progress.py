@@ -39,13 +39,15 @@ class Progress:
         self._done = self._shown = initial
         self._figures = ""
         self._start = self._last_line = time.monotonic()
+        # Some terminals say they have no size; this gives them 80 x 24.
+        columns, lines = shutil.get_terminal_size()
         self._bar = tqdm(
             total=total,
             initial=initial,
             desc=description,
             unit=f" {unit}",
-            # Some terminals say they have no columns; they get 80.
-            ncols=shutil.get_terminal_size().columns,
+            ncols=columns,
+            nrows=lines,
             disable=not sys.stderr.isatty(),
         )
 

@@ -27,3 +27,10 @@ def test_a_log_gets_lines_with_rate_and_time_left(caplog, monkeypatch):
         "training: 500/1,000 steps, 15 steps/s, 00:33 left, loss=1",
         "training: 600/1,000 steps, 20 steps/s, 00:20 left, loss=0",
     ]
+
+
+def test_a_terminal_gets_a_bar(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with Progress("training", total=4, unit="steps") as progress:
+        progress.advance(4, "loss=2")
+    assert "100%" in capsys.readouterr().err
