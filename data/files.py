@@ -77,6 +77,8 @@ def read_lines(path: str) -> Iterator[str]:
                     "`iconv -f latin1 -t utf-8`."
                 ) from None
             if number == 1:
+                # Differs from the original: a byte-order mark is no part of
+                # the text, because it would make a new word of the first one.
                 text = text.removeprefix("\ufeff")
             yield text.removesuffix("\n")
 

@@ -34,6 +34,8 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
             first_repeated = token, vocab[token], token_id
         vocab[token] = token_id
         num_lines += 1
+    # Differs from the original: it returns an empty vocabulary, because of
+    # which every word would become an unknown one.
     if not vocab:
         raise ValueError(
             f"{vocab_file} is empty; expected a vocabulary with one token a "

@@ -98,6 +98,8 @@ class Trainer:
         manager.remove_leftovers()
         step, examples_seen = self._resume(manager, num_examples)
         if step >= options.num_train_steps:
+            # Differs from the original: it passes over a finished run with
+            # hardly a word, because of which people wait for nothing.
             logging.warning(
                 "%s already holds step %d of --num_train_steps=%d: nothing "
                 "to train. To go on, give more steps; to begin anew, give "
