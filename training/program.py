@@ -30,6 +30,14 @@ def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
             )
         try:
             main()
+        except KeyboardInterrupt:
+            print(
+                "interrupted: files appear whole or not at all; the same "
+                "command starts again, a training run from its last "
+                "checkpoint.",
+                file=sys.stderr,
+            )
+            sys.exit(130)  # as a shell reports ^C
         except _MENDABLE as error:
             if logging.get_verbosity() >= logging.DEBUG:
                 raise

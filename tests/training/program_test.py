@@ -1,0 +1,38 @@
+"""How a program ends."""
+
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import sys
+from training import program
+def main():
+    raise {error}
+program.run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "last_line"),
+    [
+        ("ValueError('what to mend')", 1, "error: what to mend"),
+        ("OSError('disk')", 1, "error: disk"),
+        ("FloatingPointError('nan')", 1, "error: nan"),
+        ("KeyboardInterrupt", 130, "interrupted: files appear whole"),
+        # Our own mistakes are not dressed up.
+        ("TypeError('a bug')", 1, "TypeError: a bug"),
+    ],
+)
+def test_what_a_user_sees_last(pytestconfig, error, code, last_line):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(error=error)],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert done.stderr.splitlines()[-1].startswith(last_line)
+    assert ("Traceback" in done.stderr) == ("TypeError" in error)
