@@ -4,6 +4,10 @@ import pathlib
 
 import pytest
 
+from tests.pretraining_support import RECORDS
+from training import pretraining
+from training.options import DeviceOptions, TrainOptions
+
 TESTS = pathlib.Path(__file__).resolve().parent
 
 
@@ -49,3 +53,22 @@ def real_data(pytestconfig):
     if not folder:
         pytest.fail("this slow test needs --real_data=DIR (see CONTRIBUTING)")
     return pathlib.Path(folder)
+
+
+@pytest.fixture
+def options(goldens, tmp_path):
+    """Two steps of training on the golden records, to be changed."""
+    return pretraining.PretrainingOptions(
+        bert_config_file=str(goldens / "bert_config.json"),
+        input_file=str(goldens / RECORDS),
+        init_checkpoint=str(goldens / "model/init"),
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        do_train=True,
+        train=TrainOptions(
+            output_dir=str(tmp_path / "out"),
+            train_batch_size=16,
+            num_train_steps=2,
+        ),
+        device=DeviceOptions(),
+    )

@@ -1,0 +1,381 @@
+"""What run_pretraining.py makes of bad input: one clear error, no loss."""
+
+import dataclasses
+import json
+import os
+import shutil
+
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints
+from tests.pretraining_support import (
+    RECORDS,
+    command,
+    latest_step,
+    run,
+)
+from training import pretraining
+
+
+def refused(options, message, error=ValueError, **changes):
+    """The run ends with this error before it trains or writes a result."""
+    changed = dataclasses.replace(options, **changes)
+    with pytest.raises(error, match=message):
+        pretraining.run(changed)
+    folder = changed.train.output_dir
+    if os.path.isdir(folder):
+        assert not [n for n in os.listdir(folder) if "ckpt" in n]
+
+
+def test_missing_records(options):
+    refused(
+        options,
+        r"--input_file: no file matches '/no/\*.tf_record'",
+        FileNotFoundError,
+        input_file="/no/*.tf_record",
+    )
+
+
+def test_empty_records(options, tmp_path):
+    (tmp_path / "empty.tf_record").write_bytes(b"")
+    refused(
+        options,
+        "empty.tf_record holds no records",
+        input_file=str(tmp_path / "empty.tf_record"),
+    )
+
+
+def test_truncated_records(options, goldens, tmp_path):
+    content = (goldens / RECORDS).read_bytes()
+    (tmp_path / "cut.tf_record").write_bytes(content[:100_000])
+    refused(
+        options,
+        r"cut.tf_record: record \d+ is cut short or damaged",
+        input_file=f"{goldens / RECORDS},{tmp_path / 'cut.tf_record'}",
+    )
+
+
+def test_records_of_another_length(options):
+    refused(
+        options,
+        "feature input_ids has 64 values, expected 128; pass "
+        "--max_seq_length=64",
+        max_seq_length=128,
+    )
+
+
+def test_records_of_other_predictions(options):
+    refused(
+        options,
+        "masked_lm_.* has 10 values, expected 20; pass "
+        "--max_predictions_per_seq=10",
+        max_predictions_per_seq=20,
+    )
+
+
+def test_records_of_another_vocabulary(options, goldens, tmp_path):
+    config = json.loads((goldens / "bert_config.json").read_text())
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps(config | {"vocab_size": 1000}))
+    refused(
+        options,
+        "feature input_ids holds 11.., but the model allows 0 to 999",
+        bert_config_file=str(path),
+        init_checkpoint=None,
+    )
+
+
+def test_more_positions_than_the_model_has(options):
+    refused(
+        options,
+        "--max_seq_length=256, but the model .* has 128 positions; pass "
+        "--max_seq_length=128 or less",
+        max_seq_length=256,
+    )
+
+
+def test_a_corrupt_init_checkpoint(options, goldens, tmp_path):
+    shutil.copytree(goldens / "model/init", tmp_path / "init")
+    data = tmp_path / "init/bert_model.ckpt.data-00000-of-00001"
+    content = bytearray(data.read_bytes())
+    content[200_000] ^= 255
+    data.write_bytes(content)
+    refused(
+        options,
+        "bert_model.ckpt: this checkpoint is damaged",
+        init_checkpoint=str(tmp_path / "init"),
+    )
+
+
+def test_a_damaged_checkpoint_of_the_run_gives_way_to_the_one_before(
+    options, tmp_path, caplog
+):
+    caplog.set_level("INFO", logger="absl")
+    train = dataclasses.replace(
+        options.train, num_train_steps=4, save_checkpoints_steps=2
+    )
+    pretraining.run(dataclasses.replace(options, train=train))
+    data = tmp_path / "out/model.ckpt-4.data-00000-of-00001"
+    whole = data.read_bytes()
+    content = bytearray(whole)
+    content[50_000] ^= 1
+    data.write_bytes(content)
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert "model.ckpt-4: this checkpoint is damaged" in caplog.text
+    assert "at step 2" in caplog.text
+    assert data.read_bytes() == whole  # trained again, bit for bit
+
+
+def test_every_checkpoint_damaged(options, tmp_path):
+    pretraining.run(options)
+    data = tmp_path / "out/model.ckpt-2.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="every checkpoint in .* is damaged"):
+        pretraining.run(options)
+
+
+def test_a_folder_that_cannot_be_written(options, tmp_path):
+    (tmp_path / "file").write_text("")
+    train = dataclasses.replace(
+        options.train, output_dir=str(tmp_path / "file/out")
+    )
+    refused(
+        options,
+        "--output_dir: .*file/out cannot be written",
+        OSError,
+        train=train,
+    )
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(options, tmp_path, monkeypatch):
+    train = dataclasses.replace(
+        options.train, num_train_steps=4, save_checkpoints_steps=2
+    )
+    save = tf.raw_ops.SaveV2
+    calls = []
+
+    def full_at_the_second(**arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise tf.errors.ResourceExhaustedError(
+                None, None, "No space left on device"
+            )
+        return save(**arguments)
+
+    monkeypatch.setattr(tf.raw_ops, "SaveV2", full_at_the_second)
+    with pytest.raises(OSError, match="model.ckpt-4: No space left.*intact"):
+        pretraining.run(dataclasses.replace(options, train=train))
+    assert latest_step(tmp_path / "out") == 2
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert latest_step(tmp_path / "out") == 4
+
+
+def test_another_model_in_the_output_folder(options, goldens, tmp_path):
+    pretraining.run(options)
+    config = json.loads((goldens / "bert_config.json").read_text())
+    path = tmp_path / "deep.json"
+    path.write_text(json.dumps(config | {"num_hidden_layers": 4}))
+    with pytest.raises(ValueError, match="holds a run of another model"):
+        pretraining.run(
+            dataclasses.replace(
+                options, bert_config_file=str(path), init_checkpoint=None
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_attention_heads": 1}, "num_attention_heads 4 -> 1"),
+        ({"hidden_act": "gelu_exact"}, "hidden_act gelu -> gelu_exact"),
+        ({"left_to_right": True}, "left_to_right None -> True"),
+    ],
+)
+def test_another_model_of_the_same_shapes_in_the_output_folder(
+    options, goldens, tmp_path, change, message
+):
+    # These change no variable, so the checkpoint alone would fit.
+    out = tmp_path / "out"
+    shutil.copytree(goldens / "model/trained", out)
+    shutil.copy(goldens / "bert_config.json", out)
+    config = json.loads((goldens / "bert_config.json").read_text())
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(config | change))
+    with pytest.raises(ValueError, match=f"of another model: {message}"):
+        pretraining.run(
+            dataclasses.replace(options, bert_config_file=str(path))
+        )
+
+
+def test_a_run_can_go_back_in_time(options, goldens, tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    out = tmp_path / "out"
+    train = dataclasses.replace(
+        options.train, num_train_steps=6, save_checkpoints_steps=2
+    )
+    pretraining.run(dataclasses.replace(options, train=train))
+    (out / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-2"\n')
+    train = dataclasses.replace(train, num_train_steps=3, keep_checkpoint_max=1)
+    caplog.clear()
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert "names step 2; later ones (4, 6) are passed over" in caplog.text
+    assert "Resuming" in caplog.text
+    assert (out / "model.ckpt-3.index").exists()
+    assert '"model.ckpt-3"' in (out / "checkpoint").read_text()
+
+
+def test_a_copied_folder_is_a_run_of_its_own(options, goldens, tmp_path):
+    pretraining.run(options)
+    moved = tmp_path / "moved"
+    (tmp_path / "out").rename(moved)
+    assert checkpoints.find_prefix(str(moved)) == str(moved / "model.ckpt-2")
+    train = dataclasses.replace(
+        options.train, output_dir=str(moved), num_train_steps=3
+    )
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert latest_step(moved) == 3
+
+
+def test_predicting_beside_a_training_run_leaves_its_files(
+    options, goldens, tmp_path
+):
+    out = tmp_path / "out"
+    shutil.copytree(goldens / "model/trained", out)
+    staging = out / "model.ckpt-61.incomplete-1"
+    staging.mkdir()
+    pretraining.run(dataclasses.replace(options, do_train=False, do_eval=True))
+    assert staging.exists()
+    train = dataclasses.replace(options.train, num_train_steps=61)
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert not staging.exists()  # left by a killed run
+
+
+def test_a_damaged_resume_record_gives_way_to_the_checkpoint_before(
+    options, tmp_path, caplog
+):
+    train = dataclasses.replace(
+        options.train, num_train_steps=4, save_checkpoints_steps=2
+    )
+    pretraining.run(dataclasses.replace(options, train=train))
+    (tmp_path / "out/model.ckpt-4.resume.json").write_text("{")
+    pretraining.run(dataclasses.replace(options, train=train))
+    assert "model.ckpt-4.resume.json is damaged" in caplog.text
+
+
+def test_a_later_record_of_another_length(options, goldens, tmp_path):
+    path = tmp_path / "mixed.tf_record"
+    example = tf.train.Example()
+    example.features.feature["input_ids"].int64_list.value.append(1)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in tf.data.TFRecordDataset(str(goldens / RECORDS)).take(2):
+            writer.write(record.numpy())
+        writer.write(example.SerializeToString())
+    refused(
+        options,
+        "mixed.tf_record: its records are not all alike",
+        input_file=str(path),
+    )
+
+
+def test_an_id_that_only_a_late_record_has(options, goldens, tmp_path):
+    # Beyond the sample that is looked at before the run.
+    path = tmp_path / "late.tf_record"
+    records = list(tf.data.TFRecordDataset(str(goldens / RECORDS)))
+    bad = tf.train.Example.FromString(records[0].numpy())
+    bad.features.feature["input_ids"].int64_list.value[3] = 5000
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for _ in range(3):
+            for record in records:
+                writer.write(record.numpy())
+        for _ in range(60):
+            writer.write(bad.SerializeToString())
+    train = dataclasses.replace(options.train, num_train_steps=70)
+    with pytest.raises(ValueError, match="input holds something that does no"):
+        pretraining.run(
+            dataclasses.replace(options, input_file=str(path), train=train)
+        )
+
+
+def test_queries_need_the_special_tokens(options, goldens, tmp_path):
+    text = (goldens / "vocab.txt").read_text().replace("[MASK]", "[mask]")
+    (tmp_path / "vocab.txt").write_text(text)
+    (tmp_path / "queries.txt").write_text("the [MASK] .\n")
+    refused(
+        options,
+        r"vocab.txt has no \[MASK\]",
+        do_predict=True,
+        vocab_file=str(tmp_path / "vocab.txt"),
+        predict_file=str(tmp_path / "queries.txt"),
+    )
+
+
+def test_a_vocabulary_of_another_size(options, goldens, tmp_path):
+    lines = (goldens / "vocab.txt").read_text().splitlines()
+    (tmp_path / "vocab.txt").write_text("\n".join(lines[:900]) + "\n")
+    (tmp_path / "queries.txt").write_text("the [MASK] .\n")
+    refused(
+        options,
+        "vocab.txt has 900 wordpieces, but .* says vocab_size 1200",
+        do_predict=True,
+        vocab_file=str(tmp_path / "vocab.txt"),
+        predict_file=str(tmp_path / "queries.txt"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"do_train": False}, "At least one of `do_train` or `do_eval` must"),
+        ({"input_file": None}, "--input_file is needed"),
+        ({"do_predict": True}, "--do_predict needs --predict_file"),
+        ({"max_eval_steps": 0}, "--max_eval_steps=0; it must be at least 1"),
+    ],
+)
+def test_contradicting_options(options, changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(options, **changes)
+
+
+def test_evaluation_while_training_needs_other_records(options):
+    train = dataclasses.replace(options.train, eval_every_steps=1)
+    with pytest.raises(ValueError, match="--eval_every_steps needs --eval_fi"):
+        dataclasses.replace(options, train=train)
+
+
+def test_a_mistake_ends_in_one_line_without_traceback(
+    goldens, pytestconfig, tmp_path
+):
+    done = run(
+        command(
+            goldens,
+            tmp_path / "out",
+            "--do_train",
+            "--bert_config_file=absent.json",
+        ),
+        pytestconfig.rootpath,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith(
+        "error: absent.json: cannot read the BERT configuration"
+    )
+
+
+def test_a_diverging_run_ends_in_one_message(goldens, pytestconfig, tmp_path):
+    done = run(
+        command(
+            goldens,
+            tmp_path / "out",
+            "--do_train",
+            f"--bert_config_file={goldens / 'bert_config.json'}",
+            "--learning_rate=1e30",
+            "--num_warmup_steps=0",
+            "--num_train_steps=20",
+        ),
+        pytestconfig.rootpath,
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "became nan or infinite" in done.stderr.splitlines()[-1]
+    assert "none yet" in done.stderr.splitlines()[-1]
