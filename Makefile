@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
+# Apache Beam has an environment of its own: see requirements-beam.txt.
+BEAM_READY := .venv-beam/.ready
 
 .PHONY: demo test test-slow lint format bench clean
 
@@ -13,11 +15,11 @@ demo: $(READY)
 	$(RUN) -m demo.run_demo $(if $(TEXT),--text="$(TEXT)")
 
 ## test: the quick tests
-test: $(READY)
+test: $(READY) $(BEAM_READY)
 	$(RUN) -m pytest
 
 ## test-slow: every test; REAL_DATA=DIR for those on public data
-test-slow: $(READY)
+test-slow: $(READY) $(BEAM_READY)
 	$(RUN) -m pytest --slow $(if $(REAL_DATA),--real_data="$(REAL_DATA)")
 
 ## lint: what CI checks before the tests
@@ -39,6 +41,8 @@ clean:
 
 # Made anew when the requirements change; a half-made one has no .ready.
 $(READY): requirements.txt
-	$(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+$(BEAM_READY): requirements-beam.txt
+$(READY) $(BEAM_READY):
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@

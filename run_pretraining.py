@@ -18,10 +18,20 @@ eval_results.txt; the same command again resumes a run that was stopped.
 
 from absl import flags
 
+from data.pretraining.options import MASKINGS, PretrainingDataOptions
 from training import flags as training_flags
 from training import pretraining, program
 
 FLAGS = flags.FLAGS
+
+# As in create_pretraining_data.py.
+_MASKING_FLAGS = {
+    "masked_lm_prob": "Share of an example's wordpieces to mask.",
+    "do_whole_word_mask": "Mask all pieces of a word, or none.",
+    "max_ngram_size": "Mask spans of up to so many consecutive words.",
+    "mask_token_prob": "Share of the masked that become [MASK].",
+    "random_token_prob": "Share that becomes a random wordpiece.",
+}
 
 
 def define_flags() -> None:
@@ -29,7 +39,6 @@ def define_flags() -> None:
     training_flags.define_model_flags()
     training_flags.define_training_flags()
     training_flags.define_device_flags()
-    flags.adopt_module_key_flags(training_flags)  # so that --help shows them
     flags.DEFINE_string(
         "input_file", None, "Record files: comma-separated paths or globs."
     )
@@ -44,6 +53,18 @@ def define_flags() -> None:
         20,
         "Masked wordpieces of an example, as in the records.",
     )
+    flags.DEFINE_enum(
+        "masking",
+        "static",
+        MASKINGS,
+        "[new] dynamic = mask the examples while reading them, anew in every "
+        "epoch; the records come from create_pretraining_data.py "
+        "--masking=dynamic. The next flags are for this.",
+    )
+    for name, meaning in _MASKING_FLAGS.items():
+        training_flags.define_field(
+            PretrainingDataOptions, name, f"[new] {meaning}"
+        )
     flags.DEFINE_bool("do_train", False, "Whether to train.")
     flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
     flags.DEFINE_integer("num_train_steps", 100000, "Updates in all.")
@@ -64,7 +85,9 @@ def define_flags() -> None:
         "whether B follows A. Answers go to predict_results.jsonl.",
     )
     flags.DEFINE_string(
-        "vocab_file", None, "[new] Vocabulary, for --do_predict."
+        "vocab_file",
+        None,
+        "[new] Vocabulary, for --do_predict and --masking=dynamic.",
     )
     flags.DEFINE_bool(
         "do_lower_case", True, "[new] False for cased models (--do_predict)."
@@ -81,6 +104,7 @@ def define_flags() -> None:
         False,
         "[new] Look words up by matrix product; always so on a TPU.",
     )
+    flags.adopt_module_key_flags(training_flags)  # so that --help shows them
 
 
 def main() -> None:
@@ -93,6 +117,7 @@ def main() -> None:
             init_checkpoint=FLAGS.init_checkpoint,
             max_seq_length=FLAGS.max_seq_length,
             max_predictions_per_seq=FLAGS.max_predictions_per_seq,
+            masking=_masking(),
             do_train=FLAGS.do_train,
             do_eval=FLAGS.do_eval,
             eval_batch_size=FLAGS.eval_batch_size,
@@ -110,6 +135,17 @@ def main() -> None:
             ),
             device=training_flags.device_options(),
         )
+    )
+
+
+def _masking() -> PretrainingDataOptions | None:
+    """How to mask while reading; None = the records have masks."""
+    if FLAGS.masking == "static":
+        return None
+    return PretrainingDataOptions(
+        **{name: FLAGS[name].value for name in _MASKING_FLAGS},
+        max_seq_length=FLAGS.max_seq_length,
+        max_predictions_per_seq=FLAGS.max_predictions_per_seq,
     )
 
 

@@ -1,10 +1,11 @@
 """TEXT -> TOKENS -> RECORDS -> BATCHES; and scores back to answers.
 
-The road, in the order of the files: `files`, `progress` (how anything is read,
-written and shown) -> `vocabulary`, `tokenization` (text to wordpieces) ->
-`vocabulary_building` (text to a vocabulary) -> `records` (what an example is
-on disk) -> `packing`, `instances`, `pretraining_examples` (documents to masked
-pairs) -> `pretraining_writer` (text files to record files) ->
-`input_pipeline` (record files to batches) -> `pretraining_queries` (sentences
-with [MASK], and their answers).
+The road, in the order of the files: `files`, `tfrecord`, `progress` (how
+anything is read, written and shown) -> `vocabulary`, `tokenization`,
+`tokenization_in_graph` (text to wordpieces, in Python and in TensorFlow) ->
+`vocabulary_building` (text to a vocabulary) -> `records`, `record_reading`
+(what an example is on disk) -> `packing` (token ids to a row) ->
+`input_pipeline` (record files to batches).
+
+`pretraining/` is text to pretraining records, of any size of text.
 """

@@ -1,12 +1,14 @@
 """Record files -> batches, in an order that can be resumed at any example."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from data import records
+from data import record_reading
+from data.records import FeatureSpec
 
 # Records are read from this many files side by side, as the original does.
 _FILES_AT_ONCE = 4
@@ -21,18 +23,20 @@ class RecordFiles:
 
     Attributes:
       paths: the files.
+      compressions: of each file "" or "GZIP".
       specs: features of every record.
       count: records in all files together.
     """
 
     paths: tuple[str, ...]
-    specs: tuple[records.FeatureSpec, ...]
+    compressions: tuple[str, ...]
+    specs: tuple[FeatureSpec, ...]
     count: int
 
 
 def open_records(
     paths: Sequence[str],
-    specs: Sequence[records.FeatureSpec],
+    specs: Sequence[FeatureSpec],
     *,
     limits: dict[str, int],
     sample: int = 1000,
@@ -43,7 +47,7 @@ def open_records(
     on each file's first record, values on its first `sample` records.
 
     Args:
-      paths: TFRecord files.
+      paths: TFRecord files, plain or gzip.
       specs: the features expected.
       limits: feature name -> its values must be below this, such as the
         size of the vocabulary for `input_ids`.
@@ -57,20 +61,21 @@ def open_records(
       ValueError: a file is empty, cut short or damaged, or its records do
         not fit; says which file, what it has, and what was expected.
     """
-    count = 0
+    count, compressions = 0, []
     for path in paths:
-        count += records.count_records(path)
-        head = tf.data.TFRecordDataset(path).take(sample)
+        count += record_reading.count_records(path)
+        compressions.append(record_reading.compression_of(path))
+        head = tf.data.TFRecordDataset(path, compressions[-1]).take(sample)
         first = next(iter(head)).numpy()
-        records.check_record(specs, path, first)
+        record_reading.check_record(specs, path, first)
         _check_values(path, specs, head.batch(sample), limits)
-    return RecordFiles(tuple(paths), tuple(specs), count)
+    return RecordFiles(tuple(paths), tuple(compressions), tuple(specs), count)
 
 
 def _check_values(path, specs, head, limits):
     """Refuses ids that the model has no row for."""
     try:
-        batch = records.parse_batch(specs, next(iter(head)))
+        batch = record_reading.parse_batch(specs, next(iter(head)))
     except tf.errors.InvalidArgumentError as error:
         raise ValueError(
             f"{path}: its records are not all alike "
@@ -119,11 +124,12 @@ def training_batches(
     first_pass, skipped = divmod(first_example, files.count)
 
     def pass_over(number):
-        paths = tf.random.experimental.stateless_shuffle(
-            list(files.paths), seed=tf.stack([np.int64(seed), number])
+        pairs = tf.random.experimental.stateless_shuffle(
+            _paths_and_compressions(files),
+            seed=tf.stack([np.int64(seed), number]),
         )
-        stream = tf.data.Dataset.from_tensor_slices(paths).interleave(
-            tf.data.TFRecordDataset,
+        stream = tf.data.Dataset.from_tensor_slices(pairs).interleave(
+            _read_file,
             cycle_length=min(_FILES_AT_ONCE, len(files.paths)),
             block_length=16,
         )
@@ -155,8 +161,22 @@ def evaluation_batches(
       at the end of the files, as the original, whose evaluation always takes
       max_eval_steps batches.
     """
-    stream = tf.data.TFRecordDataset(list(files.paths)).repeat()
+    pairs = tf.data.Dataset.from_tensor_slices(_paths_and_compressions(files))
+    stream = pairs.flat_map(_read_file).repeat()
     return _parsed(stream, files, batch_size)
+
+
+def _paths_and_compressions(files):
+    """Files as a tensor [files, 2]: plain and gzip ones may be mixed."""
+    return tf.constant(
+        list(zip(files.paths, files.compressions, strict=True)), tf.string
+    )
+
+
+def _read_file(path_and_compression):
+    """The records of one file."""
+    path, compression = tf.unstack(path_and_compression)
+    return tf.data.TFRecordDataset(path, compression)
 
 
 def _parsed(stream, files, batch_size):
@@ -164,7 +184,7 @@ def _parsed(stream, files, batch_size):
     return (
         stream.batch(batch_size, drop_remainder=True)
         .map(
-            lambda serialized: records.parse_batch(files.specs, serialized),
+            functools.partial(record_reading.parse_batch, files.specs),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )

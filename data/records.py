@@ -1,23 +1,28 @@
 """Examples on disk: one spec both writes and parses a `tf.train.Example`.
 
 A record holds named features of fixed length. Who writes records and who
-reads them share one tuple of `FeatureSpec`, so they cannot drift apart.
+reads them (`record_reading`) share one tuple of `FeatureSpec`, so they cannot
+drift apart. Writing needs no TensorFlow.
 
-Axes: B batch, S sequence, P predictions per sequence.
+Axes: N records, L values of a feature, W bytes; S sequence, P predictions per
+sequence.
 """
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-import tensorflow as tf
-from google.protobuf import message
 
-# Of each type on disk, the protobuf field that holds it.
-_KINDS = {"int64": "int64_list", "float32": "float_list"}
-# TFRecord frames a record by its length (8 bytes) and two checksums (4 each).
-_FRAME_BYTES = 16
+# Rows encoded at once: 2 MB of bytes at S = 128, which a processor's cache
+# holds.
+_BLOCK = 1024
+
+# Tags of protobuf fields that hold bytes, `number << 3 | 2`, in the messages
+# Example { Features features = 1 }, Features { map<string, Feature> = 1 },
+# Feature { BytesList = 1, FloatList = 2, Int64List = 3 } and, inside the last
+# two, the values packed = 1; a map's entry is { key = 1, value = 2 }.
+_FIRST, _SECOND = b"\x0a", b"\x12"
+_KIND_TAGS = {"int64": b"\x1a", "float32": b"\x12"}
 
 
 class FeatureSpec(NamedTuple):
@@ -37,13 +42,15 @@ class FeatureSpec(NamedTuple):
 
 
 def pretraining_features(
-    max_seq_length: int, max_predictions_per_seq: int
+    max_seq_length: int, max_predictions_per_seq: int, masked: bool = True
 ) -> tuple[FeatureSpec, ...]:
     """The features of a pretraining record, under the original's names.
 
     Args:
       max_seq_length: S, tokens with padding.
       max_predictions_per_seq: P, places for masked tokens.
+      masked: False for records that are masked while they are read: they have
+        no `masked_lm_*`.
 
     Returns:
       `input_ids`, `input_mask` (1 = token, 0 = padding) and `segment_ids`,
@@ -54,10 +61,11 @@ def pretraining_features(
     Source: write_instance_to_example_files in create_pretraining_data.py.
     """
     seq, predictions = "max_seq_length", "max_predictions_per_seq"
-    return (
-        FeatureSpec("input_ids", max_seq_length, flag=seq),
-        FeatureSpec("input_mask", max_seq_length, flag=seq),
-        FeatureSpec("segment_ids", max_seq_length, flag=seq),
+    tokens = tuple(
+        FeatureSpec(name, max_seq_length, flag=seq)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    )
+    masks = (
         FeatureSpec(
             "masked_lm_positions", max_predictions_per_seq, flag=predictions
         ),
@@ -68,161 +76,156 @@ def pretraining_features(
             "float32",
             flag=predictions,
         ),
-        FeatureSpec("next_sentence_labels", 1),
     )
+    labels = (FeatureSpec("next_sentence_labels", 1),)
+    return tokens + (masks if masked else ()) + labels
 
 
-def serialize(
-    specs: Sequence[FeatureSpec], values: Mapping[str, Sequence[float]]
-) -> bytes:
-    """Encodes one example.
+class _Cells(NamedTuple):
+    """Bytes of N rows in a grid, of which each row uses only some.
+
+    Attributes:
+      cells: uint8 [N, W], or [1, W] if they are the same in every row.
+      used: bool [N, W], or [1, W] likewise.
+    """
+
+    cells: np.ndarray
+    used: np.ndarray
+
+    def sizes(self) -> np.ndarray:
+        """The bytes each row uses: int64 [N, 1] or [1, 1]."""
+        return np.count_nonzero(self.used, axis=1, keepdims=True)
+
+
+def encode_examples(
+    specs: Sequence[FeatureSpec], columns: Mapping[str, np.ndarray]
+) -> list[bytes]:
+    """Encodes many examples at once.
+
+    The bytes of a record depend on its values alone, not on the records
+    encoded beside it.
 
     Args:
-      specs: the features to write.
-      values: for each feature's name its `length` numbers; fastest as lists.
+      specs: the features to write, in their order on disk.
+      columns: for each feature's name its values [N, length], integers or
+        floats as the spec says.
 
     Returns:
-      A serialized `tf.train.Example`.
+      N serialized `tf.train.Example`s.
 
     Raises:
-      ValueError: a feature has not the length its spec promises.
+      ValueError: a feature has not the length, the type or the number of rows
+        it should have.
     """
-    example = tf.train.Example()
-    features = example.features.feature
-    for spec in specs:
-        if len(values[spec.name]) != spec.length:
-            raise ValueError(
-                f"feature {spec.name} has {len(values[spec.name])} values, "
-                f"but its spec says {spec.length}."
-            )
-        values_on_disk = getattr(features[spec.name], _KINDS[spec.dtype]).value
-        values_on_disk.extend(values[spec.name])
-    return example.SerializeToString()
-
-
-def parse_batch(
-    specs: Sequence[FeatureSpec], serialized: tf.Tensor
-) -> dict[str, tf.Tensor]:
-    """Decodes a batch of examples; runs inside tf.data.
-
-    Args:
-      specs: the features to read; others in the records are ignored.
-      serialized: string [B].
-
-    Returns:
-      For each feature's name a tensor [B, length]; int64 comes as int32.
-
-    Raises:
-      tf.errors.InvalidArgumentError: a record lacks a feature or has it in
-        another length (`check_record` says so more clearly).
-
-    Source: _decode_record of input_fn_builder in run_pretraining.py.
-    """
-    features = tf.io.parse_example(
-        serialized,
-        {
-            spec.name: tf.io.FixedLenFeature([spec.length], spec.dtype)
-            for spec in specs
-        },
-    )
-    # int32, as in the original: TPUs have no int64.
-    return {
-        name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
-        for name, value in features.items()
-    }
-
-
-def check_record(
-    specs: Sequence[FeatureSpec], path: str, record: bytes
-) -> None:
-    """Checks before a long run that a file's records are what it expects.
-
-    Args:
-      specs: the features that will be parsed.
-      path: the file, for the error.
-      record: one serialized example of it, usually the first.
-
-    Raises:
-      ValueError: the record is no `tf.train.Example`, or lacks a feature, or
-        has it in another type or length; says which flag to change.
-    """
-    try:
-        features = tf.train.Example.FromString(record).features.feature
-    except message.DecodeError:
-        raise ValueError(
-            f"{path}: its first record is no tf.train.Example; give files "
-            "written by this project or by the original BERT."
-        ) from None
-    for spec in specs:
-        if spec.name not in features:
-            raise ValueError(
-                f"{path}: records have no feature {spec.name}, only "
-                f"{', '.join(sorted(features)) or 'none at all'}; give files "
-                "written for this program."
-            )
-        kind = features[spec.name].WhichOneof("kind")
-        if kind != _KINDS[spec.dtype]:
-            raise ValueError(
-                f"{path}: feature {spec.name} is a {kind}, expected a "
-                f"{_KINDS[spec.dtype]}; give files written for this program."
-            )
-        got = len(getattr(features[spec.name], kind).value)
-        if got != spec.length:
-            remedy = f"pass --{spec.flag}={got} or " if spec.flag else ""
-            raise ValueError(
-                f"{path}: feature {spec.name} has {got} values, expected "
-                f"{spec.length}; {remedy}write the records again."
-            )
-
-
-def count_records(path: str) -> int:
-    """Counts a TFRecord file's records and verifies every checksum.
-
-    Args:
-      path: an uncompressed TFRecord file.
-
-    Returns:
-      The number of records, at least 1.
-
-    Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: the file is empty, cut short or damaged; says at which
-        record.
-    """
-    if not tf.io.gfile.exists(path) or tf.io.gfile.isdir(path):
-        raise FileNotFoundError(f"{path}: no such record file.")
-    dataset = tf.data.TFRecordDataset(path)
-    count, num_bytes = 0, 0
-    try:
-        # Batched: twenty times the speed of one record at a time.
-        count, num_bytes = (
-            dataset.batch(1024)
-            .reduce(
-                np.zeros(2, np.int64),
-                lambda totals, batch: totals + _count_and_bytes(batch),
-            )
-            .numpy()
+    arrays = {spec.name: np.asarray(columns[spec.name]) for spec in specs}
+    num_records = _check(specs, arrays)
+    encoded = []
+    for start in range(0, num_records, _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        encoded += _encode_block(
+            specs, {name: array[rows] for name, array in arrays.items()}
         )
-    except tf.errors.DataLossError:
-        # The slow way, one by one, only to find the damaged record's place.
-        with contextlib.suppress(tf.errors.DataLossError):
-            for _ in dataset:
-                count += 1
-    # The reader takes a header cut short for the end of the file: hence the
-    # check of the size.
-    if num_bytes != tf.io.gfile.stat(path).length:
-        raise ValueError(
-            f"{path}: record {count + 1} is cut short or damaged; copy or "
-            "write the file again."
-        )
-    if not count:
-        raise ValueError(f"{path} holds no records; write it again.")
-    return int(count)
+    return encoded
 
 
-def _count_and_bytes(batch: tf.Tensor) -> tf.Tensor:
-    """What records [B] add to their number and to the bytes of the file."""
-    num_bytes = _FRAME_BYTES + tf.cast(tf.strings.length(batch), tf.int64)
-    return tf.stack(
-        [tf.size(batch, out_type=tf.int64), tf.reduce_sum(num_bytes)]
+def _check(specs, arrays) -> int:
+    """Refuses columns that do not fit their specs; returns N."""
+    for spec in specs:
+        values = arrays[spec.name]
+        if values.ndim != 2:
+            raise ValueError(
+                f"feature {spec.name} has shape {values.shape}, expected [N, "
+                f"{spec.length}]."
+            )
+        if values.shape[1] != spec.length:
+            raise ValueError(
+                f"feature {spec.name} has {values.shape[1]} values, but its "
+                f"spec says {spec.length}."
+            )
+        if not np.can_cast(values.dtype, spec.dtype, "same_kind"):
+            raise ValueError(
+                f"feature {spec.name} is {values.dtype}, but its spec says "
+                f"{spec.dtype}."
+            )
+    num_rows = {spec.name: len(arrays[spec.name]) for spec in specs}
+    if len(set(num_rows.values())) != 1:
+        raise ValueError(f"features differ in their rows: {num_rows}.")
+    return num_rows.popitem()[1]
+
+
+def _encode_block(specs, arrays) -> list[bytes]:
+    """Lays all records out in one grid and takes the used bytes from it."""
+    parts, size = [], 0
+    for spec in specs:
+        feature, feature_size = _feature(spec, arrays[spec.name])
+        parts += feature
+        size = size + feature_size
+    parts, size = _enclose(parts, size, _FIRST)
+    num_rows = len(arrays[specs[0].name])
+    width = sum(part.cells.shape[1] for part in parts)
+    grid = _Cells(
+        np.empty((num_rows, width), np.uint8), np.empty((num_rows, width), bool)
     )
+    start = 0
+    for part in parts:
+        columns = slice(start, start + part.cells.shape[1])
+        grid.cells[:, columns] = part.cells
+        grid.used[:, columns] = part.used
+        start = columns.stop
+    # Several times faster than grid.cells[grid.used].
+    data = np.compress(grid.used.ravel(), grid.cells.ravel()).tobytes()
+    ends = np.cumsum(np.broadcast_to(size, (num_rows, 1))).tolist()
+    return [
+        data[start:end] for start, end in zip([0, *ends], ends, strict=False)
+    ]
+
+
+def _feature(
+    spec: FeatureSpec, values: np.ndarray
+) -> tuple[list[_Cells], np.ndarray]:
+    """One entry of the map of features, and the bytes it takes in each row."""
+    if spec.dtype == "float32":
+        payload = np.ascontiguousarray(values, "<f4").view(np.uint8)
+        payload = _Cells(payload, np.ones((1, payload.shape[1]), bool))
+    else:
+        payload = _varints(values)
+    name = spec.name.encode()
+    (key,) = _varints(np.array([[len(name)]])).cells
+    parts, size = [payload], payload.sizes()
+    for before in (
+        _FIRST,
+        _KIND_TAGS[spec.dtype],
+        _FIRST + key.tobytes() + name + _SECOND,
+        _FIRST,
+    ):
+        parts, size = _enclose(parts, size, before)
+    return parts, size
+
+
+def _enclose(
+    parts: list[_Cells], size: np.ndarray, before: bytes
+) -> tuple[list[_Cells], np.ndarray]:
+    """Makes a protobuf field: what stands `before`, the size, the parts."""
+    tag = np.frombuffer(before, np.uint8)[None]
+    header = [_Cells(tag, np.ones_like(tag, bool)), _varints(size)]
+    return header + parts, size + len(before) + header[1].sizes()
+
+
+def _varints(values: np.ndarray) -> _Cells:
+    """Encodes integers [N, L]: seven bits a byte, the lowest first."""
+    if values.size and values.min() < 0:
+        # Two's complement, ten bytes: what protobuf's int64 is.
+        values = values.astype(np.int64).view(np.uint64)
+    largest = int(values.max(initial=0))
+    values = values.astype(np.min_scalar_type(largest))  # the fewest bytes
+    width = max(1, -(-largest.bit_length() // 7))
+    if width == 1:
+        return _Cells(values, np.ones((1, values.shape[1]), bool))
+    cells = np.empty((*values.shape, width), np.uint8)
+    used = np.empty(cells.shape, bool)
+    for i in range(width):
+        used[..., i] = values != 0 if i else True
+        # The highest bit says that more bytes follow.
+        cells[..., i] = values & 0x7F | (values > 0x7F).view(np.uint8) << 7
+        values = values >> 7
+    return _Cells(cells.reshape(len(cells), -1), used.reshape(len(used), -1))

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any
 
 from data.vocabulary import load_vocab as load_vocab  # the original's place
+from data.vocabulary import require_tokens
 
 _CJK_RANGES = (
     (0x3400, 0x4DBF),
@@ -48,17 +49,35 @@ class FullTokenizer:
     """Text to WordPieces and ids.
 
     Text is cut as `BasicTokenizer` and `WordpieceTokenizer` say; nothing in
-    it is special, so that a literal `[MASK]` becomes `[`, `mask`, `]`.
+    it is special, so that a literal `[MASK]` becomes `[`, `mask`, `]`, unless
+    `never_split` names it.
+
+    Args:
+      vocab_file: path of a vocabulary.
+      do_lower_case: False for a cased vocabulary.
+      never_split: tokens of the vocabulary, for example `["[MASK]"]`, that
+        stay whole wherever they stand in a text, written just so; the text
+        before and the text after are cut as two texts.
 
     Attributes:
       vocab: token -> id.
       inv_vocab: id -> token.
 
-    Source: `FullTokenizer` of the original; `encode` is new.
+    Raises:
+      ValueError: a token of `never_split` is not in the vocabulary.
+
+    Source: `FullTokenizer` of the original; `encode`, `never_split` are new.
     """
 
-    def __init__(self, vocab_file: str, do_lower_case: bool = True):
+    def __init__(
+        self,
+        vocab_file: str,
+        do_lower_case: bool = True,
+        never_split: Collection[str] = (),
+    ):
         self.vocab = load_vocab(vocab_file)
+        self._never_split = never_split and re.compile(any_of(never_split))
+        require_tokens(self.vocab, never_split, vocab_file)
         self.inv_vocab = {i: token for token, i in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case)
         self.wordpiece_tokenizer = WordpieceTokenizer(self.vocab)
@@ -70,11 +89,11 @@ class FullTokenizer:
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Cuts text (bytes are read as UTF-8) into WordPieces."""
-        return _look_up(self._pieces, text)
+        return self._parts(self._pieces, text, whole=str)
 
     def encode(self, text: str | bytes) -> list[int]:
         """Equals `convert_tokens_to_ids(tokenize(text))`, but faster."""
-        return _look_up(self._ids, text)
+        return self._parts(self._ids, text, whole=self.vocab.__getitem__)
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
         """Looks up the ids of tokens (see `convert_by_vocab`)."""
@@ -83,6 +102,19 @@ class FullTokenizer:
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
         """Looks up the tokens of ids (see `convert_by_vocab`)."""
         return convert_by_vocab(self.inv_vocab, ids)
+
+    def _parts(
+        self, parts_of_word: "_Memo", text: str | bytes, whole: Callable
+    ) -> list[Any]:
+        """Joins the parts of all words and the tokens that stay whole."""
+        if not self._never_split:
+            return _look_up(parts_of_word, text)
+        # Text, token, text, token, ..., text.
+        texts = self._never_split.split(convert_to_unicode(text))
+        parts = _look_up(parts_of_word, texts[0])
+        for token, after in zip(texts[1::2], texts[2::2], strict=True):
+            parts += [whole(token), *_look_up(parts_of_word, after)]
+        return parts
 
     def _cut(self, text: str) -> list[str]:
         words = self.basic_tokenizer.tokenize(text)
@@ -117,10 +149,14 @@ class BasicTokenizer:
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Cuts text (bytes are read as UTF-8) into words and punctuation."""
-        text = convert_to_unicode(text).translate(self._clean)
+        return self.normalize(convert_to_unicode(text)).split()
+
+    def normalize(self, text: str) -> str:
+        """Returns text whose words and punctuation white space separates."""
+        text = text.translate(self._clean)
         if self.do_lower_case:
             text = unicodedata.normalize("NFD", text.lower())
-        return text.translate(self._split).split()
+        return text.translate(self._split)
 
 
 class WordpieceTokenizer:
@@ -171,6 +207,21 @@ class WordpieceTokenizer:
             pieces.append(prefix + word[start:end])
             start = end
         return pieces
+
+
+def any_of(tokens: Collection[str]) -> str:
+    """Returns the regular expression (one group) of the longest of tokens.
+
+    Raises:
+      ValueError: `tokens` is one string, or a token is empty.
+    """
+    if isinstance(tokens, str) or "" in tokens:
+        raise ValueError(
+            f"never_split is {tokens!r}; expected a list of tokens, none of "
+            'them empty: for example ["[MASK]"].'
+        )
+    longest_first = sorted(tokens, key=len, reverse=True)
+    return f"({'|'.join(map(re.escape, longest_first))})"
 
 
 def convert_by_vocab(vocab: Mapping[Any, Any], items: Iterable[Any]) -> list:

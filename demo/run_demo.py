@@ -22,7 +22,7 @@ import time
 import tensorflow as tf
 from absl import flags
 
-from data import files, records
+from data import files, record_reading, records
 from training import program
 
 _LENGTH = 64
@@ -125,7 +125,7 @@ def _pretrain(out: pathlib.Path) -> None:
     config = {**_CONFIG, "vocab_size": vocab_size}
     files.write_text(f"{out}/bert_config.json", json.dumps(config, indent=2))
     steps = flags.FLAGS.num_train_steps
-    num_eval = records.count_records(f"{out}/eval.tf_record")
+    num_eval = record_reading.count_records(f"{out}/eval.tf_record")
     _run(
         "run_pretraining.py",
         "--do_train",
@@ -171,7 +171,7 @@ def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
     labels: collections.Counter = collections.Counter()
     path = f"{out}/eval.tf_record"
     for batch in tf.data.TFRecordDataset(path).batch(1000):
-        features = records.parse_batch(specs, batch)
+        features = record_reading.parse_batch(specs, batch)
         real = features["masked_lm_weights"] > 0
         pieces.update(features["masked_lm_ids"][real].numpy().tolist())
         labels.update(features["next_sentence_labels"][:, 0].numpy().tolist())

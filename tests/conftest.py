@@ -1,6 +1,7 @@
 """Options of the test run, and the folders the tests read."""
 
 import pathlib
+import signal
 
 import pytest
 
@@ -9,6 +10,10 @@ from training import pretraining
 from training.options import DeviceOptions, TrainOptions
 
 TESTS = pathlib.Path(__file__).resolve().parent
+
+# Who is started in the background ignores ^C, and so do all processes that it
+# starts, also those that a test wants to interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

@@ -11,6 +11,23 @@ from training import options
 FLAGS = flags.FLAGS
 
 
+def define_field(options_class: type, name: str, meaning: str) -> None:
+    """Defines the flag of a field of an option dataclass.
+
+    Args:
+      options_class: has the field, with a default.
+      name: of the field, and so of the flag.
+      meaning: the help text.
+    """
+    default = getattr(options_class, name)
+    define = {
+        bool: flags.DEFINE_bool,
+        int: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+    }[type(default)]
+    define(name, default, meaning)
+
+
 def define_model_flags() -> None:
     """Flags that say which model."""
     flags.DEFINE_string(

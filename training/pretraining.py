@@ -8,16 +8,12 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data import (
-    files,
-    input_pipeline,
-    pretraining_queries,
-    records,
-    tokenization,
-    vocabulary,
-)
+from data import files, input_pipeline
+from data.pretraining import queries as query_lines
+from data.pretraining.dynamic_masking import mask_batches
+from data.pretraining.options import PretrainingDataOptions
 from modeling import BertConfig, PretrainingModel, checkpoints
-from training import evaluation, events, loop
+from training import evaluation, events, loop, pretraining_input
 from training.checkpointing import CheckpointManager
 from training.options import DeviceOptions, TrainOptions
 from training.strategy import check_batch_size, create_strategy
@@ -37,13 +33,15 @@ class PretrainingOptions:
       init_checkpoint: weights to start from, or None.
       max_seq_length: wordpieces of an example; as the records were made.
       max_predictions_per_seq: masked wordpieces of an example; likewise.
+      masking: how to mask records while they are read; None = they have
+        masks.
       do_train: train.
       do_eval: evaluate the last checkpoint.
       eval_batch_size: examples of one evaluation batch.
       max_eval_steps: evaluation batches.
       do_predict: answer the queries of predict_file.
-      predict_file: text file, see `pretraining_queries.read_queries`.
-      vocab_file: vocabulary, for queries.
+      predict_file: text file, see `query_lines.read_queries`.
+      vocab_file: vocabulary, for queries and masking.
       do_lower_case: casing of the vocabulary, for queries.
       predict_top_k: words for each [MASK].
       strip_checkpoint: write the last checkpoint without optimizer slots.
@@ -58,6 +56,7 @@ class PretrainingOptions:
     init_checkpoint: str | None = None
     max_seq_length: int = 128
     max_predictions_per_seq: int = 20
+    masking: PretrainingDataOptions | None = None
     do_train: bool = False
     do_eval: bool = False
     eval_batch_size: int = 8
@@ -91,6 +90,11 @@ class PretrainingOptions:
                 "--do_predict needs --predict_file (queries, one a line) "
                 "and --vocab_file."
             )
+        if self.masking and not self.vocab_file:
+            raise ValueError(
+                "--masking=dynamic needs --vocab_file: the vocabulary that the "
+                "records were made with."
+            )
         for name in ("eval_batch_size", "max_eval_steps", "predict_top_k"):
             if getattr(self, name) < 1:
                 raise ValueError(
@@ -119,7 +123,11 @@ def run(options: PretrainingOptions) -> None:
     manager = CheckpointManager(
         options.train.output_dir, options.train.keep_checkpoint_max
     )
-    train_files = eval_files = queries = None
+    train_files = eval_files = queries = masker = None
+    if options.masking:
+        masker = pretraining_input.load_masker(
+            options.vocab_file, config, options.masking
+        )
     if options.do_train:
         train_files = _open_records(options.input_file, options, config)
     if options.do_eval or options.train.eval_every_steps:
@@ -132,7 +140,14 @@ def run(options: PretrainingOptions) -> None:
             options.eval_file or options.input_file, options, config
         )
     if options.do_predict:
-        queries = _read_queries(options, config)
+        queries = pretraining_input.load_queries(
+            options.predict_file,
+            options.vocab_file,
+            config,
+            do_lower_case=options.do_lower_case,
+            init_checkpoint=options.init_checkpoint,
+            max_seq_length=options.max_seq_length,
+        )
     _keep_config(options, config, manager)
     # Initial weights come from the seed too.
     keras.utils.set_random_seed(options.train.seed)
@@ -161,12 +176,15 @@ def run(options: PretrainingOptions) -> None:
                 model,
                 manager,
                 train_files,
-                lambda step: _evaluate(options, evaluator, eval_files, step),
+                masker,
+                lambda step: _evaluate(
+                    options, evaluator, eval_files, masker, step
+                ),
             )
         else:
             step = _restore_trained(options, manager, weights)
         if options.do_eval or (options.do_train and eval_files):
-            _evaluate(options, evaluator, eval_files, step)
+            _evaluate(options, evaluator, eval_files, masker, step)
         if options.do_predict:
             _predict(options, model, queries)
     if options.strip_checkpoint:
@@ -208,57 +226,16 @@ def _check_lengths(options, config):
 
 
 def _open_records(patterns, options, config):
-    """Checks the records against flags and model; says how many there are."""
-    paths = files.expand_patterns(patterns)
-    specs = records.pretraining_features(
-        options.max_seq_length, options.max_predictions_per_seq
+    return pretraining_input.open_records(
+        patterns,
+        config,
+        max_seq_length=options.max_seq_length,
+        max_predictions_per_seq=options.max_predictions_per_seq,
+        masked=options.masking is None,
     )
-    opened = input_pipeline.open_records(
-        paths,
-        specs,
-        limits={
-            "input_ids": config.vocab_size,
-            "masked_lm_ids": config.vocab_size,
-            "segment_ids": config.type_vocab_size,
-            "masked_lm_positions": options.max_seq_length,
-            "next_sentence_labels": 2,
-        },
-    )
-    logging.info(
-        "%s: %d files, %d examples.", patterns, len(paths), opened.count
-    )
-    return opened
 
 
-def _read_queries(options, config):
-    tokenization.validate_case_matches_checkpoint(
-        options.do_lower_case, options.init_checkpoint
-    )
-    tokenizer = tokenization.FullTokenizer(
-        options.vocab_file, do_lower_case=options.do_lower_case
-    )
-    vocabulary.require_tokens(
-        tokenizer.vocab,
-        ("[UNK]", "[CLS]", "[SEP]", "[MASK]"),
-        options.vocab_file,
-    )
-    num_ids = 1 + max(i for token, i in tokenizer.vocab.items() if token)
-    # A table may have a few rows more, for speed: a multiple of 8, 64, 128.
-    padded = {-(-num_ids // m) * m for m in (1, 8, 64, 128)}
-    if config.vocab_size not in padded:
-        raise ValueError(
-            f"{options.vocab_file} has {num_ids} wordpieces, but "
-            f"{options.bert_config_file} says vocab_size "
-            f"{config.vocab_size}; give the vocabulary the model was trained "
-            "with."
-        )
-    queries = pretraining_queries.read_queries(
-        options.predict_file, tokenizer, max_seq_length=options.max_seq_length
-    )
-    return tokenizer, queries
-
-
-def _train(options, model, manager, train_files, evaluate):
+def _train(options, model, manager, train_files, masker, evaluate):
     logging.info(
         "Training %d steps of %d examples: %.2f passes over the input.",
         options.train.num_train_steps,
@@ -269,12 +246,13 @@ def _train(options, model, manager, train_files, evaluate):
     )
 
     def make_batches(first_example):
-        return input_pipeline.training_batches(
-            train_files,
-            batch_size=options.train.train_batch_size,
-            seed=options.train.seed,
-            first_example=first_example,
-        )
+        place = {
+            "batch_size": options.train.train_batch_size,
+            "seed": options.train.seed,
+            "first_example": first_example,
+        }
+        batches = input_pipeline.training_batches(train_files, **place)
+        return mask_batches(batches, masker, **place) if masker else batches
 
     trainer = loop.Trainer(model, options.train)
     return trainer.train(
@@ -299,14 +277,18 @@ def _restore_trained(options, manager, weights):
     return 0
 
 
-def _evaluate(options, evaluator, eval_files, step):
+def _evaluate(options, evaluator, eval_files, masker, step):
     """Evaluates; writes eval_results.txt and a TensorBoard point."""
-    metrics = evaluator.evaluate(
-        input_pipeline.evaluation_batches(
-            eval_files, batch_size=options.eval_batch_size
-        ),
-        num_steps=options.max_eval_steps,
+    batch_size = options.eval_batch_size
+    batches = input_pipeline.evaluation_batches(
+        eval_files, batch_size=batch_size
     )
+    if masker:
+        # The same masks in every evaluation: results can be compared.
+        batches = mask_batches(
+            batches, masker, batch_size=batch_size, seed=options.train.seed
+        )
+    metrics = evaluator.evaluate(batches, num_steps=options.max_eval_steps)
     results = {"global_step": step} | {
         name: np.float32(value) for name, value in metrics.items()
     }
@@ -336,7 +318,7 @@ def _predict(options, model, tokenizer_and_queries):
     answers = []
     for start in range(0, len(queries), options.eval_batch_size):
         some = queries[start : start + options.eval_batch_size]
-        batch = pretraining_queries.query_batch(
+        batch = query_lines.query_batch(
             some,
             tokenizer,
             max_seq_length=options.max_seq_length,
@@ -349,7 +331,7 @@ def _predict(options, model, tokenizer_and_queries):
             some, *(s.numpy() for s in scores), strict=True
         ):
             answers.append(
-                pretraining_queries.answer(
+                query_lines.answer(
                     query,
                     masked_lm,
                     next_sentence,
@@ -357,7 +339,7 @@ def _predict(options, model, tokenizer_and_queries):
                     options.predict_top_k,
                 )
             )
-    lines = pretraining_queries.to_json_lines(answers)
+    lines = query_lines.to_json_lines(answers)
     path = os.path.join(options.train.output_dir, "predict_results.jsonl")
     files.write_text(path, lines)
     print(lines, end="")

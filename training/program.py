@@ -3,10 +3,9 @@
 import sys
 from collections.abc import Callable
 
-import tensorflow as tf
 from absl import app, flags, logging
 
-_MENDABLE = (ValueError, OSError, FloatingPointError, tf.errors.OpError)
+from data import files
 
 
 def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
@@ -38,7 +37,12 @@ def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
                 file=sys.stderr,
             )
             sys.exit(130)  # as a shell reports ^C
-        except _MENDABLE as error:
+        except (
+            ValueError,
+            OSError,
+            FloatingPointError,
+            *files.op_errors(),
+        ) as error:
             if logging.get_verbosity() >= logging.DEBUG:
                 raise
             logging.flush()

@@ -1,5 +1,7 @@
 """Order, resuming and checks of the road from records to batches."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,10 +11,12 @@ from data import input_pipeline, records
 SPECS = (records.FeatureSpec("x", 2), records.FeatureSpec("y", 1, "float32"))
 
 
-def write(path, start, count):
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for i in range(start, start + count):
-            writer.write(records.serialize(SPECS, {"x": [i, i], "y": [i / 2]}))
+def write(path, start, count, compression=""):
+    numbers = np.arange(start, start + count)[:, None]
+    columns = {"x": np.repeat(numbers, 2, axis=1), "y": numbers / 2}
+    with tf.io.TFRecordWriter(str(path), compression) as writer:
+        for record in records.encode_examples(SPECS, columns):
+            writer.write(record)
     return str(path)
 
 
@@ -54,6 +58,21 @@ def test_the_order_depends_on_the_seed_alone(files):
         for seed in (1, 1, 2)
     )
     assert first == same != other
+
+
+def test_plain_and_gzip_files_may_be_mixed(files, tmp_path):
+    path = write(tmp_path / "zipped", 20, 7, "GZIP")
+    mixed = input_pipeline.open_records(
+        [files.paths[0], path, files.paths[2]], SPECS, limits={"x": 67}
+    )
+    assert mixed.compressions == ("", "GZIP", "")
+    for batches in (
+        functools.partial(input_pipeline.training_batches, seed=1),
+        input_pipeline.evaluation_batches,
+    ):
+        assert numbers(batches(mixed, batch_size=8), 20) == numbers(
+            batches(files, batch_size=8), 20
+        )
 
 
 @pytest.mark.parametrize("window", [1, 10, 10_000])

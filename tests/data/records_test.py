@@ -1,4 +1,4 @@
-"""Records: one spec writes and parses; files that do not fit say so."""
+"""Records without TensorFlow are what protobuf makes of the same values."""
 
 import numpy as np
 import pytest
@@ -12,126 +12,132 @@ SPECS = (
     records.FeatureSpec("ids", 3, flag="max_seq_length"),
     records.FeatureSpec("weights", 2, "float32"),
 )
-INT32 = st.integers(-(2**31), 2**31 - 1)
+# Where a varint gets one byte more, and how large it may be.
+EDGES = [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21, 2**40, 2**63 - 1]
+INT64 = st.one_of(
+    st.sampled_from([*EDGES, -1, -(2**63)]), st.integers(-(2**63), 2**63 - 1)
+)
 
 
-def write(path, serialized):
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in serialized:
-            writer.write(record)
-    return str(path)
+def by_protobuf(specs, columns, row):
+    example = tf.train.Example()
+    for spec in specs:
+        feature = example.features.feature[spec.name]
+        values = columns[spec.name][row].tolist()
+        if spec.dtype == "int64":
+            feature.int64_list.value.extend(map(int, values))
+        else:
+            feature.float_list.value.extend(values)
+    return example
+
+
+def assert_as_protobuf(specs, columns):
+    """The same messages, of the same size: every varint is the shortest."""
+    encoded = records.encode_examples(specs, columns)
+    (num_rows,) = {len(values) for values in columns.values()}
+    assert len(encoded) == num_rows
+    for row, record in enumerate(encoded):
+        expected = by_protobuf(specs, columns, row)
+        got = tf.train.Example.FromString(record)
+        # As bytes of one library, which are equal for nan, too.
+        assert got.SerializeToString(deterministic=True) == (
+            expected.SerializeToString(deterministic=True)
+        )
+        assert len(record) == expected.ByteSize()
 
 
 @given(
     st.lists(
         st.tuples(
-            st.lists(INT32, min_size=3, max_size=3),
+            st.lists(INT64, min_size=3, max_size=3),
             st.lists(st.floats(width=32), min_size=2, max_size=2),
         ),
-        min_size=1,
         max_size=4,
     )
 )
-def test_what_is_serialized_is_parsed(rows):
-    batch = records.parse_batch(
+def test_records_are_protobufs(rows):
+    ids = np.array([ids for ids, _ in rows], np.int64).reshape(-1, 3)
+    weights = [weights for _, weights in rows]
+    assert_as_protobuf(
         SPECS,
-        [records.serialize(SPECS, {"ids": i, "weights": w}) for i, w in rows],
-    )
-    assert batch["ids"].dtype == tf.int32
-    assert batch["weights"].dtype == tf.float32
-    np.testing.assert_array_equal(batch["ids"], [i for i, _ in rows])
-    np.testing.assert_array_equal(
-        batch["weights"], np.array([w for _, w in rows], np.float32)
+        {"ids": ids, "weights": np.array(weights, np.float32).reshape(-1, 2)},
     )
 
 
-def test_the_originals_records_parse(goldens):
-    specs = records.pretraining_features(64, 10)
-    path = str(goldens / "pretraining_data" / "wordpiece_masking.tf_record")
-    dataset = tf.data.TFRecordDataset(path).batch(16)
-    batch = records.parse_batch(specs, next(iter(dataset)))
-    # Written by the original's input pipeline from the same first 16 records.
-    expected = np.load(goldens / "model" / "pretraining_trajectory.npz")
-    for spec in specs:
-        values = expected[f"batch0/{spec.name}"]
-        np.testing.assert_array_equal(batch[spec.name], values)
+@pytest.mark.parametrize("largest", [*EDGES, -1])
+def test_every_width_of_integers_among_small_ones(largest):
+    ids = np.array([[0, 1, largest], [5, 0, 0], [largest] * 3])
+    weights = np.array([[1.0, 0.0], [np.nan, np.inf], [-0.0, 1e-45]])
+    assert_as_protobuf(SPECS, {"ids": ids, "weights": weights.astype("f4")})
 
 
-def test_serialize_refuses_another_length():
-    with pytest.raises(ValueError, match="feature ids has 2 values, but its"):
-        records.serialize(SPECS, {"ids": [1, 2], "weights": [0.0, 0.0]})
+# Below and above 128 and 16,384 bytes, where sizes take a byte more.
+@pytest.mark.parametrize("length", [1, 100, 127, 128, 5000])
+def test_every_width_of_a_feature(length):
+    specs = (
+        records.FeatureSpec("a", length),
+        records.FeatureSpec("b" * 130, length, "float32"),
+    )
+    values = np.arange(2 * length).reshape(2, length)
+    values[0] = 0
+    assert_as_protobuf(specs, {"a": values, "b" * 130: values.astype("f4")})
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "uint16", ">i8"])
+def test_columns_of_every_integer_type(dtype):
+    specs = records.pretraining_features(16, 3)
+    rng = np.random.default_rng(5)
+    columns = {
+        spec.name: rng.integers(0, 100, (7, spec.length)).astype(dtype)
+        for spec in specs
+    }
+    # Not one after the other in memory, as a transposed or cut array is not.
+    columns["masked_lm_weights"] = rng.random((7, 6), np.float32)[:, ::2]
+    assert_as_protobuf(specs, columns)
+
+
+def test_a_record_does_not_depend_on_those_beside_it():
+    rng = np.random.default_rng(5)
+    ids = rng.integers(0, 30_000, (2500, 3)) * rng.integers(0, 2, (2500, 1))
+    weights = rng.random((2500, 2), np.float32)
+    together = records.encode_examples(SPECS, {"ids": ids, "weights": weights})
+    assert together == [
+        record
+        for i in range(2500)
+        for record in records.encode_examples(
+            SPECS, {"ids": ids[i : i + 1], "weights": weights[i : i + 1]}
+        )
+    ]
+
+
+def test_unmasked_records_have_no_predictions():
+    names = [spec.name for spec in records.pretraining_features(8, 2, False)]
+    assert names == [
+        "input_ids",
+        "input_mask",
+        "segment_ids",
+        "next_sentence_labels",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("seq", "predictions", "expected"),
+    ("ids", "message"),
     [
         (
-            128,
-            10,
-            "in.rec: feature input_ids has 64 values, expected 128; pass "
-            "--max_seq_length=64 or write the records again.",
+            np.zeros((1, 2), int),
+            "feature ids has 2 values, but its spec",
         ),
+        (np.zeros(3, int), "feature ids has shape (3,), expected [N, 3]"),
+        (np.zeros((1, 3)), "feature ids is float64, but its spec says int64."),
         (
-            64,
-            20,
-            "in.rec: feature masked_lm_positions has 10 values, expected 20; "
-            "pass --max_predictions_per_seq=10 or write the records again.",
+            np.zeros((2, 3), int),
+            "features differ in their rows: {'ids': 2, 'weights': 1}.",
         ),
     ],
 )
-def test_records_of_another_length_name_the_flag(seq, predictions, expected):
-    specs = records.pretraining_features(64, 10)
-    record = records.serialize(specs, {s.name: [0] * s.length for s in specs})
-    records.check_record(specs, "in.rec", record)
-    other = records.pretraining_features(seq, predictions)
+def test_columns_that_do_not_fit_are_refused(ids, message):
     with pytest.raises(ValueError) as error:
-        records.check_record(other, "in.rec", record)
-    assert str(error.value) == expected
-
-
-def test_records_of_another_kind_are_refused():
-    record = records.serialize(SPECS, {"ids": [1, 2, 3], "weights": [0.0] * 2})
-    missing = (records.FeatureSpec("input_ids", 3),)
-    with pytest.raises(ValueError, match="no feature input_ids, only ids, wei"):
-        records.check_record(missing, "in.rec", record)
-    retyped = (records.FeatureSpec("ids", 3, "float32"),)
-    with pytest.raises(ValueError, match="is a int64_list, expected a float_"):
-        records.check_record(retyped, "in.rec", record)
-    with pytest.raises(ValueError, match="first record is no tf.train.Example"):
-        records.check_record(SPECS, "in.rec", b"\xff\xff text")
-
-
-def test_count_records(tmp_path):
-    path = write(tmp_path / "three", [b"a", b"", b"longer than the others"])
-    assert records.count_records(path) == 3
-
-
-# Each record of 10 bytes takes 26 in the file: 12 header, 10 data, 4 checksum.
-@pytest.mark.parametrize(
-    ("damage", "number"),
-    [
-        (lambda data: data[:-1], 3),  # the last checksum is cut
-        (lambda data: data[: 2 * 26 + 5], 3),  # a header is cut
-        (lambda data: data[:26] + b"?" + data[27:], 2),  # a header is wrong
-        (lambda data: data[:15] + b"?" + data[16:], 1),  # data is wrong
-        (lambda data: b"no records", 1),
-    ],
-)
-def test_a_damaged_file_names_the_record(tmp_path, damage, number):
-    path = tmp_path / "damaged"
-    write(path, [b"0123456789"] * 3)
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(ValueError) as error:
-        records.count_records(str(path))
-    assert str(error.value) == (
-        f"{path}: record {number} is cut short or damaged; copy or write the "
-        "file again."
-    )
-
-
-def test_an_empty_or_missing_file_is_refused(tmp_path):
-    empty = write(tmp_path / "empty", [])
-    with pytest.raises(ValueError, match="empty holds no records; write it"):
-        records.count_records(empty)
-    with pytest.raises(FileNotFoundError, match="absent: no such record file"):
-        records.count_records(str(tmp_path / "absent"))
+        records.encode_examples(
+            SPECS, {"ids": ids, "weights": np.zeros((1, 2), np.float32)}
+        )
+    assert str(error.value).startswith(message)

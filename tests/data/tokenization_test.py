@@ -145,6 +145,43 @@ def test_special_tokens_in_text_are_plain_text(goldens):
     assert "[MASK]" not in tokenizer.tokenize("the [MASK]")
 
 
+def test_never_split_keeps_tokens_whole(goldens):
+    tokenizer = tokenization.FullTokenizer(
+        str(goldens / "vocab.txt"), never_split=["[MASK]", "[SEP]"]
+    )
+    text = "the[MASK]\u200bthe [mask][SEP]"
+    expected = ["the", "[MASK]", "the", "[", "mask", "]", "[SEP]"]
+    assert tokenizer.tokenize(text) == expected
+    assert tokenizer.encode(text) == (tokenizer.convert_tokens_to_ids(expected))
+    assert tokenizer.tokenize(b"[MA\xffSK]the") == ["[MASK]", "the"]
+    # A text ends at a token, so that this sigma is a final one.
+    assert tokenizer.tokenize("ΑΣ[MASK]Α") == (
+        tokenizer.tokenize("ας") + ["[MASK]"] + tokenizer.tokenize("α")
+    )
+
+
+def test_the_longest_token_of_never_split_is_taken(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("[UNK]\n[A\n[A]\n]\n.*\n")
+    tokenizer = tokenization.FullTokenizer(
+        str(path), never_split=["[A", "[A]", ".*"]
+    )
+    assert tokenizer.encode("[A][A.*[a]") == [2, 1, 4, 0, 0, 3]
+
+
+def test_never_split_must_be_tokens_of_the_vocabulary(goldens):
+    path = str(goldens / "vocab.txt")
+    with pytest.raises(ValueError, match=r"vocab.txt has no \[X\] among its"):
+        tokenization.FullTokenizer(path, never_split=["[MASK]", "[X]"])
+    for wrong in ("[MASK]", ["[MASK]", ""]):
+        with pytest.raises(ValueError) as error:
+            tokenization.FullTokenizer(path, never_split=wrong)
+        assert str(error.value) == (
+            f"never_split is {wrong!r}; expected a list of tokens, none of "
+            'them empty: for example ["[MASK]"].'
+        )
+
+
 def test_bytes_are_utf8_and_bad_ones_dropped(tokenizer):
     assert tokenizer.encode("th\u00e9".encode()) == tokenizer.encode("thé")
     assert tokenizer.tokenize(b"th\xffe") == ["the"]

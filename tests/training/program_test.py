@@ -20,6 +20,11 @@ program.run(main)
         ("ValueError('what to mend')", 1, "error: what to mend"),
         ("OSError('disk')", 1, "error: disk"),
         ("FloatingPointError('nan')", 1, "error: nan"),
+        (
+            "__import__('tensorflow').errors.DataLossError(None, None, 'cut')",
+            1,
+            "error: cut",
+        ),
         ("KeyboardInterrupt", 130, "interrupted: files appear whole"),
         # Our own mistakes are not dressed up.
         ("TypeError('a bug')", 1, "TypeError: a bug"),

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from data.instances import Document
-from data.pretraining_examples import (
+from data.pretraining.examples import (
     PretrainingDataOptions,
     Wordpieces,
     create_instances_from_document,
     create_masked_lm_predictions,
     create_training_instances,
 )
+from data.pretraining.instances import Document
 
 CLS, SEP, MASK = 2, 3, 4
 # Ids 10 to 14 continue a word.

@@ -1,8 +1,9 @@
 """The writer: the original's records, whole files, errors that help."""
 
-import errno
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -11,8 +12,9 @@ from absl import logging
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import pretraining_writer, records
-from data.pretraining_examples import PretrainingDataOptions
+from data import files, record_reading
+from data.pretraining import in_memory
+from data.pretraining.examples import PretrainingDataOptions
 from data.tokenization import FullTokenizer
 
 # The settings that the original's files were written with.
@@ -48,7 +50,7 @@ def write(tmp_path, vocab_file):
     def write(text, output="out", vocab=vocab_file, options=GOLDEN):
         path = tmp_path / "in.txt"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return pretraining_writer.write_pretraining_data(
+        return in_memory.write_pretraining_data(
             [str(path)],
             [str(tmp_path / output)],
             vocab_file=vocab,
@@ -69,7 +71,7 @@ def test_records_are_the_originals(goldens, tmp_path, whole_words):
         dupe_factor=2,
         do_whole_word_mask=whole_words,
     )
-    report = pretraining_writer.write_pretraining_data(
+    report = in_memory.write_pretraining_data(
         [str(folder / "corpus.txt")],
         outputs,
         vocab_file=str(goldens / "vocab.txt"),
@@ -127,7 +129,7 @@ def test_only_blank_lines_part_documents(lines):
             pathlib.Path(path).write_bytes(
                 "".join(f"{line}\n" for line in ["a", *lines, "b"]).encode()
             )
-        documents = pretraining_writer.read_documents(paths, tokenizer, "H")
+        documents = in_memory.read_documents(paths, tokenizer, "H")
     # As the original: all files are one text, TensorFlow's reader drops
     # carriage returns, and blank is what has nothing but white space.
     expected = [[]]
@@ -177,7 +179,7 @@ def test_a_vocabulary_without_a_special_token_is_refused(
 def test_an_output_is_written_once_and_over_no_input(tmp_path, vocab_file):
     def write(*outputs):
         (tmp_path / "in.txt").write_text("old mill\n")
-        pretraining_writer.write_pretraining_data(
+        in_memory.write_pretraining_data(
             [str(tmp_path / "in.txt")],
             list(outputs),
             vocab_file=vocab_file,
@@ -194,33 +196,12 @@ def test_an_output_is_written_once_and_over_no_input(tmp_path, vocab_file):
     assert sorted(os.listdir(tmp_path)) == ["in.txt", "vocab.txt"]
 
 
-class FullDisk(tf.io.TFRecordWriter):
-    """Takes three records, then no more."""
-
-    error: Exception
-    num_written = 0
-
-    def write(self, record):
-        if self.num_written == 3:
-            raise self.error
-        self.num_written += 1
-        super().write(record)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        tf.errors.ResourceExhaustedError(None, None, "No space left on device"),
-        OSError(errno.ENOSPC, "No space left on device"),
-    ],
-)
-def test_a_full_disk_leaves_the_earlier_output(
-    write, tmp_path, monkeypatch, error
-):
+def test_a_full_disk_leaves_the_earlier_output(write, tmp_path, monkeypatch):
     write("old mill\n")
     before = (tmp_path / "out").read_bytes()
-    monkeypatch.setattr(FullDisk, "error", error, raising=False)
-    monkeypatch.setattr(tf.io, "TFRecordWriter", FullDisk)
+    # A device that refuses the first byte it should keep.
+    monkeypatch.setattr(files, "open_write", lambda _: open("/dev/full", "wb"))
+    monkeypatch.setattr(files, "check_writable", lambda *_: None)
     with pytest.raises(OSError, match="cannot write .*No space left on device"):
         write("old mill\n\nmill\n\nmills\n")
     assert (tmp_path / "out").read_bytes() == before
@@ -269,6 +250,37 @@ def test_too_few_predictions_are_reported(write, warnings):
     ]
 
 
+SCRIPT = """
+import sys
+import create_pretraining_data as program
+sys.argv += {arguments}
+program.define_flags()
+try:
+    program.program.run(program.main)
+finally:
+    heavy = ("tensorflow", "keras", "tensorflow_datasets", "etils")
+    print("loaded:", [name for name in heavy if name in sys.modules])
+"""
+
+
+def test_the_program_loads_no_tensorflow(pytestconfig, goldens, tmp_path):
+    arguments = [
+        f"--input_file={goldens}/pretraining_data/corpus.txt",
+        f"--output_file={tmp_path}/out",
+        f"--vocab_file={goldens}/vocab.txt",
+    ]
+    for more in [], ["--help"]:
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT.format(arguments=arguments + more)],
+            cwd=pytestconfig.rootpath,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.splitlines()[-1] == "loaded: []", done.stderr
+    assert (tmp_path / "out").exists()
+
+
 @pytest.mark.slow
 def test_novels_give_as_many_examples_as_the_original(real_data, tmp_path):
     import gzip
@@ -277,7 +289,7 @@ def test_novels_give_as_many_examples_as_the_original(real_data, tmp_path):
         (real_data / "novels" / "novels_train.txt.gz").read_bytes()
     )
     (tmp_path / "novels.txt").write_bytes(text)
-    report = pretraining_writer.write_pretraining_data(
+    report = in_memory.write_pretraining_data(
         [str(tmp_path / "novels.txt")],
         [str(tmp_path / "out")],
         vocab_file=str(real_data / "vocab" / "uncased" / "vocab.txt"),
@@ -285,4 +297,4 @@ def test_novels_give_as_many_examples_as_the_original(real_data, tmp_path):
         options=PretrainingDataOptions(dupe_factor=5),
     )
     assert report.num_examples == 270_156
-    assert records.count_records(str(tmp_path / "out")) == 270_156
+    assert record_reading.count_records(str(tmp_path / "out")) == 270_156

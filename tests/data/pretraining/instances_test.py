@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.instances import Document, InstanceList, TrainingInstance, shuffle
+from data.pretraining.instances import (
+    Document,
+    InstanceList,
+    TrainingInstance,
+    shuffle,
+)
 
 SENTENCES = st.lists(
     st.lists(st.integers(0, 65535), min_size=1, max_size=9),

@@ -3,62 +3,38 @@
 Corpus and instances are held in memory, since a random next sentence may come
 from any document and all instances are shuffled together: two bytes a token
 (four if the vocabulary has more than 65,536), about 600 bytes an instance of
-128 tokens. Larger corpora: give a part of them to each of several runs.
+128 tokens. Larger corpora: see `data.pretraining.streaming`.
 """
 
 import contextlib
-import dataclasses
+import itertools
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TypeVar
 
-import tensorflow as tf
+import numpy as np
 from absl import logging
 
-from data import files, packing, progress, records, vocabulary
-from data.instances import Document, InstanceList, TrainingInstance
-from data.pretraining_examples import (
+from data import files, progress, records, tfrecord, vocabulary
+from data.pretraining.examples import create_training_instances
+from data.pretraining.instances import Document, InstanceList, TrainingInstance
+from data.pretraining.options import (
+    SPECIAL_TOKENS,
     PretrainingDataOptions,
     Wordpieces,
-    create_training_instances,
+)
+from data.pretraining.report import (
+    Report,
+    describe_rows,
+    warn_of_few_predictions,
+    warn_of_unknown,
 )
 from data.tokenization import FullTokenizer
 
-_NUM_LOGGED_EXAMPLES = 3
-_MAX_UNKNOWN_SHARE = 0.01
+_ENCODED_AT_ONCE = 4096
 
 T = TypeVar("T")
-
-
-@dataclasses.dataclass(frozen=True)
-class Report:
-    """What was written.
-
-    Attributes:
-      num_examples: records in all output files.
-      num_tokens: their tokens without padding, [CLS] and [SEP] included.
-      padding_share: padding's share of `input_ids`.
-      masked_share: masked tokens' share of `num_tokens`.
-      unknown_share: [UNK]'s share of the corpus's tokens.
-      duration_s: from reading to the last record.
-    """
-
-    num_examples: int
-    num_tokens: int
-    padding_share: float
-    masked_share: float
-    unknown_share: float
-    duration_s: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.num_examples:,} examples, {self.num_tokens:,} tokens "
-            f"({self.masked_share:.1%} masked), padding "
-            f"{self.padding_share:.1%}, unknown tokens "
-            f"{self.unknown_share:.2%}; {self.duration_s:.1f} s, "
-            f"{self.num_examples / self.duration_s:,.0f} examples/s"
-        )
 
 
 def write_pretraining_data(
@@ -93,13 +69,11 @@ def write_pretraining_data(
     """
     start_s = time.monotonic()
     files.check_outputs(input_files, output_files)
-    _warn_of_few_predictions(options)
+    warn_of_few_predictions(options)
     tokenizer = FullTokenizer(vocab_file, do_lower_case)
-    special_tokens = ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocabulary.require_tokens(tokenizer.vocab, special_tokens, vocab_file)
+    vocabulary.require_tokens(tokenizer.vocab, SPECIAL_TOKENS, vocab_file)
     wordpieces = Wordpieces.from_vocab(tokenizer.vocab)
     documents = read_documents(input_files, tokenizer, wordpieces.typecode)
-    unknown_share = _unknown_share(documents, tokenizer)
     # The outputs are opened first: a place that cannot be written is found
     # before the work, not after it.
     with files.whole_files(output_files) as paths, _open_all(paths) as writers:
@@ -114,12 +88,12 @@ def write_pretraining_data(
     report = Report(
         num_examples=len(instances),
         num_tokens=instances.num_tokens,
-        padding_share=1
-        - instances.num_tokens / (len(instances) * options.max_seq_length),
-        masked_share=instances.num_masked / instances.num_tokens,
-        unknown_share=unknown_share,
+        num_masked=instances.num_masked,
+        max_seq_length=options.max_seq_length,
+        unknown_share=_unknown_share(documents, tokenizer),
         duration_s=time.monotonic() - start_s,
     )
+    warn_of_unknown(report.unknown_share)
     logging.info("Wrote %s", report)
     return report
 
@@ -164,100 +138,79 @@ def read_documents(
     return documents
 
 
-def features_of(
-    instance: TrainingInstance, options: PretrainingDataOptions
-) -> dict[str, list[float]]:
-    """Pads an instance to the values of `records.pretraining_features`.
+def columns_of(
+    instances: Sequence[TrainingInstance], options: PretrainingDataOptions
+) -> dict[str, np.ndarray]:
+    """Pads instances to the columns of `records.pretraining_features`.
 
     Source: write_instance_to_example_files in create_pretraining_data.py.
     """
     seq, predictions = options.max_seq_length, options.max_predictions_per_seq
+    tokens, segment_ids, positions, labels, random_next = zip(
+        *instances, strict=True
+    )
+    input_ids, input_mask = _pad(tokens, seq)
+    masked_lm_ids, masked_lm_weights = _pad(labels, predictions)
     return {
-        "input_ids": packing.pad(instance.tokens, seq),
-        "input_mask": packing.pad([1] * len(instance.tokens), seq),
-        "segment_ids": packing.pad(instance.segment_ids, seq),
-        "masked_lm_positions": packing.pad(
-            instance.masked_lm_positions, predictions
-        ),
-        "masked_lm_ids": packing.pad(instance.masked_lm_labels, predictions),
-        "masked_lm_weights": packing.pad(
-            [1.0] * len(instance.masked_lm_labels), predictions
-        ),
-        "next_sentence_labels": [int(instance.is_random_next)],
+        "input_ids": input_ids,
+        "input_mask": input_mask,
+        "segment_ids": _pad(segment_ids, seq)[0],
+        "masked_lm_positions": _pad(positions, predictions)[0],
+        "masked_lm_ids": masked_lm_ids,
+        "masked_lm_weights": masked_lm_weights,
+        "next_sentence_labels": np.array(random_next)[:, None],
     }
+
+
+def _pad(
+    rows: Sequence[Sequence[int]], length: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows [N, length] with zeros behind them, and where they are real."""
+    real = np.arange(length) < np.array([[len(row)] for row in rows])
+    values = np.zeros(real.shape, np.int32)
+    values[real] = np.fromiter(itertools.chain.from_iterable(rows), np.int32)
+    return values, real
 
 
 def _write_instances(
     instances: InstanceList,
-    writers: Sequence[tf.io.TFRecordWriter],
+    writers: Sequence[tfrecord.RecordWriter],
     tokens_by_id: Mapping[int, str],
     options: PretrainingDataOptions,
 ) -> None:
-    """Writes the instances to the files in turn, and logs the first."""
+    """Writes the instances to the files in turn; logs the first three."""
     specs = records.pretraining_features(
         options.max_seq_length, options.max_predictions_per_seq
     )
-    for i, instance in enumerate(_tracked(instances, "writing", "examples")):
-        features = features_of(instance, options)
-        writers[i % len(writers)].write(records.serialize(specs, features))
-        if i < _NUM_LOGGED_EXAMPLES:
-            _log_example(instance, tokens_by_id)
+    tracked = _tracked(instances, "writing", "examples")
+    turns = itertools.cycle(writers)
+    first = columns_of(list(itertools.islice(instances, 3)), options)
+    for text in describe_rows(first, tokens_by_id):
+        logging.info("%s", text)
+    while batch := list(itertools.islice(tracked, _ENCODED_AT_ONCE)):
+        columns = columns_of(batch, options)
+        for record in records.encode_examples(specs, columns):
+            next(turns).write(record)
 
 
 @contextlib.contextmanager
-def _open_all(paths: Sequence[str]) -> Iterator[list[tf.io.TFRecordWriter]]:
+def _open_all(
+    paths: Sequence[str],
+) -> Iterator[list[tfrecord.RecordWriter]]:
     """Opens record files, and closes them at the end."""
     with contextlib.ExitStack() as stack:
         yield [
-            stack.enter_context(tf.io.TFRecordWriter(path)) for path in paths
+            stack.enter_context(tfrecord.RecordWriter(path)) for path in paths
         ]
-
-
-def _warn_of_few_predictions(options: PretrainingDataOptions) -> None:
-    """Warns if the cap of predictions takes many masks away."""
-    wanted = round(options.max_seq_length * options.masked_lm_prob)
-    if options.max_predictions_per_seq < 0.75 * wanted:
-        logging.warning(
-            "max_predictions_per_seq is %d, but masked_lm_prob %g of %d tokens "
-            "is %d: fewer tokens will be masked; pass "
-            "--max_predictions_per_seq=%d, here and to run_pretraining.py.",
-            options.max_predictions_per_seq,
-            options.masked_lm_prob,
-            options.max_seq_length,
-            wanted,
-            wanted,
-        )
 
 
 def _unknown_share(
     documents: Sequence[Document], tokenizer: FullTokenizer
 ) -> float:
-    """The share of [UNK] among all tokens; warns if it is high."""
+    """The share of [UNK] among all tokens."""
     unk_id = tokenizer.vocab["[UNK]"]
     num_unknown = sum(document.tokens.count(unk_id) for document in documents)
-    share = num_unknown / sum(len(document.tokens) for document in documents)
-    if share > _MAX_UNKNOWN_SHARE:
-        logging.warning(
-            "%.1f %% of the tokens are [UNK]: is --vocab_file for this "
-            "language, and does --do_lower_case fit it?",
-            100 * share,
-        )
-    return share
-
-
-def _log_example(
-    instance: TrainingInstance, tokens_by_id: Mapping[int, str]
-) -> None:
-    """Shows an instance as text."""
-    labels = zip(
-        instance.masked_lm_positions, instance.masked_lm_labels, strict=True
-    )
-    logging.info(
-        "*** Example ***\ntokens: %s\nmasked: %s\nis_random_next: %s",
-        " ".join(tokens_by_id[i] for i in instance.tokens),
-        " ".join(f"{position}={tokens_by_id[i]}" for position, i in labels),
-        instance.is_random_next,
-    )
+    return num_unknown / sum(len(document.tokens) for document in documents)
 
 
 def _tracked(items: Iterable[T], doing: str, unit: str) -> Iterator[T]:

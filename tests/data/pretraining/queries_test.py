@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from data import pretraining_queries
+from data.pretraining import queries
 from data.tokenization import FullTokenizer
 
 
@@ -13,19 +13,19 @@ def tokenizer(goldens):
 
 
 def test_a_literal_mask_is_one_wordpiece(tokenizer):
-    query = pretraining_queries.make_query("the [MASK][MASK] .", tokenizer)
+    query = queries.make_query("the [MASK][MASK] .", tokenizer)
     assert query.tokens == ("[CLS]", "the", "[MASK]", "[MASK]", ".", "[SEP]")
     assert query.masked_positions == (2, 3)
     assert not query.is_pair
 
 
 def test_a_pair_has_two_segments_and_padding(tokenizer):
-    queries = [
-        pretraining_queries.make_query(text, tokenizer)
+    pairs = [
+        queries.make_query(text, tokenizer)
         for text in ("the . ||| the [MASK] .", "[MASK]")
     ]
-    batch = pretraining_queries.query_batch(
-        queries, tokenizer, max_seq_length=10, max_predictions=2
+    batch = queries.query_batch(
+        pairs, tokenizer, max_seq_length=10, max_predictions=2
     )
     the, dot = tokenizer.vocab["the"], tokenizer.vocab["."]
     # [CLS] 2, [SEP] 3, [MASK] 4 in the golden vocabulary.
@@ -42,10 +42,8 @@ def test_a_pair_has_two_segments_and_padding(tokenizer):
 
 
 def test_answers_are_the_best_words_in_order():
-    query = pretraining_queries.Query(
-        "t", ("[CLS]", "[MASK]", "[SEP]"), 3, (1,)
-    )
-    answer = pretraining_queries.answer(
+    query = queries.Query("t", ("[CLS]", "[MASK]", "[SEP]"), 3, (1,))
+    answer = queries.answer(
         query,
         np.array([[0.1, 0.6, 0.3], [1.0, 0.0, 0.0]]),
         np.array([0.25, 0.75]),
@@ -67,6 +65,6 @@ def test_answers_are_the_best_words_in_order():
 def test_bad_queries_are_named(tokenizer, tmp_path, text, message):
     (tmp_path / "q.txt").write_text(text)
     with pytest.raises(ValueError, match=f"q.txt.*{message}"):
-        pretraining_queries.read_queries(
+        queries.read_queries(
             str(tmp_path / "q.txt"), tokenizer, max_seq_length=32
         )

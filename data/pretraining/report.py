@@ -1,0 +1,111 @@
+"""What a run of create_pretraining_data.py tells its user."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+from absl import logging
+
+from data.pretraining.options import PretrainingDataOptions
+
+_NUM_ROWS = 3
+_MAX_UNKNOWN_SHARE = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What was written.
+
+    Attributes:
+      num_examples: records in all output files.
+      num_tokens: their tokens without padding, [CLS] and [SEP] included.
+      num_masked: those that are to be predicted.
+      max_seq_length: places of each record.
+      unknown_share: [UNK]'s share of the corpus's tokens.
+      duration_s: from reading to the last record.
+    """
+
+    num_examples: int
+    num_tokens: int
+    num_masked: int
+    max_seq_length: int
+    unknown_share: float
+    duration_s: float
+
+    @property
+    def padding_share(self) -> float:
+        """Padding's share of `input_ids`."""
+        return 1 - self.num_tokens / (self.num_examples * self.max_seq_length)
+
+    @property
+    def masked_share(self) -> float:
+        """Masked tokens' share of all tokens."""
+        return self.num_masked / self.num_tokens
+
+    def __str__(self) -> str:
+        return (
+            f"{self.num_examples:,} examples, {self.num_tokens:,} tokens "
+            f"({self.masked_share:.1%} masked), padding "
+            f"{self.padding_share:.1%}, unknown tokens "
+            f"{self.unknown_share:.2%}; {self.duration_s:.1f} s, "
+            f"{self.num_examples / self.duration_s:,.0f} examples/s"
+        )
+
+
+def warn_of_few_predictions(options: PretrainingDataOptions) -> None:
+    """Warns if the cap of predictions takes many masks away."""
+    wanted = round(options.max_seq_length * options.masked_lm_prob)
+    if options.max_predictions_per_seq < 0.75 * wanted:
+        logging.warning(
+            "max_predictions_per_seq is %d, but masked_lm_prob %g of %d tokens "
+            "is %d: fewer tokens will be masked; pass "
+            "--max_predictions_per_seq=%d, here and to run_pretraining.py.",
+            options.max_predictions_per_seq,
+            options.masked_lm_prob,
+            options.max_seq_length,
+            wanted,
+            wanted,
+        )
+
+
+def warn_of_unknown(share: float) -> None:
+    """Warns if too many tokens of the corpus are [UNK]."""
+    if share > _MAX_UNKNOWN_SHARE:
+        logging.warning(
+            "%.1f %% of the tokens are [UNK]: is --vocab_file for this "
+            "language, and does --do_lower_case fit it?",
+            100 * share,
+        )
+
+
+def describe_rows(
+    columns: Mapping[str, np.ndarray], tokens_by_id: Mapping[int, str]
+) -> list[str]:
+    """Shows the first three rows as text, for the log.
+
+    Args:
+      columns: `records.pretraining_features`, N rows each.
+      tokens_by_id: id -> token.
+
+    Returns:
+      Up to three texts.
+    """
+    texts = []
+    for row in range(min(_NUM_ROWS, len(columns["input_ids"]))):
+        of_row = {name: values[row] for name, values in columns.items()}
+        tokens = of_row["input_ids"][of_row["input_mask"] == 1]
+        masked = ""
+        if "masked_lm_ids" in of_row:
+            is_prediction = of_row["masked_lm_weights"] > 0
+            positions = of_row["masked_lm_positions"][is_prediction]
+            labels = of_row["masked_lm_ids"][is_prediction]
+            masked = " ".join(
+                f"{position}={tokens_by_id[i]}"
+                for position, i in zip(positions, labels, strict=True)
+            )
+        texts.append(
+            f"*** Example ***\ntokens: "
+            f"{' '.join(tokens_by_id[i] for i in tokens)}\nmasked: {masked}\n"
+            f"is_random_next: {bool(of_row['next_sentence_labels'][0])}"
+        )
+    return texts

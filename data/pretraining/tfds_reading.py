@@ -1,0 +1,168 @@
+"""All that is known of tensorflow-datasets: find a data set, read its text."""
+
+import difflib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_datasets as tfds
+from absl import logging
+
+_BATCH = 16  # examples fetched at once
+
+
+class DataSet:
+    """The text of a split of a data set, downloaded if it is not there.
+
+    Args:
+      name: as in `tfds.builder`: `wiki40b/en` or `my_set/config:1.0.0`.
+      split: part of the data set: `train`, `train[:10%]`, `train+test`.
+      data_dir: where data sets are; None = the default of
+        tensorflow-datasets.
+      text_key: name of the feature that is the text; None = `text`, or else
+        the only string.
+
+    Attributes:
+      full_name: name with configuration and version.
+      text_key: name of the feature that is the text.
+      num_examples: examples of the split.
+
+    Raises:
+      ValueError: there is no such data set, split or text feature.
+      OSError: the data set cannot be prepared.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        split: str,
+        data_dir: str | None,
+        text_key: str | None,
+    ):
+        self._name = name
+        self._split = split
+        self._builder = _find(name, data_dir)
+        _prepare(name, self._builder)
+        self._features = self._builder.info.features
+        self.full_name = self._builder.info.full_name
+        self.text_key = _choose_text_key(name, self._features, text_key)
+        self.num_examples = _num_examples(name, self._builder, split)
+
+    def read_texts(self) -> Iterator[str]:
+        """Streams the text of all examples, always in the same order.
+
+        Yields:
+          One string for each example.
+
+        Raises:
+          ValueError: the data set is damaged, or a text is not UTF-8.
+        """
+        dataset = self._builder.as_dataset(
+            split=self._split,
+            shuffle_files=False,
+            # One file after the other, and never all in memory.
+            read_config=tfds.ReadConfig(
+                interleave_cycle_length=1, try_autocache=False
+            ),
+            decoders=tfds.decode.PartialDecoding(
+                {self.text_key: self._features[self.text_key]}
+            ),
+        )
+        dataset = dataset.map(lambda example: example[self.text_key])
+        number = 0
+        try:
+            for batch in dataset.batch(_BATCH).as_numpy_iterator():
+                for text in batch:
+                    number += 1
+                    yield text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"--tfds={self._name}: byte {error.start + 1} of "
+                f"{self.text_key!r} in example {number} is "
+                f"0x{error.object[error.start]:02x}, which is not UTF-8; "
+                "prepare the data set with text that is."
+            ) from None
+        except tf.errors.OpError as error:
+            raise ValueError(
+                f"--tfds={self._name}: {self._builder.data_dir} cannot be read "
+                f"after example {number} ({_one_line(error)}); remove it and "
+                "prepare it again."
+            ) from error
+
+
+def _find(name: str, data_dir: str | None) -> Any:
+    """Finds a data set by name, or else says which name is near."""
+    where = data_dir or "~/tensorflow_datasets"
+    try:
+        return tfds.builder(name, data_dir=data_dir)
+    except tfds.core.DatasetNotFoundError:
+        known = tfds.list_builders(with_community_datasets=False)
+        nearest = difflib.get_close_matches(name.split("/")[0], known, n=1)
+        raise ValueError(
+            f"--tfds={name}: tensorflow-datasets knows no such data set"
+            + (f" (the nearest is {nearest[0]})" if nearest else "")
+            + f", and none is prepared in {where}; for one of your own give "
+            "the folder where it is, --tfds_data_dir."
+        ) from None
+    except (ValueError, AssertionError, RuntimeError) as error:
+        # A bad name, configuration or version, or a storage out of reach.
+        raise ValueError(
+            f"--tfds={name} (looked in {where}): {_one_line(error)}"
+        ) from error
+
+
+def _prepare(name: str, builder: Any) -> None:
+    """Downloads a data set that is not there."""
+    if builder.is_prepared():
+        return
+    logging.info("%s is not in %s: preparing it.", name, builder.data_dir)
+    if not sys.stderr.isatty():
+        tfds.disable_progress_bar()
+    try:
+        builder.download_and_prepare()
+    except Exception as error:  # anything: it runs the data set's own code
+        raise OSError(
+            f"--tfds={name} is not prepared in {builder.data_dir}, and "
+            f"preparing it failed: {type(error).__name__}: {_one_line(error)}. "
+            "Where there is a network and all that it needs, run `tfds build "
+            f"{name} --data_dir=DIR`, then give --tfds_data_dir=DIR. Many data "
+            "sets are ready to be read in DIR=gs://tfds-data/datasets."
+        ) from error
+
+
+def _choose_text_key(name: str, features: Any, text_key: str | None) -> str:
+    """Names the feature that is the text."""
+    strings = []
+    if isinstance(features, tfds.features.FeaturesDict):
+        strings = [
+            key
+            for key, feature in features.items()
+            if feature.shape == () and feature.tf_dtype == tf.string
+        ]
+    if text_key is None:
+        text_key = strings[0] if len(strings) == 1 else "text"
+    if text_key not in strings:
+        raise ValueError(
+            f"--tfds={name} has no string feature {text_key!r}; give another "
+            "with --tfds_text_key. Its features: "
+            f"{_one_line(features)}"
+        )
+    return text_key
+
+
+def _num_examples(name: str, builder: Any, split: str) -> int:
+    """Number of examples of a split."""
+    try:
+        return builder.info.splits[split].num_examples
+    except (ValueError, KeyError, AssertionError) as error:
+        raise ValueError(
+            f"--tfds={name}: there is no split {split!r}; it has "
+            f"{', '.join(builder.info.splits)}, and parts such as "
+            "train[:10%]."
+        ) from error
+
+
+def _one_line(thing: Any) -> str:
+    """What it says, without line breaks."""
+    return " ".join(str(thing).split())

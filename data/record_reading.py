@@ -1,0 +1,129 @@
+"""Record files checked, counted and decoded with TensorFlow.
+
+Axes: B batch.
+"""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+from google.protobuf import message
+
+from data import tfrecord
+from data.records import FeatureSpec
+
+# Of each type on disk, the protobuf field that holds it.
+_KINDS = {"int64": "int64_list", "float32": "float_list"}
+
+
+def parse_batch(
+    specs: Sequence[FeatureSpec], serialized: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Decodes a batch of examples; runs inside tf.data.
+
+    Args:
+      specs: the features to read; others in the records are ignored.
+      serialized: string [B].
+
+    Returns:
+      For each feature's name a tensor [B, length]; int64 comes as int32.
+
+    Raises:
+      tf.errors.InvalidArgumentError: a record lacks a feature or has it in
+        another length (`check_record` says so more clearly).
+
+    Source: _decode_record of input_fn_builder in run_pretraining.py.
+    """
+    features = tf.io.parse_example(
+        serialized,
+        {
+            spec.name: tf.io.FixedLenFeature([spec.length], spec.dtype)
+            for spec in specs
+        },
+    )
+    # int32, as in the original: TPUs have no int64.
+    return {
+        name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
+        for name, value in features.items()
+    }
+
+
+def check_record(
+    specs: Sequence[FeatureSpec], path: str, record: bytes
+) -> None:
+    """Checks before a long run that a file's records are what it expects.
+
+    Args:
+      specs: the features that will be parsed.
+      path: the file, for the error.
+      record: one serialized example of it, usually the first.
+
+    Raises:
+      ValueError: the record is no `tf.train.Example`, or lacks a feature, or
+        has it in another type or length; says which flag to change.
+    """
+    try:
+        features = tf.train.Example.FromString(record).features.feature
+    except message.DecodeError:
+        raise ValueError(
+            f"{path}: its first record is no tf.train.Example; give files "
+            "written by this project or by the original BERT."
+        ) from None
+    for spec in specs:
+        if spec.name not in features:
+            raise ValueError(
+                f"{path}: records have no feature {spec.name}, only "
+                f"{', '.join(sorted(features)) or 'none at all'}; give files "
+                "written for this program."
+            )
+        kind = features[spec.name].WhichOneof("kind")
+        if kind != _KINDS[spec.dtype]:
+            raise ValueError(
+                f"{path}: feature {spec.name} is a {kind}, expected a "
+                f"{_KINDS[spec.dtype]}; give files written for this program."
+            )
+        got = len(getattr(features[spec.name], kind).value)
+        if got != spec.length:
+            remedy = f"pass --{spec.flag}={got} or " if spec.flag else ""
+            raise ValueError(
+                f"{path}: feature {spec.name} has {got} values, expected "
+                f"{spec.length}; {remedy}write the records again."
+            )
+
+
+def feature_names(path: str) -> frozenset[str]:
+    """The names of the features of a file's first record.
+
+    None if it has no record, or none that is a `tf.train.Example`.
+    """
+    first = next(iter(tfrecord.read_records(path)), b"")
+    try:
+        return frozenset(tf.train.Example.FromString(first).features.feature)
+    except message.DecodeError:
+        return frozenset()
+
+
+def count_records(path: str) -> int:
+    """Counts a record file's records and verifies every checksum.
+
+    Args:
+      path: a TFRecord file, plain or gzip.
+
+    Returns:
+      The number of records, at least 1.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file is empty, cut short or damaged; says at which
+        record.
+    """
+    # Not by tf.data: it takes a header cut short, and in a gzip file any cut,
+    # for the end of the file.
+    count = sum(1 for _ in tfrecord.read_records(path))
+    if not count:
+        raise ValueError(f"{path} holds no records; write it again.")
+    return count
+
+
+def compression_of(path: str) -> str:
+    """The compression of a record file, as tf.data names it: "" or "GZIP"."""
+    return "GZIP" if tfrecord.is_gzip(path) else ""

@@ -1,0 +1,95 @@
+"""Memory stays flat however large the corpus."""
+
+import gzip
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+WRITER = """
+import pathlib
+import sys
+from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.shards import ShardRecipe
+from tests.data.pretraining.support import write
+
+if __name__ == "__main__":
+    text, folder, vocab = sys.argv[1:]
+    options = PretrainingDataOptions(dupe_factor=2)
+    recipe = ShardRecipe(options, vocab, do_lower_case=True)
+    write([text], pathlib.Path(folder), recipe, 4, num_processes=2)
+"""
+
+
+def memory_of_session(session):
+    """Proportional set size of all processes of a session, in bytes."""
+    total = 0
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(stat[3]) != session:
+                continue
+            rollup = (folder / "smaps_rollup").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has just ended
+        (line,) = [x for x in rollup.splitlines() if x.startswith("Pss:")]
+        total += int(line.split()[1]) * 1024
+    return total
+
+
+def peak_memory(text, folder, vocab, root):
+    """Runs the writer with two processes; returns the most that all had."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(text), str(folder), str(vocab)],
+        cwd=root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    peak = 0
+    try:
+        while process.poll() is None:
+            peak = max(peak, memory_of_session(process.pid))
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    shutil.rmtree(folder)
+    return peak
+
+
+def write_novels(path, real_data, num_bytes):
+    """Repeats the novels, whole, until a size is reached."""
+    with gzip.open(real_data / "novels/novels_train.txt.gz") as file:
+        novels = file.read().rstrip() + b"\n\n"
+    with open(path, "wb") as file:
+        while file.tell() < num_bytes:
+            file.write(novels)
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_corpus(
+    tmp_path, pytestconfig, real_data, capsys
+):
+    vocab = real_data / "vocab/uncased/vocab.txt"
+    peaks = []
+    for num_bytes in 10**8, 10**9:
+        write_novels(tmp_path / "text", real_data, num_bytes)
+        peaks.append(
+            peak_memory(
+                tmp_path / "text",
+                tmp_path / "out",
+                vocab,
+                pytestconfig.rootpath,
+            )
+        )
+        with capsys.disabled():
+            print(f"\n{num_bytes:,} bytes: {peaks[-1] / 1e6:,.0f} MB")
+    (tmp_path / "text").unlink()
+    assert peaks[1] < 1.5e9
+    # Room for the moments at which samples are taken.
+    assert peaks[1] < 1.2 * peaks[0]

@@ -1,0 +1,149 @@
+"""What the tests of the streaming writer share."""
+
+import math
+
+import numpy as np
+
+from data import tfrecord
+from data.pretraining import streaming
+from data.pretraining.options import PretrainingDataOptions, Wordpieces
+from data.pretraining.shards import ShardRecipe
+
+CLS, SEP, MASK = 2, 3, 4
+# Ids 20 to 29 continue a word.
+VOCAB = {"[PAD]": 0, "[UNK]": 1, "[CLS]": CLS, "[SEP]": SEP, "[MASK]": MASK}
+VOCAB |= {f"{'##' * (20 <= i < 30)}{i}": i for i in range(5, 30)}
+WORDPIECES = Wordpieces.from_vocab(VOCAB)
+
+
+def assert_share(count, total, share, z=4.5):
+    """A binomial count is within z standard deviations (4.5: 1 in 150,000)."""
+    deviation = math.sqrt(total * share * (1 - share))
+    assert abs(count - total * share) <= z * deviation + 1e-9, (
+        f"{count / total:.4f} of {total}, expected {share:.4f}"
+    )
+
+
+def assert_same_shares(ours, theirs, z=4.5):
+    """Two histograms are samples of one distribution, bin by bin."""
+    ours, theirs = (np.asarray(x, float).ravel() for x in (ours, theirs))
+    pooled = (ours + theirs) / (ours.sum() + theirs.sum())
+    variance = pooled * (1 - pooled) * (1 / ours.sum() + 1 / theirs.sum())
+    difference = np.abs(ours / ours.sum() - theirs / theirs.sum())
+    worst = np.argmax(difference - z * np.sqrt(variance))
+    assert difference[worst] <= z * np.sqrt(variance[worst]) + 1e-12, (
+        f"bin {worst}: {ours[worst]} of {ours.sum()}, "
+        f"theirs {theirs[worst]} of {theirs.sum()}"
+    )
+
+
+def assert_same_means(ours, theirs, z=4.5):
+    """Two samples have one mean, by their own variances."""
+    ours, theirs = (np.asarray(x, float).ravel() for x in (ours, theirs))
+    error = math.sqrt(ours.var() / len(ours) + theirs.var() / len(theirs))
+    assert abs(ours.mean() - theirs.mean()) <= z * error + 1e-9, (
+        f"{ours.mean():.4f}, theirs {theirs.mean():.4f}, error {error:.4f}"
+    )
+
+
+def pad_rows(rows):
+    """Lists of ids -> input_ids [N, S] and lengths [N]."""
+    lengths = np.array([len(row) for row in rows])
+    input_ids = np.zeros((len(rows), lengths.max()), np.int32)
+    for i, row in enumerate(rows):
+        input_ids[i, : len(row)] = row
+    return input_ids, lengths
+
+
+def recipe_of(vocab_file, compression="none", **options):
+    options = {"max_seq_length": 64, "max_predictions_per_seq": 10} | options
+    return ShardRecipe(
+        PretrainingDataOptions(**{"dupe_factor": 2} | options),
+        str(vocab_file),
+        True,
+        compression=compression,
+    )
+
+
+def shard_names(folder, num_shards):
+    return [
+        str(folder / f"out-{i:05d}-of-{num_shards:05d}")
+        for i in range(num_shards)
+    ]
+
+
+def write(inputs, folder, recipe, num_shards=2, **arguments):
+    """Runs the writer; returns its report."""
+    return streaming.write_shards(
+        [str(path) for path in inputs],
+        shard_names(folder, num_shards),
+        recipe,
+        **arguments,
+    )
+
+
+def contents(folder):
+    """All that is in a folder: name -> bytes."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def records_of(folder, pattern="out-*-of-*[0-9]"):
+    return [
+        record
+        for path in sorted(folder.glob(pattern))
+        for record in tfrecord.read_records(str(path))
+    ]
+
+
+def write_corpus(path, num_documents, num_sentences=4, first=0):
+    """Documents whose every word names its document: `7 7 7`."""
+    documents = [
+        "".join(f"{d} {d} {d}\n" for _ in range(num_sentences))
+        for d in range(first, first + num_documents)
+    ]
+    path.write_text("\n".join(documents), "utf-8")
+    return path
+
+
+def write_number_vocab(path, num_documents):
+    """The vocabulary of `write_corpus`; document d's word has the id 5 + d."""
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens += map(str, range(num_documents))
+    path.write_text("".join(f"{token}\n" for token in tokens), "utf-8")
+    return path
+
+
+def decode(recipe, serialized):
+    """Parses records with TensorFlow: name -> array [N, length]."""
+    import tensorflow as tf
+
+    from data import record_reading, records
+
+    specs = records.pretraining_features(
+        recipe.options.max_seq_length,
+        recipe.options.max_predictions_per_seq,
+        masked=recipe.options.masking == "static",
+    )
+    for record in serialized:
+        record_reading.check_record(specs, "records", record)
+    features = record_reading.parse_batch(specs, tf.constant(serialized))
+    return {name: value.numpy() for name, value in features.items()}
+
+
+def unmasked(rows, i):
+    """Row i's tokens of a and of b, as before masking."""
+    tokens = rows["input_ids"][i].copy()
+    if "masked_lm_ids" in rows:
+        is_prediction = rows["masked_lm_weights"][i] == 1
+        positions = rows["masked_lm_positions"][i][is_prediction]
+        tokens[positions] = rows["masked_lm_ids"][i][is_prediction]
+    tokens = tokens[rows["input_mask"][i] == 1].tolist()
+    first_sep = tokens.index(SEP)
+    return tokens[1:first_sep], tokens[first_sep + 1 : -1]
+
+
+def document_of(rows, i):
+    """The documents of `write_corpus` that row i's a and b are from."""
+    parts = (set(part) for part in unmasked(rows, i))
+    (a,), (b,) = parts
+    return a - 5, b - 5

@@ -1,0 +1,246 @@
+"""Data sets made here, as text files."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import tensorflow as tf
+
+from data.pretraining import tfds_reading, tfds_text
+from tests.tfds_support import ARTICLE, PLAIN, TITLE_ONLY, prepare, text_of
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tfds")
+    prepare(folder, "my_set", PLAIN)
+    prepare(folder, "articles", [ARTICLE, TITLE_ONLY], config="en")
+    return str(folder)
+
+
+def test_documents_are_whole_and_in_the_order_of_the_files(data_dir, tmp_path):
+    # The order as the files have it, read without tensorflow-datasets.
+    shards = [
+        f"{data_dir}/my_set/1.2.0/my_set-train.tfrecord-0000{i}-of-00002"
+        for i in range(2)
+    ]
+    numbers = []
+    for record in tf.data.TFRecordDataset(shards).as_numpy_iterator():
+        feature = tf.train.Example.FromString(record).features.feature
+        numbers.extend(feature["id"].int64_list.value)
+    assert sorted(numbers) == list(range(40)) != numbers
+    (path,) = tfds_text.write_text_files(
+        "my_set", str(tmp_path), data_dir=data_dir
+    )
+    assert path == f"{tmp_path}/text-00000.txt"
+    expected = "".join(f"Text {i}.\nCafé {i}!\n\n" for i in numbers)
+    assert text_of([path]).decode() == expected
+    marker = json.loads((tmp_path / "text.json").read_text())
+    assert marker == {
+        "asked": {
+            "tfds": "my_set",
+            "split": "train",
+            "data_dir": data_dir,
+            "text_key": None,
+            "max_bytes": 256 << 20,
+        },
+        "data_set": "my_set/1.2.0",
+        "text_key": "text",
+        "num_documents": 40,
+        "num_empty_documents": 0,
+        "bytes": len(expected.encode()),
+        "files": [
+            {
+                "name": "text-00000.txt",
+                "num_documents": 40,
+                "bytes": len(expected.encode()),
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize("name", ["articles/en", "articles/en:1.2.0"])
+def test_of_wiki40b_only_the_paragraphs_are_text(
+    data_dir, tmp_path, name, caplog
+):
+    caplog.set_level("INFO", logger="absl")
+    paths = tfds_text.write_text_files(name, str(tmp_path), data_dir=data_dir)
+    assert text_of(paths) == b"One. Two.\nThree.\nFour.\n\n"
+    assert (
+        "articles/en/1.2.0: 1 documents, 24 bytes of text; left out 1 without "
+        "text" in caplog.messages
+    )
+
+
+def test_files_end_between_documents_before_they_grow_too_long(
+    data_dir, tmp_path
+):
+    whole = text_of(
+        tfds_text.write_text_files(
+            "my_set", str(tmp_path / "whole"), data_dir=data_dir
+        )
+    )
+    # A document has 18 to 20 bytes: two fit in 50, none in 10.
+    for max_bytes, num_files in (50, 20), (10, 40):
+        paths = tfds_text.write_text_files(
+            "my_set",
+            str(tmp_path / str(max_bytes)),
+            data_dir=data_dir,
+            max_bytes=max_bytes,
+        )
+        assert [os.path.basename(path) for path in paths] == [
+            f"text-{i:05d}.txt" for i in range(num_files)
+        ]
+        assert all(text_of([path]).endswith(b"\n\n") for path in paths)
+        assert text_of(paths) == whole
+
+
+def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO", logger="absl")
+    folder = str(tmp_path)
+    paths = tfds_text.write_text_files("my_set", folder, data_dir=data_dir)
+    with monkeypatch.context() as patched:
+        patched.delattr(tfds_reading, "DataSet")
+        for write in (
+            tfds_text.write_text_files,
+            tfds_text.write_text_files_in_a_process,
+        ):
+            assert write("my_set", folder, data_dir=data_dir) == paths
+            assert (
+                f"Using the text of my_set/1.2.0 that is in {folder}: 40 docu"
+                in caplog.messages[-1]
+            )
+    before = text_of(paths)
+    with open(paths[0], "ab") as file:
+        file.write(b"more")
+    assert (
+        tfds_text.write_text_files("my_set", folder, data_dir=data_dir) == paths
+    )
+    assert (
+        f"{paths[0]} is gone or was changed; reading my_set again."
+        in caplog.messages
+    )
+    assert text_of(paths) == before
+
+
+def test_other_text_is_not_overwritten(data_dir, tmp_path):
+    folder = str(tmp_path)
+    tfds_text.write_text_files("my_set", folder, data_dir=data_dir)
+    with pytest.raises(
+        ValueError,
+        match=r"holds other text: tfds='my_set' \(asked now: 'articles/en'\), "
+        r"split='train' \(asked now: 'test'\); give another folder, or remove",
+    ):
+        tfds_text.write_text_files_in_a_process(
+            "articles/en", folder, data_dir=data_dir, split="test"
+        )
+    (tmp_path / "text.json").write_text('{"mine": 1}')
+    with pytest.raises(ValueError, match="does not say which text lies beside"):
+        tfds_text.write_text_files("my_set", folder, data_dir=data_dir)
+
+
+def test_a_run_that_ended_half_way_begins_again(
+    data_dir, tmp_path, monkeypatch
+):
+    def write(folder):
+        return tfds_text.write_text_files(
+            "my_set", str(tmp_path / folder), data_dir=data_dir, max_bytes=300
+        )
+
+    whole = text_of(write("whole"))
+    read_texts = tfds_reading.DataSet.read_texts
+
+    def read_half(self):
+        for number, text in enumerate(read_texts(self)):
+            if number == 20:
+                raise KeyboardInterrupt
+            yield text
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tfds_reading.DataSet, "read_texts", read_half)
+        with pytest.raises(KeyboardInterrupt):
+            write("half")
+    # Whole files, no half-written one, and no word of being finished.
+    assert os.listdir(tmp_path / "half") == ["text-00000.txt"]
+    assert text_of(write("half")) == whole
+
+
+def test_the_process_takes_tensorflow_with_it(data_dir, tmp_path, pytestconfig):
+    program = """
+import sys
+from data.pretraining import tfds_text
+print(tfds_text.write_text_files_in_a_process(
+    "my_set", sys.argv[1], data_dir=sys.argv[2]))
+try:
+    tfds_text.write_text_files_in_a_process(
+        "my_sex", sys.argv[1] + "/b", data_dir=sys.argv[2])
+except ValueError as error:
+    print(error)
+print("tensorflow" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path), data_dir],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    paths, error, loaded = done.stdout.splitlines()
+    assert paths == f"['{tmp_path}/text-00000.txt']"
+    assert error.startswith("--tfds=my_sex: tensorflow-datasets knows no such")
+    assert loaded == "False"
+
+
+def act_when_a_process_runs(act):
+    """Calls act(process) as soon as this one has started another."""
+
+    def wait():
+        while not (processes := multiprocessing.active_children()):
+            time.sleep(0.01)
+        act(processes[0])
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def test_a_killed_process_is_an_error(data_dir, tmp_path):
+    act_when_a_process_runs(lambda process: process.kill())
+    with pytest.raises(OSError, match="ended with exit code -9 .*memory"):
+        tfds_text.write_text_files_in_a_process(
+            "my_set", str(tmp_path), data_dir=data_dir
+        )
+
+
+def test_an_interrupt_ends_the_process_too(data_dir, tmp_path):
+    act_when_a_process_runs(lambda _: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        tfds_text.write_text_files_in_a_process(
+            "my_set", str(tmp_path), data_dir=data_dir
+        )
+    assert not multiprocessing.active_children()
+    assert not os.listdir(tmp_path)
+
+
+def test_a_data_set_without_text_is_an_error(tmp_path):
+    prepare(tmp_path, "blank", [" \n", TITLE_ONLY])
+    with pytest.raises(
+        ValueError, match="the 2 examples of split 'train' have no line of text"
+    ):
+        tfds_text.write_text_files(
+            "blank", str(tmp_path / "out"), data_dir=str(tmp_path)
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_error_of_reading_is_not_taken_for_one_of_writing(tmp_path):
+    prepare(tmp_path, "latin", ["schön".encode("latin-1")] * 2)
+    with pytest.raises(ValueError, match="^--tfds=latin: byte 4"):
+        tfds_text.write_text_files(
+            "latin", str(tmp_path / "out"), data_dir=str(tmp_path)
+        )
+    assert not (tmp_path / "out").exists()

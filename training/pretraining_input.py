@@ -1,0 +1,153 @@
+"""What a pretraining run reads: records, vocabulary, queries; all checked."""
+
+from collections.abc import Mapping
+
+from absl import logging
+
+from data import (
+    files,
+    input_pipeline,
+    record_reading,
+    records,
+    tokenization,
+    vocabulary,
+)
+from data.input_pipeline import RecordFiles
+from data.pretraining import queries
+from data.pretraining.masking import Masker
+from data.pretraining.options import (
+    SPECIAL_TOKENS,
+    PretrainingDataOptions,
+    Wordpieces,
+)
+from modeling import BertConfig
+
+
+def open_records(
+    patterns: str,
+    config: BertConfig,
+    *,
+    max_seq_length: int,
+    max_predictions_per_seq: int,
+    masked: bool = True,
+) -> RecordFiles:
+    """Checks records against the flags and the model.
+
+    Args:
+      patterns: files or globs.
+      config: of the model that will read them.
+      max_seq_length: S, as the records were made.
+      max_predictions_per_seq: P, likewise.
+      masked: False for records that are masked while they are read.
+
+    Returns:
+      The files with their count.
+
+    Raises:
+      FileNotFoundError: there are none.
+      ValueError: they are damaged or do not fit; says which and why.
+    """
+    paths = files.expand_patterns(patterns)
+    for path in paths:
+        _check_masks(path, masked)
+    specs = records.pretraining_features(
+        max_seq_length, max_predictions_per_seq, masked=masked
+    )
+    limits = {
+        "input_ids": config.vocab_size,
+        "segment_ids": config.type_vocab_size,
+        "next_sentence_labels": 2,
+    }
+    if masked:
+        limits["masked_lm_ids"] = config.vocab_size
+        limits["masked_lm_positions"] = max_seq_length
+    opened = input_pipeline.open_records(paths, specs, limits=limits)
+    logging.info(
+        "%s: %d files, %d examples.", patterns, len(paths), opened.count
+    )
+    return opened
+
+
+def _check_masks(path: str, masked: bool) -> None:
+    """Refuses records that are masked twice, or not at all."""
+    names = record_reading.feature_names(path)
+    has_masks = "masked_lm_ids" in names
+    if "input_ids" in names and has_masks != masked:
+        raise ValueError(
+            f"{path}: its records {'are' if has_masks else 'are not'} masked; "
+            f"pass --masking={'static' if has_masks else 'dynamic'}, or write "
+            "them with create_pretraining_data.py "
+            f"--masking={'dynamic' if has_masks else 'static'}."
+        )
+
+
+def load_masker(
+    vocab_file: str, config: BertConfig, options: PretrainingDataOptions
+) -> Masker:
+    """Makes what masks examples while they are read.
+
+    Args:
+      vocab_file: the vocabulary of the records.
+      config: of the model.
+      options: how many tokens to mask, and by what.
+
+    Returns:
+      The masker.
+
+    Raises:
+      ValueError: the vocabulary is not the model's.
+    """
+    vocab = vocabulary.load_vocab(vocab_file)
+    _check_vocabulary(vocab, vocab_file, config)
+    return Masker(Wordpieces.from_vocab(vocab), options)
+
+
+def load_queries(
+    predict_file: str,
+    vocab_file: str,
+    config: BertConfig,
+    *,
+    do_lower_case: bool,
+    init_checkpoint: str | None,
+    max_seq_length: int,
+) -> tuple[tokenization.FullTokenizer, list[queries.Query]]:
+    """Reads the questions to a model, and the tokenizer they need.
+
+    Args:
+      predict_file: see `queries.read_queries`.
+      vocab_file: the vocabulary of the model.
+      config: of the model.
+      do_lower_case: casing of the vocabulary.
+      init_checkpoint: its name may tell the casing, too; or None.
+      max_seq_length: most wordpieces of a query.
+
+    Returns:
+      The tokenizer and the queries.
+
+    Raises:
+      ValueError: the vocabulary is not the model's, or a query is not one.
+    """
+    tokenization.validate_case_matches_checkpoint(
+        do_lower_case, init_checkpoint
+    )
+    tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
+    _check_vocabulary(tokenizer.vocab, vocab_file, config)
+    return tokenizer, queries.read_queries(
+        predict_file, tokenizer, max_seq_length=max_seq_length
+    )
+
+
+def _check_vocabulary(
+    vocab: Mapping[str, int], vocab_file: str, config: BertConfig
+) -> None:
+    """Refuses a vocabulary the model was not made for."""
+    vocabulary.require_tokens(vocab, SPECIAL_TOKENS, vocab_file)
+    num_ids = 1 + max(i for token, i in vocab.items() if token)
+    # A table may have a few rows more, for speed: a multiple of 8, 64, 128.
+    padded = {-(-num_ids // m) * m for m in (1, 8, 64, 128)}
+    if config.vocab_size not in padded:
+        raise ValueError(
+            f"{vocab_file} has {num_ids} wordpieces, but --bert_config_file "
+            f"says vocab_size {config.vocab_size}; give the vocabulary the "
+            "model was trained with."
+        )
