@@ -37,8 +37,20 @@ def memory_of_tree(pid):
     return total
 
 
-def run(num_processes, length, folder):
-    """One run; returns examples a second, MB a second, peak memory."""
+def run(num_processes, length):
+    """One run; returns examples a second, bytes a second, peak memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, peak = write(num_processes, length, folder)
+    wrote = re.search(r"Wrote ([\d,]+) examples.*; ([\d.]+) s,", log)
+    if not wrote:
+        sys.exit(log)
+    seconds = float(wrote[2])
+    num_bytes = Path(FLAGS.input_file).stat().st_size
+    return int(wrote[1].replace(",", "")) / seconds, num_bytes / seconds, peak
+
+
+def write(num_processes, length, folder):
+    """Runs the program; returns its log and its peak memory."""
     process = subprocess.Popen(
         [
             sys.executable,
@@ -62,13 +74,7 @@ def run(num_processes, length, folder):
         peak = max(peak, memory_of_tree(process.pid))
         time.sleep(_SAMPLE_S)
     reader.join()
-    log = "".join(lines)
-    wrote = re.search(r"Wrote ([\d,]+) examples.*; ([\d.]+) s,", log)
-    if process.returncode or not wrote:
-        sys.exit(log)
-    seconds = float(wrote[2])
-    num_bytes = Path(FLAGS.input_file).stat().st_size
-    return int(wrote[1].replace(",", "")) / seconds, num_bytes / seconds, peak
+    return "".join(lines), peak
 
 
 def main(argv):
@@ -77,11 +83,7 @@ def main(argv):
     print("processes  length  examples/s  MB of text/s  peak memory, MB")
     for length in map(int, FLAGS.lengths):
         for num_processes in map(int, FLAGS.processes):
-            with tempfile.TemporaryDirectory() as folder:
-                rates = [
-                    run(num_processes, length, folder)
-                    for _ in range(FLAGS.repeats)
-                ]
+            rates = [run(num_processes, length) for _ in range(FLAGS.repeats)]
             examples, text, peak = max(rates)
             print(
                 f"{num_processes:9} {length:7} {examples:11,.0f} "

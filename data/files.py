@@ -77,6 +77,11 @@ def open_write(path: str) -> IO[bytes]:
     return _storage(path).GFile(path, "wb")
 
 
+def find(pattern: str) -> list[str]:
+    """The paths that match a glob, sorted."""
+    return sorted(_storage(pattern).glob(pattern))
+
+
 def exists(path: str) -> bool:
     """Whether there is a file or a folder."""
     return _storage(path).exists(path)
@@ -138,7 +143,7 @@ def expand_patterns(patterns: str, flag: str = "input_file") -> list[str]:
             matches = _shards(pattern, flag)
             _require_shards(matches, pattern, flag)
         else:
-            found = sorted(_storage(pattern).glob(pattern))
+            found = find(pattern)
             matches = [path for path in found if not _is_by_product(path)]
         if not matches:
             raise FileNotFoundError(

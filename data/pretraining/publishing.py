@@ -12,8 +12,10 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping
 
+from absl import logging
+
 from data import files
-from data.pretraining.plan import Plan
+from data.pretraining.plan import Plan, data_set_name
 from data.pretraining.shards import (
     ShardReport,
     load_report,
@@ -74,6 +76,7 @@ def publish(plan: Plan, reports: Mapping[int, ShardReport]) -> dict[str, int]:
             files.rename(path, output)
         files.write_text(plan.manifest_path, manifest)
     _clean_up(plan)
+    _warn_of_other_shards(plan)
     return dict(totals)
 
 
@@ -123,6 +126,22 @@ def _clean_up(plan: Plan) -> None:
                 shutil.rmtree(rest)
             else:
                 os.remove(rest)
+
+
+def _warn_of_other_shards(plan: Plan) -> None:
+    """Tells of shards of the same name that are not of this data set."""
+    name = data_set_name(plan.output_files)
+    found = files.find(f"{glob.escape(name)}-?????-of-?????")
+    if others := sorted(set(found) - set(plan.output_files)):
+        logging.warning(
+            "%d other shards lie beside these, such as %s: a glob like %s-* "
+            "reads both; name %s@%d, or remove the others.",
+            len(others),
+            others[0],
+            name,
+            name,
+            len(plan.output_files),
+        )
 
 
 def _manifest(

@@ -173,3 +173,18 @@ def test_what_killed_runs_left_is_removed(folder, plan, reports):
     (buckets / "00000").write_text("rest")
     publishing.publish(plan, reports)
     assert {path.name for path in folder.iterdir()} == expected
+
+
+def test_shards_of_an_earlier_number_are_told_of(folder, plan, reports, caplog):
+    caplog.set_level("WARNING", logger="absl")
+    publishing.publish(plan, reports)
+    assert not caplog.messages
+    (folder / "out-00000-of-00007").write_bytes(b"")
+    (folder / "out-x-00000-of-00007").write_bytes(b"")
+    publishing.publish(plan, reports)
+    (message,) = caplog.messages
+    assert message == (
+        f"1 other shards lie beside these, such as {folder}/out-00000-of-00007:"
+        f" a glob like {folder}/out-* reads both; name {folder}/out@3, or "
+        "remove the others."
+    )
