@@ -330,6 +330,10 @@ def check_outputs(inputs: Sequence[str], outputs: Sequence[str]) -> None:
                 f"--output_file: {path} is {taken[place]}, too; give another "
                 "path."
             )
+        if _storage(path).isdir(path):
+            raise ValueError(
+                f"--output_file: {path} is a folder; give the path of a file."
+            )
         taken[place] = "another output"
     for folder in {os.path.dirname(path) for path in outputs}:
         check_writable(folder, "output_file")

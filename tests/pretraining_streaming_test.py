@@ -116,6 +116,44 @@ def test_flags_that_do_not_go_together(goldens, tmp_path, flags, message):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(
+    not BEAM_PYTHON.exists(), reason="needs .venv-beam; `make test` makes it"
+)
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ["--runner=DirektRunner"],
+            "error: --runner=DirektRunner: Unexpected pipeline runner",
+        ),
+        (
+            ["--runner=DirectRunner", "--beam_options=--nonsense=4"],
+            "error: --beam_options: Beam knows no nonsense; see",
+        ),
+        (
+            ["--runner=DirectRunner", "--beam_options='"],
+            "error: --beam_options=': No closing quotation",
+        ),
+        (
+            ["--runner=DirectRunner", "--tfds=mills"],
+            "error: --tfds=mills needs what is not installed here: No module",
+        ),
+    ],
+)
+def test_bad_flags_of_beam(goldens, tmp_path, flags, message):
+    done = create(
+        goldens,
+        tmp_path / "out",
+        "--num_processes=1",
+        *flags,
+        python=BEAM_PYTHON,
+        text="--tfds=mills" not in flags,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(message), done.stderr
+    assert not list(tmp_path.glob("out*"))
+
+
 def test_a_data_set_of_tfds_is_a_corpus(goldens, tmp_path):
     texts = [
         f"The old mill {i}. It stood by the river. Nobody came there.\n"
@@ -218,3 +256,23 @@ def test_masks_are_neither_made_twice_nor_forgotten(
         ValueError, match="--masking=dynamic needs --vocab_file"
     ):
         dynamic(options, goldens, unmasked, tmp_path, 4, vocab_file=None)
+
+
+def test_another_vocabulary_of_the_same_size_is_refused(
+    options, goldens, unmasked, tmp_path
+):
+    tokens = (goldens / "vocab.txt").read_text("utf-8").splitlines()
+    special, words = tokens[:5], tokens[5:]
+    for other in [*special, *words[::-1]], [*words, *special]:
+        vocab = tmp_path / "vocab.txt"
+        vocab.write_text("\n".join(other) + "\n", "utf-8")
+        message = f"out-00000-of-00002 was not made with --vocab_file={vocab}"
+        with pytest.raises(ValueError, match=message):
+            dynamic(
+                options,
+                goldens,
+                unmasked,
+                tmp_path / "run",
+                4,
+                vocab_file=str(vocab),
+            )

@@ -231,7 +231,7 @@ def _open_records(patterns, options, config):
         config,
         max_seq_length=options.max_seq_length,
         max_predictions_per_seq=options.max_predictions_per_seq,
-        masked=options.masking is None,
+        vocab_file=options.vocab_file if options.masking else None,
     )
 
 

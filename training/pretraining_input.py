@@ -9,6 +9,7 @@ from data import (
     input_pipeline,
     record_reading,
     records,
+    tfrecord,
     tokenization,
     vocabulary,
 )
@@ -20,6 +21,7 @@ from data.pretraining.options import (
     PretrainingDataOptions,
     Wordpieces,
 )
+from data.pretraining.publishing import manifest_of
 from modeling import BertConfig
 
 
@@ -29,7 +31,7 @@ def open_records(
     *,
     max_seq_length: int,
     max_predictions_per_seq: int,
-    masked: bool = True,
+    vocab_file: str | None = None,
 ) -> RecordFiles:
     """Checks records against the flags and the model.
 
@@ -38,7 +40,8 @@ def open_records(
       config: of the model that will read them.
       max_seq_length: S, as the records were made.
       max_predictions_per_seq: P, likewise.
-      masked: False for records that are masked while they are read.
+      vocab_file: the vocabulary of records that are masked while they are
+        read; None = they have masks.
 
     Returns:
       The files with their count.
@@ -49,19 +52,21 @@ def open_records(
     """
     paths = files.expand_patterns(patterns)
     for path in paths:
-        _check_masks(path, masked)
+        _check_masks(path, masked=not vocab_file)
     specs = records.pretraining_features(
-        max_seq_length, max_predictions_per_seq, masked=masked
+        max_seq_length, max_predictions_per_seq, masked=not vocab_file
     )
     limits = {
         "input_ids": config.vocab_size,
         "segment_ids": config.type_vocab_size,
         "next_sentence_labels": 2,
     }
-    if masked:
+    if not vocab_file:
         limits["masked_lm_ids"] = config.vocab_size
         limits["masked_lm_positions"] = max_seq_length
     opened = input_pipeline.open_records(paths, specs, limits=limits)
+    if vocab_file:
+        _check_made_with(opened, vocab_file)
     logging.info(
         "%s: %d files, %d examples.", patterns, len(paths), opened.count
     )
@@ -79,6 +84,26 @@ def _check_masks(path: str, masked: bool) -> None:
             "them with create_pretraining_data.py "
             f"--masking={'dynamic' if has_masks else 'static'}."
         )
+
+
+def _check_made_with(opened: RecordFiles, vocab_file: str) -> None:
+    """Refuses records of another vocabulary: their masks would be nonsense."""
+    vocab = vocabulary.load_vocab(vocab_file)
+    vocabulary.require_tokens(vocab, SPECIAL_TOKENS, vocab_file)
+    for path in opened.paths:
+        first = next(iter(tfrecord.read_records(path)))
+        row = record_reading.parse_batch(opened.specs, [first])
+        ids = row["input_ids"][0][row["input_mask"][0] == 1].numpy()
+        manifest = manifest_of(path)
+        if (ids[0], ids[-1]) != (vocab["[CLS]"], vocab["[SEP]"]) or (
+            manifest
+            and manifest["made_from"]["vocab_sha256"]
+            != files.sha256(vocab_file)
+        ):
+            raise ValueError(
+                f"{path} was not made with --vocab_file={vocab_file}; give "
+                "the vocabulary that create_pretraining_data.py was given."
+            )
 
 
 def load_masker(

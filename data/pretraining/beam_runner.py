@@ -42,9 +42,21 @@ def beam_runner(
         create_runner(runner)
     except (ValueError, ImportError, AttributeError) as error:
         raise ValueError(f"--runner={runner}: {error}") from None
-    options = PipelineOptions(
-        ["--runner", runner, *shlex.split(pipeline_options)]
+    try:
+        arguments = shlex.split(pipeline_options)
+    except ValueError as error:
+        raise ValueError(
+            f"--beam_options={pipeline_options}: {error}."
+        ) from None
+    options = PipelineOptions(["--runner", runner, *arguments])
+    unknown = options.get_all_options(retain_unknown_options=True).keys() - (
+        options.get_all_options().keys()
     )
+    if unknown:
+        raise ValueError(
+            f"--beam_options: Beam knows no {', '.join(sorted(unknown))}; see "
+            "the options of its runner."
+        )
 
     def write(tasks: Sequence[ShardTask]) -> None:
         try:

@@ -27,6 +27,7 @@ from data.pretraining.options import (
 from data.pretraining.report import (
     Report,
     describe_rows,
+    warn_of_cut_text,
     warn_of_few_predictions,
     warn_of_unknown,
 )
@@ -94,6 +95,8 @@ def write_pretraining_data(
         duration_s=time.monotonic() - start_s,
     )
     warn_of_unknown(report.unknown_share)
+    num_wordpieces = sum(len(document.tokens) for document in documents)
+    warn_of_cut_text(report.num_tokens, num_wordpieces, options.dupe_factor)
     logging.info("Wrote %s", report)
     return report
 

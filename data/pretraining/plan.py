@@ -26,6 +26,9 @@ from data.pretraining.shards import ShardRecipe, ShardTask
 _FORMAT = 1
 _MAX_BLOCK_BYTES = 1 << 20
 _BLOCKS_PER_SHARD = 16
+# More than a group may need: some hold what it has, and groups of a shard
+# shall not all get the same.
+_MAX_SPARE_BLOCKS = 256
 _SHARD_SUFFIX = re.compile(r"-\d{5}-of-\d{5}$")
 
 # Does what the built-in map does, perhaps on several processes.
@@ -108,7 +111,7 @@ def make_plan(
             index,
             files.incomplete(path, mark),
             tuple(blocks[i] for i in numbers),
-            _spare_blocks(blocks, numbers[-1] + 1),
+            _spare_blocks(blocks, numbers[0] + 1),
         )
         tasks.append(task)
     return Plan(tuple(tasks), tuple(output_files), facts)
@@ -175,16 +178,19 @@ def _deal(blocks: Sequence[Block], num_shards: int) -> list[list[int]]:
 
 
 def _spare_blocks(blocks: Sequence[Block], first: int) -> tuple[Block, ...]:
-    """A block from `first` on, and one that has another document, too.
+    """Blocks from `first` on, around the end, each with another document.
 
-    Whichever document needs another one finds it in these.
+    Enough that each document finds as many others as there are, up to a limit.
     """
-    one = blocks[first % len(blocks)]
+    spare, numbers = [], set()
     for i in range(len(blocks)):
-        other = blocks[(first + i) % len(blocks)]
-        if other.number != one.number or other.num_documents > 1:
-            return one, other
-    return (one,)
+        block = blocks[(first + i) % len(blocks)]
+        if block.number not in numbers or block.num_documents > 1:
+            spare.append(block)
+            numbers.add(block.number)
+        if len(spare) == _MAX_SPARE_BLOCKS:
+            break
+    return tuple(spare)
 
 
 def _facts(

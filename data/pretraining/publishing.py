@@ -11,6 +11,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from absl import logging
 
@@ -34,15 +35,15 @@ def finished_shards(plan: Plan) -> dict[int, ShardReport]:
       is not finished.
     """
     reports = {}
-    manifest = _load_manifest(plan)
+    of_manifest = _shards_of_manifest(plan)
     for task, output in zip(plan.tasks, plan.output_files, strict=True):
         report = load_report(task.path)
-        if report and _has_size(task.path, report):
+        if report and _is_whole(task.path, report):
             reports[task.index] = report
             continue
         # A run that was stopped while it gave the shards their names, or
         # that ended well.
-        report = report or manifest.get(task.index)
+        report = report or of_manifest.get(task.index)
         if report and _is_whole(output, report):
             reports[task.index] = report
         elif files.exists(report_path(task.path)):
@@ -63,6 +64,8 @@ def publish(plan: Plan, reports: Mapping[int, ShardReport]) -> dict[str, int]:
     totals = Counter()
     for report in reports.values():
         totals.update(report.counts)
+    # The shards count the parts of a document that was cut.
+    totals["documents"] = sum(f["documents"] for f in plan.facts["corpus"])
     manifest = _manifest(plan, reports, totals)
     waiting = [
         (task.path, output)
@@ -76,33 +79,59 @@ def publish(plan: Plan, reports: Mapping[int, ShardReport]) -> dict[str, int]:
             files.rename(path, output)
         files.write_text(plan.manifest_path, manifest)
     _clean_up(plan)
-    _warn_of_other_shards(plan)
+    _tell_of_other_files(plan)
     return dict(totals)
 
 
-def _load_manifest(plan: Plan) -> dict[int, ShardReport]:
-    """The shards of a finished data set, if the same plan made it."""
-    if not files.exists(plan.manifest_path):
-        return {}
-    with files.open_read(plan.manifest_path) as file:
+def manifest_of(path: str) -> dict[str, Any] | None:
+    """Reads the manifest of the data set that a shard is of.
+
+    Args:
+      path: of the shard.
+
+    Returns:
+      What `publish` wrote, with `made_from`, `counts` and `shards`; None if
+      there is none that names this shard.
+    """
+    manifest = _read_manifest(data_set_name([path]) + files.MANIFEST_SUFFIX)
+    try:
+        names = {shard["file"] for shard in manifest["shards"]}
+        return manifest if os.path.basename(path) in names else None
+    except (KeyError, TypeError):
+        return None
+
+
+def _read_manifest(path: str) -> Any:
+    """What a manifest holds; None if there is none or it is none."""
+    if not files.exists(path):
+        return None
+    with files.open_read(path) as file:
         try:
-            manifest = json.loads(file.read())
-            if manifest["made_from"] != plan.facts:
-                return {}
-            return {
-                index: ShardReport(index, shard["counts"], shard["sha256"])
-                for index, shard in enumerate(manifest["shards"])
-            }
-        except (ValueError, KeyError, TypeError):
-            return {}  # somebody else's file: it will be written over
+            return json.loads(file.read())
+        except ValueError:
+            return None
 
 
-def _has_size(path: str, report: ShardReport) -> bool:
-    return files.exists(path) and files.size(path) == report.counts["bytes"]
+def _shards_of_manifest(plan: Plan) -> dict[int, ShardReport]:
+    """The shards of a finished data set, if the same plan made it."""
+    manifest = _read_manifest(plan.manifest_path)
+    try:
+        if manifest["made_from"] != plan.facts:
+            return {}
+        return {
+            index: ShardReport(index, shard["counts"], shard["sha256"])
+            for index, shard in enumerate(manifest["shards"])
+        }
+    except (KeyError, TypeError):
+        return {}  # somebody else's file: it will be written over
 
 
 def _is_whole(path: str, report: ShardReport) -> bool:
-    return _has_size(path, report) and files.sha256(path) == report.sha256
+    return (
+        files.exists(path)
+        and files.size(path) == report.counts["bytes"]
+        and files.sha256(path) == report.sha256
+    )
 
 
 def _holds(path: str, text: str) -> bool:
@@ -114,23 +143,28 @@ def _holds(path: str, text: str) -> bool:
 
 
 def _clean_up(plan: Plan) -> None:
-    """Removes the reports, and what killed runs left beside the shards."""
+    """Removes the reports, and what killed runs of this plan left."""
     for task in plan.tasks:
         if files.exists(report_path(task.path)):
             files.remove(report_path(task.path))
-    for path in [*plan.output_files, plan.manifest_path]:
-        if "://" in path:
-            continue
-        for rest in glob.glob(f"{glob.escape(files.incomplete(path, ''))}*"):
-            if os.path.isdir(rest):
-                shutil.rmtree(rest)
-            else:
-                os.remove(rest)
+        if "://" not in task.path:
+            for rest in glob.glob(f"{glob.escape(task.path)}.*"):
+                if os.path.isdir(rest):
+                    shutil.rmtree(rest)
+                else:
+                    os.remove(rest)
 
 
-def _warn_of_other_shards(plan: Plan) -> None:
-    """Tells of shards of the same name that are not of this data set."""
+def _tell_of_other_files(plan: Plan) -> None:
+    """Tells of files of the same name that are not of this data set."""
     name = data_set_name(plan.output_files)
+    if rests := files.find(f"{glob.escape(name)}*{files.incomplete('', '')}*"):
+        logging.info(
+            "%d files of runs with other flags that did not end lie beside "
+            "the output, such as %s; remove them if no such run goes on.",
+            len(rests),
+            rests[0],
+        )
     found = files.find(f"{glob.escape(name)}-?????-of-?????")
     if others := sorted(set(found) - set(plan.output_files)):
         logging.warning(

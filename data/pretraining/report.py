@@ -10,6 +10,7 @@ from data.pretraining.options import PretrainingDataOptions
 
 _NUM_ROWS = 3
 _MAX_UNKNOWN_SHARE = 0.01
+_MIN_TEXT_SHARE = 0.8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +66,26 @@ def warn_of_few_predictions(options: PretrainingDataOptions) -> None:
             options.max_seq_length,
             wanted,
             wanted,
+        )
+
+
+def warn_of_cut_text(
+    num_tokens: int, num_wordpieces: int, dupe_factor: int
+) -> None:
+    """Warns if much of the text is in no example.
+
+    Args:
+      num_tokens: of all examples.
+      num_wordpieces: of the text.
+      dupe_factor: passes over it.
+    """
+    share = num_tokens / (num_wordpieces * dupe_factor)
+    if share < _MIN_TEXT_SHARE:
+        logging.warning(
+            "the examples hold at most %.0f %% of the text: lines are longer "
+            "than an example and are cut. Give one sentence a line, or pass "
+            "--split_sentences with --num_processes.",
+            100 * share,
         )
 
 

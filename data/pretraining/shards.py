@@ -15,7 +15,7 @@ import dataclasses
 import functools
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +36,11 @@ from data.tokenization import FullTokenizer
 
 # Text whose documents are each other's random next sentences.
 _GROUP_BYTES = 8 << 20
+# A group draws random next sentences from so many documents at least, if the
+# corpus has them. Those it lacks are lent: passages, half as much text in all
+# as the group has, so that none is seen much more often than its own.
+_MIN_DOCUMENTS = 64
+_MIN_PASSAGE = 1 << 12  # characters
 # About how many bytes of record a byte of text makes.
 _RECORD_BYTES = 2
 # What a row takes even if it is empty: for each place, three numbers.
@@ -72,8 +77,7 @@ class ShardTask:
       index: number of the shard, from 0.
       path: the record file to write.
       blocks: its text, in order.
-      spare_blocks: lend random next sentences where a group of `blocks` has
-        but one document.
+      spare_blocks: lend random next sentences to groups of few documents.
     """
 
     recipe: ShardRecipe
@@ -105,6 +109,11 @@ class ShardReport:
     counts: dict[str, int]
     sha256: str
     samples: list[str] = dataclasses.field(default_factory=list)
+
+
+def check_vocabulary(recipe: ShardRecipe) -> None:
+    """Raises ValueError unless the vocabulary can be used."""
+    _tools(recipe)
 
 
 def report_path(shard_path: str) -> str:
@@ -148,7 +157,7 @@ def write_shard(
     counts: collections.Counter[str] = collections.Counter()
     samples: list[str] = []
     with _shuffle(task, rng) as shuffle:
-        for group, num_documents, num_bytes in _groups(task, counts):
+        for group, num_documents, num_bytes in _groups(task, rng, counts):
             for _ in range(recipe.options.dupe_factor):
                 for rows in draw_rows(
                     group, num_documents, tools.wordpieces, recipe.options, rng
@@ -233,7 +242,9 @@ def _tools(recipe: ShardRecipe) -> _Tools:
 
 
 def _groups(
-    task: ShardTask, counts: collections.Counter[str]
+    task: ShardTask,
+    rng: np.random.Generator,
+    counts: collections.Counter[str],
 ) -> Iterator[tuple[DocumentGroup, int, int]]:
     """Reads the blocks: documents, how many make rows, bytes of text."""
     tools = _tools(task.recipe)
@@ -253,9 +264,8 @@ def _groups(
         counts["sentences"] += len(group.sentence_bounds) - 1
         counts["wordpieces"] += len(group.tokens)
         counts["unknown"] += group.tokens.count(unk_id)
-        if len(set(group.numbers)) == 1:
-            for block in task.spare_blocks:
-                _add_documents(group, block, task.recipe)
+        if task.recipe.options.next_sentence_prediction:
+            _lend_documents(group, num_bytes, task, rng)
         yield group, num_documents, num_bytes
 
 
@@ -263,11 +273,46 @@ def _add_documents(
     group: DocumentGroup, block: Block, recipe: ShardRecipe
 ) -> None:
     """Reads and tokenizes a block."""
-    encode = _tools(recipe).tokenizer.encode
     for number, lines in read_block(block):
-        if recipe.split_sentences:
-            lines = itertools.chain.from_iterable(map(split_sentences, lines))
-        group.add(number, map(encode, lines))
+        group.add(number, _encode(lines, recipe))
+
+
+def _lend_documents(
+    group: DocumentGroup,
+    num_bytes: int,
+    task: ShardTask,
+    rng: np.random.Generator,
+) -> None:
+    """Adds passages of other documents, until there are enough to draw from.
+
+    Without them, a shard of three long books would tell a random next sentence
+    by its book.
+    """
+    passage_size = max(_MIN_PASSAGE, num_bytes // (2 * _MIN_DOCUMENTS))
+    for i in rng.permutation(len(task.spare_blocks)):
+        numbers = set(group.numbers)
+        if len(numbers) >= _MIN_DOCUMENTS:
+            break
+        block = task.spare_blocks[i]
+        others = [d for d in read_block(block) if d[0] not in numbers]
+        if others:
+            number, lines = others[rng.integers(len(others))]
+            passage = _passage(lines, rng.integers(len(lines)), passage_size)
+            group.add(number, _encode(passage, task.recipe))
+
+
+def _passage(lines: list[str], start: int, size: int) -> list[str]:
+    """Lines from `start` on, until they have `size` characters."""
+    ends = itertools.accumulate(len(line) for line in lines[start:])
+    num_lines = sum(1 for _ in itertools.takewhile(size.__gt__, ends))
+    return lines[start : start + num_lines + 1]
+
+
+def _encode(lines: Iterable[str], recipe: ShardRecipe) -> Iterator[list[int]]:
+    """Tokenizes lines, or the sentences of lines that are paragraphs."""
+    if recipe.split_sentences:
+        lines = itertools.chain.from_iterable(map(split_sentences, lines))
+    return map(_tools(recipe).tokenizer.encode, lines)
 
 
 def _columns(

@@ -16,12 +16,15 @@ from data.pretraining.plan import make_plan
 from data.pretraining.publishing import finished_shards, publish
 from data.pretraining.report import (
     Report,
+    warn_of_cut_text,
     warn_of_few_predictions,
     warn_of_unknown,
 )
 from data.pretraining.shards import (
     ShardRecipe,
+    ShardReport,
     ShardTask,
+    check_vocabulary,
     load_report,
     write_shard,
 )
@@ -60,6 +63,7 @@ def write_shards(
     """
     start_s = time.monotonic()
     files.check_outputs(input_files, output_files)
+    check_vocabulary(recipe)
     warn_of_few_predictions(recipe.options)
     if len(output_files) < num_processes:
         logging.warning(
@@ -92,7 +96,7 @@ def write_shards(
                 len(plan.tasks),
             )
             raise
-        reports |= {task.index: load_report(task.path) for task in missing}
+        reports |= {task.index: _report_of(task) for task in missing}
     for sample in reports[0].samples:
         logging.info("%s", sample)
     counts = publish(plan, reports)
@@ -105,7 +109,22 @@ def write_shards(
         duration_s=time.monotonic() - start_s,
     )
     warn_of_unknown(report.unknown_share)
+    warn_of_cut_text(
+        report.num_tokens, counts["wordpieces"], recipe.options.dupe_factor
+    )
     logging.info("Wrote %s; %s", report, plan.manifest_path)
+    return report
+
+
+def _report_of(task: ShardTask) -> ShardReport:
+    """The report of a shard that was just written."""
+    report = load_report(task.path)
+    if not report:
+        raise OSError(
+            f"{task.path} was not written, or taken away: does another run "
+            "write to the same --output_file, or do not all machines of "
+            "--runner see its folder?"
+        )
     return report
 
 

@@ -304,6 +304,14 @@ def _work(
     logging.set_verbosity(verbosity)
     try:
         sender.send(write_text_files(name, folder, **options))
+    except ImportError as error:
+        sender.send(
+            ValueError(
+                f"--tfds={name} needs what is not installed here: {error}. "
+                "Write the text once by the same command without --runner, in "
+                "the environment of requirements.txt; it is kept."
+            )
+        )
     except (ValueError, OSError, *files.op_errors()) as error:
         # Only the text: not every error survives the way.
         kind = ValueError if isinstance(error, ValueError) else OSError

@@ -208,3 +208,11 @@ def test_a_store_that_is_no_disk():
                 file.write(b"half")
             raise KeyError
     assert tf.io.gfile.listdir(folder) == ["a"]
+
+
+def test_an_output_that_is_a_folder_is_refused_before_the_work(tmp_path):
+    with pytest.raises(ValueError) as error:
+        files.check_outputs([], [str(tmp_path)])
+    assert str(error.value) == (
+        f"--output_file: {tmp_path} is a folder; give the path of a file."
+    )

@@ -247,6 +247,15 @@ def test_spare_blocks_have_another_document_than_any(tmp_path, vocab):
                 )
             }
             assert len(numbers) > 1, (blocks, first)
+            # Where there are others, each document finds all of them.
+            everything = {
+                number
+                for some in blocks
+                for number in range(
+                    some.number, some.number + some.num_documents
+                )
+            }
+            assert numbers == everything, (blocks, first)
     # With one document there is none.
     assert planning._spare_blocks([block(0, 1)] * 3, 1) == (block(0, 1),)
 

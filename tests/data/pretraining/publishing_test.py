@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import pathlib
 
 import pytest
 
@@ -111,6 +112,15 @@ def test_a_shard_that_is_not_what_its_report_says_is_not_finished(
     assert again == reports
 
 
+def test_a_waiting_shard_is_trusted_by_its_checksum(plan, reports):
+    # Of the right size, but another content.
+    with open(plan.tasks[2].path, "r+b") as file:
+        file.seek(50)
+        file.write(b"???")
+    assert list(publishing.finished_shards(plan)) == [0, 1]
+    assert write_shard(plan.tasks[2]) == reports[2]
+
+
 def test_a_damaged_report_costs_its_shard_only(plan, reports):
     files.write_text(f"{plan.tasks[1].path}.json", '{"index": 1, "cou')
     assert list(publishing.finished_shards(plan)) == [0, 2]
@@ -157,22 +167,31 @@ def test_publishing_twice_touches_nothing(folder, plan, reports):
     assert after == before
 
 
-def test_what_killed_runs_left_is_removed(folder, plan, reports):
+def test_what_killed_runs_left_is_removed_and_others_told_of(
+    folder, plan, reports, caplog
+):
+    caplog.set_level("INFO", logger="absl")
     expected = {f"out-{i:05d}-of-00003" for i in range(3)}
     expected |= {"out.manifest.json", "out-00001-of-00003.mine"}
-    for name in (
-        "out-00001-of-00003.incomplete-0123456789ab",
-        "out-00001-of-00003.incomplete-0123456789ab.json",
-        "out-00001-of-00003.incomplete-0123456789ab.incomplete-7",
-        "out.manifest.json.incomplete-7",
-        "out-00001-of-00003.mine",
-    ):
-        (folder / name).write_text("rest")
-    buckets = folder / "out-00000-of-00003.incomplete-0123.shuffle-x"
+    # Another run may go on: its files are its own.
+    other = "out-00001-of-00003.incomplete-0123456789ab"
+    expected |= {other, f"{other}.json", f"{other}.incomplete-7"}
+    for name in expected - {"out.manifest.json"}:
+        if name not in contents(folder):
+            (folder / name).write_text("rest")
+    half = pathlib.Path(f"{plan.tasks[1].path}.incomplete-7")
+    half.write_text("rest")
+    buckets = pathlib.Path(f"{plan.tasks[0].path}.shuffle-x")
     buckets.mkdir()
     (buckets / "00000").write_text("rest")
+    for i in range(3):
+        (folder / f"out-{i:05d}-of-00003").unlink(missing_ok=True)
     publishing.publish(plan, reports)
     assert {path.name for path in folder.iterdir()} == expected
+    assert caplog.messages[-1] == (
+        "3 files of runs with other flags that did not end lie beside the "
+        f"output, such as {folder}/{other}; remove them if no such run goes on."
+    )
 
 
 def test_shards_of_an_earlier_number_are_told_of(folder, plan, reports, caplog):

@@ -75,6 +75,40 @@ def test_progress_tells_all_bytes_and_all_examples(
     assert num_examples == report.counts["examples"]
 
 
+@pytest.mark.parametrize(
+    ("num_books", "expected"), [(200, shards._MIN_DOCUMENTS), (20, 20)]
+)
+def test_a_shard_of_few_documents_borrows_passages_of_others(
+    tmp_path, num_books, expected
+):
+    # Else a shard of two books tells a random next sentence by its book.
+    vocab = write_number_vocab(tmp_path / "words.txt", num_books)
+    text = write_corpus(tmp_path / "books", num_books, num_sentences=60)
+    blocks = scan_file(str(text), 0).blocks
+    task = ShardTask(
+        recipe_of(vocab, dupe_factor=60),
+        0,
+        str(tmp_path / "out"),
+        blocks[:2],
+        blocks[2:],
+    )
+    report = write_shard(task)
+    rows = decode(task.recipe, records_of(tmp_path, "out"))
+    pairs = [document_of(rows, i) for i in range(len(rows["input_ids"]))]
+    random_next = [
+        b
+        for (_, b), label in zip(
+            pairs, rows["next_sentence_labels"].ravel(), strict=True
+        )
+        if label
+    ]
+    assert {a for a, _ in pairs} == {0, 1}
+    assert report.counts["documents"] == 2
+    assert len(set(random_next) | {0, 1}) == pytest.approx(expected, rel=0.15)
+    # None of them is everywhere: most b of a book are not of the other one.
+    assert random_next.count(1) < 0.5 * len(random_next)
+
+
 def test_only_the_first_shard_shows_samples(tmp_path, make_task):
     task = make_task(write_corpus(tmp_path / "a", 3), index=1)
     assert write_shard(task).samples == []

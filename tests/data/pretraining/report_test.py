@@ -1,0 +1,24 @@
+"""What the user is told: warnings that come in time, and none otherwise."""
+
+import pytest
+
+from data.pretraining.report import warn_of_cut_text
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "warning"),
+    [
+        # Random next sentences make more tokens than the text has.
+        (2500, None),
+        (1700, None),
+        (
+            900,
+            "the examples hold at most 45 % of the text: lines are longer "
+            "than an example and are cut. Give one sentence a line, or pass "
+            "--split_sentences with --num_processes.",
+        ),
+    ],
+)
+def test_text_that_is_cut_is_told_of(caplog, num_tokens, warning):
+    warn_of_cut_text(num_tokens, num_wordpieces=1000, dupe_factor=2)
+    assert caplog.messages == ([warning] if warning else [])
