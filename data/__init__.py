@@ -5,7 +5,12 @@ anything is read, written and shown) -> `vocabulary`, `tokenization`,
 `tokenization_in_graph` (text to wordpieces, in Python and in TensorFlow) ->
 `vocabulary_building` (text to a vocabulary) -> `records`, `record_reading`
 (what an example is on disk) -> `packing` (token ids to a row) ->
-`input_pipeline` (record files to batches).
+`input_pipeline`, `length_batches` (record files to batches, those without
+needless padding).
+
+Fine-tuning: `metrics` (scores) -> `tasks/` (what the files of each task hold)
+-> `tagging`, `feature_report`, `features` (examples to rows) ->
+`task_records` (rows to record files, made once).
 
 `pretraining/` is text to pretraining records, of any size of text.
 """

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -99,6 +99,8 @@ def training_batches(
     seed: int,
     first_example: int = 0,
     shuffle_window: int = _SHUFFLE_WINDOW,
+    arrange: Callable[[tf.data.Dataset, tf.Tensor], tf.data.Dataset]
+    | None = None,
 ) -> tf.data.Dataset:
     """Endless shuffled batches, the same at every start.
 
@@ -113,6 +115,8 @@ def training_batches(
       first_example: examples to leave out at the start of the stream: those
         that were used before a resume.
       shuffle_window: records held to draw the next one from; 1 = none.
+      arrange: from the serialized records of one pass, shuffled, and its
+        number (int64 scalar) to the same records in another order.
 
     Returns:
       Dataset of feature name -> tensor [batch_size, length].
@@ -139,6 +143,8 @@ def training_batches(
                 seed=np.int64(seed) * 1_000_003 + number,
                 reshuffle_each_iteration=False,
             )
+        if arrange:
+            stream = arrange(stream, number)
         return stream.skip(
             tf.where(tf.equal(number, first_pass), np.int64(skipped), 0)
         )
@@ -161,9 +167,13 @@ def evaluation_batches(
       at the end of the files, as the original, whose evaluation always takes
       max_eval_steps batches.
     """
+    return _parsed(file_order(files).repeat(), files, batch_size)
+
+
+def file_order(files: RecordFiles) -> tf.data.Dataset:
+    """The serialized records, each once."""
     pairs = tf.data.Dataset.from_tensor_slices(_paths_and_compressions(files))
-    stream = pairs.flat_map(_read_file).repeat()
-    return _parsed(stream, files, batch_size)
+    return pairs.flat_map(_read_file)
 
 
 def _paths_and_compressions(files):

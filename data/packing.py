@@ -28,6 +28,51 @@ def truncate_seq_pair(
         longer.pop(0 if rng.random() < 0.5 else -1)
 
 
+def truncate_longest_first(
+    tokens_a: list[int], tokens_b: list[int], max_num_tokens: int
+) -> int:
+    """Shortens a pair in place, at the ends, until both fit together.
+
+    The longer one (b if equal) loses its last token, one at a time: a token
+    of the shorter text says more of it than one of the longer.
+
+    Args:
+      tokens_a: first sequence.
+      tokens_b: second sequence, may be empty.
+      max_num_tokens: tokens both may have together.
+
+    Returns:
+      How many tokens were lost.
+
+    Source: _truncate_seq_pair in run_classifier.py.
+    """
+    num_lost = max(0, len(tokens_a) + len(tokens_b) - max_num_tokens)
+    for _ in range(num_lost):
+        longer = tokens_a if len(tokens_a) > len(tokens_b) else tokens_b
+        longer.pop()
+    return num_lost
+
+
+def truncate_first(
+    tokens_a: list[int], tokens_b: list[int], max_num_tokens: int
+) -> int:
+    """Shortens the first of a pair in place, at its end, until both fit.
+
+    Args:
+      tokens_a: first sequence, such as an article.
+      tokens_b: second sequence, such as a question on it; it is cut only if
+        it does not fit alone.
+      max_num_tokens: tokens both may have together.
+
+    Returns:
+      How many tokens were lost.
+    """
+    num_lost = max(0, len(tokens_a) + len(tokens_b) - max_num_tokens)
+    del tokens_a[max(0, len(tokens_a) - num_lost) :]
+    del tokens_b[max_num_tokens:]
+    return num_lost
+
+
 def add_special_tokens(
     tokens_a: list[int], tokens_b: list[int], *, cls_id: int, sep_id: int
 ) -> tuple[list[int], list[int]]:

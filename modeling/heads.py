@@ -88,8 +88,7 @@ class LinearOutput(keras.layers.Layer):
       num_classes: C.
       stddev: of the weights' initial values.
 
-    Source: `run_pretraining.get_next_sentence_output`,
-      `run_classifier.create_model`.
+    Source: `run_pretraining.get_next_sentence_output`.
     """
 
     def __init__(self, num_classes, *, stddev, **kwargs):
@@ -115,6 +114,43 @@ class LinearOutput(keras.layers.Layer):
         return tf.cast(logits, tf.float32) + tf.cast(
             tf.convert_to_tensor(self.output_bias), tf.float32
         )
+
+
+class TaskOutput(LinearOutput):
+    """The head of fine-tuning: a `LinearOutput` outside every scope.
+
+    Its names in a checkpoint are `output_weights` and `output_bias`, as the
+    original's. The initial values do not follow the configuration, likewise.
+
+    Args:
+      num_classes: C.
+      hidden_size: H.
+
+    Source: `run_classifier.create_model`.
+    """
+
+    STDDEV = 0.02
+
+    def __init__(self, num_classes, hidden_size, **kwargs):
+        super().__init__(num_classes, stddev=self.STDDEV, **kwargs)
+        # Made here: `add_weight` in `build` would put the layer's own name
+        # before theirs.
+        self.output_weights = keras.Variable(
+            layers.initializer(self.STDDEV),
+            shape=(num_classes, hidden_size),
+            dtype=self.variable_dtype,
+            name="output_weights",
+        )
+        self.output_bias = keras.Variable(
+            "zeros",
+            shape=(num_classes,),
+            dtype=self.variable_dtype,
+            name="output_bias",
+        )
+        self.built = True
+
+    def build(self, input_shape=None):
+        """Does nothing: the variables are there."""
 
 
 class PretrainingHeads(keras.layers.Layer):

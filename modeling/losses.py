@@ -22,6 +22,49 @@ def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     )
 
 
+def squared_error(scores: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    """(score - target)^2.
+
+    Args:
+      scores: float [M, 1].
+      targets: float32 [M, 1].
+
+    Returns:
+      Float32 [M].
+    """
+    return tf.square(tf.cast(scores, tf.float32) - targets)[:, 0]
+
+
+def absolute_error(scores: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    """|score - target|, shapes as for `squared_error`."""
+    return tf.abs(tf.cast(scores, tf.float32) - targets)[:, 0]
+
+
+def binary_cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """-log sigmoid(+-logit), averaged over the labels of each example.
+
+    Args:
+      logits: float [M, L].
+      labels: int32 [M, L]; 1 = the example has the label.
+
+    Returns:
+      Float32 [M].
+    """
+    return tf.reduce_mean(
+        tf.nn.sigmoid_cross_entropy_with_logits(
+            labels=tf.cast(labels, tf.float32),
+            logits=tf.cast(logits, tf.float32),
+        ),
+        axis=-1,
+    )
+
+
+def binary_hits(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """Share of the labels told right (above 0 = has it): float32 [M]."""
+    told = tf.equal(logits > 0, tf.cast(labels, tf.bool))
+    return tf.reduce_mean(tf.cast(told, tf.float32), axis=-1)
+
+
 def weighted(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """Makes a metric of values [M] and weights [M]."""
     values = tf.cast(values, tf.float32)

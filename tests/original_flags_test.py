@@ -45,6 +45,33 @@ ORIGINAL = {
         "master": None,
         "num_tpu_cores": 8,
     },
+    "run_classifier": {
+        "data_dir": None,
+        "bert_config_file": None,
+        "task_name": None,
+        "vocab_file": None,
+        "output_dir": None,
+        "init_checkpoint": None,
+        "do_lower_case": True,
+        "max_seq_length": 128,
+        "do_train": False,
+        "do_eval": False,
+        "do_predict": False,
+        "train_batch_size": 32,
+        "eval_batch_size": 8,
+        "predict_batch_size": 8,
+        "learning_rate": 5e-5,
+        "num_train_epochs": 3.0,
+        "warmup_proportion": 0.1,
+        "save_checkpoints_steps": 1000,
+        "iterations_per_loop": 1000,
+        "use_tpu": False,
+        "tpu_name": None,
+        "tpu_zone": None,
+        "gcp_project": None,
+        "master": None,
+        "num_tpu_cores": 8,
+    },
 }
 # New flags whose defaults must leave the original's behaviour in force.
 NEUTRAL = {
@@ -60,6 +87,14 @@ NEUTRAL = {
         "eval_every_steps": 0,
         "do_predict": False,
         "strip_checkpoint": False,
+    },
+    "run_classifier": {
+        "precision": "float32",
+        "gradient_accumulation_steps": 1,
+        "layerwise_lr_decay": 1.0,
+        "trainable_layers": -1,
+        "class_weights": [],
+        "document_context": False,
     },
 }
 SCRIPT = """

@@ -37,7 +37,7 @@ class Trainer:
 
     Attributes:
       weights: full name -> variable.
-      optimizer: holds the slots.
+      optimizer: holds the slots of those that learn.
       metric_names: of a step's metrics, in order; known after one step.
 
     Raises:
@@ -55,7 +55,13 @@ class Trainer:
         self._model = model
         self._options = options
         self.weights = checkpoints.variables_by_name(model.layers)
-        self.optimizer = optimization.AdamWeightDecay(self.weights)
+        rates = optimization.layer_rates(
+            self.weights,
+            layerwise_lr_decay=options.layerwise_lr_decay,
+            trainable_layers=options.trainable_layers,
+        )
+        self._learning = {name: self.weights[name] for name in rates}
+        self.optimizer = optimization.AdamWeightDecay(self._learning, rates)
         self._saved = {**self.weights, **self.optimizer.slots}
         self.metric_names: list[str] = []
         # Only the gradient is compiled whole: under a strategy, a compiled
@@ -296,8 +302,10 @@ class Trainer:
         count = self._options.gradient_accumulation_steps
         if count == 1:
             return self._micro_gradients(batch, loss_weights, seed)
+        # The shape as a tensor: a trimmed batch's length differs from step
+        # to step.
         parts = {
-            name: tf.reshape(x, [count, -1, *x.shape[1:]])
+            name: tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], 0))
             for name, x in batch.items()
         }
 
@@ -324,7 +332,7 @@ class Trainer:
 
     def _micro_gradients(self, batch, loss_weights, seed):
         """Gradients (dense) and stacked metrics of one micro-batch."""
-        weights = list(self.weights.values())
+        weights = list(self._learning.values())
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(weights)
             loss, metrics = self._model.losses(batch, loss_weights, seed)

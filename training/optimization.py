@@ -4,7 +4,7 @@ Pure functions for the arithmetic, one thin class for the state.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import tensorflow as tf
 
@@ -18,6 +18,8 @@ CLIP_NORM = 1.0
 # Searched in the full variable name, as the original does. Embedding tables
 # and `output_weights` are decayed, `output_bias` is not.
 NOT_DECAYED = ("LayerNorm", "layer_norm", "bias")
+ALL_LAYERS = -1
+_BLOCK = re.compile(r"encoder/layer_(\d+)/")
 
 
 def learning_rate(
@@ -92,6 +94,57 @@ def is_decayed(name: str) -> bool:
     return not any(re.search(pattern, name) for pattern in NOT_DECAYED)
 
 
+def layer_rates(
+    names: Iterable[str],
+    *,
+    layerwise_lr_decay: float = 1.0,
+    trainable_layers: int = ALL_LAYERS,
+) -> dict[str, float]:
+    """How fast each variable learns: its factor of the learning rate.
+
+    The last block, pooler and head learn at the full rate, each block below
+    at `layerwise_lr_decay` times the rate of the one above it, the embeddings
+    below them all.
+
+    Args:
+      names: full names of all variables.
+      layerwise_lr_decay: 1 = all alike.
+      trainable_layers: blocks that learn, counted from the last, beside
+        pooler and head; the others and the embeddings are frozen. 0 = pooler
+        and head alone, -1 = everything learns.
+
+    Returns:
+      Name -> factor, without the frozen variables.
+
+    Raises:
+      ValueError: the model has fewer blocks.
+
+    Source: Sun et al., "How to Fine-Tune BERT for Text Classification?",
+      arXiv:1905.05583, section 3.
+    """
+    names = list(names)
+    blocks = {n: int(match[1]) for n in names if (match := _BLOCK.search(n))}
+    num_blocks = 1 + max(blocks.values(), default=-1)
+    if trainable_layers > num_blocks:
+        raise ValueError(
+            f"--trainable_layers={trainable_layers}, but the model has "
+            f"{num_blocks}; give {num_blocks} or less, or {ALL_LAYERS} for "
+            "everything."
+        )
+    rates = {}
+    for name in names:
+        if name in blocks:
+            below_last = num_blocks - 1 - blocks[name]
+        elif "/embeddings/" in name:
+            below_last = num_blocks
+        else:
+            rates[name] = 1.0
+            continue
+        if trainable_layers == ALL_LAYERS or below_last < trainable_layers:
+            rates[name] = layerwise_lr_decay**below_last
+    return rates
+
+
 class AdamWeightDecay:
     """Holds the slots; clips and updates.
 
@@ -101,14 +154,20 @@ class AdamWeightDecay:
 
     Args:
       variables: full name -> float32 variable.
+      rates: full name -> factor of the learning rate; None = 1 for all.
 
     Attributes:
       slots: `<name>/adam_m` and `<name>/adam_v` -> variable, as in a
         checkpoint.
     """
 
-    def __init__(self, variables: Mapping[str, tf.Variable]):
+    def __init__(
+        self,
+        variables: Mapping[str, tf.Variable],
+        rates: Mapping[str, float] | None = None,
+    ):
         self._variables = list(variables.values())
+        self._factors = [rates[n] if rates else 1.0 for n in variables]
         self._decays = [WEIGHT_DECAY * is_decayed(name) for name in variables]
         self._m, self._v = (
             [
@@ -161,11 +220,11 @@ class AdamWeightDecay:
 
     def _update_replicas(self, strategy, gradients, rate):
         """In cross-replica context: each device updates its own copy."""
-        for variable, m, v, gradient, decay in self._rows(gradients):
+        for variable, m, v, gradient, *fixed in self._rows(gradients):
             strategy.extended.update(
                 variable,
-                lambda variable, m, v, gradient, rate, decay=decay: _update(
-                    variable, m, v, gradient, decay, rate=rate
+                lambda variable, m, v, gradient, rate, fixed=fixed: _update(
+                    variable, m, v, gradient, *fixed, rate=rate
                 ),
                 args=(m, v, gradient, rate),
             )
@@ -177,18 +236,19 @@ class AdamWeightDecay:
             self._v,
             gradients,
             self._decays,
+            self._factors,
             strict=True,
         )
 
 
-def _update(variable, m, v, gradient, decay, *, rate):
+def _update(variable, m, v, gradient, decay, factor, *, rate):
     """Writes `adam_update` back into one variable and its slots."""
     new, new_m, new_v = adam_update(
         variable.read_value(),
         m.read_value(),
         v.read_value(),
         gradient,
-        rate=rate,
+        rate=rate * factor,
         weight_decay=decay,
     )
     variable.assign(new)

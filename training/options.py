@@ -61,6 +61,8 @@ class TrainOptions:
       seed: of initial weights, dropout and the order of the data.
       xla: compile the gradient into one program; pays for small models on a
         CPU, where many small operations cost more than their arithmetic.
+      layerwise_lr_decay: see `optimization.layer_rates`; 1 = one rate for all.
+      trainable_layers: see `optimization.layer_rates`; -1 = all.
     """
 
     output_dir: str
@@ -76,6 +78,8 @@ class TrainOptions:
     eval_every_steps: int = 0
     seed: int = 12345
     xla: bool = False
+    layerwise_lr_decay: float = 1.0
+    trainable_layers: int = -1
 
     def __post_init__(self):
         for name in (
@@ -102,6 +106,16 @@ class TrainOptions:
         if not 0 <= self.seed < 2**31:
             raise ValueError(
                 f"--seed={self.seed}; it must be 0 to {2**31 - 1}."
+            )
+        if self.trainable_layers < -1:
+            raise ValueError(
+                f"--trainable_layers={self.trainable_layers}; it must be at "
+                "least 0, or -1 for all."
+            )
+        if not 0 < self.layerwise_lr_decay <= 1:
+            raise ValueError(
+                f"--layerwise_lr_decay={self.layerwise_lr_decay}; it must be "
+                "above 0, and 1 at most."
             )
         if not self.learning_rate > 0:
             raise ValueError(

@@ -4,7 +4,6 @@ import dataclasses
 import os
 
 import keras
-import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -13,7 +12,7 @@ from data.pretraining import queries as query_lines
 from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.options import PretrainingDataOptions
 from modeling import BertConfig, PretrainingModel, checkpoints
-from training import evaluation, events, loop, pretraining_input
+from training import evaluation, loop, pretraining_input, runs
 from training.checkpointing import CheckpointManager
 from training.options import DeviceOptions, TrainOptions
 from training.strategy import check_batch_size, create_strategy
@@ -118,7 +117,7 @@ def run(options: PretrainingOptions) -> None:
         of them are checked before the first training step.
     """
     config = BertConfig.from_json_file(options.bert_config_file)
-    _check_lengths(options, config)
+    runs.check_length(options.max_seq_length, config, options.bert_config_file)
     strategy = create_strategy(options.device)
     manager = CheckpointManager(
         options.train.output_dir, options.train.keep_checkpoint_max
@@ -148,7 +147,7 @@ def run(options: PretrainingOptions) -> None:
             init_checkpoint=options.init_checkpoint,
             max_seq_length=options.max_seq_length,
         )
-    _keep_config(options, config, manager)
+    runs.keep_config(options.train.output_dir, config, manager)
     # Initial weights come from the seed too.
     keras.utils.set_random_seed(options.train.seed)
     with strategy.scope():
@@ -159,16 +158,12 @@ def run(options: PretrainingOptions) -> None:
             or options.device.use_tpu,
         )
         weights = checkpoints.variables_by_name(model.layers)
-        if options.init_checkpoint and manager.steps():
-            logging.info(
-                "--init_checkpoint is left aside: %s holds checkpoints.",
-                options.train.output_dir,
-            )
-        elif options.init_checkpoint:
-            report = checkpoints.init_from_checkpoint(
-                options.init_checkpoint, weights
-            )
-            logging.info("%s", report)
+        runs.load_first_weights(
+            options.init_checkpoint,
+            weights,
+            manager,
+            options.train.output_dir,
+        )
         evaluator = evaluation.Evaluator(model)
         if options.do_train:
             step = _train(
@@ -182,47 +177,19 @@ def run(options: PretrainingOptions) -> None:
                 ),
             )
         else:
-            step = _restore_trained(options, manager, weights)
+            step = runs.restore_trained(
+                weights,
+                manager,
+                options.train.output_dir,
+                # Only a checkpoint of a run has slots to strip.
+                None if options.strip_checkpoint else options.init_checkpoint,
+            )
         if options.do_eval or (options.do_train and eval_files):
             _evaluate(options, evaluator, eval_files, masker, step)
         if options.do_predict:
             _predict(options, model, queries)
     if options.strip_checkpoint:
         _strip(options, manager.prefix(step))
-
-
-def _keep_config(options, config, manager):
-    """Writes the configuration beside the checkpoints, or compares it.
-
-    Heads, activation and direction change no variable's shape: a run resumed
-    with others would go on, wrongly.
-    """
-    path = os.path.join(options.train.output_dir, "bert_config.json")
-    if manager.steps() and tf.io.gfile.exists(path):
-        before = BertConfig.from_json_file(path).to_dict()
-        now = config.to_dict()
-        changed = [
-            f"{key} {before.get(key)} -> {now.get(key)}"
-            for key in sorted(before.keys() | now.keys())
-            if before.get(key) != now.get(key) and "dropout" not in key
-        ]
-        if changed:
-            raise ValueError(
-                f"{options.train.output_dir} holds a run of another model: "
-                f"{'; '.join(changed)}. Give another --output_dir, or "
-                f"--bert_config_file={path}."
-            )
-    files.write_text(path, config.to_json_string())
-
-
-def _check_lengths(options, config):
-    if options.max_seq_length > config.max_position_embeddings:
-        raise ValueError(
-            f"--max_seq_length={options.max_seq_length}, but the model of "
-            f"{options.bert_config_file} has "
-            f"{config.max_position_embeddings} positions; pass "
-            f"--max_seq_length={config.max_position_embeddings} or less."
-        )
 
 
 def _open_records(patterns, options, config):
@@ -263,20 +230,6 @@ def _train(options, model, manager, train_files, masker, evaluate):
     )
 
 
-def _restore_trained(options, manager, weights):
-    """Loads the last checkpoint of output_dir, or keeps init_checkpoint."""
-    restored = manager.restore(weights)
-    if restored:
-        logging.info("Using %s.", manager.prefix(restored[0]))
-        return restored[0]
-    if options.strip_checkpoint or not options.init_checkpoint:
-        raise ValueError(
-            f"{options.train.output_dir} holds no checkpoint; train first, "
-            "or give --init_checkpoint."
-        )
-    return 0
-
-
 def _evaluate(options, evaluator, eval_files, masker, step):
     """Evaluates; writes eval_results.txt and a TensorBoard point."""
     batch_size = options.eval_batch_size
@@ -289,16 +242,7 @@ def _evaluate(options, evaluator, eval_files, masker, step):
             batches, masker, batch_size=batch_size, seed=options.train.seed
         )
     metrics = evaluator.evaluate(batches, num_steps=options.max_eval_steps)
-    results = {"global_step": step} | {
-        name: np.float32(value) for name, value in metrics.items()
-    }
-    lines = [f"{key} = {results[key]}" for key in sorted(results)]
-    folder = options.train.output_dir
-    events.write_scalars(os.path.join(folder, "eval"), metrics, step)
-    files.write_text(
-        os.path.join(folder, "eval_results.txt"), "\n".join(lines) + "\n"
-    )
-    logging.info("***** Eval results *****\n  %s", "\n  ".join(lines))
+    runs.write_eval_results(options.train.output_dir, metrics, step)
 
 
 def _predict(options, model, tokenizer_and_queries):

@@ -23,6 +23,7 @@ from data.pretraining.options import (
 )
 from data.pretraining.publishing import manifest_of
 from modeling import BertConfig
+from training import runs
 
 
 def open_records(
@@ -167,12 +168,4 @@ def _check_vocabulary(
 ) -> None:
     """Refuses a vocabulary the model was not made for."""
     vocabulary.require_tokens(vocab, SPECIAL_TOKENS, vocab_file)
-    num_ids = 1 + max(i for token, i in vocab.items() if token)
-    # A table may have a few rows more, for speed: a multiple of 8, 64, 128.
-    padded = {-(-num_ids // m) * m for m in (1, 8, 64, 128)}
-    if config.vocab_size not in padded:
-        raise ValueError(
-            f"{vocab_file} has {num_ids} wordpieces, but --bert_config_file "
-            f"says vocab_size {config.vocab_size}; give the vocabulary the "
-            "model was trained with."
-        )
+    runs.check_vocabulary(vocab, vocab_file, config)

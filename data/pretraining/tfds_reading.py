@@ -1,10 +1,11 @@
-"""All that is known of tensorflow-datasets: find a data set, read its text."""
+"""All that is known of tensorflow-datasets: find a data set, read it."""
 
 import difflib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_datasets as tfds
 from absl import logging
@@ -42,8 +43,7 @@ class DataSet:
     ):
         self._name = name
         self._split = split
-        self._builder = _find(name, data_dir)
-        _prepare(name, self._builder)
+        self._builder = find_and_prepare(name, data_dir)
         self._features = self._builder.info.features
         self.full_name = self._builder.info.full_name
         self.text_key = _choose_text_key(name, self._features, text_key)
@@ -58,14 +58,10 @@ class DataSet:
         Raises:
           ValueError: the data set is damaged, or a text is not UTF-8.
         """
-        dataset = self._builder.as_dataset(
-            split=self._split,
-            shuffle_files=False,
-            # One file after the other, and never all in memory.
-            read_config=tfds.ReadConfig(
-                interleave_cycle_length=1, try_autocache=False
-            ),
-            decoders=tfds.decode.PartialDecoding(
+        dataset = _in_order(
+            self._builder,
+            self._split,
+            tfds.decode.PartialDecoding(
                 {self.text_key: self._features[self.text_key]}
             ),
         )
@@ -84,11 +80,101 @@ class DataSet:
                 "prepare the data set with text that is."
             ) from None
         except tf.errors.OpError as error:
-            raise ValueError(
-                f"--tfds={self._name}: {self._builder.data_dir} cannot be read "
-                f"after example {number} ({_one_line(error)}); remove it and "
-                "prepare it again."
+            raise _unreadable(
+                self._name, self._builder, number, error
             ) from error
+
+
+def find_and_prepare(name: str, data_dir: str | None) -> Any:
+    """Finds a data set and downloads it if it is not there.
+
+    Args:
+      name: as in `tfds.builder`.
+      data_dir: where data sets are; None = the default of
+        tensorflow-datasets.
+
+    Returns:
+      Its builder.
+
+    Raises:
+      ValueError: there is no such data set.
+      OSError: it cannot be prepared.
+    """
+    builder = _find(name, data_dir)
+    _prepare(name, builder)
+    return builder
+
+
+def read_examples(
+    name: str, builder: Any, split: str
+) -> Iterator[dict[str, Any]]:
+    """Streams all features of a split, always in the same order.
+
+    Args:
+      name: of the data set, for errors.
+      builder: of `find_and_prepare`.
+      split: part of the data set.
+
+    Yields:
+      Feature -> value in Python's own types; a class label is its name, None
+      if it is -1 (not known).
+
+    Raises:
+      ValueError: there is no such split, the data set is damaged, or a text is
+        not UTF-8.
+    """
+    _num_examples(name, builder, split)
+    features = builder.info.features
+    number = 0
+    try:
+        for example in tfds.as_numpy(_in_order(builder, split)):
+            number += 1
+            yield _plain(features, example)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"--tfds={name}: byte {error.start + 1} of a text in example "
+            f"{number} of {split} is 0x{error.object[error.start]:02x}, which "
+            "is not UTF-8; prepare the data set with text that is."
+        ) from None
+    except tf.errors.OpError as error:
+        raise _unreadable(name, builder, number, error) from error
+
+
+def _in_order(builder: Any, split: str, decoders: Any = None) -> Any:
+    """A split as a `tf.data.Dataset`, in the order of its files."""
+    return builder.as_dataset(
+        split=split,
+        shuffle_files=False,
+        # One file after the other, and never all in memory.
+        read_config=tfds.ReadConfig(
+            interleave_cycle_length=1, try_autocache=False
+        ),
+        decoders=decoders,
+    )
+
+
+def _unreadable(
+    name: str, builder: Any, number: int, error: Exception
+) -> ValueError:
+    return ValueError(
+        f"--tfds={name}: {builder.data_dir} cannot be read after example "
+        f"{number} ({_one_line(error)}); remove it and prepare it again."
+    )
+
+
+def _plain(feature: Any, value: Any) -> Any:
+    """A feature's value in Python's own types."""
+    if isinstance(value, Mapping):
+        return {key: _plain(feature[key], value[key]) for key in value}
+    if isinstance(value, np.ndarray):
+        if isinstance(feature, tfds.features.Sequence):
+            feature = feature.feature
+        return [_plain(feature, one) for one in value]
+    if isinstance(feature, tfds.features.ClassLabel):
+        return feature.int2str(int(value)) if value >= 0 else None
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _find(name: str, data_dir: str | None) -> Any:

@@ -42,6 +42,37 @@ def test_truncation_takes_front_or_back_and_b_if_equal():
     assert (a, b) == ([1, 2], [5])
 
 
+@given(TOKENS, TOKENS, st.integers(0, 70))
+def test_deterministic_truncation_evens_out_lengths_at_the_ends(a, b, limit):
+    short_a, short_b = list(a), list(b)
+    num_lost = packing.truncate_longest_first(short_a, short_b, limit)
+    assert num_lost == max(0, len(a) + len(b) - limit)
+    assert len(short_a) + len(short_b) == len(a) + len(b) - num_lost
+    assert short_a == a[: len(short_a)] and short_b == b[: len(short_b)]
+    if short_a != a:
+        assert len(short_a) >= len(short_b) - 1
+    if short_b != b:
+        assert len(short_b) >= len(short_a) - 1
+
+
+def test_of_two_as_long_the_second_loses_its_last_token():
+    a, b = [1, 2, 3], [4, 5, 6]
+    assert packing.truncate_longest_first(a, b, 5) == 1
+    assert (a, b) == ([1, 2, 3], [4, 5])
+    # A text alone, too.
+    assert packing.truncate_longest_first(a, [], 1) == 2
+    assert a == [1]
+
+
+@given(TOKENS, TOKENS, st.integers(0, 70))
+def test_the_second_is_cut_only_if_it_does_not_fit_alone(a, b, limit):
+    short_a, short_b = list(a), list(b)
+    num_lost = packing.truncate_first(short_a, short_b, limit)
+    assert num_lost == len(a) + len(b) - len(short_a) - len(short_b)
+    assert short_b == b[:limit]
+    assert short_a == a[: max(0, limit - len(b))]
+
+
 def test_special_tokens_of_pairs_and_single_sequences():
     ids = {"cls_id": 1, "sep_id": 2}
     assert packing.add_special_tokens([7, 8], [9], **ids) == (

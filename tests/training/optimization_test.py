@@ -57,7 +57,7 @@ def test_decay_exclusions_look_at_the_full_name(name, decayed):
     assert optimization.is_decayed(name) == decayed
 
 
-def numpy_adam(params, gradients, rates, names):
+def numpy_adam(params, gradients, rates, names, factors=(1.0,) * 4):
     """The update in float64, written from the paper's and issue's rules."""
     params = [p.astype(np.float64) for p in params]
     m, v = ([np.zeros_like(p) for p in params] for _ in range(2))
@@ -70,7 +70,7 @@ def numpy_adam(params, gradients, rates, names):
             update = m[i] / (np.sqrt(v[i]) + 1e-6)
             if not any(x in names[i] for x in ("LayerNorm", "bias")):
                 update = update + 0.01 * params[i]
-            params[i] = params[i] - lr * update
+            params[i] = params[i] - lr * factors[i] * update
     return params, m, v
 
 
@@ -104,6 +104,73 @@ def test_forty_updates_equal_numpy(scale):
                 rtol=2e-5,
                 atol=1e-6 * np.abs(want[i]).max(),
             )
+
+
+NAMES = [
+    "bert/embeddings/word_embeddings",
+    "bert/embeddings/LayerNorm/beta",
+    *(
+        f"bert/encoder/layer_{i}/output/dense/{part}"
+        for i in range(12)
+        for part in ("kernel", "bias")
+    ),
+    "bert/pooler/dense/kernel",
+    "output_weights",
+]
+
+
+def test_layers_learn_the_slower_the_lower_they_are():
+    rates = optimization.layer_rates(NAMES, layerwise_lr_decay=0.95)
+    assert list(rates) == NAMES
+    for i in range(12):
+        name = f"bert/encoder/layer_{i}/output/dense/bias"
+        assert rates[name] == pytest.approx(0.95 ** (11 - i))
+    for name in NAMES[:2]:
+        assert rates[name] == pytest.approx(0.95**12)
+    for name in ("bert/pooler/dense/kernel", "output_weights"):
+        assert rates[name] == 1
+
+
+def test_all_layers_learn_alike_by_default():
+    assert optimization.layer_rates(NAMES) == dict.fromkeys(NAMES, 1.0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 12])
+def test_only_the_last_layers_learn(count):
+    rates = optimization.layer_rates(
+        NAMES, trainable_layers=count, layerwise_lr_decay=0.5
+    )
+    # Two variables a layer, the last ones, and pooler and head.
+    assert list(rates) == NAMES[-2 - 2 * count :]
+
+
+def test_more_layers_than_the_model_has_are_refused():
+    with pytest.raises(
+        ValueError,
+        match="^--trainable_layers=13, but the model has 12; give 12 or less, "
+        "or -1 for everything",
+    ):
+        optimization.layer_rates(NAMES, trainable_layers=13)
+
+
+def test_updates_with_rates_of_their_own_equal_numpy():
+    rng = np.random.default_rng(1)
+    names = [NAMES[0], NAMES[2], NAMES[-3], NAMES[-1]]
+    start, *gradients = (
+        [rng.normal(size=(3, 4)).astype(np.float32) for _ in names]
+        for _ in range(11)
+    )
+    learning = np.full(10, 1e-2, np.float32)
+    rates = optimization.layer_rates(NAMES, layerwise_lr_decay=0.8)
+    variables = {n: tf.Variable(p) for n, p in zip(names, start, strict=True)}
+    adam = optimization.AdamWeightDecay(variables, rates)
+    for step_gradients, lr in zip(gradients, learning, strict=True):
+        adam.apply([tf.constant(g) for g in step_gradients], tf.constant(lr))
+    factors = [0.8**12, 0.8**11, 1.0, 1.0]
+    params, *_ = numpy_adam(start, gradients, learning, names, factors)
+    for name, expected in zip(names, params, strict=True):
+        # float32 against float64 over 10 updates.
+        np.testing.assert_allclose(variables[name], expected, atol=1e-6)
 
 
 def test_there_is_no_bias_correction():

@@ -1,0 +1,232 @@
+"""Batches no longer than they need be: trimmed, and alike in length.
+
+Padding behind a batch's longest example changes no result: nobody looks at
+it. It costs as much as text, and most sentences are a tenth of the window.
+
+Axes: B batch, S sequence, C choices (1 but for multiple choice), W examples
+of a window.
+"""
+
+import functools
+
+import numpy as np
+import tensorflow as tf
+
+from data import input_pipeline, record_reading
+from data.input_pipeline import RecordFiles
+
+# Batches are made alike in length among this many: enough to find neighbours,
+# and few beside a pass, so that its order stays close to a shuffle.
+_BATCHES_OF_WINDOW = 100
+# Examples of an evaluation sorted at once: some ten megabytes.
+_SORTED_AT_ONCE = 20_000
+# Lengths that batches are trimmed to: multiples of 8, as GPUs like them, four
+# to an octave, since XLA compiles each: 8, 16, 24, 32, 40, 48, 56, 64, 80, ...
+_LENGTHS = [
+    8,
+    16,
+    24,
+    *(part << k for k in range(3, 29) for part in (4, 5, 6, 7)),
+]
+
+
+def training_batches(
+    files: RecordFiles,
+    *,
+    batch_size: int,
+    seed: int,
+    first_example: int = 0,
+    shuffle_window: int = 0,
+    trim: bool = True,
+    group_by_length: bool = False,
+    num_choices: int = 1,
+) -> tf.data.Dataset:
+    """Endless shuffled batches, the same at every start; every one is full.
+
+    Args:
+      files: the input.
+      batch_size: B.
+      seed: of the order.
+      first_example: examples to leave out at the start of the stream: those
+        that were used before a resume.
+      shuffle_window: records held to draw the next one from; 0 = all of the
+        pass, 1 = none.
+      trim: cut each batch to its longest example; False for a TPU, which
+        needs one length.
+      group_by_length: put examples of similar length into a batch. Each pass
+        still holds every example once.
+      num_choices: C rows of S wordpieces that an example is made of, one
+        after the other; 1 but for multiple choice.
+
+    Returns:
+      Dataset of feature name -> tensor [B, length].
+
+    Source: `run_classifier.file_based_input_fn_builder`.
+    """
+    # Differs from the original: it repeats first and then shuffles within 100
+    # records, so that passes mix, and a file sorted by label stays sorted.
+    lengths_of = functools.partial(_lengths, files.specs, num_choices)
+
+    def group(stream, number):
+        # Batches go on over the end of a pass; here those of this one begin.
+        begun = (number * files.count) % batch_size
+        rest = (batch_size - begun) % batch_size
+        windows = stream.skip(rest).batch(_BATCHES_OF_WINDOW * batch_size)
+        return stream.take(rest).concatenate(
+            windows.enumerate().flat_map(
+                lambda i, window: tf.data.Dataset.from_tensor_slices(
+                    _grouped(
+                        window,
+                        lengths_of(window),
+                        batch_size,
+                        seed=tf.stack([np.int64(seed), number * 1_000_003 + i]),
+                    )
+                )
+            )
+        )
+
+    batches = input_pipeline.training_batches(
+        files,
+        batch_size=batch_size,
+        seed=seed,
+        first_example=first_example,
+        shuffle_window=shuffle_window or files.count,
+        arrange=group if group_by_length else None,
+    )
+    return _trimmed(batches, num_choices) if trim else batches
+
+
+def all_examples(
+    files: RecordFiles,
+    *,
+    batch_size: int,
+    trim: bool = True,
+    num_choices: int = 1,
+) -> tf.data.Dataset:
+    """Every example once, the longest first; every batch is full.
+
+    Args:
+      files: the input, with `is_real_example`.
+      batch_size: B.
+      trim: as for `training_batches`.
+      num_choices: likewise.
+
+    Returns:
+      Dataset of ceil(count / B) batches, feature name -> tensor [B, length],
+      with `example_index` int32 [B, 1], an example's place in the files. The
+      last batch is filled up with copies that have `is_real_example` 0.
+    """
+
+    def by_length(indices, serialized):
+        order = tf.argsort(
+            _lengths(files.specs, num_choices, serialized),
+            direction="DESCENDING",
+            stable=True,
+        )
+        return tf.data.Dataset.from_tensor_slices(
+            (tf.gather(indices, order), tf.gather(serialized, order))
+        )
+
+    def parse(indices, serialized):
+        batch = record_reading.parse_batch(files.specs, serialized)
+        batch["example_index"] = tf.cast(indices, tf.int32)[:, tf.newaxis]
+        return _filled_up(batch, batch_size)
+
+    stream = input_pipeline.file_order(files).enumerate()
+    batches = (
+        stream.batch(_SORTED_AT_ONCE)
+        .flat_map(by_length)
+        .batch(batch_size)
+        .map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    )
+    if trim:
+        return _trimmed(batches, num_choices)
+    return batches.prefetch(tf.data.AUTOTUNE)
+
+
+def trimmed_lengths(seq_length: int) -> list[int]:
+    """The lengths that batches of S wordpieces may be trimmed to."""
+    return [n for n in _LENGTHS if n < seq_length] + [seq_length]
+
+
+def trim_batch(
+    batch: dict[str, tf.Tensor], num_choices: int = 1
+) -> dict[str, tf.Tensor]:
+    """Cuts the padding that all examples of a batch share.
+
+    Args:
+      batch: with `input_mask` int32 [B, C * S]; 1 = real.
+      num_choices: C.
+
+    Returns:
+      The batch; what has a value for each wordpiece is [B, C * S'], S' one of
+      `trimmed_lengths`.
+    """
+    names = ["input_ids", "input_mask", "segment_ids"]
+    if "label_mask" in batch:  # else label_ids do not belong to wordpieces
+        names += ["label_ids", "label_mask"]
+    size = batch["input_mask"].shape[1] // num_choices
+    needed = tf.reduce_max(_needed(batch["input_mask"], num_choices))
+    lengths = tf.constant(trimmed_lengths(size))
+    length = tf.gather(lengths, tf.searchsorted(lengths, [needed])[0])
+
+    def cut(x):
+        rows = tf.reshape(x, [-1, num_choices, size])[..., :length]
+        # The number of examples stays known, for strategies.
+        return tf.ensure_shape(
+            tf.reshape(rows, [tf.shape(x)[0], num_choices * length]),
+            [x.shape[0], None],
+        )
+
+    return batch | {name: cut(batch[name]) for name in names}
+
+
+def _needed(input_mask, num_choices):
+    """Wordpieces that hold all real ones of every choice: int32 [B]."""
+    rows = tf.reshape(input_mask, [tf.shape(input_mask)[0], num_choices, -1])
+    places = tf.range(1, tf.shape(rows)[2] + 1)
+    return tf.reduce_max(rows * places, axis=[1, 2])
+
+
+def _lengths(specs, num_choices, serialized):
+    """The same of serialized examples [W]."""
+    masks = [spec for spec in specs if spec.name == "input_mask"]
+    batch = record_reading.parse_batch(masks, serialized)
+    return _needed(batch["input_mask"], num_choices)
+
+
+def _trimmed(batches, num_choices):
+    return batches.map(
+        functools.partial(trim_batch, num_choices=num_choices),
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
+    ).prefetch(tf.data.AUTOTUNE)
+
+
+def _grouped(window, lengths, batch_size, *, seed):
+    """Serialized examples [W] in batches of like length, in random order.
+
+    What is left over, less than a batch, comes last.
+    """
+    whole = tf.shape(window)[0] // batch_size * batch_size
+    order = tf.argsort(lengths[:whole], stable=True)
+    order = tf.random.experimental.stateless_shuffle(
+        tf.reshape(order, [-1, batch_size]), seed=seed
+    )
+    grouped = tf.gather(window, tf.reshape(order, [-1]))
+    return tf.concat([grouped, window[whole:]], axis=0)
+
+
+def _filled_up(batch, batch_size):
+    """Adds copies of the first example, marked as not real."""
+    missing = batch_size - tf.shape(batch["example_index"])[0]
+    real = batch["is_real_example"]
+    batch = batch | {
+        name: tf.concat([x, tf.repeat(x[:1], missing, axis=0)], axis=0)
+        for name, x in batch.items()
+    }
+    batch["is_real_example"] = tf.pad(real, [[0, missing], [0, 0]])
+    return {
+        name: tf.ensure_shape(x, [batch_size, *x.shape[1:]])
+        for name, x in batch.items()
+    }

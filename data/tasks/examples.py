@@ -1,0 +1,85 @@
+"""What one example of a task is."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+
+@dataclasses.dataclass(slots=True)
+class InputExample:
+    """A text or a pair of texts.
+
+    Attributes:
+      guid: names the example, for logs and predictions.
+      text_a: the first text.
+      text_b: the second; None = there is none.
+      label: one of the task's labels; of regression a number, of multilabel a
+        tuple of labels; None = not known.
+
+    Source: InputExample in run_classifier.py.
+    """
+
+    guid: str
+    text_a: str
+    text_b: str | None = None
+    label: Any = None
+
+
+@dataclasses.dataclass(slots=True)
+class PaddingInputExample:
+    """Fills a batch up; its row is all zeros, `is_real_example` too.
+
+    Source: PaddingInputExample in run_classifier.py.
+    """
+
+
+@dataclasses.dataclass(slots=True)
+class ChoiceExample:
+    """Several pairs of texts, one of which is right.
+
+    Attributes:
+      guid: names the example.
+      contexts: the first text of each pair.
+      choices: the second text of each pair.
+      label: the task's label for the right one; None = not known.
+    """
+
+    guid: str
+    contexts: Sequence[str]
+    choices: Sequence[str]
+    label: str | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class TaggingExample:
+    """A sentence whose words have labels.
+
+    Attributes:
+      guid: names the example.
+      words: of the sentence.
+      labels: one for each word; None = not known.
+      document: number of the document it is from; the sentences of one
+        document stand one after the other.
+    """
+
+    guid: str
+    words: Sequence[str]
+    labels: Sequence[str] | None = None
+    document: int = 0
+
+
+Example = InputExample | PaddingInputExample | ChoiceExample | TaggingExample
+
+
+def has_empty_text(example: Example) -> bool:
+    """Whether a text is empty or white space."""
+    if isinstance(example, InputExample):
+        texts = [example.text_a]
+        texts += [] if example.text_b is None else [example.text_b]
+    elif isinstance(example, ChoiceExample):
+        texts = [*example.contexts, *example.choices]
+    elif isinstance(example, TaggingExample):
+        texts = example.words or [""]
+    else:
+        return False
+    return not all(map(str.strip, texts))

@@ -1,0 +1,200 @@
+"""The nine tasks of GLUE and its diagnostic set, in GLUE's own files.
+
+Tab-separated, quotes are ordinary characters. A column is found by its name in
+the header, or else by its number, as the original does: a file of one's own in
+the same columns may call them anything.
+
+Source: the processors of run_classifier.py (CoLA, MRPC, MNLI).
+"""
+
+import os
+from collections.abc import Iterator
+
+from data.tasks import rows
+from data.tasks.examples import InputExample
+from data.tasks.rows import Column
+from data.tasks.task import Task, register
+
+
+class GlueTask(Task):
+    """Rows of a table, one example each.
+
+    Attributes:
+      text_a, text_b: columns of the texts; `text_b` None = there is one text.
+      test_a, test_b: the same in the test set; None = as in the others.
+      label: column of the label in the train and dev set.
+      guid: column that the example is named by; None = the number of the row.
+      headerless: sets whose file has no header.
+      skip_broken: sets of which rows of another width are left out.
+    """
+
+    labels = ("0", "1")
+    text_a: Column
+    text_b: Column | None = None
+    test_a: Column | None = None
+    test_b: Column | None = None
+    label: Column = Column("label", -1)
+    guid: Column | None = None
+    headerless: tuple[str, ...] = ()
+    skip_broken: tuple[str, ...] = ()
+
+    def read(self, set_name: str) -> Iterator[InputExample]:
+        """Streams the examples of a set; those of a test set have no label."""
+        table = rows.read_table(
+            os.path.join(self.data_dir, f"{set_name}.tsv"),
+            header=set_name not in self.headerless,
+            skip_broken=set_name in self.skip_broken,
+        )
+        for row in table:
+            yield self._example(row, set_name)
+
+    def _example(self, row: rows.Row, set_name: str) -> InputExample:
+        """Makes an example of a row."""
+        is_test = set_name in self.test_sets
+        text_a = self.test_a if is_test and self.test_a else self.text_a
+        text_b = self.test_b if is_test and self.test_b else self.text_b
+        # The original calls its test sets "test", whatever their file.
+        prefix = "test" if set_name == self.test_sets[0] else set_name
+        name = row.value(self.guid) if self.guid else row.number
+        return InputExample(
+            f"{prefix}-{name}",
+            row.text(text_a),
+            row.text(text_b) if text_b else None,
+            None if is_test else self._label(row),
+        )
+
+    def _label(self, row: rows.Row) -> str | float:
+        return row.label(self.label, self.labels)
+
+
+@register("cola")
+class Cola(GlueTask):
+    """Is the sentence acceptable English?"""
+
+    metrics = ("matthews", "accuracy")
+    text_a = Column("sentence", 3)
+    test_a = Column("sentence", 1)
+    label = Column("label", 1)
+    headerless = ("train", "dev")
+    submission_files = {"test": "CoLA.tsv"}
+
+
+@register("sst-2")
+class Sst2(GlueTask):
+    """Does the sentence praise a film?"""
+
+    text_a = Column("sentence", 0)
+    test_a = Column("sentence", 1)
+    label = Column("label", 1)
+    submission_files = {"test": "SST-2.tsv"}
+
+
+@register("mrpc")
+class Mrpc(GlueTask):
+    """Do both sentences say the same?"""
+
+    metrics = ("f1", "accuracy")
+    text_a = Column("#1 String", 3)
+    text_b = Column("#2 String", 4)
+    label = Column("Quality", 0)
+    submission_files = {"test": "MRPC.tsv"}
+
+
+@register("sts-b")
+class StsB(GlueTask):
+    """How alike are both sentences, from 0 to 5?"""
+
+    kind = "regression"
+    labels = ()
+    metrics = ("pearson", "spearman")
+    text_a = Column("sentence1", 7)
+    text_b = Column("sentence2", 8)
+    label = Column("score", 9)
+    submission_files = {"test": "STS-B.tsv"}
+
+    def _label(self, row: rows.Row) -> float:
+        return row.float(self.label)
+
+    def submission(self, set_name, predictions):
+        """Keeps the numbers in their range; see `Task.submission`."""
+        return super().submission(
+            set_name, [min(max(value, 0.0), 5.0) for value in predictions]
+        )
+
+
+@register("qqp")
+class Qqp(GlueTask):
+    """Do both questions ask the same?"""
+
+    metrics = ("f1", "accuracy")
+    text_a = Column("question1", 3)
+    text_b = Column("question2", 4)
+    test_a = Column("question1", 1)
+    test_b = Column("question2", 2)
+    label = Column("is_duplicate", 5)
+    # A few rows of the released file are cut by stray tabs and line breaks.
+    skip_broken = ("train",)
+    submission_files = {"test": "QQP.tsv"}
+
+
+class _Inference(GlueTask):
+    """Does the second sentence follow from the first?"""
+
+    labels = ("contradiction", "entailment", "neutral")
+    text_a = Column("sentence1", 8)
+    text_b = Column("sentence2", 9)
+
+
+@register("mnli")
+class Mnli(_Inference):
+    """Inference over many genres; two dev and two test sets."""
+
+    label = Column("gold_label", -1)
+    guid = Column("index", 0)
+    dev_sets = ("dev_matched", "dev_mismatched")
+    test_sets = ("test_matched", "test_mismatched")
+    submission_files = {
+        "test_matched": "MNLI-m.tsv",
+        "test_mismatched": "MNLI-mm.tsv",
+    }
+
+
+@register("ax")
+class Ax(_Inference):
+    """GLUE's diagnostic set, for a model of MNLI."""
+
+    metrics = ("matthews", "accuracy")
+    text_a = Column("sentence1", 1)
+    text_b = Column("sentence2", 2)
+    train_sets = dev_sets = ()
+    test_sets = ("diagnostic",)
+    submission_files = {"diagnostic": "AX.tsv"}
+
+
+@register("qnli")
+class Qnli(GlueTask):
+    """Does the sentence answer the question?"""
+
+    labels = ("entailment", "not_entailment")
+    text_a = Column("question", 1)
+    text_b = Column("sentence", 2)
+    submission_files = {"test": "QNLI.tsv"}
+
+
+@register("rte")
+class Rte(GlueTask):
+    """Does the second text follow from the first?"""
+
+    labels = ("entailment", "not_entailment")
+    text_a = Column("sentence1", 1)
+    text_b = Column("sentence2", 2)
+    submission_files = {"test": "RTE.tsv"}
+
+
+@register("wnli")
+class Wnli(GlueTask):
+    """Does the second sentence name what a pronoun of the first means?"""
+
+    text_a = Column("sentence1", 1)
+    text_b = Column("sentence2", 2)
+    submission_files = {"test": "WNLI.tsv"}

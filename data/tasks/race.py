@@ -1,0 +1,96 @@
+"""RACE: questions of English exams about an article, four answers each."""
+
+import json
+import os
+from collections.abc import Iterator
+
+from data import files
+from data.tasks.examples import ChoiceExample
+from data.tasks.task import Task, register
+
+_FIELDS = ("article", "questions", "options", "answers", "id")
+
+
+@register("race")
+class Race(Task):
+    """Folders train, dev, test; in each middle and high, of one JSON a file.
+
+    The input is `[CLS] article [SEP] question option [SEP]`; a question with a
+    gap (`_`) has the option in it instead. Only the article is cut.
+    """
+
+    kind = "choice"
+    labels = ("A", "B", "C", "D")
+    dev_sets = ("dev", "dev_middle", "dev_high")
+    test_sets = ("test", "test_middle", "test_high")
+    cut = "first"
+
+    def read(self, set_name: str) -> Iterator[ChoiceExample]:
+        """Streams the questions of a set, all with their answers."""
+        part, _, school = set_name.partition("_")
+        for one in (school,) if school else ("middle", "high"):
+            pattern = os.path.join(self.data_dir, part, one, "*.txt")
+            for path in files.expand_patterns(pattern, "data_dir"):
+                yield from self._questions(path)
+
+    def _questions(self, path: str) -> Iterator[ChoiceExample]:
+        """The questions of one article."""
+        fields = _load(path)
+        for number, (question, options, answer) in enumerate(
+            zip(
+                fields["questions"],
+                fields["options"],
+                fields["answers"],
+                strict=True,
+            )
+        ):
+            where = f"{path}, question {number + 1}"
+            if answer not in self.labels:
+                raise ValueError(
+                    f"{where}: answer {answer!r}, expected one of "
+                    f"{', '.join(self.labels)}."
+                )
+            if len(options) != len(self.labels):
+                raise ValueError(
+                    f"{where}: {len(options)} options, expected "
+                    f"{len(self.labels)}."
+                )
+            yield ChoiceExample(
+                f"{fields['id']}-{number}",
+                [fields["article"]] * len(options),
+                [_statement(question, option) for option in options],
+                answer,
+            )
+
+
+def _statement(question: str, option: str) -> str:
+    """The option in the question's gap, or behind the question."""
+    if "_" in question:
+        return question.replace("_", option, 1)
+    return f"{question} {option}"
+
+
+def _load(path: str) -> dict:
+    """The fields of one article."""
+    text = "\n".join(files.read_lines(path))
+    try:
+        fields = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{path}: no JSON ({error}); expected an object with "
+            f"{', '.join(_FIELDS)}."
+        ) from None
+    missing = [name for name in _FIELDS if name not in fields]
+    if missing:
+        raise ValueError(
+            f"{path}: no {', '.join(missing)}; expected an object with "
+            f"{', '.join(_FIELDS)}."
+        )
+    counts = {len(fields[name]) for name in ("questions", "options", "answers")}
+    if len(counts) != 1:
+        raise ValueError(
+            f"{path}: {len(fields['questions'])} questions, "
+            f"{len(fields['options'])} lists of options, "
+            f"{len(fields['answers'])} answers; expected as many of each."
+        )
+    return fields

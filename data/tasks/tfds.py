@@ -1,0 +1,158 @@
+"""The same tasks from tensorflow-datasets, where no files are given."""
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from data.tasks.examples import InputExample
+from data.tasks.rows import Column, Row
+from data.tasks.task import Task, make_task
+
+
+class _Source(NamedTuple):
+    """A data set of two texts, or of one, and a label.
+
+    Attributes:
+      data_set: its name in tensorflow-datasets.
+      text_a: name of the feature that is the first text.
+      text_b: of the second; None = there is none.
+      names: what the labels are called there, in the order of the task's; ()
+        = the same as in the task.
+    """
+
+    data_set: str
+    text_a: str
+    text_b: str | None = None
+    names: tuple[str, ...] = ()
+
+
+_PAIR = ("sentence1", "sentence2")
+_INFERENCE = ("premise", "hypothesis")
+_SOURCES = {
+    "cola": _Source(
+        "glue/cola", "sentence", names=("unacceptable", "acceptable")
+    ),
+    "sst-2": _Source("glue/sst2", "sentence", names=("negative", "positive")),
+    "mrpc": _Source("glue/mrpc", *_PAIR, ("not_equivalent", "equivalent")),
+    "sts-b": _Source("glue/stsb", *_PAIR),
+    "qqp": _Source(
+        "glue/qqp", "question1", "question2", ("not_duplicate", "duplicate")
+    ),
+    "mnli": _Source("glue/mnli", *_INFERENCE),
+    "ax": _Source("glue/ax", *_INFERENCE),
+    "qnli": _Source("glue/qnli", "question", "sentence"),
+    "rte": _Source("glue/rte", *_PAIR),
+    "wnli": _Source("glue/wnli", *_PAIR, ("not_entailment", "entailment")),
+    "xnli": _Source("xnli", *_INFERENCE),
+}
+
+
+def make_tfds_task(
+    name: str,
+    data_set: str,
+    tfds_data_dir: str | None,
+    options: Mapping[str, Any],
+) -> Task:
+    """Makes a task whose examples come from tensorflow-datasets.
+
+    Args:
+      name: of a task of GLUE, `xnli`, or `tsv` for any data set, whose
+        features are then the columns.
+      data_set: as in `tfds.builder`; "" = the task's own.
+      tfds_data_dir: where data sets are; None = the default of
+        tensorflow-datasets.
+      options: of the task.
+
+    Returns:
+      The task as it is, only its examples come from elsewhere.
+
+    Raises:
+      ValueError: there is no data set for the task.
+    """
+    read = functools.partial(_read_rows, tfds_data_dir)
+    if name == "tsv":
+        if not data_set:
+            raise ValueError(
+                "--task_name=tsv: --tfds is empty; name the data set."
+            )
+        options = {**options, "source": functools.partial(read, data_set)}
+        return make_task(name, "", options)
+    if name not in _SOURCES:
+        raise ValueError(
+            f"--task_name={name} has no data set in tensorflow-datasets; "
+            f"those that have: {', '.join(_SOURCES)}. Or describe the data "
+            "set's features with --task_name=tsv, or give --data_dir."
+        )
+    task = make_task(name, "", options)
+    source = _SOURCES[name]
+    task.read = functools.partial(
+        _examples,
+        task,
+        source,
+        functools.partial(read, data_set or source.data_set),
+        options.get("language", "zh"),
+    )
+    return task
+
+
+def _split(set_name: str) -> str:
+    """The split of a set: dev_matched -> validation_matched."""
+    if set_name == "diagnostic":
+        return "test"
+    return set_name.replace("dev", "validation")
+
+
+def _read_rows(
+    data_dir: str | None, data_set: str, set_name: str
+) -> Iterator[Row]:
+    """Streams the examples of a split as rows; class labels as their names."""
+    # Takes TensorFlow, which text files do without.
+    from data.pretraining import tfds_reading
+
+    split = _split(set_name)
+    builder = tfds_reading.find_and_prepare(data_set, data_dir)
+    where = f"--tfds={data_set}, {split}"
+    examples = tfds_reading.read_examples(data_set, builder, split)
+    for number, fields in enumerate(examples):
+        names, cells = tuple(fields), tuple(fields.values())
+        yield Row(where, number + 1, number, names, cells)
+
+
+def _examples(
+    task: Task, source: _Source, read: Any, language: str, set_name: str
+) -> Iterator[InputExample]:
+    """Streams the examples of a set of one of the known tasks."""
+    texts = list(filter(None, (source.text_a, source.text_b)))
+    for row in read(set_name):
+        values = [row.value(Column(name)) for name in texts]
+        name = Column("idx")
+        yield InputExample(
+            f"{set_name}-{row.value(name) if row.has(name) else row.number}",
+            *(_in_language(row, value, language) for value in values),
+            label=_label(task, source, row),
+        )
+
+
+def _in_language(row: Row, text: Any, language: str) -> str:
+    """A text, or of its translations the one."""
+    if isinstance(text, str):
+        return text
+    if "language" in text:  # tfds.features.TranslationVariableLanguages
+        text = dict(zip(text["language"], text["translation"], strict=True))
+    if language not in text:
+        row.fail(f"--language={language}, expected {', '.join(sorted(text))}.")
+    return text[language]
+
+
+def _label(task: Task, source: _Source, row: Row) -> str | float | None:
+    """The task's label; None where a test set has none."""
+    column = Column("label")
+    label = row.value(column)
+    # As GLUE's test sets have it: no class, or a score of -1.
+    if label is None or label == -1:
+        return None
+    if task.kind == "regression":
+        return row.float(column)
+    if label in source.names:
+        return task.labels[source.names.index(label)]
+    return row.label(column, task.labels)

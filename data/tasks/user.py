@@ -1,0 +1,250 @@
+"""The user's own table, without code: tsv, csv, or one JSON object a line."""
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from data import files, metrics
+from data.tasks import rows
+from data.tasks.examples import (
+    ChoiceExample,
+    Example,
+    InputExample,
+    TaggingExample,
+)
+from data.tasks.rows import Column, Row
+from data.tasks.task import Task, register
+
+# What a row is -> the kind of task, its metrics, its texts' usual columns.
+_KINDS = {
+    "single": ("classification", ("accuracy", "macro_f1"), ("text",)),
+    "pair": ("classification", ("accuracy", "macro_f1"), ("text_a", "text_b")),
+    "regression": ("regression", ("pearson", "spearman"), ("text",)),
+    "multilabel": ("multilabel", ("micro_f1", "macro_f1"), ("text",)),
+    "choice": ("choice", ("accuracy",), ("text",)),
+    "tagging": ("tagging", (), ("words",)),
+}
+_SUFFIXES = (".tsv", ".csv", ".jsonl")
+
+
+@register("tsv")
+class UserTable(Task):
+    """A table of one's own, of any kind of task.
+
+    Columns are given by name, or by number from 0 (-1 = the last). Only by
+    numbers = the files have no header.
+
+    Args:
+      data_dir: folder of the files.
+      kind: what a row is: `single` or `pair` (text or two, one label),
+        `regression`, `multilabel` (one or two texts), `choice` (a text, its
+        endings, the number of the right one from 0), `tagging` (words and
+        labels, each a JSON list or parted by spaces).
+      text_columns: of the text or both; none = `text`, of a pair `text_a` and
+        `text_b`, of tagging `words`.
+      label_column: a test set may lack it.
+      choice_columns: of the endings of `choice`; one that holds a JSON list
+        is enough.
+      id_column: names the example; "" = the number of the row does.
+      label_separator: between the labels of a `multilabel` cell.
+      quoted: whether cells may stand in double quotes; None = of csv, not of
+        tsv, where quotes are ordinary characters.
+      train_file: name in the folder; "" = train.tsv, .csv or .jsonl, whichever
+        is there; the others alike.
+      dev_file: of the dev set.
+      test_file: of the test set.
+      labels: in the order of their ids; none = those of the training file,
+        sorted.
+      metrics: names in `data.metrics`, the main one first; none = those usual
+        for the kind.
+      source: gives the rows of a set by its name, in place of the files.
+    """
+
+    def __init__(
+        self,
+        data_dir: str,
+        kind: str = "single",
+        text_columns: Sequence[str] = (),
+        label_column: str = "label",
+        choice_columns: Sequence[str] = (),
+        id_column: str = "",
+        label_separator: str = ",",
+        quoted: bool | None = None,
+        train_file: str = "",
+        dev_file: str = "",
+        test_file: str = "",
+        labels: Sequence[str] = (),
+        metrics: Sequence[str] = (),
+        source: Callable[[str], Iterator[Row]] | None = None,
+    ):
+        super().__init__(data_dir)
+        if kind not in _KINDS:
+            raise ValueError(
+                f"--task_name=tsv: kind {kind!r}, expected one of "
+                f"{', '.join(_KINDS)}."
+            )
+        self._row_kind = kind
+        self.kind, self._usual_metrics, usual_texts = _KINDS[kind]
+        self._texts = _columns(text_columns or usual_texts)
+        self._label = Column.parse(label_column)
+        self._choices = _columns(choice_columns)
+        self._id = Column.parse(id_column) if id_column else None
+        self._separator = label_separator
+        self._quoted = quoted
+        self._files = dict(train=train_file, dev=dev_file, test=test_file)
+        self._given_labels = tuple(labels)
+        self._given_metrics = tuple(metrics)
+        self._source = source or self._rows
+        self._check_columns()
+
+    def _check_columns(self) -> None:
+        """Refuses numbers of columns that the kind has no use for."""
+        expected = {"pair": (2,), "regression": (1, 2), "multilabel": (1, 2)}
+        expected = expected.get(self._row_kind, (1,))
+        if len(self._texts) not in expected:
+            raise ValueError(
+                f"--task_name=tsv: {len(self._texts)} text columns, expected "
+                f"{' or '.join(map(str, expected))} for {self._row_kind}."
+            )
+        if (self._row_kind == "choice") != bool(self._choices):
+            raise ValueError(
+                f"--task_name=tsv: {len(self._choices)} choice columns for "
+                f"{self._row_kind}; give them for choice, and only for it."
+            )
+
+    @functools.cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The labels given, or else those of the training file, sorted."""
+        if self.kind == "regression":
+            return ()
+        if self._given_labels:
+            return self._given_labels
+        if self.kind == "choice":
+            first = next(self._source("train"), None)
+            choices = self._choices_of(first) if first else ()
+            return tuple(str(i) for i in range(len(choices)))
+        found = set()
+        for row in self._source("train"):
+            found.update(self._labels_of(row))
+        return rows.sorted_labels(found)
+
+    @functools.cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics given, or else those usual for the kind."""
+        if self._given_metrics or self._usual_metrics:
+            return self._given_metrics or self._usual_metrics
+        return metrics.for_tags(self.labels)
+
+    def read(self, set_name: str) -> Iterator[Example]:
+        """Streams the rows of a set as examples."""
+        for row in self._source(set_name):
+            yield self._example(row, set_name)
+
+    def _rows(self, set_name: str) -> Iterator[Row]:
+        """The rows of a set's file."""
+        path = self._path(set_name)
+        if path.endswith(".jsonl"):
+            return rows.read_json_lines(path)
+        is_csv = path.endswith(".csv")
+        quoted = is_csv if self._quoted is None else self._quoted
+        columns = [*self._texts, self._label, *self._choices]
+        columns += [self._id] if self._id else []
+        return rows.read_table(
+            path,
+            header=any(column.number is None for column in columns),
+            delimiter="," if is_csv else "\t",
+            quotechar='"' if quoted else None,
+        )
+
+    def _path(self, set_name: str) -> str:
+        """The file of a set."""
+        if self._files[set_name]:
+            return os.path.join(self.data_dir, self._files[set_name])
+        stem = os.path.join(self.data_dir, set_name)
+        for suffix in _SUFFIXES:
+            if files.exists(stem + suffix):
+                return stem + suffix
+        raise FileNotFoundError(
+            f"{stem}: no such file with {', '.join(_SUFFIXES)}; name it with "
+            f"--{set_name}_file."
+        )
+
+    def _example(self, row: Row, set_name: str) -> Example:
+        """Makes an example of a row."""
+        name = rows.label_text(row.value(self._id)) if self._id else row.number
+        guid = f"{set_name}-{name}"
+        label = self._answer(row, set_name)
+        if self.kind == "tagging":
+            words = self._listed(row, self._texts[0], None)
+            if not words:
+                row.fail(f"no words in column {self._texts[0]}.")
+            if label is not None and len(label) != len(words):
+                row.fail(f"{len(label)} labels of {len(words)} words.")
+            return TaggingExample(guid, words, label, document=row.number)
+        texts = [row.text(column) for column in self._texts]
+        if self.kind == "choice":
+            choices = self._choices_of(row)
+            if len(choices) != len(self.labels):
+                row.fail(
+                    f"{len(choices)} choices, expected {len(self.labels)}."
+                )
+            return ChoiceExample(guid, texts * len(choices), choices, label)
+        return InputExample(guid, *texts, label=label)
+
+    def _answer(self, row: Row, set_name: str) -> Any:
+        """The answer of a row; None where a test set has none."""
+        if set_name == "test":
+            if not row.has(self._label) or row.value(self._label) in (None, ""):
+                return None
+        if self.kind == "regression":
+            return row.float(self._label)
+        if self.kind in ("multilabel", "tagging"):
+            labels = self._labels_of(row)
+            for label in labels:
+                if label not in self.labels:
+                    row.fail(
+                        f"label {label!r} in column {self._label}, expected "
+                        f"{rows.describe_labels(self.labels)}."
+                    )
+            return labels
+        return row.label(self._label, self.labels)
+
+    def _labels_of(self, row: Row) -> tuple[str, ...]:
+        """The labels that stand in a row, whatever they are."""
+        if self.kind == "multilabel":
+            return self._listed(row, self._label, self._separator)
+        if self.kind == "tagging":
+            return self._listed(row, self._label, None)
+        label = rows.label_text(row.value(self._label))
+        if not label:
+            row.fail(f"no label in column {self._label}; expected one.")
+        return (label,)
+
+    def _listed(
+        self, row: Row, column: Column, separator: str | None
+    ) -> tuple[str, ...]:
+        """A JSON list, or a text cut at a separator (None = white space)."""
+        value = row.value(column)
+        if isinstance(value, str):
+            value = filter(None, map(str.strip, value.split(separator)))
+        elif not isinstance(value, Sequence):
+            row.fail(f"column {column} is {value!r}, expected text or a list.")
+        return tuple(map(rows.label_text, value))
+
+    def _choices_of(self, row: Row) -> tuple[str, ...]:
+        """The endings, from a column each or from one that holds a list."""
+        if len(self._choices) == 1:
+            value = row.value(self._choices[0])
+            if isinstance(value, str) or not isinstance(value, Sequence):
+                row.fail(
+                    f"column {self._choices[0]} is {value!r}, expected a JSON "
+                    "list; or give a column for each choice."
+                )
+            return tuple(map(str, value))
+        return tuple(row.text(column) for column in self._choices)
+
+
+def _columns(names: Sequence[str]) -> tuple[Column, ...]:
+    """Columns of names or numbers."""
+    return tuple(Column.parse(str(name)) for name in names)

@@ -1,0 +1,88 @@
+"""Small record files and models for the tests of fine-tuning."""
+
+import numpy as np
+import tensorflow as tf
+
+from data import input_pipeline, records
+
+
+def specs_of(kind, seq_length, num_labels):
+    """The features of a fine-tuning record."""
+    width = seq_length * (num_labels if kind == "choice" else 1)
+    inputs = [
+        records.FeatureSpec(name, width)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    ]
+    labels = {
+        "regression": [records.FeatureSpec("label_ids", 1, "float32")],
+        "multilabel": [records.FeatureSpec("label_ids", num_labels)],
+        "tagging": [
+            records.FeatureSpec("label_ids", seq_length),
+            records.FeatureSpec("label_mask", seq_length),
+        ],
+    }.get(kind, [records.FeatureSpec("label_ids", 1)])
+    return (*inputs, *labels, records.FeatureSpec("is_real_example", 1))
+
+
+def columns_of(kind, lengths, *, seq_length, num_labels, vocab_size=1200):
+    """Random examples of some lengths; the first id is the number.
+
+    Returns:
+      Feature name -> array [N, length].
+    """
+    rng = np.random.default_rng(len(lengths))
+    count = len(lengths)
+    choices = num_labels if kind == "choice" else 1
+    # The first choice is as long as the example, the others not longer.
+    needed = np.stack(
+        [lengths, *rng.integers(1, np.add(lengths, 1), (choices - 1, count))],
+        axis=1,
+    )
+    places = np.arange(seq_length)
+    mask = (places < needed[..., None]).astype(np.int64)
+    ids = rng.integers(5, vocab_size, mask.shape) * mask
+    ids[:, 0, 0] = np.arange(count)
+    segments = (places >= needed[..., None] // 2) * mask
+    columns = {
+        name: values.reshape(count, -1)
+        for name, values in (
+            ("input_ids", ids),
+            ("input_mask", mask),
+            ("segment_ids", segments),
+        )
+    }
+    if kind == "regression":
+        columns["label_ids"] = rng.uniform(0, 5, (count, 1))
+    elif kind == "multilabel":
+        columns["label_ids"] = rng.integers(0, 2, (count, num_labels))
+    elif kind == "tagging":
+        columns["label_ids"] = rng.integers(0, num_labels, (count, seq_length))
+        drawn = rng.integers(0, 2, (count, seq_length))
+        columns["label_mask"] = drawn * columns["input_mask"]
+    else:
+        columns["label_ids"] = rng.integers(0, num_labels, (count, 1))
+    return columns | {"is_real_example": np.ones((count, 1), np.int64)}
+
+
+def write_records(
+    folder, lengths, *, kind="classification", seq_length=128, num_labels=2
+):
+    """Writes random examples of some lengths to a file of `folder`."""
+    specs = specs_of(kind, seq_length, num_labels)
+    columns = columns_of(
+        kind, lengths, seq_length=seq_length, num_labels=num_labels
+    )
+    path = str(folder / f"{kind}.tf_record")
+    with tf.io.TFRecordWriter(path) as writer:
+        for record in records.encode_examples(specs, columns):
+            writer.write(record)
+    return input_pipeline.open_records([path], specs, limits={})
+
+
+def open_golden(goldens, task, split):
+    """The original's records of a task: CoLA, MRPC or MNLI."""
+    return input_pipeline.open_records(
+        [str(goldens / f"classifier/{task}/expected/{split}.tf_record")],
+        specs_of("classification", 64, 3 if task == "MNLI" else 2),
+        limits={},
+    )

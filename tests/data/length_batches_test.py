@@ -1,0 +1,178 @@
+"""Trimmed and grouped batches: nothing lost, nothing twice, resumable."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data import input_pipeline, length_batches
+from tests.classifier_support import write_records
+
+SEQ_LENGTH = 128
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """67 examples of 1 to 100 wordpieces; the first id is their number."""
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(1, 101, 67)
+    return write_records(tmp_path_factory.mktemp("records"), lengths)
+
+
+def stream(files, count, **options):
+    """Numbers of the next `count` batches' examples, and their lengths."""
+    options = {"batch_size": 8, "seed": 5} | options
+    batches = length_batches.training_batches(files, **options).take(count)
+    found = [
+        (b["input_ids"][:, 0].numpy().tolist(), b["input_ids"].shape[1])
+        for b in batches
+    ]
+    numbers, lengths = zip(*found, strict=True)
+    return list(numbers), list(lengths)
+
+
+def test_lengths_are_few_and_end_with_the_window():
+    assert length_batches.trimmed_lengths(128) == [
+        *(8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+    ]
+    assert length_batches.trimmed_lengths(512)[-4:] == [320, 384, 448, 512]
+    assert length_batches.trimmed_lengths(100)[-2:] == [96, 100]
+    assert length_batches.trimmed_lengths(8) == [8]
+    assert length_batches.trimmed_lengths(5) == [5]
+
+
+@pytest.mark.parametrize(
+    ("longest", "length"), [(1, 8), (8, 8), (9, 16), (113, 128), (128, 128)]
+)
+def test_a_batch_is_cut_behind_its_longest_example(longest, length):
+    mask = np.zeros((2, 128), np.int32)
+    mask[0, :longest] = 1
+    mask[1, 0] = 1
+    ids = tf.constant(mask * np.arange(128, dtype=np.int32))
+    batch = {
+        "input_ids": ids,
+        "input_mask": tf.constant(mask),
+        "segment_ids": tf.zeros_like(ids),
+        "label_ids": tf.ones([2, 128], tf.int32),
+    }
+    cut = length_batches.trim_batch(batch)
+    for name in ("input_ids", "input_mask", "segment_ids"):
+        np.testing.assert_array_equal(cut[name], batch[name][:, :length])
+    # 128 labels, but none of a wordpiece: they stay.
+    assert cut["label_ids"].shape == (2, 128)
+    tagged = length_batches.trim_batch(batch | {"label_mask": ids})
+    assert tagged["label_ids"].shape == (2, length)
+    assert tagged["label_mask"].shape == (2, length)
+
+
+def test_a_hole_in_the_mask_is_not_the_end():
+    mask = np.zeros((1, 32), np.int32)
+    mask[0, [0, 19]] = 1
+    batch = dict.fromkeys(
+        ("input_ids", "input_mask", "segment_ids"), tf.constant(mask)
+    )
+    assert length_batches.trim_batch(batch)["input_ids"].shape == (1, 24)
+
+
+def test_choices_are_cut_alike():
+    rows = np.zeros((2, 3, 32), np.int32)
+    rows[1, 2, :9] = 7
+    batch = dict.fromkeys(
+        ("input_ids", "segment_ids"), tf.constant(rows.reshape(2, 96))
+    )
+    batch["input_mask"] = tf.constant(np.sign(rows).reshape(2, 96))
+    cut = length_batches.trim_batch(batch, num_choices=3)
+    np.testing.assert_array_equal(
+        cut["input_ids"], rows[:, :, :16].reshape(2, 48)
+    )
+
+
+@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize("batch_size", [8, 100])
+def test_each_pass_holds_every_example_once(files, group, batch_size):
+    numbers, _ = stream(
+        files,
+        -(-3 * 67 // batch_size),
+        batch_size=batch_size,
+        group_by_length=group,
+    )
+    assert {len(batch) for batch in numbers} == {batch_size}
+    passes = np.concatenate(numbers)[: 3 * 67].reshape(3, 67)
+    for one in passes:
+        assert sorted(one) == list(range(67))
+    assert (passes[0] != passes[1]).any()
+    assert (passes[1] != passes[2]).any()
+
+
+def test_grouped_batches_are_shorter_and_in_no_order(files):
+    _, plain = stream(files, 40)
+    _, grouped = stream(files, 40, group_by_length=True)
+    assert sum(grouped) < 0.75 * sum(plain)
+    assert grouped[:8] != sorted(grouped[:8])
+    assert grouped[:8] != sorted(grouped[:8], reverse=True)
+
+
+def test_a_batch_over_the_end_of_a_pass_breaks_no_other(files):
+    # 67 = 8 * 8 + 3: batch 8 holds 3 of the first pass and 5 of the second;
+    # those before and behind it are alike in length.
+    needed = example_lengths(files)
+    numbers, _ = stream(files, 17, group_by_length=True)
+    spread = [np.ptp(needed[batch]) for batch in numbers]
+    assert max(spread[:8] + spread[9:16]) <= 25 < spread[8]
+
+
+def example_lengths(files):
+    """Wordpieces of each example, in file order."""
+    (batch,) = input_pipeline.evaluation_batches(
+        files, batch_size=files.count
+    ).take(1)
+    return batch["input_mask"].numpy().sum(axis=1)
+
+
+@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize("seen", [0, 72, 400])
+def test_any_batch_can_be_resumed_at(files, group, seen):
+    whole, _ = stream(files, seen // 8 + 20, group_by_length=group)
+    resumed, _ = stream(files, 20, group_by_length=group, first_example=seen)
+    assert resumed == whole[seen // 8 :]
+
+
+def test_the_order_depends_on_the_seed_alone(files):
+    first, same, other = (
+        stream(files, 20, group_by_length=True, seed=seed)[0]
+        for seed in (1, 1, 2)
+    )
+    assert first == same != other
+
+
+def test_untrimmed_batches_have_one_static_shape(files):
+    for batches in (
+        length_batches.training_batches(
+            files, batch_size=8, seed=1, trim=False, group_by_length=True
+        ),
+        length_batches.all_examples(files, batch_size=8, trim=False),
+    ):
+        shape = batches.element_spec["input_ids"].shape
+        assert shape == (8, SEQ_LENGTH)
+
+
+def test_the_originals_window_is_an_option(files):
+    numbers, _ = stream(files, 8, shuffle_window=1)
+    assert np.concatenate(numbers).tolist() == list(range(64))
+    numbers, _ = stream(files, 8, shuffle_window=4)
+    # An example comes at most 3 places early.
+    assert (np.concatenate(numbers) - np.arange(64)).max() <= 3
+
+
+def test_every_example_is_evaluated_once_the_longest_first(files):
+    batches = list(length_batches.all_examples(files, batch_size=8))
+    assert [b["input_ids"].shape[0] for b in batches] == [8] * 9
+    lengths = [b["input_ids"].shape[1] for b in batches]
+    assert lengths == sorted(lengths, reverse=True)
+    joined = {
+        name: np.concatenate([b[name][:, 0] for b in batches])
+        for name in ("example_index", "is_real_example", "input_ids")
+    }
+    real = joined["is_real_example"] == 1
+    assert real.tolist() == [True] * 67 + [False] * 5
+    assert sorted(joined["example_index"][real]) == list(range(67))
+    np.testing.assert_array_equal(joined["input_ids"], joined["example_index"])

@@ -1,0 +1,177 @@
+"""Scores against figures worked out by hand, and against scikit-learn."""
+
+import numpy as np
+import pytest
+import sklearn.metrics
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data import metrics
+
+IDS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40
+)
+NAMES = ["B-PER", "I-PER", "O", "B-LOC", "O"]
+
+
+def test_binary_scores_by_hand():
+    # 3 true positives, 1 false positive, 2 false negatives, 4 true negatives.
+    gold = [1, 1, 1, 0, 1, 1, 0, 0, 0, 0]
+    predicted = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
+    scores = metrics.compute(["accuracy", "f1", "matthews"], gold, predicted)
+    assert scores == pytest.approx(
+        {
+            "accuracy": 0.7,
+            "f1": 2 * 3 / (2 * 3 + 1 + 2),
+            "matthews": (3 * 4 - 1 * 2) / (4 * 5 * 5 * 6) ** 0.5,
+        }
+    )
+
+
+@given(IDS)
+def test_class_scores_equal_those_of_scikit_learn(pairs):
+    gold, predicted = map(np.array, zip(*pairs, strict=True))
+    # Of one class it warns.
+    if len({*gold, *predicted}) > 1:
+        assert metrics.matthews(gold, predicted) == pytest.approx(
+            sklearn.metrics.matthews_corrcoef(gold, predicted), abs=1e-12
+        )
+    assert metrics.macro_f1(gold, predicted) == pytest.approx(
+        sklearn.metrics.f1_score(
+            gold, predicted, average="macro", zero_division=0
+        )
+    )
+
+
+def test_multilabel_scores_by_hand():
+    gold = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0]])
+    predicted = np.array([[1, 0, 0], [0, 1, 1], [1, 0, 0]])
+    scores = metrics.compute(
+        ["micro_f1", "macro_f1", "accuracy"], gold, predicted
+    )
+    # Labels: 2 right of 2 and 2; 1 of 2 and 1; 0 of 1 and 1. No row is right.
+    assert scores == pytest.approx(
+        {
+            "micro_f1": 2 * 3 / (5 + 4),
+            "macro_f1": (1 + 2 / 3 + 0) / 3,
+            "accuracy": 0.0,
+        }
+    )
+
+
+def test_correlations_by_hand():
+    # Deviations -1.5, -0.5, 0.5, 1.5 and -3.25, -2.25, -1.25, 6.75.
+    scores = metrics.compute(
+        ["pearson", "spearman"], [1, 2, 3, 4], [1, 2, 3, 11]
+    )
+    assert scores["pearson"] == pytest.approx(15.5 / (5 * 62.75) ** 0.5)
+    assert scores["spearman"] == pytest.approx(1.0)
+
+
+def test_equal_numbers_share_their_rank():
+    # Ranks 1, 2.5, 2.5, 4 and 1, 2, 3, 4: covariance 4.5, squares 4.5 and 5.
+    got = metrics.spearman([0.0, 3.0, 3.0, 5.0], [1, 2, 3, 4])
+    assert got == pytest.approx(4.5 / (4.5 * 5) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "gold", "predicted"),
+    [
+        ("f1", [0, 0], [0, 0]),
+        ("matthews", [0, 1], [1, 1]),
+        ("pearson", [1.0, 2.0], [3.0, 3.0]),
+        ("spearman", [1.0, 2.0], [3.0, 3.0]),
+        ("entity_f1", [["O", "O"]], [["O", "O"]]),
+    ],
+)
+def test_a_score_that_is_not_defined_is_zero(name, gold, predicted):
+    assert metrics.compute([name], gold, predicted) == {name: 0.0}
+
+
+def test_large_counts_do_not_overflow():
+    gold = np.tile(np.array([0, 1], np.int32), 200_000)
+    assert metrics.matthews(gold, gold) == pytest.approx(1.0)
+
+
+def test_entities_are_right_by_span_and_type():
+    gold = [NAMES, ("B-ORG", "O")]
+    predicted = [np.array(["B-PER", "O", "O", "B-LOC", "O"]), ["B-ORG", "O"]]
+    # Right: LOC and ORG of 3; PER ends too early.
+    scores = metrics.compute(["entity_f1", "token_accuracy"], gold, predicted)
+    assert scores == pytest.approx(
+        {"entity_f1": 2 / 3, "token_accuracy": 6 / 7}
+    )
+    table = metrics.entity_table(gold, predicted)
+    assert [line.split()[:4] for line in table.splitlines()[2:5]] == [
+        ["LOC", "1.000", "1.000", "1.000"],
+        ["ORG", "1.000", "1.000", "1.000"],
+        ["PER", "0.000", "0.000", "0.000"],
+    ]
+    assert metrics.entity_table([["O"]], [["O"]]) == "no entities"
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (("B-PER", "I-PER", "O"), ("entity_f1", "token_accuracy")),
+        (("NN", "VB"), ("token_accuracy",)),
+        (("B-PER", "NN", "O"), ("token_accuracy",)),
+        (("B-NP", "I-NP"), ("token_accuracy",)),
+    ],
+)
+def test_entities_are_told_by_their_labels(labels, names):
+    assert metrics.for_tags(labels) == names
+
+
+def test_confusion_has_gold_in_rows():
+    gold, predicted = [0, 0, 1, 2], [0, 2, 1, 1]
+    matrix = metrics.confusion_matrix(gold, predicted, 3)
+    assert matrix.tolist() == [[1, 0, 1], [0, 1, 0], [0, 1, 0]]
+    table = metrics.confusion_table(gold, predicted, ("no", "yes", "maybe"))
+    assert table.splitlines() == [
+        "gold \\ predicted  no  yes  maybe",
+        "no                 1    0      1",
+        "yes                0    1      0",
+        "maybe              0    1      0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted"),
+    [
+        ([0, 0, 1, 1], [0, 1, 1, 1]),
+        (
+            [[1, 0], [1, 0], [0, 1], [0, 1]],
+            [[1, 0], [0, 1], [0, 1], [0, 1]],
+        ),
+    ],
+)
+def test_the_table_of_classes(gold, predicted):
+    table = metrics.class_table(gold, predicted, ("no", "yes"))
+    assert table.splitlines() == [
+        "label  precision  recall     f1  gold  predicted",
+        "no         1.000   0.500  0.667     2          1",
+        "yes        0.667   1.000  0.800     2          3",
+    ]
+
+
+def test_of_many_labels_some_are_shown():
+    ids = np.arange(33)
+    labels = [f"label{i}" for i in ids]
+    for make in metrics.class_table, metrics.confusion_table:
+        lines = make(ids, ids, labels).splitlines()
+        assert len(lines) == 32
+        assert lines[-1] == "... and 3 more labels"
+
+
+@pytest.mark.parametrize(
+    ("names", "gold", "predicted", "message"),
+    [
+        (["f2"], [1], [1], r"metric 'f2', expected one of accuracy, f1"),
+        (["f1"], [1, 0], [1], r"1 predictions for 2 examples, expected one"),
+        (["f1"], [], [], r"0 predictions for 0 examples.*at least one"),
+    ],
+)
+def test_what_cannot_be_scored_is_an_error(names, gold, predicted, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.compute(names, gold, predicted)

@@ -1,0 +1,101 @@
+"""Tasks of several endings: SWAG, CODAH, RACE."""
+
+import json
+
+import pytest
+
+from data.tasks import ChoiceExample, get_task
+from tests.data.tasks.fixtures import FOLDERS, RACE, race_files, write_files
+
+
+def test_swag_puts_the_beginning_before_each_ending(tmp_path):
+    swag = get_task("swag", write_files(tmp_path, FOLDERS["swag"]))
+    assert list(swag.examples("dev"))[2] == ChoiceExample(
+        "dev-3",
+        ["A man, a dog."] * 4,
+        ["He runs", "He sits, still", "He is", "He has"],
+        "2",
+    )
+    assert swag.gold("test") is None
+    assert swag.gold("train").tolist() == [0, 1, 2, 3]
+
+
+def test_codah_is_split_the_same_at_every_start(tmp_path):
+    codah = get_task("codah", write_files(tmp_path, FOLDERS["codah"]))
+    starts = {
+        name: [int(e.contexts[0].split()[1]) for e in codah.examples(name)]
+        for name in ("train", "dev", "test")
+    }
+    assert starts == {
+        "train": [*range(8), *range(10, 18)],
+        "dev": [8, 18],
+        "test": [9, 19],
+    }
+    assert next(codah.examples("test")) == ChoiceExample(
+        "test-9", ["I 9"] * 4, ["run", "sit", "do", "am"], "1"
+    )
+
+
+def test_codah_s_released_name(tmp_path):
+    (lines,) = FOLDERS["codah"].values()
+    codah = get_task("codah", write_files(tmp_path, {"full_data.tsv": lines}))
+    assert len(list(codah.examples("train"))) == 16
+
+
+@pytest.fixture
+def race(tmp_path):
+    return get_task("race", write_files(tmp_path, race_files()))
+
+
+def test_race_fills_gaps_and_appends_to_questions(race):
+    article = ["The old house."] * 4
+    assert race.cut == "first"
+    assert list(race.examples("dev_high")) == [
+        ChoiceExample(
+            "high1.txt-0",
+            article,
+            [f"It is {option} ." for option in RACE["options"][0]],
+            "A",
+        ),
+        ChoiceExample(
+            "high1.txt-1",
+            article,
+            [f"What is old? {option}" for option in "abcd"],
+            "C",
+        ),
+    ]
+
+
+def test_race_has_sets_of_both_schools_and_of_each(race):
+    guids = {
+        name: [example.guid for example in race.examples(name)]
+        for name in race.test_sets
+    }
+    assert guids["test"] == guids["test_middle"] + guids["test_high"]
+    assert len(guids["test_middle"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "1.txt: no JSON"),
+        (json.dumps({"id": "x"}), "1.txt: no article, questions, options, ans"),
+        (
+            json.dumps(RACE | {"id": "x", "answers": ["A"]}),
+            "1.txt: 2 questions, 2 lists of options, 1 answers; expected as",
+        ),
+        (
+            json.dumps(RACE | {"id": "x", "answers": ["A", "E"]}),
+            "1.txt, question 2: answer 'E', expected one of A, B, C, D",
+        ),
+        (
+            json.dumps(RACE | {"id": "x", "options": [["a"] * 4, ["b"]]}),
+            "1.txt, question 2: 1 options, expected 4",
+        ),
+    ],
+)
+def test_a_damaged_article_is_an_error_with_its_file(tmp_path, text, message):
+    files = race_files() | {"dev/middle/1.txt": text}
+    race = get_task("race", write_files(tmp_path, files))
+    with pytest.raises(ValueError, match=f"dev/middle/{message}"):
+        list(race.examples("dev"))

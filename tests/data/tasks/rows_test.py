@@ -1,0 +1,158 @@
+"""Tables of text: what a cell is, and what is said of a wrong one."""
+
+import pytest
+
+from data.tasks import rows
+from data.tasks.rows import Column, Row
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(data, name="t.tsv"):
+        path = tmp_path / name
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return str(path)
+
+    return write_file
+
+
+def cells(path, **options):
+    return [row.cells for row in rows.read_table(path, **options)]
+
+
+def test_quotes_are_ordinary_unless_asked_for(write):
+    path = write('a\tb\n"x\ty"\n')
+    assert cells(path) == [['"x', 'y"']]
+    path = write('a,b\n"x, ""y""\n z",2\n')
+    quoted = cells(path, delimiter=",", quotechar='"')
+    assert quoted == [['x, "y"\n z', "2"]]
+
+
+@pytest.mark.parametrize("quotechar", [None, '"'])
+def test_byte_order_mark_and_carriage_returns_are_dropped(write, quotechar):
+    path = write(b"\xef\xbb\xbfa\tb\r\nx\ty\r\n\r\n")
+    (row,) = rows.read_table(path, quotechar=quotechar)
+    assert row == Row(path, 2, 1, ("a", "b"), ["x", "y"])
+
+
+def test_a_very_long_cell_is_read(write):
+    assert cells(write("a\n" + "x" * 200_000 + "\n")) == [["x" * 200_000]]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("a\tb\nx\n", "line 2: 1 columns, expected 2 as in the first line; is"),
+        ("a\tb\nx\ty\tz\n", "line 2: 3 columns, expected 2 as"),
+        ("a\tb\n\nx\ty\n", "an empty line stands before line 3; expected"),
+        (
+            b"a\tb\nx\t\xe4\n",
+            "line 2: byte 3 of the line is 0xe4, which is not",
+        ),
+    ],
+)
+def test_a_wrong_row_is_an_error_with_its_place(write, data, message):
+    path = write(data)
+    with pytest.raises(ValueError) as error:
+        cells(path)
+    assert str(error.value).startswith(path)
+    assert message in str(error.value)
+
+
+def test_an_open_quote_is_an_error(write):
+    path = write('a,b\nx,"y\nz\n')
+    with pytest.raises(ValueError, match=r"t.tsv, line 3: .*quotes \(\"\) to"):
+        cells(path, delimiter=",", quotechar='"')
+
+
+def test_broken_rows_are_left_out_where_asked_for_and_counted(write, caplog):
+    path = write("a\tb\n1\t2\nx\n3\t4\ny\tz\tz\n")
+    assert cells(path, skip_broken=True) == [["1", "2"], ["3", "4"]]
+    assert (
+        f"{path}: 2 rows have not 2 columns and are left out, the first is "
+        "line 3." in caplog.text
+    )
+
+
+def test_a_column_is_found_by_name_then_by_number():
+    row = Row("t", 1, 0, ("a", "b"), ["x", "y"])
+    assert row.value(Column("b", 0)) == "y"
+    assert row.value(Column("c", 0)) == "x"
+    assert row.value(Column.parse("-1")) == "y"
+    assert not row.has(Column("c", 2)) and not row.has(Column("c"))
+    assert row.has(Column("c", -2)) and not row.has(Column("c", -3))
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (
+            lambda row: row.text(Column("c")),
+            "t, line 7: there is no column 'c'; it has a, b. Name the columns",
+        ),
+        (
+            lambda row: row.text(Column("c", 5)),
+            "t, line 7: there is no column 'c' (or 5); it has a, b",
+        ),
+        (
+            lambda row: row.text(Column(None, 9)),
+            "t, line 7: there is no column 9; it has a, b",
+        ),
+        (
+            lambda row: row.text(Column("b")),
+            "t, line 7: column 'b' is 3, expected a text",
+        ),
+        (
+            lambda row: row.float(Column("a")),
+            "t, line 7: column 'a' is 'x', expected a number",
+        ),
+        (
+            lambda row: row.label(Column("a", 0), ("yes", "no")),
+            "t, line 7: column 'a' (or 0) is 'x', which is no label; expected "
+            "one of yes, no",
+        ),
+    ],
+)
+def test_a_wrong_cell_is_an_error_with_its_place(read, message):
+    with pytest.raises(ValueError) as error:
+        read(Row("t", 7, 6, ("a", "b"), ["x", 3]))
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "", None, "1,5"])
+def test_what_is_no_finite_number_is_an_error(value):
+    row = Row("t", 7, 6, ("a",), [value])
+    with pytest.raises(ValueError, match="line 7: column 'a' is .*a number"):
+        row.float(Column("a"))
+
+
+def test_of_many_labels_ten_are_named():
+    shown = rows.describe_labels([str(i) for i in range(17)])
+    assert shown == "one of 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (17 in all)"
+
+
+def test_labels_are_in_the_order_of_their_numbers_then_of_their_letters():
+    found = ["b", "10", "2", "a", "2"]
+    assert rows.sorted_labels(found) == ("2", "10", "a", "b")
+
+
+def test_json_lines(write):
+    path = write('\ufeff{"a": "x", "b": 3}\r\n\n{"a": [1]}\n')
+    assert [row[1:] for row in rows.read_json_lines(path)] == [
+        (1, 0, ("a", "b"), ("x", 3)),
+        (3, 2, ("a",), ([1],)),
+    ]
+    assert list(map(rows.label_text, ["x", 3, True])) == ["x", "3", "true"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 2: no JSON (Expecting property name"),
+        ("[1]", 'line 2: a list, expected an object such as {"text"'),
+    ],
+)
+def test_a_line_that_is_no_object_is_an_error(write, line, message):
+    with pytest.raises(ValueError) as error:
+        list(rows.read_json_lines(write("{}\n" + line + "\n")))
+    assert message in str(error.value)

@@ -1,0 +1,197 @@
+"""How a task is added, found and described."""
+
+import numpy as np
+import pytest
+
+from data.tasks import (
+    ChoiceExample,
+    DataProcessor,
+    InputExample,
+    TaggingExample,
+    Task,
+    get_task,
+    register,
+    task,
+    task_names,
+    task_options,
+)
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """What a test registers is forgotten after it."""
+    monkeypatch.setattr(task, "_CLASSES", dict(task._CLASSES))
+
+
+class ReviewProcessor(DataProcessor):
+    """As people wrote them for the original."""
+
+    def get_train_examples(self, data_dir):
+        return self._examples(data_dir, "train")
+
+    def get_test_examples(self, data_dir):
+        return self._examples(data_dir, "test")
+
+    def get_labels(self):
+        return ["bad", "good"]
+
+    def _examples(self, data_dir, set_type):
+        return [
+            InputExample(f"{set_type}-{i}", line[1], label=line[0])
+            for i, line in enumerate(
+                self._read_tsv(f"{data_dir}/{set_type}.tsv")
+            )
+        ]
+
+
+def test_the_original_s_way_of_adding_a_task(tmp_path):
+    for name in "train", "test":
+        (tmp_path / f"{name}.tsv").write_text('good\t"fine\nbad\tdull\n')
+    register("Review", ReviewProcessor)
+    assert "review" in task_names()
+    review = get_task("REVIEW", str(tmp_path))
+    assert (review.name, review.kind) == ("review", "classification")
+    assert (review.labels, review.metrics) == (("bad", "good"), ("accuracy",))
+    assert list(review.examples("train")) == [
+        InputExample("train-0", '"fine', None, "good"),
+        InputExample("train-1", "dull", None, "bad"),
+    ]
+    # What a test set has is a dummy there.
+    assert review.gold("test") is None
+    assert review.gold("train").tolist() == [1, 0]
+    with pytest.raises(
+        ValueError,
+        match="--task_name=review has no dev set: get_dev_examples of Review",
+    ):
+        list(review.examples("dev"))
+
+
+def test_read_tsv_takes_quotes_as_the_original(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("'a\tb'\n")
+    assert DataProcessor._read_tsv(str(path)) == [["'a", "b'"]]
+    assert DataProcessor._read_tsv(str(path), quotechar="'") == [["a\tb"]]
+
+
+def test_a_processor_may_have_another_kind(tmp_path):
+    @register("words")
+    class Words(DataProcessor):
+        kind = "tagging"
+        metrics = ("entity_f1", "token_accuracy")
+
+        def get_dev_examples(self, data_dir):
+            yield TaggingExample("0", ["a", "b"], ["O", "B-X"])
+
+        def get_labels(self):
+            return ["O", "B-X"]
+
+    words = get_task("words", str(tmp_path))
+    gold = words.gold("dev")
+    assert gold == [["O", "B-X"]]
+    assert words.score(gold, [["O", "O"]]) == {
+        "entity_f1": 0.0,
+        "token_accuracy": 0.5,
+    }
+
+
+class Small(Task):
+    labels = ("x", "y")
+    dev_sets = ("dev_a", "dev_b")
+    test_sets = ()
+    rows: list = []
+
+    def read(self, set_name):
+        yield from self.rows
+
+
+def test_a_set_s_short_name_is_the_first_of_its_kind():
+    small = Small("")
+    assert small.set_name("dev") == "dev_a"
+    assert small.set_name("dev_b") == "dev_b"
+    small.name = "small"
+    with pytest.raises(
+        ValueError,
+        match="--task_name=small has no test set; it has train, dev_a, dev_b",
+    ):
+        small.set_name("test")
+
+
+def test_an_empty_set_is_an_error():
+    with pytest.raises(ValueError, match="the dev_a set is empty, expected at"):
+        list(Small("").examples("dev"))
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        InputExample("e", " "),
+        InputExample("e", "a", "\t"),
+        ChoiceExample("e", ["a", "a"], ["b", ""]),
+        TaggingExample("e", ["a", ""]),
+    ],
+)
+def test_an_empty_text_is_kept_and_told(example, caplog):
+    small = Small("")
+    small.rows = [InputExample("0", "a"), example, example]
+    assert list(small.examples("train")) == small.rows
+    assert "2 of 3 examples of the train set have an empty text" in caplog.text
+    assert "the first is e." in caplog.text
+
+
+def test_right_answers_in_the_form_of_each_kind():
+    small = Small("")
+    small.kind = "multilabel"
+    small.rows = [
+        InputExample("0", "a", None, label)
+        for label in [("y",), (), ("x", "y")]
+    ]
+    assert small.gold("train").tolist() == [[0, 1], [0, 0], [1, 1]]
+    small.kind = "regression"
+    small.rows = [InputExample("0", "a", None, 2.5)]
+    assert small.gold("train") == np.array([2.5])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: get_task("colla", "d"),
+            r"--task_name=colla: no such task \(the nearest is cola\); there "
+            "are ax, codah, cola",
+        ),
+        (
+            lambda: get_task("cola", "d", language="de"),
+            "--language is no option of --task_name=cola, which takes none",
+        ),
+        (
+            lambda: get_task("xnli", "d", label_column="de"),
+            "--label_column is no option of --task_name=xnli, which takes lang",
+        ),
+        (
+            lambda: get_task("cola", None),
+            "--task_name=cola: give --data_dir, the folder of its files, or",
+        ),
+        (
+            lambda: get_task("cola", "d", tfds="glue/cola"),
+            "--data_dir=d and --tfds=glue/cola both say where",
+        ),
+        (
+            lambda: register("CoLA", ReviewProcessor),
+            r"register\('CoLA'\): the name is Cola's of data.tasks.glue; give",
+        ),
+    ],
+)
+def test_what_cannot_be_had_is_an_error(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_only_tasks_are_registered():
+    with pytest.raises(TypeError, match="is no subclass of Task or DataProc"):
+        register("x", dict)
+
+
+def test_options_that_are_not_given_are_no_options():
+    assert get_task("cola", "d", language=None).data_dir == "d"
+    assert task_options("xnli") == ("language",)
+    assert "source" not in task_options("tsv")

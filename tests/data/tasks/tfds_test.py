@@ -1,0 +1,238 @@
+"""The same tasks from data sets that the test prepares."""
+
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+from tensorflow_datasets.core import registered
+
+from data.tasks import InputExample, TaggingExample, get_task
+
+TEXT = tfds.features.Text()
+
+
+def prepare(folder, name, features, splits):
+    """Prepares a data set of some splits, unknown to this process."""
+    with registered.skip_registration():
+
+        class MadeHere(tfds.core.GeneratorBasedBuilder):
+            __module__ = name  # a user's own, in no package
+            VERSION = tfds.core.Version("1.0.0")
+
+            def _info(self):
+                return tfds.core.DatasetInfo(
+                    builder=self, features=tfds.features.FeaturesDict(features)
+                )
+
+            def _split_generators(self, _):
+                return {
+                    split: iter(enumerate(examples))
+                    for split, examples in splits.items()
+                }
+
+            def _generate_examples(self):
+                raise NotImplementedError
+
+    MadeHere.name = name
+    tfds.disable_progress_bar()
+    MadeHere(data_dir=str(folder)).download_and_prepare()
+    return str(folder)
+
+
+def label(*names):
+    return tfds.features.ClassLabel(names=names)
+
+
+def test_labels_are_those_of_glue_s_files(tmp_path):
+    folder = prepare(
+        tmp_path,
+        "my_cola",
+        {
+            "sentence": TEXT,
+            "label": label("unacceptable", "acceptable"),
+            "idx": np.int32,
+        },
+        {
+            "train": [
+                {"sentence": "Café", "label": 1, "idx": 7},
+                {"sentence": "b", "label": 0, "idx": 8},
+            ],
+            "test": [{"sentence": "c", "label": -1, "idx": 0}],
+        },
+    )
+    cola = get_task("cola", None, tfds="my_cola", tfds_data_dir=folder)
+    assert sorted(cola.examples("train"), key=lambda e: e.guid) == [
+        InputExample("train-7", "Café", None, "1"),
+        InputExample("train-8", "b", None, "0"),
+    ]
+    assert list(cola.examples("test")) == [InputExample("test-0", "c")]
+    # All else is the task's own.
+    assert cola.main_metric == "matthews"
+    assert cola.submission("test", ["1"]).file_name == "CoLA.tsv"
+    with pytest.raises(
+        ValueError, match="--tfds=my_cola: there is no split 'v"
+    ):
+        list(cola.examples("dev"))
+
+
+def test_labels_are_found_by_name_whatever_their_order(tmp_path):
+    folder = prepare(
+        tmp_path,
+        "my_mnli",
+        {
+            "premise": TEXT,
+            "hypothesis": TEXT,
+            "label": label("entailment", "neutral", "contradiction"),
+        },
+        {
+            "validation_mismatched": [
+                {"premise": "a", "hypothesis": "b", "label": 1}
+            ]
+        },
+    )
+    mnli = get_task("mnli", "", tfds="my_mnli", tfds_data_dir=folder)
+    assert list(mnli.examples("dev_mismatched")) == [
+        InputExample("dev_mismatched-0", "a", "b", "neutral")
+    ]
+    assert mnli.gold("dev_mismatched").tolist() == [2]
+    # Another task's data.
+    rte = get_task("rte", None, tfds="my_mnli", tfds_data_dir=folder)
+    rte.dev_sets = ("dev_mismatched",)
+    with pytest.raises(
+        ValueError,
+        match="--tfds=my_mnli, validation_mismatched, line 1: there is no "
+        "column 'sentence1'; it has ",
+    ):
+        list(rte.examples("dev"))
+
+
+def test_the_diagnostic_set_is_a_test_split(tmp_path):
+    folder = prepare(
+        tmp_path,
+        "my_ax",
+        {"premise": TEXT, "hypothesis": TEXT, "label": label("entailment")},
+        {"test": [{"premise": "a", "hypothesis": "b", "label": -1}]},
+    )
+    ax = get_task("ax", None, tfds="my_ax", tfds_data_dir=folder)
+    assert list(ax.examples("test")) == [InputExample("diagnostic-0", "a", "b")]
+
+
+def test_scores_of_a_test_set_are_not_known(tmp_path):
+    folder = prepare(
+        tmp_path,
+        "my_stsb",
+        {"sentence1": TEXT, "sentence2": TEXT, "label": np.float32},
+        {
+            split: [{"sentence1": "a", "sentence2": "b", "label": score}]
+            for split, score in (("train", 2.5), ("test", -1.0))
+        },
+    )
+    stsb = get_task("sts-b", None, tfds="my_stsb", tfds_data_dir=folder)
+    assert stsb.gold("train").tolist() == [2.5]
+    assert stsb.gold("test") is None
+
+
+def test_one_language_of_translations(tmp_path):
+    languages = ("de", "zh")
+    folder = prepare(
+        tmp_path,
+        "my_xnli",
+        {
+            "premise": tfds.features.Translation(languages),
+            "hypothesis": tfds.features.TranslationVariableLanguages(languages),
+            "label": label("entailment", "neutral", "contradiction"),
+        },
+        {
+            "validation": [
+                {
+                    "premise": {"de": "ja", "zh": "shi"},
+                    "hypothesis": {"de": "nein", "zh": "bu"},
+                    "label": 2,
+                }
+            ]
+        },
+    )
+
+    def read(**options):
+        options |= {"tfds": "my_xnli", "tfds_data_dir": folder}
+        return list(get_task("xnli", None, **options).examples("dev"))
+
+    assert read() == [InputExample("dev-0", "shi", "bu", "contradiction")]
+    assert read(language="de")[0].text_b == "nein"
+    with pytest.raises(ValueError, match="--language=fr, expected de, zh"):
+        read(language="fr")
+
+
+def test_any_data_set_s_features_are_columns(tmp_path):
+    folder = prepare(
+        tmp_path,
+        "my_tags",
+        {
+            "tokens": tfds.features.Sequence(TEXT),
+            "ner": tfds.features.Sequence(label("O", "B-PER")),
+        },
+        {"train": [{"tokens": ["Ann", "ran"], "ner": ["B-PER", "O"]}]},
+    )
+    options = {"text_columns": ["tokens"], "label_column": "ner"}
+    options |= {"kind": "tagging", "tfds_data_dir": folder}
+    tags = get_task("tsv", None, tfds="my_tags", **options)
+    assert list(tags.examples("train")) == [
+        TaggingExample("train-0", ("Ann", "ran"), ("B-PER", "O"), 0)
+    ]
+    assert tags.labels == ("B-PER", "O")
+
+
+def test_a_damaged_data_set_is_an_error(tmp_path):
+    def read(name, text, damage):
+        folder = prepare(
+            tmp_path,
+            name,
+            {"text": TEXT, "label": label("a")},
+            {"train": [{"text": text, "label": 0}]},
+        )
+        (shard,) = (tmp_path / name / "1.0.0").glob("*tfrecord*")
+        shard.write_bytes(shard.read_bytes()[: -1 if damage else None])
+        task = get_task("tsv", None, tfds=name, tfds_data_dir=folder)
+        return list(task.read("train"))
+
+    assert len(read("sound", "Caf\u00e9".encode(), False)) == 1
+    with pytest.raises(
+        ValueError,
+        match="--tfds=latin: byte 4 of a text in example 1 of train is 0xe9",
+    ):
+        read("latin", "Caf\u00e9".encode("latin-1"), False)
+    with pytest.raises(
+        ValueError, match="--tfds=cut: /.*/cut/1.0.0 cannot be read after exam"
+    ):
+        read("cut", b"text", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "data_set", "message"),
+    [
+        ("swag", "", "--task_name=swag has no data set in tensorflow-datasets"),
+        ("tsv", "", "--task_name=tsv: --tfds is empty; name the data set"),
+    ],
+)
+def test_what_has_no_data_set_is_an_error(name, data_set, message):
+    with pytest.raises(ValueError, match=message):
+        get_task(name, None, tfds=data_set)
+
+
+def test_glue_s_own_data_sets_are_known():
+    # By the class, without a network: the features that are read are there.
+    from tensorflow_datasets.text.glue import Glue
+
+    from data.tasks.tfds import _SOURCES
+
+    configs = {config.name: config for config in Glue.BUILDER_CONFIGS}
+    for name, source in _SOURCES.items():
+        folder, _, config = source.data_set.partition("/")
+        if folder != "glue":
+            continue
+        features = configs[config].text_features
+        assert {source.text_a, source.text_b or source.text_a} <= set(features)
+        classes = configs[config].label_classes
+        labels = source.names or get_task(name, "d").labels
+        assert sorted(classes or ()) == sorted(labels)
+        if source.names:
+            assert tuple(classes) == source.names

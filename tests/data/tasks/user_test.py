@@ -1,0 +1,251 @@
+"""The user's own tables, of every kind and format."""
+
+import json
+
+import pytest
+
+from data.tasks import ChoiceExample, InputExample, TaggingExample, get_task
+from tests.data.tasks.fixtures import write_files
+
+
+@pytest.fixture
+def tsv(tmp_path):
+    def make(contents, **options):
+        return get_task("tsv", write_files(tmp_path, contents), **options)
+
+    return make
+
+
+def train(task):
+    return list(task.examples("train"))
+
+
+def test_a_text_and_its_label(tsv):
+    task = tsv({"train.tsv": 'label\ttext\nyes\t"a\nno\tb\n'})
+    assert task.kind == "classification"
+    assert task.labels == ("no", "yes")
+    assert task.metrics == ("accuracy", "macro_f1")
+    assert train(task) == [
+        InputExample("train-1", '"a', None, "yes"),
+        InputExample("train-2", "b", None, "no"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("train.tsv", "\ufeffa\tb\ty\nx, 1\tx2\t1\n"),
+        ("train.csv", '\ufeffa,b,y\r\n"x, 1",x2,1\r\n'),
+        ("train.jsonl", '\ufeff{"a": "x, 1", "b": "x2", "y": 1}\r\n'),
+    ],
+)
+def test_every_format_gives_the_same_pair(tsv, name, data):
+    task = tsv(
+        {name: data}, kind="pair", text_columns=["a", "b"], label_column="y"
+    )
+    (example,) = train(task)
+    assert (example.text_a, example.text_b, example.label) == (
+        "x, 1",
+        "x2",
+        "1",
+    )
+
+
+def test_columns_by_number_have_no_header(tsv):
+    task = tsv(
+        {"train.tsv": "7\tyes\ta\n8\tno\tb\n"},
+        text_columns=["-1"],
+        label_column="1",
+        id_column="0",
+    )
+    assert train(task) == [
+        InputExample("train-7", "a", None, "yes"),
+        InputExample("train-8", "b", None, "no"),
+    ]
+
+
+def test_quotes_of_a_tsv_on_demand(tsv):
+    task = tsv({"train.tsv": 'text\tlabel\n"a ""b"""\tx\n'}, quoted=True)
+    assert train(task)[0].text_a == 'a "b"'
+
+
+def test_numbers(tsv):
+    task = tsv(
+        {"train.csv": "text,score\na,2.5\nb,-1\n"},
+        kind="regression",
+        label_column="score",
+    )
+    assert (task.kind, task.labels) == ("regression", ())
+    assert task.gold("train").tolist() == [2.5, -1.0]
+
+
+def test_several_labels_as_text_or_list(tsv):
+    task = tsv(
+        {
+            "train.tsv": "text\tlabel\na\tx; y\nb\t\n",
+            "dev.jsonl": '{"text": "a", "label": ["y"]}\n',
+        },
+        kind="multilabel",
+        label_separator=";",
+    )
+    assert task.labels == ("x", "y")
+    assert task.gold("train").tolist() == [[1, 1], [0, 0]]
+    assert task.gold("dev").tolist() == [[0, 1]]
+
+
+def test_choices_in_columns_or_in_a_list(tsv):
+    task = tsv(
+        {"train.csv": "text,c0,c1,c2,label\na,x,y,z,2\n"},
+        kind="choice",
+        choice_columns=["c0", "c1", "c2"],
+    )
+    expected = ChoiceExample("train-1", ["a"] * 3, ("x", "y", "z"), "2")
+    assert train(task) == [expected]
+    assert task.labels == ("0", "1", "2")
+    task = tsv(
+        {"t.jsonl": '{"text": "a", "c": ["x", "y", "z"], "label": 2}\n'},
+        kind="choice",
+        choice_columns=["c"],
+        train_file="t.jsonl",
+        id_column="label",
+    )
+    (example,) = train(task)
+    assert (example.guid, example.choices) == ("train-2", expected.choices)
+    assert example.label == "2"
+
+
+def test_words_as_text_or_list(tsv):
+    task = tsv(
+        {
+            "train.tsv": "words\tlabel\na b\tO B-X\n",
+            "dev.jsonl": '{"words": ["a b", "c"], "label": ["O", "O"]}\n',
+            "test.jsonl": '{"words": ["a"]}\n',
+        },
+        kind="tagging",
+    )
+    assert train(task) == [
+        TaggingExample("train-1", ("a", "b"), ("O", "B-X"), 1)
+    ]
+    assert next(task.examples("dev")).words == ("a b", "c")
+    assert task.gold("test") is None
+    assert task.metrics == ("entity_f1", "token_accuracy")
+
+
+def test_labels_and_metrics_may_be_given(tsv):
+    # Of a finished model, without its training file.
+    task = tsv(
+        {"test.tsv": "text\tlabel\na\tyes\nb\t\n"},
+        labels=["yes", "no"],
+        metrics=["f1"],
+    )
+    assert (task.labels, task.main_metric) == (("yes", "no"), "f1")
+    answers = [example.label for example in task.examples("test")]
+    assert answers == ["yes", None]
+
+
+@pytest.mark.parametrize(
+    ("options", "dev", "message"),
+    [
+        (
+            {},
+            "text\tlabel\na\tmaybe\n",
+            "dev.tsv, line 2: column 'label' is 'maybe', which is no label; "
+            "expected one of no, yes",
+        ),
+        (
+            {},
+            "sentence\tlabel\na\tyes\n",
+            "dev.tsv, line 2: there is no column 'text'; it has sentence, lab",
+        ),
+        (
+            {"kind": "multilabel"},
+            "text\tlabel\na\tyes,maybe\n",
+            "dev.tsv, line 2: label 'maybe' in column 'label', expected one of",
+        ),
+        (
+            {"kind": "tagging", "text_columns": ["text"]},
+            "text\tlabel\na b\tyes\n",
+            "dev.tsv, line 2: 1 labels of 2 words",
+        ),
+        (
+            {"kind": "tagging", "text_columns": ["text"]},
+            "text\tlabel\n \tyes\n",
+            "dev.tsv, line 2: no words in column 'text'",
+        ),
+        (
+            {"kind": "choice", "choice_columns": ["text", "label"]},
+            "text\tlabel\na\tyes\n",
+            "dev.tsv, line 2: column 'label' is 'yes', which is no label; "
+            "expected one of 0, 1",
+        ),
+        (
+            {"kind": "choice", "choice_columns": ["text"], "labels": ["0"]},
+            "text\tlabel\na\t0\n",
+            "dev.tsv, line 2: column 'text' is 'a', expected a JSON list; or",
+        ),
+    ],
+)
+def test_a_wrong_row_is_an_error_with_its_place(tsv, options, dev, message):
+    task = tsv({"train.tsv": "text\tlabel\na\tyes\nb\tno\n", "dev.tsv": dev})
+    task = get_task("tsv", task.data_dir, **options)
+    with pytest.raises(ValueError, match=message):
+        list(task.examples("dev"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "message"),
+    [
+        ("choice", ["a"], "dev.jsonl, line 1: 1 choices, expected 2"),
+        (
+            "tagging",
+            3,
+            "dev.jsonl, line 1: column 'c' is 3, expected text or a",
+        ),
+    ],
+)
+def test_a_wrong_json_value_is_an_error(tsv, kind, field, message):
+    row = {"text": "a", "c": field, "label": "0"}
+    texts = ["c" if kind == "tagging" else "text"]
+    task = tsv(
+        {"dev.jsonl": json.dumps(row)},
+        kind=kind,
+        text_columns=texts,
+        choice_columns=["c"] if kind == "choice" else [],
+        labels=["0", "1"],
+    )
+    with pytest.raises(ValueError, match=message):
+        list(task.examples("dev"))
+
+
+def test_a_row_without_a_label_is_an_error(tsv):
+    with pytest.raises(ValueError, match="line 3: no label in column 'label'"):
+        tsv({"train.tsv": "text\tlabel\na\tyes\nb\t\n"}).labels  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "two"}, "kind 'two', expected one of single, pair, regress"),
+        (
+            {"kind": "single", "text_columns": ["a", "b"]},
+            "2 text columns, expected 1 for single",
+        ),
+        (
+            {"kind": "pair", "text_columns": ["a"]},
+            "1 text columns, expected 2 for pair",
+        ),
+        ({"kind": "choice"}, "0 choice columns for choice; give them for"),
+        ({"choice_columns": ["a"]}, "1 choice columns for single; give them"),
+    ],
+)
+def test_columns_that_do_not_fit_the_kind_are_an_error(tsv, options, message):
+    with pytest.raises(ValueError, match=f"--task_name=tsv: {message}"):
+        tsv({}, **options)
+
+
+def test_a_missing_file_names_what_was_looked_for(tsv):
+    with pytest.raises(
+        FileNotFoundError,
+        match="/dev: no such file with .tsv, .csv, .jsonl; name it with --dev_",
+    ):
+        list(tsv({}, labels=["a"]).examples("dev"))

@@ -1,0 +1,294 @@
+"""Fine-tuning put together: model, loop, predictions of every example."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+
+import keras
+import numpy as np
+from absl import logging
+
+from data import files as file_writing
+from data import length_batches
+from data.input_pipeline import RecordFiles
+from modeling import BertConfig, TaskModel, checkpoints
+from training import loop, runs
+from training.checkpointing import CheckpointManager
+from training.options import DeviceOptions, TrainOptions
+from training.scoring import Scorer, Scores
+from training.strategy import check_batch_size, create_strategy, is_tpu
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuningOptions:
+    """How a model is fine-tuned, evaluated and asked.
+
+    Attributes:
+      bert_config_file: JSON file with the model's sizes.
+      kind: of the task, one of `task_models.KINDS`.
+      num_labels: labels or choices of the task; 1 for regression.
+      init_checkpoint: weights to start from, or None.
+      max_seq_length: wordpieces of an example (of a choice).
+      num_train_epochs: passes over the training examples.
+      warmup_proportion: share of the steps that the rate rises in.
+      eval_batch_size: examples of one evaluation batch.
+      predict_batch_size: examples of one prediction batch.
+      trim_batches: cut each batch to its longest example; never on a TPU.
+      group_by_length: see `length_batches.training_batches`.
+      shuffle_window: see `length_batches.training_batches`.
+      class_weights: see `TaskModel`.
+      use_one_hot_embeddings: look words up by matrix product (TPU).
+      train: options of the loop; its steps are set by num_train_epochs and
+        warmup_proportion, see `with_steps`.
+      device: options of the device.
+    """
+
+    bert_config_file: str
+    kind: str = "classification"
+    num_labels: int = 2
+    init_checkpoint: str | None = None
+    max_seq_length: int = 128
+    num_train_epochs: float = 3.0
+    warmup_proportion: float = 0.1
+    eval_batch_size: int = 8
+    predict_batch_size: int = 8
+    trim_batches: bool = True
+    group_by_length: bool = False
+    shuffle_window: int = 0
+    class_weights: tuple[float, ...] = ()
+    use_one_hot_embeddings: bool = False
+    train: TrainOptions
+    device: DeviceOptions
+
+    def __post_init__(self):
+        for name in ("eval_batch_size", "predict_batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"--{name}={getattr(self, name)}; it must be at least 1."
+                )
+        if self.shuffle_window < 0:
+            raise ValueError(
+                f"--shuffle_window={self.shuffle_window}; it must be at least "
+                "0 (0 = the whole input)."
+            )
+        if not self.num_train_epochs > 0:
+            raise ValueError(
+                f"--num_train_epochs={self.num_train_epochs}; it must be "
+                "above 0."
+            )
+        if not 0 <= self.warmup_proportion <= 1:
+            raise ValueError(
+                f"--warmup_proportion={self.warmup_proportion}; it must be 0 "
+                "to 1."
+            )
+
+
+def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
+    """The options of the loop for an input of so many examples.
+
+    Args:
+      options: say how many passes.
+      num_examples: of the training input.
+
+    Returns:
+      `options.train` with `num_train_steps` and `num_warmup_steps`, both
+      rounded down.
+
+    Raises:
+      ValueError: that is not one step.
+
+    Source: `run_classifier.main`.
+    """
+    batch_size = options.train.train_batch_size
+    steps = int(num_examples / batch_size * options.num_train_epochs)
+    if not steps:
+        raise ValueError(
+            f"{num_examples} training examples in batches of {batch_size}, "
+            f"{options.num_train_epochs} times: less than one step. Give more "
+            "examples, a smaller --train_batch_size or more "
+            "--num_train_epochs."
+        )
+    return dataclasses.replace(
+        options.train,
+        num_train_steps=steps,
+        num_warmup_steps=int(steps * options.warmup_proportion),
+    )
+
+
+class Finetuning:
+    """A model of one task in its output_dir: trained, evaluated, asked.
+
+    Args:
+      options: say which.
+
+    Attributes:
+      model: the `TaskModel`; its weights are those of init_checkpoint, with a
+        head drawn from the seed, until `train` or `restore`.
+      manager: of the checkpoints in output_dir.
+
+    Raises:
+      ValueError, OSError: model, checkpoint, device or folder do not fit.
+    """
+
+    def __init__(self, options: FinetuningOptions):
+        self.options = options
+        config = BertConfig.from_json_file(options.bert_config_file)
+        runs.check_length(
+            options.max_seq_length, config, options.bert_config_file
+        )
+        self._strategy = create_strategy(options.device)
+        for name in ("eval_batch_size", "predict_batch_size"):
+            check_batch_size(
+                name,
+                getattr(options, name),
+                self._strategy.num_replicas_in_sync,
+            )
+        self._output_dir = options.train.output_dir
+        self.manager = CheckpointManager(
+            self._output_dir, options.train.keep_checkpoint_max
+        )
+        runs.keep_config(self._output_dir, config, self.manager)
+        # Initial weights come from the seed too.
+        keras.utils.set_random_seed(options.train.seed)
+        with self._strategy.scope():
+            self.model = TaskModel(
+                config,
+                options.kind,
+                options.num_labels,
+                dtype=options.device.dtype_policy,
+                use_one_hot_embeddings=options.use_one_hot_embeddings
+                or options.device.use_tpu,
+                class_weights=options.class_weights,
+            )
+            self._weights = checkpoints.variables_by_name(self.model.layers)
+            runs.load_first_weights(
+                options.init_checkpoint,
+                self._weights,
+                self.manager,
+                self._output_dir,
+            )
+            self._scorer = Scorer(self.model)
+        self._batching = {
+            "trim": options.trim_batches and not is_tpu(self._strategy),
+            "num_choices": options.num_labels
+            if options.kind == "choice"
+            else 1,
+        }
+
+    def train(
+        self,
+        train_files: RecordFiles,
+        evaluate: Callable[[int], None] | None = None,
+    ) -> int:
+        """Trains, from the newest checkpoint of output_dir if it has one.
+
+        Args:
+          train_files: records.
+          evaluate: called with the step every `eval_every_steps`.
+
+        Returns:
+          The last step.
+
+        Raises:
+          ValueError, FloatingPointError: see `loop.Trainer.train`.
+        """
+        train = with_steps(self.options, train_files.count)
+        logging.info(
+            "***** Running training *****\n  Num examples = %d\n"
+            "  Batch size = %d\n  Num steps = %d",
+            train_files.count,
+            train.train_batch_size,
+            train.num_train_steps,
+        )
+        with self._strategy.scope():
+            return loop.Trainer(self.model, train).train(
+                lambda first_example: length_batches.training_batches(
+                    train_files,
+                    batch_size=train.train_batch_size,
+                    seed=train.seed,
+                    first_example=first_example,
+                    shuffle_window=self.options.shuffle_window,
+                    group_by_length=self.options.group_by_length,
+                    **self._batching,
+                ),
+                self.manager,
+                num_examples=train_files.count,
+                evaluate=evaluate,
+            )
+
+    def restore(self, step: int | None = None) -> int:
+        """Loads a checkpoint of output_dir.
+
+        Args:
+          step: which; None = the newest, or init_checkpoint if there is none.
+
+        Returns:
+          Its step; 0 for init_checkpoint.
+
+        Raises:
+          ValueError: there is none, or it does not fit.
+        """
+        with self._strategy.scope():
+            if step is None:
+                return runs.restore_trained(
+                    self._weights,
+                    self.manager,
+                    self._output_dir,
+                    self.options.init_checkpoint,
+                )
+            if step not in self.manager.steps():
+                raise ValueError(
+                    f"{self._output_dir} holds no checkpoint of step {step}, "
+                    f"only of {self.manager.steps()}."
+                )
+            checkpoints.init_from_checkpoint(
+                self.manager.prefix(step), self._weights
+            )
+            return step
+
+    def evaluate(
+        self, eval_files: RecordFiles
+    ) -> tuple[dict[str, float], Scores]:
+        """Compares the model's answers with the labels.
+
+        Args:
+          eval_files: records.
+
+        Returns:
+          The original's figures, see `Scores.summary`, for
+          `runs.write_eval_results`; and every example's answer.
+        """
+        batch_size = self.options.eval_batch_size
+        scores = self._score(eval_files, batch_size, "evaluating")
+        return scores.summary(self.model.metric, batch_size), scores
+
+    def predict(self, predict_files: RecordFiles) -> Scores:
+        """The model's answers; labels in the records count for nothing."""
+        batch_size = self.options.predict_batch_size
+        return self._score(predict_files, batch_size, "predicting")
+
+    def _score(self, record_files, batch_size, what):
+        batches = length_batches.all_examples(
+            record_files, batch_size=batch_size, **self._batching
+        )
+        return self._scorer.score(
+            batches, num_examples=record_files.count, what=what
+        )
+
+
+def write_test_results(output_dir: str, predictions: np.ndarray) -> str:
+    """Writes `test_results.tsv`: a line an example, a column a label.
+
+    Args:
+      output_dir: where.
+      predictions: float32 [N, L].
+
+    Returns:
+      The file's path.
+
+    Source: `run_classifier.main`.
+    """
+    path = os.path.join(output_dir, "test_results.tsv")
+    lines = ["\t".join(map(str, row)) + "\n" for row in predictions]
+    file_writing.write_text(path, "".join(lines))
+    return path

@@ -1,0 +1,175 @@
+"""How every run begins and ends: first weights, configuration, results."""
+
+import os
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from data import files
+from modeling import BertConfig, checkpoints
+from training import events
+from training.checkpointing import CheckpointManager
+
+
+def check_length(
+    max_seq_length: int, config: BertConfig, bert_config_file: str
+) -> None:
+    """Refuses examples that are longer than the model.
+
+    Args:
+      max_seq_length: wordpieces of an example.
+      config: of the model.
+      bert_config_file: where it comes from, for the error.
+
+    Raises:
+      ValueError: says the greatest length.
+    """
+    if max_seq_length > config.max_position_embeddings:
+        raise ValueError(
+            f"--max_seq_length={max_seq_length}, but the model of "
+            f"{bert_config_file} has {config.max_position_embeddings} "
+            "positions; pass "
+            f"--max_seq_length={config.max_position_embeddings} or less."
+        )
+
+
+def check_vocabulary(
+    vocab: Mapping[str, int], vocab_file: str, config: BertConfig
+) -> None:
+    """Refuses a vocabulary the model was not made for.
+
+    Args:
+      vocab: token -> id.
+      vocab_file: where it comes from, for the error.
+      config: of the model.
+
+    Raises:
+      ValueError: their sizes differ.
+    """
+    num_ids = 1 + max(i for token, i in vocab.items() if token)
+    # A table may have a few rows more, for speed: a multiple of 8, 64, 128.
+    padded = {-(-num_ids // m) * m for m in (1, 8, 64, 128)}
+    if config.vocab_size not in padded:
+        raise ValueError(
+            f"{vocab_file} has {num_ids} wordpieces, but --bert_config_file "
+            f"says vocab_size {config.vocab_size}; give the vocabulary the "
+            "model was trained with."
+        )
+
+
+def keep_config(
+    output_dir: str, config: BertConfig, manager: CheckpointManager
+) -> None:
+    """Writes the configuration beside the checkpoints, or compares it.
+
+    Heads, activation and direction change no variable's shape: a run resumed
+    with others would go on, wrongly.
+
+    Args:
+      output_dir: the run's folder.
+      config: of its model.
+      manager: of its checkpoints.
+
+    Raises:
+      ValueError: the folder holds a run of another model.
+    """
+    path = os.path.join(output_dir, "bert_config.json")
+    if manager.steps() and tf.io.gfile.exists(path):
+        before = BertConfig.from_json_file(path).to_dict()
+        now = config.to_dict()
+        changed = [
+            f"{key} {before.get(key)} -> {now.get(key)}"
+            for key in sorted(before.keys() | now.keys())
+            if before.get(key) != now.get(key) and "dropout" not in key
+        ]
+        if changed:
+            raise ValueError(
+                f"{output_dir} holds a run of another model: "
+                f"{'; '.join(changed)}. Give another --output_dir, or "
+                f"--bert_config_file={path}."
+            )
+    files.write_text(path, config.to_json_string())
+
+
+def load_first_weights(
+    init_checkpoint: str | None,
+    weights: Mapping[str, tf.Variable],
+    manager: CheckpointManager,
+    output_dir: str,
+) -> None:
+    """Loads init_checkpoint, unless the run has begun, and says what it did.
+
+    Args:
+      init_checkpoint: see `checkpoints.init_from_checkpoint`, or None.
+      weights: full name -> variable.
+      manager: of the run's checkpoints.
+      output_dir: its folder, for the log.
+
+    Raises:
+      ValueError: the checkpoint does not fit.
+    """
+    if init_checkpoint and manager.steps():
+        logging.info(
+            "--init_checkpoint is left aside: %s holds checkpoints.", output_dir
+        )
+    elif init_checkpoint:
+        report = checkpoints.init_from_checkpoint(init_checkpoint, weights)
+        logging.info("%s", report)
+
+
+def restore_trained(
+    weights: Mapping[str, tf.Variable],
+    manager: CheckpointManager,
+    output_dir: str,
+    init_checkpoint: str | None,
+) -> int:
+    """Loads the last checkpoint of output_dir, or keeps init_checkpoint.
+
+    Args:
+      weights: full name -> variable.
+      manager: of the run's checkpoints.
+      output_dir: its folder, for the error.
+      init_checkpoint: what the weights hold now; None = nothing trained.
+
+    Returns:
+      Its step; 0 for init_checkpoint.
+
+    Raises:
+      ValueError: there is neither.
+    """
+    restored = manager.restore(weights)
+    if restored:
+        logging.info("Using %s.", manager.prefix(restored[0]))
+        return restored[0]
+    if not init_checkpoint:
+        raise ValueError(
+            f"{output_dir} holds no checkpoint; train first, "
+            "or give --init_checkpoint."
+        )
+    return 0
+
+
+def write_eval_results(
+    output_dir: str,
+    metrics: Mapping[str, float],
+    step: int,
+    name: str = "eval",
+) -> None:
+    """Writes `NAME_results.txt` and a TensorBoard point; logs them.
+
+    Args:
+      output_dir: the run's folder.
+      metrics: name -> value.
+      step: of the checkpoint.
+      name: of the evaluated data, and of the folder of its events.
+    """
+    results = {"global_step": step} | {
+        key: np.float32(value) for key, value in metrics.items()
+    }
+    lines = [f"{key} = {results[key]}" for key in sorted(results)]
+    events.write_scalars(os.path.join(output_dir, name), metrics, step)
+    path = os.path.join(output_dir, f"{name}_results.txt")
+    files.write_text(path, "\n".join(lines) + "\n")
+    logging.info("***** Eval results *****\n  %s", "\n  ".join(lines))

@@ -1,0 +1,143 @@
+"""A fine-tuned model's predictions for every example, in file order.
+
+Axes: N examples, L labels, S wordpieces of the longest example.
+"""
+
+import dataclasses
+from collections import defaultdict
+
+import numpy as np
+import tensorflow as tf
+
+from data.progress import Progress
+from modeling import TaskModel, losses
+
+
+@dataclasses.dataclass(frozen=True)
+class Scores:
+    """Of each real example of an input, in the order of its files.
+
+    Attributes:
+      predictions: float32 [N, L], for tagging [N, S, L]: probabilities, or
+        scores for regression; see `TaskModel`.
+      labels: as in the records: [N, 1], [N, L] for multilabel, [N, S] for
+        tagging. What test records hold there means nothing.
+      label_mask: int32 [N, S] for tagging (1 = has a label), else None.
+      loss: float32 [N], without class weights.
+      score: float32 [N], the model's metric.
+      weight: float32 [N], labelled items: tokens for tagging, else 1. `loss`
+        and `score` are sums over them.
+    """
+
+    predictions: np.ndarray
+    labels: np.ndarray
+    label_mask: np.ndarray | None
+    loss: np.ndarray
+    score: np.ndarray
+    weight: np.ndarray
+
+    def summary(self, metric: str, batch_size: int) -> dict[str, float]:
+        """The original's figures.
+
+        Args:
+          metric: name of `score`.
+          batch_size: of the evaluation.
+
+        Returns:
+          `eval_<metric>` and `eval_loss`, means over examples (labelled
+          tokens); `loss`, the mean of the means of batches in file order, in
+          which the examples of a short last batch count more.
+
+        Source: `run_classifier.model_fn_builder`, `Estimator.evaluate`.
+        """
+        starts = np.arange(0, len(self.loss), batch_size)
+        sums, weights = (
+            np.add.reduceat(x.astype(np.float64), starts)
+            for x in (self.loss, self.weight)
+        )
+        counted = weights > 0
+        means = sums[counted] / weights[counted]
+        total = self.weight.sum(dtype=np.float64)
+        return {
+            f"eval_{metric}": losses.mean(
+                (self.score.sum(dtype=np.float64), total)
+            ),
+            "eval_loss": losses.mean((sums.sum(), total)),
+            "loss": losses.mean((means.sum(), len(means))),
+        }
+
+
+class Scorer:
+    """Predicts inputs; create it in the strategy's scope.
+
+    Args:
+      model: what predicts.
+    """
+
+    def __init__(self, model: TaskModel):
+        self._model = model
+        self._strategy = tf.distribute.get_strategy()
+
+    def score(
+        self, batches: tf.data.Dataset, *, num_examples: int, what: str
+    ) -> Scores:
+        """Predicts every example once.
+
+        Args:
+          batches: see `length_batches.all_examples`.
+          num_examples: with those that are not real.
+          what: a word for the progress line.
+
+        Returns:
+          Scores of the real examples, back in file order.
+        """
+        batch_size = batches.element_spec["example_index"].shape[0]
+        num_steps = -(-num_examples // batch_size)
+        columns = defaultdict(list)
+        iterator = iter(self._strategy.experimental_distribute_dataset(batches))
+        with Progress(what, total=num_steps, unit="batches") as progress:
+            for _ in range(num_steps):
+                for name, value in self._step(iterator).items():
+                    parts = self._strategy.experimental_local_results(value)
+                    columns[name] += [part.numpy() for part in parts]
+                progress.advance()
+        return _in_file_order(columns)
+
+    @tf.function
+    def _step(self, iterator):
+        return self._strategy.run(self._replica_step, args=(next(iterator),))
+
+    def _replica_step(self, batch):
+        kept = ("example_index", "is_real_example", "label_ids", "label_mask")
+        return self._model.score_examples(batch) | {
+            name: batch[name] for name in kept if name in batch
+        }
+
+
+def _in_file_order(columns) -> Scores:
+    """Puts the rows of all batches where they belong; drops the fillers."""
+    real = np.concatenate([x[:, 0] for x in columns.pop("is_real_example")]) > 0
+    places = np.concatenate([x[:, 0] for x in columns.pop("example_index")])
+    # Places of real examples alone, closed up.
+    order = np.argsort(places[real], kind="stable")
+    arrays = {
+        name: _stacked(parts)[real][order] for name, parts in columns.items()
+    }
+    return Scores(
+        labels=arrays.pop("label_ids"),
+        label_mask=arrays.pop("label_mask", None),
+        **arrays,
+    )
+
+
+def _stacked(parts):
+    """Joins batches of different length, with zeros behind the short ones."""
+    shape = np.max([part.shape for part in parts], axis=0)
+    shape[0] = sum(len(part) for part in parts)
+    stacked = np.zeros(shape, parts[0].dtype)
+    start = 0
+    for part in parts:
+        rows = slice(start, start + len(part))
+        stacked[(rows, *(slice(size) for size in part.shape[1:]))] = part
+        start = rows.stop
+    return stacked
