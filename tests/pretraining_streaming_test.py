@@ -16,6 +16,13 @@ from training import pretraining
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEAM_PYTHON = ROOT / ".venv-beam/bin/python"
 
+# Beam is optional and wants another protobuf than tensorflow-datasets. `make
+# test`, and so CI, always makes its environment; who calls pytest by hand may
+# not have it.
+needs_beam = pytest.mark.skipif(
+    not BEAM_PYTHON.exists(), reason="needs .venv-beam; `make test` makes it"
+)
+
 
 def create(goldens, output, *flags, python=sys.executable, text=True):
     inputs = [f"--input_file={goldens}/pretraining_data/corpus.txt"] * text
@@ -60,9 +67,7 @@ def test_two_processes_write_what_one_writes(goldens, streamed, tmp_path):
     assert f"Wrote {examples:,} examples" in done.stderr
 
 
-@pytest.mark.skipif(
-    not BEAM_PYTHON.exists(), reason="needs .venv-beam; `make test` makes it"
-)
+@needs_beam
 @pytest.mark.parametrize(
     "options",
     ["", "--direct_running_mode=multi_processing --direct_num_workers=2"],
@@ -116,9 +121,7 @@ def test_flags_that_do_not_go_together(goldens, tmp_path, flags, message):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(
-    not BEAM_PYTHON.exists(), reason="needs .venv-beam; `make test` makes it"
-)
+@needs_beam
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

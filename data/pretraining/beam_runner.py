@@ -68,7 +68,9 @@ def beam_runner(
                     | "Spread" >> beam.Reshuffle()
                     | "Write" >> beam.Map(write_shard)
                 )
-        # Each runner has errors of its own, with the task's inside.
+        # Broad, because runners share no class of errors: one raises the
+        # task's own under a new message, another an error of its job server.
+        # Nothing is hidden: it ends the run, and --verbosity=1 shows it all.
         except Exception as error:  # noqa: BLE001
             raise OSError(f"--runner={runner} failed: {error}") from error
 

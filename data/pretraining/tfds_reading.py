@@ -207,7 +207,10 @@ def _prepare(name: str, builder: Any) -> None:
         tfds.disable_progress_bar()
     try:
         builder.download_and_prepare()
-    except Exception as error:  # anything: it runs the data set's own code
+    # Broad, because this runs the data set's own code: it raises what it likes
+    # (ModuleNotFoundError, an HTTP library's errors, ...), all of which mean
+    # that the data set is not there. The cause is named, and ends the run.
+    except Exception as error:
         raise OSError(
             f"--tfds={name} is not prepared in {builder.data_dir}, and "
             f"preparing it failed: {type(error).__name__}: {_one_line(error)}. "

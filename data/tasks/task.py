@@ -209,6 +209,10 @@ class Task(abc.ABC):
 class DataProcessor:
     """The original's way to a new task: four methods, then `register`.
 
+    As in the original the methods raise here, and not `abc`: a processor may
+    leave out those of sets it has not (the original's XNLI has no test set).
+    Asked for such a set, a program says which method is missing.
+
     Attributes:
       kind: one of `KINDS`.
       metrics: names in `data.metrics`; the first is the main one.
