@@ -146,6 +146,7 @@ def main() -> None:
             do_train=FLAGS.do_train,
             do_eval=FLAGS.do_eval,
             do_predict=FLAGS.do_predict,
+            class_weights=tuple(map(float, FLAGS.class_weights)),
             finetuning=FinetuningOptions(
                 bert_config_file=FLAGS.bert_config_file,
                 init_checkpoint=FLAGS.init_checkpoint,
@@ -157,7 +158,6 @@ def main() -> None:
                 trim_batches=FLAGS.trim_batches,
                 group_by_length=FLAGS.group_by_length,
                 shuffle_window=FLAGS.shuffle_window,
-                class_weights=tuple(map(float, FLAGS.class_weights)),
                 # The steps follow from the epochs.
                 train=dataclasses.replace(
                     training_flags.train_options(

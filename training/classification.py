@@ -1,6 +1,7 @@
 """A task fine-tuned: its records, model, scores and result files."""
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from data.input_pipeline import RecordFiles
 from data.tagging import words_of_rows
 from data.task_records import make_records
 from data.tasks import Task, get_task
-from modeling import BertConfig
+from modeling import BertConfig, TaskModel
 from training import runs
 from training.finetuning import (
     Finetuning,
@@ -41,7 +42,8 @@ class ClassifierOptions:
       do_train: train on the train set.
       do_eval: score the dev sets.
       do_predict: answer the test sets.
-      finetuning: how; kind and num_labels are the task's.
+      class_weights: see `TaskModel`.
+      finetuning: how.
     """
 
     task_name: str
@@ -53,6 +55,7 @@ class ClassifierOptions:
     do_train: bool = False
     do_eval: bool = False
     do_predict: bool = False
+    class_weights: tuple[float, ...] = ()
     finetuning: FinetuningOptions
 
     def __post_init__(self):
@@ -130,12 +133,16 @@ def run(options: ClassifierOptions) -> None:
     test_files = {}
     if options.do_predict:
         test_files = _records_of(sets, "predict", task.test_sets)
+    num_labels = max(1, len(task.labels))
     finetuning = Finetuning(
-        dataclasses.replace(
-            options.finetuning,
+        options.finetuning,
+        functools.partial(
+            TaskModel,
             kind=task.kind,
-            num_labels=max(1, len(task.labels)),
-        )
+            num_labels=num_labels,
+            class_weights=options.class_weights,
+        ),
+        num_choices=num_labels if task.kind == "choice" else 1,
     )
 
     def evaluate(step: int) -> None:

@@ -25,8 +25,6 @@ class FinetuningOptions:
 
     Attributes:
       bert_config_file: JSON file with the model's sizes.
-      kind: of the task, one of `task_models.KINDS`.
-      num_labels: labels or choices of the task; 1 for regression.
       init_checkpoint: weights to start from, or None.
       max_seq_length: wordpieces of an example (of a choice).
       num_train_epochs: passes over the training examples.
@@ -36,7 +34,6 @@ class FinetuningOptions:
       trim_batches: cut each batch to its longest example; never on a TPU.
       group_by_length: see `length_batches.training_batches`.
       shuffle_window: see `length_batches.training_batches`.
-      class_weights: see `TaskModel`.
       use_one_hot_embeddings: look words up by matrix product (TPU).
       train: options of the loop; its steps are set by num_train_epochs and
         warmup_proportion, see `with_steps`.
@@ -44,8 +41,6 @@ class FinetuningOptions:
     """
 
     bert_config_file: str
-    kind: str = "classification"
-    num_labels: int = 2
     init_checkpoint: str | None = None
     max_seq_length: int = 128
     num_train_epochs: float = 3.0
@@ -55,7 +50,6 @@ class FinetuningOptions:
     trim_batches: bool = True
     group_by_length: bool = False
     shuffle_window: int = 0
-    class_weights: tuple[float, ...] = ()
     use_one_hot_embeddings: bool = False
     train: TrainOptions
     device: DeviceOptions
@@ -119,18 +113,26 @@ class Finetuning:
     """A model of one task in its output_dir: trained, evaluated, asked.
 
     Args:
-      options: say which.
+      options: how.
+      make_model: `TaskModel`, or what has its methods, with everything given
+        but config, dtype and use_one_hot_embeddings.
+      num_choices: C, inputs of one example.
 
     Attributes:
-      model: the `TaskModel`; its weights are those of init_checkpoint, with a
-        head drawn from the seed, until `train` or `restore`.
+      model: made by make_model; its weights are those of init_checkpoint,
+        with a head drawn from the seed, until `train` or `restore`.
       manager: of the checkpoints in output_dir.
 
     Raises:
       ValueError, OSError: model, checkpoint, device or folder do not fit.
     """
 
-    def __init__(self, options: FinetuningOptions):
+    def __init__(
+        self,
+        options: FinetuningOptions,
+        make_model: Callable[..., TaskModel],
+        num_choices: int = 1,
+    ):
         self.options = options
         config = BertConfig.from_json_file(options.bert_config_file)
         runs.check_length(
@@ -151,14 +153,11 @@ class Finetuning:
         # Initial weights come from the seed too.
         keras.utils.set_random_seed(options.train.seed)
         with self._strategy.scope():
-            self.model = TaskModel(
+            self.model = make_model(
                 config,
-                options.kind,
-                options.num_labels,
                 dtype=options.device.dtype_policy,
                 use_one_hot_embeddings=options.use_one_hot_embeddings
                 or options.device.use_tpu,
-                class_weights=options.class_weights,
             )
             self._weights = checkpoints.variables_by_name(self.model.layers)
             runs.load_first_weights(
@@ -170,9 +169,7 @@ class Finetuning:
             self._scorer = Scorer(self.model)
         self._batching = {
             "trim": options.trim_batches and not is_tpu(self._strategy),
-            "num_choices": options.num_labels
-            if options.kind == "choice"
-            else 1,
+            "num_choices": num_choices,
         }
 
     def train(

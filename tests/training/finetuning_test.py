@@ -1,6 +1,6 @@
 """Fine-tuning against the original, and against itself."""
 
-import dataclasses
+import functools
 import json
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from data import length_batches
-from modeling import checkpoints
+from modeling import TaskModel, checkpoints
 from tests.classifier_support import open_golden, write_records
 from tests.training.support import assert_same_weights
 from training import finetuning, loop, optimization, runs
@@ -26,7 +26,7 @@ READ_BEFORE = {"CoLA": (), "MRPC": (1,), "MNLI": (10,)}
 LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
 
 
-def make_options(goldens, output_dir, kind="classification", **changes):
+def make_options(goldens, output_dir, **changes):
     """Options of a run from the golden pretrained model."""
     train = {"learning_rate": 1e-3, "train_batch_size": 8} | {
         name: changes.pop(name)
@@ -36,8 +36,6 @@ def make_options(goldens, output_dir, kind="classification", **changes):
     return finetuning.FinetuningOptions(
         **{
             "bert_config_file": str(goldens / "bert_config.json"),
-            "kind": kind,
-            "num_labels": 2,
             "init_checkpoint": str(goldens / "model/trained"),
             "max_seq_length": 64,
             "num_train_epochs": 2.0,
@@ -47,6 +45,14 @@ def make_options(goldens, output_dir, kind="classification", **changes):
             "device": DeviceOptions(),
             **changes,
         }
+    )
+
+
+def make_run(options, kind="classification", num_labels=2):
+    """A run of a task."""
+    return finetuning.Finetuning(
+        options,
+        functools.partial(TaskModel, kind=kind, num_labels=num_labels),
     )
 
 
@@ -76,14 +82,14 @@ def test_evaluation_and_predictions_equal_the_original(
     goldens, tmp_path, task, trim
 ):
     folder, expected, table, _ = read_expected(goldens, task)
-    run = finetuning.Finetuning(
+    run = make_run(
         make_options(
             goldens,
             tmp_path,
-            num_labels=TASKS[task],
             init_checkpoint=str(folder / "model.ckpt-16"),
             trim_batches=trim,
-        )
+        ),
+        num_labels=TASKS[task],
     )
     results, scores = run.evaluate(open_golden(goldens, task, "eval"))
     runs.write_eval_results(str(tmp_path), results, 16)
@@ -115,7 +121,6 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     options = make_options(
         goldens,
         tmp_path,
-        num_labels=TASKS[task],
         num_train_epochs=16.5 * 16 / train_files.count,
         train_batch_size=16,
         warmup_proportion=1 / 16,
@@ -123,7 +128,7 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     )
     train = finetuning.with_steps(options, train_files.count)
     assert (train.num_train_steps, train.num_warmup_steps) == (16, 1)
-    run = finetuning.Finetuning(options)
+    run = make_run(options, num_labels=TASKS[task])
     # The golden trajectory has no dropout anywhere.
     run.model._head_dropout = 0.0
     for name in ("output_weights", "output_bias"):
@@ -184,17 +189,17 @@ def test_trimmed_training_equals_untrimmed(
     )
     found = []
     for trim in (True, False):
-        run = finetuning.Finetuning(
+        run = make_run(
             make_options(
                 goldens,
                 tmp_path / str(trim),
-                kind,
-                num_labels=num_labels,
                 trim_batches=trim,
                 learning_rate=1e-4,
                 group_by_length=True,
                 gradient_accumulation_steps=micro_batches,
-            )
+            ),
+            kind,
+            num_labels,
         )
         run.model._head_dropout = 0.0
         with monkeypatch.context() as patch:
@@ -223,9 +228,7 @@ def test_trimmed_training_equals_untrimmed(
 
 
 def test_scores_come_back_in_file_order_without_fillers(goldens, tmp_path):
-    run = finetuning.Finetuning(
-        make_options(goldens, tmp_path, "regression", num_labels=1)
-    )
+    run = make_run(make_options(goldens, tmp_path), "regression", 1)
     some = write_records(
         tmp_path, LENGTHS, kind="regression", seq_length=64, num_labels=1
     )
@@ -257,9 +260,7 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
     def weights_of(run):
         return {n: v.numpy() for n, v in run._weights.items()}
 
-    whole = finetuning.Finetuning(
-        make_options(goldens, tmp_path / "a", **options)
-    )
+    whole = make_run(make_options(goldens, tmp_path / "a", **options))
     assert whole.train(train_files) == 9
 
     class Stop(Exception):
@@ -277,10 +278,8 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
         **options,
     )
     with pytest.raises(Stop):
-        finetuning.Finetuning(stopped).train(train_files, stop)
-    resumed = finetuning.Finetuning(
-        make_options(goldens, tmp_path / "b", **options)
-    )
+        make_run(stopped).train(train_files, stop)
+    resumed = make_run(make_options(goldens, tmp_path / "b", **options))
     assert resumed.manager.steps() == [2, 4]
     resumed.train(train_files)
     for name, value in weights_of(whole).items():
@@ -300,7 +299,7 @@ def test_xla_gives_the_same_steps(goldens, tmp_path, monkeypatch):
     train_files = write_records(tmp_path, LENGTHS, seq_length=64)
     found = []
     for xla in (True, False):
-        run = finetuning.Finetuning(
+        run = make_run(
             make_options(
                 goldens, tmp_path / str(xla), xla=xla, learning_rate=1e-4
             )
@@ -314,20 +313,18 @@ def test_xla_gives_the_same_steps(goldens, tmp_path, monkeypatch):
 
 
 def test_without_a_checkpoint_there_is_nothing_to_evaluate(goldens, tmp_path):
-    run = finetuning.Finetuning(
-        make_options(goldens, tmp_path, init_checkpoint=None)
-    )
+    run = make_run(make_options(goldens, tmp_path, init_checkpoint=None))
     with pytest.raises(ValueError, match="holds no checkpoint; train first"):
         run.restore()
-    run = finetuning.Finetuning(make_options(goldens, tmp_path))
+    run = make_run(make_options(goldens, tmp_path))
     assert run.restore() == 0
 
 
 def test_another_task_in_the_same_folder_is_refused(goldens, tmp_path):
     options = make_options(goldens, tmp_path)
-    run = finetuning.Finetuning(options)
+    run = make_run(options)
     run.manager.save(run._weights, ResumePoint(4, 32, 12345, 19))
-    other = finetuning.Finetuning(dataclasses.replace(options, num_labels=3))
+    other = make_run(options, num_labels=3)
     with pytest.raises(
         ValueError, match=r"holds a run of another model.*\(output_weights: "
     ):
@@ -368,14 +365,12 @@ def test_impossible_options_are_refused(goldens, tmp_path, change, message):
 def test_a_window_beyond_the_model_is_refused(goldens, tmp_path):
     options = make_options(goldens, tmp_path, max_seq_length=129)
     with pytest.raises(ValueError, match="pass --max_seq_length=128 or less"):
-        finetuning.Finetuning(options)
+        make_run(options)
 
 
 def test_frozen_layers_stay_and_have_no_slots(goldens, tmp_path):
     train_files = write_records(tmp_path, LENGTHS, seq_length=64)
-    run = finetuning.Finetuning(
-        make_options(goldens, tmp_path, trainable_layers=1)
-    )
+    run = make_run(make_options(goldens, tmp_path, trainable_layers=1))
     before = {n: v.numpy() for n, v in run._weights.items()}
     step = run.train(train_files)
     saved = checkpoints.Checkpoint(run.manager.prefix(step))
@@ -396,16 +391,15 @@ tf.config.set_logical_device_configuration(
 import pytest
 from tests.classifier_support import write_records
 from tests.training.finetuning_test import (
-    LENGTHS, make_options, record_losses)
-from training import finetuning
+    LENGTHS, make_options, make_run, record_losses)
 from training.options import DeviceOptions
 kind = "mirrored" if int(devices) > 1 else "one_device"
 files = write_records(out, LENGTHS, kind="tagging", seq_length=64,
                       num_labels=3)
-run = finetuning.Finetuning(make_options(
-    pathlib.Path(goldens), out / "run", "tagging", num_labels=3,
+run = make_run(make_options(
+    pathlib.Path(goldens), out / "run",
     group_by_length=True, layerwise_lr_decay=0.9,
-    device=DeviceOptions(distribution_strategy=kind)))
+    device=DeviceOptions(distribution_strategy=kind)), "tagging", 3)
 run.model._head_dropout = 0.0
 losses = record_losses(pytest.MonkeyPatch())
 run.train(files)
