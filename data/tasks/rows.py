@@ -256,6 +256,8 @@ def read_table(
         elif skip_broken:
             broken.append(line)
         else:
+            # Differs from the original: it takes rows of any width, because
+            # of which a stray tab makes a text of a label.
             row.fail(
                 f"{len(cells)} columns, expected {width} as in the first line; "
                 "is a delimiter inside a text, or missing?"
