@@ -13,7 +13,8 @@ r"""Fine-tunes BERT on a task of sentences, pairs, choices or words.
 Training writes checkpoints (model.ckpt-N), evaluation eval_results.txt and
 metrics.json, prediction test_results.tsv (probabilities), predictions.tsv (with
 ids and labels) and, for GLUE, the file its server takes. The same command again
-resumes a run that was stopped.
+resumes a run that was stopped. --num_trials=5 trains with five seeds and takes
+the best on the dev set; --task_name=GLUE goes through all tasks in data_dir.
 """
 
 import dataclasses
@@ -21,10 +22,13 @@ import dataclasses
 from absl import flags
 
 from data import tasks
-from training import classification, program
+from modeling.layer_mix import MIXES
+from modeling.task_models import HEADS
+from training import classification, export, feature_table, program, suite
 from training import flags as training_flags
 from training.finetuning import FinetuningOptions
 from training.options import TrainOptions
+from training.trials import TrialOptions
 
 FLAGS = flags.FLAGS
 
@@ -61,10 +65,18 @@ def define_flags() -> None:
     """Flags of the original release, and new ones marked [new]."""
     training_flags.define_model_flags()
     training_flags.define_training_flags()
+    training_flags.define_selection_flags()
     training_flags.define_device_flags()
-    flags.DEFINE_string("data_dir", None, "Folder of the task's files.")
     flags.DEFINE_string(
-        "task_name", None, f"The task: {', '.join(tasks.task_names())}."
+        "data_dir",
+        None,
+        "Folder of the task's files; of several tasks, of their folders.",
+    )
+    flags.DEFINE_string(
+        "task_name",
+        None,
+        f"The task: {', '.join(tasks.task_names())}; or several with commas "
+        "between, or GLUE, each in OUTPUT_DIR/TASK.",
     )
     flags.DEFINE_string("vocab_file", None, "The model's vocabulary.")
     flags.DEFINE_string(
@@ -78,7 +90,14 @@ def define_flags() -> None:
     )
     flags.DEFINE_bool("do_train", False, "Whether to train.")
     flags.DEFINE_bool("do_eval", False, "Whether to score the dev sets.")
+    flags.DEFINE_string(
+        "eval_checkpoints",
+        "last",
+        "[new] Of which checkpoints: last, all, or steps with commas between; "
+        "checkpoints.tsv compares them.",
+    )
     flags.DEFINE_bool("do_predict", False, "Whether to answer the test sets.")
+    training_flags.define_export_flags()
     flags.DEFINE_integer("predict_batch_size", 8, "Examples predicted at once.")
     flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the train set.")
     flags.DEFINE_float(
@@ -106,6 +125,22 @@ def define_flags() -> None:
     flags.DEFINE_list(
         "class_weights", [], "[new] Weights of the labels in the loss."
     )
+    flags.DEFINE_enum(
+        "feature_based",
+        "",
+        ["", *MIXES, feature_table.TABLE],
+        "[new] Tagging: leave the encoder as it is and train a BiLSTM on these "
+        "of its layers (the paper's section 5.3); wants --learning_rate=3e-3. "
+        "table = on each in turn, in --output_dir/CHOICE.",
+    )
+    flags.DEFINE_enum(
+        "head",
+        None,
+        HEADS,
+        "[new] What stands on the encoder: linear, or bilstm (two layers, "
+        "then linear), which --feature_based takes if this is not given.",
+    )
+    _define_trial_flags()
     training_flags.define_field(
         TrainOptions,
         "layerwise_lr_decay",
@@ -129,46 +164,134 @@ def define_flags() -> None:
     flags.adopt_module_key_flags(training_flags)  # so that --help shows them
 
 
+def _define_trial_flags() -> None:
+    """Flags of several trainings, of which the best is taken."""
+    flags.DEFINE_integer(
+        "num_trials",
+        1,
+        "[new] Train so often, with --seed and those after it, and take the "
+        "best on the dev set.",
+    )
+    flags.DEFINE_list(
+        "trial_learning_rates",
+        [],
+        "[new] Learning rates to try; the paper's: 5e-5,4e-5,3e-5,2e-5 for "
+        "GLUE (section 4.1), 5e-5,3e-5,2e-5 otherwise (A.3). The setting with "
+        "the best median over the seeds is taken.",
+    )
+    flags.DEFINE_list(
+        "trial_epochs",
+        [],
+        "[new] Epochs to try; the paper's: 3 for GLUE, 2,3,4 otherwise.",
+    )
+    flags.DEFINE_list(
+        "trial_batch_sizes",
+        [],
+        "[new] Batch sizes to try; the paper's: 32 for GLUE, 16,32 otherwise.",
+    )
+
+
 def main() -> None:
     """Turns the flags into options and runs them."""
-    classification.run(
-        classification.ClassifierOptions(
-            task_name=FLAGS.task_name,
-            data_dir=FLAGS.data_dir,
-            task_options={
-                name: FLAGS[name].value
-                for name in (*_TASK_TEXTS, *_TASK_LISTS, "quoted")
-                if FLAGS[name].value is not None
-            },
-            vocab_file=FLAGS.vocab_file,
-            do_lower_case=FLAGS.do_lower_case,
-            document_context=FLAGS.document_context,
-            do_train=FLAGS.do_train,
-            do_eval=FLAGS.do_eval,
-            do_predict=FLAGS.do_predict,
-            class_weights=tuple(map(float, FLAGS.class_weights)),
-            finetuning=FinetuningOptions(
-                bert_config_file=FLAGS.bert_config_file,
-                init_checkpoint=FLAGS.init_checkpoint,
-                max_seq_length=FLAGS.max_seq_length,
-                num_train_epochs=FLAGS.num_train_epochs,
-                warmup_proportion=FLAGS.warmup_proportion,
-                eval_batch_size=FLAGS.eval_batch_size,
-                predict_batch_size=FLAGS.predict_batch_size,
-                trim_batches=FLAGS.trim_batches,
-                group_by_length=FLAGS.group_by_length,
-                shuffle_window=FLAGS.shuffle_window,
-                # The steps follow from the epochs.
-                train=dataclasses.replace(
-                    training_flags.train_options(
-                        num_train_steps=1, num_warmup_steps=0
-                    ),
-                    layerwise_lr_decay=FLAGS.layerwise_lr_decay,
-                    trainable_layers=FLAGS.trainable_layers,
-                ),
-                device=training_flags.device_options(),
-            ),
+    exported = _export_options() if FLAGS.do_export else None
+    if FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or not exported:
+        _run()
+    if exported:
+        export.run(exported)
+
+
+def _export_options() -> export.ExportOptions:
+    """What to export; refuses runs of several models."""
+    several = FLAGS.feature_based == feature_table.TABLE
+    if several or len(suite.task_names(FLAGS.task_name)) > 1:
+        raise ValueError(
+            "--do_export exports one model; give it alone, with the "
+            "--output_dir of one of them, when these runs are finished."
         )
+    return export.ExportOptions(
+        output_dir=FLAGS.output_dir,
+        export_dir=FLAGS.export_dir,
+        precision=FLAGS.export_precision,
+    )
+
+
+def _run() -> None:
+    """Trains, evaluates and predicts as the flags say."""
+    trials = TrialOptions(
+        num_trials=FLAGS.num_trials,
+        learning_rates=_numbers("trial_learning_rates", float),
+        epochs=_numbers("trial_epochs", float),
+        batch_sizes=_numbers("trial_batch_sizes", int),
+    )
+    if FLAGS.feature_based != feature_table.TABLE:
+        suite.run(_options(feature_based=FLAGS.feature_based), trials)
+    elif len(suite.task_names(FLAGS.task_name)) > 1:
+        raise ValueError(
+            "--feature_based=table is of one task; name one by --task_name."
+        )
+    elif trials.are_asked_for:
+        raise ValueError(
+            "--feature_based=table trains once on each mix of layers; give "
+            "trials of one of them, such as --feature_based=concat_last_four."
+        )
+    else:
+        feature_table.run(_options(feature_based=""))
+
+
+def _numbers(name: str, kind: type) -> tuple:
+    """The numbers of a list flag."""
+    try:
+        return tuple(map(kind, FLAGS[name].value))
+    except ValueError as error:
+        raise ValueError(
+            f"--{name}={','.join(FLAGS[name].value)}: {error}; give numbers "
+            "with commas between."
+        ) from None
+
+
+def _options(feature_based: str) -> classification.ClassifierOptions:
+    """The flags, parsed."""
+    return classification.ClassifierOptions(
+        task_name=FLAGS.task_name,
+        data_dir=FLAGS.data_dir,
+        task_options={
+            name: FLAGS[name].value
+            for name in (*_TASK_TEXTS, *_TASK_LISTS, "quoted")
+            if FLAGS[name].value is not None
+        },
+        vocab_file=FLAGS.vocab_file,
+        do_lower_case=FLAGS.do_lower_case,
+        document_context=FLAGS.document_context,
+        do_train=FLAGS.do_train,
+        do_eval=FLAGS.do_eval,
+        eval_checkpoints=FLAGS.eval_checkpoints,
+        do_predict=FLAGS.do_predict,
+        class_weights=_numbers("class_weights", float),
+        feature_based=feature_based,
+        head=FLAGS.head or ("bilstm" if FLAGS.feature_based else "linear"),
+        finetuning=FinetuningOptions(
+            bert_config_file=FLAGS.bert_config_file,
+            init_checkpoint=FLAGS.init_checkpoint,
+            max_seq_length=FLAGS.max_seq_length,
+            num_train_epochs=FLAGS.num_train_epochs,
+            warmup_proportion=FLAGS.warmup_proportion,
+            eval_batch_size=FLAGS.eval_batch_size,
+            predict_batch_size=FLAGS.predict_batch_size,
+            trim_batches=FLAGS.trim_batches,
+            group_by_length=FLAGS.group_by_length,
+            shuffle_window=FLAGS.shuffle_window,
+            save_best=FLAGS.save_best,
+            early_stopping_patience=FLAGS.early_stopping_patience,
+            # The steps follow from the epochs.
+            train=dataclasses.replace(
+                training_flags.train_options(
+                    num_train_steps=1, num_warmup_steps=0
+                ),
+                layerwise_lr_decay=FLAGS.layerwise_lr_decay,
+                trainable_layers=FLAGS.trainable_layers,
+            ),
+            device=training_flags.device_options(),
+        ),
     )
 
 

@@ -19,8 +19,8 @@ eval_results.txt; the same command again resumes a run that was stopped.
 from absl import flags
 
 from data.pretraining.options import MASKINGS, PretrainingDataOptions
+from training import export, pretraining, pretraining_serving, program
 from training import flags as training_flags
-from training import pretraining, program
 
 FLAGS = flags.FLAGS
 
@@ -39,6 +39,7 @@ def define_flags() -> None:
     training_flags.define_model_flags()
     training_flags.define_training_flags()
     training_flags.define_device_flags()
+    training_flags.define_export_flags()
     flags.DEFINE_string(
         "input_file", None, "Record files: comma-separated paths or globs."
     )
@@ -109,6 +110,38 @@ def define_flags() -> None:
 
 def main() -> None:
     """Turns the flags into options and runs them."""
+    exported = None
+    if FLAGS.do_export:
+        exported = export.ExportOptions(
+            output_dir=FLAGS.output_dir,
+            export_dir=FLAGS.export_dir,
+            precision=FLAGS.export_precision,
+        )
+        if not FLAGS.vocab_file:
+            raise ValueError("--do_export: give --vocab_file.")
+    does_more = (
+        FLAGS.do_train
+        or FLAGS.do_eval
+        or FLAGS.do_predict
+        or FLAGS.strip_checkpoint
+    )
+    if does_more or not exported:
+        _run()
+    if exported:
+        pretraining_serving.describe(
+            FLAGS.output_dir,
+            bert_config_file=FLAGS.bert_config_file,
+            vocab_file=FLAGS.vocab_file,
+            do_lower_case=FLAGS.do_lower_case,
+            max_seq_length=FLAGS.max_seq_length,
+            top_k=FLAGS.predict_top_k,
+            init_checkpoint=FLAGS.init_checkpoint,
+        )
+        export.run(exported)
+
+
+def _run() -> None:
+    """Trains, evaluates and predicts as the flags say."""
     pretraining.run(
         pretraining.PretrainingOptions(
             bert_config_file=FLAGS.bert_config_file,

@@ -3,6 +3,10 @@ r"""Times an epoch of fine-tuning: trimmed, grouped by length, and padded.
   python benchmarks/finetuning_epoch.py --records=cola/train.tf_record \
     --bert_config_file=minilm/bert_config.json
 
+  python benchmarks/finetuning_epoch.py --records=squad/train.tf_record \
+    --squad --length=384 --steps=60 --padded_steps=12 \
+    --bert_config_file=minilm/bert_config.json
+
 They take turns, so that a busy machine slows all of them. Of the padded epoch
 only some steps are timed: they are all alike.
 """
@@ -15,8 +19,10 @@ from absl import app, flags
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from data import input_pipeline, length_batches, records  # noqa: E402
-from modeling import BertConfig, TaskModel  # noqa: E402
+from data import input_pipeline, length_batches  # noqa: E402
+from data.features import feature_specs  # noqa: E402
+from data.squad import windows  # noqa: E402
+from modeling import BertConfig, SpanModel, TaskModel  # noqa: E402
 from training.loop import Trainer  # noqa: E402
 from training.options import DeviceOptions, TrainOptions  # noqa: E402
 
@@ -26,10 +32,12 @@ _TURNS = 6
 
 def define_flags():
     """Records, model and batch."""
-    flags.DEFINE_string("records", None, "Records of a classification task.")
+    flags.DEFINE_string("records", None, "Records of fine-tuning.")
+    flags.DEFINE_bool("squad", False, "They are those of run_squad.py.")
     flags.DEFINE_string("bert_config_file", None, "Sizes of the model.")
     flags.DEFINE_integer("length", 128, "Wordpieces of an example.")
     flags.DEFINE_integer("batch", 32, "Examples of a batch.")
+    flags.DEFINE_integer("steps", 0, "Timed trimmed steps; 0 = an epoch.")
     flags.DEFINE_integer("padded_steps", 20, "Timed padded steps.")
     flags.DEFINE_bool("random_order", False, "Time trimmed only, too.")
     flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "")
@@ -39,12 +47,10 @@ def define_flags():
 
 def open_records():
     """The records, as fine-tuning reads them."""
-    names = ("input_ids", "input_mask", "segment_ids")
-    specs = [records.FeatureSpec(name, FLAGS.length) for name in names]
-    specs += [
-        records.FeatureSpec(name, 1)
-        for name in ("label_ids", "is_real_example")
-    ]
+    if FLAGS.squad:
+        specs = windows.feature_specs(FLAGS.length, is_training=True)
+    else:
+        specs = feature_specs("classification", FLAGS.length, num_labels=2)
     return input_pipeline.open_records([FLAGS.records], specs, limits={})
 
 
@@ -52,12 +58,12 @@ def main(_):
     """Runs the benchmark."""
     opened = open_records()
     epoch = opened.count // FLAGS.batch
-    model = TaskModel(
-        BertConfig.from_json_file(FLAGS.bert_config_file),
-        "classification",
-        2,
-        dtype=DeviceOptions(precision=FLAGS.precision).dtype_policy,
-    )
+    config = BertConfig.from_json_file(FLAGS.bert_config_file)
+    dtype = DeviceOptions(precision=FLAGS.precision).dtype_policy
+    if FLAGS.squad:
+        model = SpanModel(config, dtype=dtype)
+    else:
+        model = TaskModel(config, "classification", 2, dtype=dtype)
     trainer = Trainer(
         model,
         TrainOptions(
@@ -76,9 +82,10 @@ def main(_):
         )
 
     ways = {"padded": (batches(trim=False), FLAGS.padded_steps)}
-    ways["trimmed, grouped"] = (batches(group_by_length=True), epoch)
+    steps = FLAGS.steps or epoch
+    ways["trimmed, grouped"] = (batches(group_by_length=True), steps)
     if FLAGS.random_order:
-        ways["trimmed"] = (batches(), epoch)
+        ways["trimmed"] = (batches(), steps)
     seconds = dict.fromkeys(ways, 0.0)
     for iterator, _ in ways.values():
         trainer.run_steps(iterator, first_step=1, num_steps=2)

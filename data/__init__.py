@@ -12,5 +12,9 @@ Fine-tuning: `metrics` (scores) -> `tasks/` (what the files of each task hold)
 -> `tagging`, `feature_report`, `features` (examples to rows) ->
 `task_records` (rows to record files, made once).
 
-`pretraining/` is text to pretraining records, of any size of text.
+Vectors of text: `text_features` (lines to rows) -> `vector_files`,
+`attention_picture` (what the model made of them).
+
+`squad/` is questions to windows, and scores back to answers. `pretraining/` is
+text to pretraining records, of any size of text.
 """

@@ -106,15 +106,16 @@ def all_examples(
     """Every example once, the longest first; every batch is full.
 
     Args:
-      files: the input, with `is_real_example`.
+      files: the input.
       batch_size: B.
       trim: as for `training_batches`.
       num_choices: likewise.
 
     Returns:
       Dataset of ceil(count / B) batches, feature name -> tensor [B, length],
-      with `example_index` int32 [B, 1], an example's place in the files. The
-      last batch is filled up with copies that have `is_real_example` 0.
+      with `example_index` int32 [B, 1], an example's place in the files, and
+      `is_real_example` [B, 1], 1 for all if the records have none. The last
+      batch is filled up with copies that have it 0.
     """
 
     def by_length(indices, serialized):
@@ -220,7 +221,8 @@ def _grouped(window, lengths, batch_size, *, seed):
 def _filled_up(batch, batch_size):
     """Adds copies of the first example, marked as not real."""
     missing = batch_size - tf.shape(batch["example_index"])[0]
-    real = batch["is_real_example"]
+    ones = tf.ones_like(batch["example_index"])
+    real = batch.get("is_real_example", ones)
     batch = batch | {
         name: tf.concat([x, tf.repeat(x[:1], missing, axis=0)], axis=0)
         for name, x in batch.items()

@@ -3,14 +3,13 @@
 import dataclasses
 import hashlib
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from absl import logging
 
-from data import files, tfrecord
+from data import files, record_reuse, tfrecord
 from data.feature_report import RecordsReport
 from data.features import Converter, FeatureOptions
 from data.progress import Progress
@@ -103,9 +102,8 @@ def make_records(
 ) -> RecordsReport:
     """Writes a set's records, unless an earlier run has written just these.
 
-    What the records were made from stands beside them, in
-    `PATH.manifest.json`: a checksum of all examples, the options, the
-    vocabulary. If all of it is the same, and the file whole, it is used again.
+    That is, from the same examples, options and vocabulary (see
+    `record_reuse.make_once`).
 
     Args:
       task: whose examples.
@@ -125,21 +123,12 @@ def make_records(
     def read() -> Iterator[Example]:
         return task.examples(set_name)
 
-    facts = _facts(read, tokenizer, options)
-    manifest_path = path + files.MANIFEST_SUFFIX
-    report = _written_before(path, manifest_path, facts)
-    if report:
-        logging.info("%s: %s", path, report)
-        return report
-    report, checksum = _write(read(), path, tokenizer, options)
-    manifest = {
-        "made_from": facts,
-        "sha256": checksum,
-        "report": dataclasses.asdict(report),
-    }
-    files.write_text(manifest_path, json.dumps(manifest, indent=1) + "\n")
-    logging.info("%s: %s", path, report)
-    return report
+    return record_reuse.make_once(
+        path,
+        _facts(read, tokenizer, options),
+        RecordsReport,
+        lambda: _write(read(), path, tokenizer, options),
+    )
 
 
 def _facts(
@@ -155,32 +144,10 @@ def _facts(
     checksum = hashlib.sha256()
     for example in read():
         checksum.update(f"{example!r}\n".encode())
-    vocab = json.dumps(list(tokenizer.vocab.items())).encode()
     return {
         "format": _FORMAT,
         **dataclasses.asdict(options),
         "labels": list(options.labels),
-        "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
-        "vocab_sha256": hashlib.sha256(vocab).hexdigest(),
+        **record_reuse.tokenizer_facts(tokenizer),
         "examples_sha256": checksum.hexdigest(),
     }
-
-
-def _written_before(
-    path: str, manifest_path: str, facts: dict[str, Any]
-) -> RecordsReport | None:
-    """The report of an earlier run that made the same file, if it is whole."""
-    if not (files.exists(path) and files.exists(manifest_path)):
-        return None
-    with files.open_read(manifest_path) as file:
-        try:
-            manifest = json.loads(file.read())
-            if manifest["made_from"] != facts:
-                return None
-            report = RecordsReport(**manifest["report"])
-            checksum = manifest["sha256"]
-        except (ValueError, KeyError, TypeError):
-            return None  # somebody else's file: it will be written over
-    if files.sha256(path) != checksum:
-        return None
-    return dataclasses.replace(report, reused=True)

@@ -7,6 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from modeling import huggingface_config
+
 ACTIVATIONS = ("gelu", "gelu_exact", "relu", "tanh", "linear")
 
 # Keys of released configurations (multilingual, Chinese, whole-word-masking
@@ -133,7 +135,19 @@ class BertConfig:
 
     @classmethod
     def from_json_file(cls, json_file: str) -> "BertConfig":
-        """Reads `bert_config.json`; errors name the file."""
+        """Reads a configuration; errors name the file.
+
+        Args:
+          json_file: `bert_config.json`, or the `config.json` of a BERT of
+            Hugging Face.
+
+        Returns:
+          The configuration.
+
+        Raises:
+          FileNotFoundError: it cannot be read.
+          ValueError: see `from_dict` and `huggingface_config.to_original`.
+        """
         try:
             with tf.io.gfile.GFile(json_file, "r") as reader:
                 values = json.loads(reader.read())
@@ -147,6 +161,10 @@ class BertConfig:
         if not isinstance(values, dict):
             raise ValueError(f"{json_file} holds no JSON object {{...}}.")
         try:
+            if huggingface_config.is_huggingface(values):
+                values = huggingface_config.to_original(
+                    values, kept=RELEASED_EXTRA_KEYS
+                )
             return cls.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{json_file}: {error}") from None

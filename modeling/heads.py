@@ -153,6 +153,37 @@ class TaskOutput(LinearOutput):
         """Does nothing: the variables are there."""
 
 
+class SpanHead(keras.layers.Layer):
+    """Two scores of every wordpiece, start and end, under `cls/squad`.
+
+    The initial values do not follow the configuration, as the original's.
+
+    Args:
+      hidden_size: H.
+
+    Source: `run_squad.create_model`.
+    """
+
+    STDDEV = 0.02
+
+    def __init__(self, hidden_size: int, *, dtype: str | None = None):
+        super().__init__(name="cls", dtype=dtype)
+        self.squad = LinearOutput(
+            2, stddev=self.STDDEV, name="squad", dtype=self.dtype_policy
+        )
+        self.hidden_size = hidden_size
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates output_weights [2, H] and output_bias [2]."""
+        self.squad.build((None, self.hidden_size))
+        self.built = True
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Maps float [M, H] to float32 [M, 2]."""
+        return self.squad(x)
+
+
 class PretrainingHeads(keras.layers.Layer):
     """The masked-LM and next-sentence heads, under the scope `cls`."""
 

@@ -1,8 +1,9 @@
-"""Encoder + one linear layer: the model of every fine-tuning task.
+"""Encoder + a small head: the model of every fine-tuning task.
 
 Axis letters: see `layers`; L labels (choices, for multiple choice).
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -10,7 +11,9 @@ import tensorflow as tf
 
 from modeling import heads, layers, losses
 from modeling.bert import BertModel
+from modeling.bilstm import BiLSTM
 from modeling.config import BertConfig
+from modeling.layer_mix import LayerMix
 
 # Of the head, whatever the configuration says, as the original.
 HEAD_DROPOUT = 0.1
@@ -53,10 +56,11 @@ _KINDS = {
     ),
 }
 KINDS = tuple(_KINDS)
+HEADS = ("linear", "bilstm")
 
 
 class TaskModel:
-    """BERT as it is fine-tuned (the paper's section 4).
+    """BERT as it is fine-tuned (section 4), or read as it is (section 5.3).
 
     | kind | the head sees | label_ids | predictions |
     | --- | --- | --- | --- |
@@ -65,6 +69,10 @@ class TaskModel:
     | multilabel | pooled [CLS] | int32 [B, L], 0 or 1 | probabilities [B, L] |
     | choice | pooled [CLS] of each | int32 [B, 1] | probabilities [B, L] |
     | tagging | each token | int32 [B, S] | probabilities [B, S, L] |
+
+    With the head `bilstm` (the paper's section 5.1, "+ BiLSTM") a `BiLSTM`
+    stands before the linear layer, which sees its states at each token, or
+    its last ones in place of the pooled [CLS].
 
     A batch holds int32 `input_ids`, `input_mask` (1 = real), `segment_ids`,
     [B, S] each ([B, L * S] for choice, one choice after the other),
@@ -80,6 +88,9 @@ class TaskModel:
       class_weights: weight of each label in the training loss, for
         classification and tagging; () = all alike.
       head_dropout: share of the head's input set to 0 in training.
+      feature_based: the mix of layers, see `LayerMix`, that the head reads
+        from a frozen encoder; "" = all is trained, and the last layer read.
+      head: one of `HEADS`.
 
     Attributes:
       metric: name of the metric beside the loss.
@@ -100,8 +111,11 @@ class TaskModel:
         use_one_hot_embeddings: bool = False,
         class_weights: Sequence[float] = (),
         head_dropout: float = HEAD_DROPOUT,
+        feature_based: str = "",
+        head: str = "linear",
     ):
         _check(kind, num_labels, class_weights)
+        _check_head(kind, feature_based, head)
         self.config = config
         self.kind = kind
         self.num_labels = num_labels
@@ -109,13 +123,23 @@ class TaskModel:
         self.bert = BertModel(
             config, dtype=dtype, use_one_hot_embeddings=use_one_hot_embeddings
         )
+        self.feature_based = feature_based
+        # A layer that is not trainable gets no gradient, slots or decay.
+        self.bert.trainable = not feature_based
+        self.mix = LayerMix(config, feature_based or "last", dtype=dtype)
+        self.bilstm = None
+        size = self.mix.output_size
+        if head == "bilstm":
+            self.bilstm = BiLSTM(size, config.hidden_size, dtype=dtype)
+            size = self.bilstm.output_size
         self.head = heads.TaskOutput(
             1 if kind == "choice" else num_labels,
-            config.hidden_size,
+            size,
             name="task_output",
             dtype=dtype,
         )
-        self.layers = (self.bert, self.head)
+        between = (self.bilstm,) if self.bilstm else ()
+        self.layers = (self.bert, self.mix, *between, self.head)
         self._head_dropout = head_dropout
         self._class_weights = tuple(class_weights)
 
@@ -133,7 +157,7 @@ class TaskModel:
         Returns:
           Float32 [B, L], for tagging [B, S, L].
         """
-        seeds = layers.split_seed(dropout_seed, 2)
+        seeds = layers.split_seed(dropout_seed, 3)
         inputs = [
             batch[name] for name in ("input_ids", "input_mask", "segment_ids")
         ]
@@ -142,17 +166,28 @@ class TaskModel:
             shape = tf.shape(inputs[0]) * [self.num_labels, 1]
             shape //= [1, self.num_labels]
             inputs = [tf.reshape(x, shape) for x in inputs]
-        output = self.bert(*inputs, seeds[0])
+        words, text = self._encode(inputs, seeds[0], seeds[2])
         if self.kind == "tagging":
-            sequence = output.get_sequence_output()
             # A matrix, [B * S, H]: see layers.Dense.
-            vectors = tf.reshape(sequence, [-1, self.config.hidden_size])
+            vectors = tf.reshape(words, [-1, words.shape[-1]])
             shape = tf.concat([tf.shape(inputs[0]), [self.num_labels]], axis=0)
         else:
-            vectors = output.get_pooled_output()
+            vectors = text
             shape = [-1, self.num_labels]
         vectors = layers.dropout(vectors, self._head_dropout, seeds[1])
         return tf.reshape(self.head(vectors), shape)
+
+    def _encode(self, inputs, encoder_seed, bilstm_seed):
+        """A vector for each token [B, S, any], and one for the text."""
+        if self.feature_based:
+            output = self.bert(*inputs)
+            output = tf.nest.map_structure(tf.stop_gradient, output)
+        else:
+            output = self.bert(*inputs, encoder_seed)
+        words = self.mix(output.embedding_output, output.all_encoder_layers)
+        if not self.bilstm:
+            return words, output.pooled_output
+        return self.bilstm(words, inputs[1], bilstm_seed)
 
     def predict(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Probabilities, or scores for regression; shaped as `logits`."""
@@ -271,8 +306,24 @@ def _check(kind, num_labels, class_weights):
             f"class weights are for classification and tagging, not {kind}; "
             "leave them out."
         )
-    if len(class_weights) != num_labels or min(class_weights) <= 0:
+    if len(class_weights) != num_labels or not all(
+        0 < weight < math.inf for weight in class_weights
+    ):
         raise ValueError(
             f"class weights {list(class_weights)}; expected {num_labels}, one "
             "for each label, all above 0."
+        )
+
+
+def _check_head(kind, feature_based, head):
+    """Refuses a head that there is not, or that has nothing to read."""
+    if head not in HEADS:
+        raise ValueError(
+            f"head {head!r}; it must be one of {', '.join(HEADS)}."
+        )
+    if feature_based and head == "linear" and kind != "tagging":
+        raise ValueError(
+            f"a frozen encoder has one vector for each token, but the linear "
+            f"head of a {kind} task reads one for the text; take the head "
+            "bilstm."
         )

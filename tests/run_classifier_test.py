@@ -141,6 +141,22 @@ def test_training_resumes_and_uses_its_records_again(
         ),
         (["--do_eval"], "error: {out} holds no checkpoint; train first"),
         (
+            ["--do_train", "--feature_based=table"],
+            "error: --feature_based=table trains and compares: give --do_train",
+        ),
+        (
+            ["--do_train", "--feature_based=last", "--trainable_layers=1"],
+            "error: --trainable_layers=1, but --feature_based=last freezes",
+        ),
+        (
+            ["--do_train", "--feature_based=last", "--head=linear"],
+            "error: a frozen encoder has one vector for each token, but the",
+        ),
+        (
+            ["--do_train", "--trial_epochs=2,x"],
+            "error: --trial_epochs=2,x: could not convert string to float: ",
+        ),
+        (
             ["--do_train", "--max_seq_length=4"],
             "error: --max_seq_length is 4, expected 5 or more",
         ),

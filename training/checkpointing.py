@@ -145,6 +145,14 @@ class CheckpointManager:
                 self._remove(step)
         return prefix
 
+    def keep_only(self, step: int) -> None:
+        """Removes every checkpoint but that of a step."""
+        name = os.path.basename(self.prefix(step))
+        checkpoints.write_state(self._dir, [name])
+        for other in self.steps():
+            if other != step:
+                self._remove(other)
+
     def _assign(self, checkpoint, variables, values):
         report = checkpoints.compare(checkpoint, variables)
         weights_missing = [

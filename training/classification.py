@@ -1,29 +1,25 @@
-"""A task fine-tuned: its records, model, scores and result files."""
+"""A task fine-tuned: its records, its model, and what becomes of them."""
 
 import dataclasses
 import functools
-import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 from absl import logging
 
-from data import files, input_pipeline, metrics, tokenization, vocabulary
+from data import files, input_pipeline, tokenization, vocabulary
 from data.features import FeatureOptions
 from data.input_pipeline import RecordFiles
-from data.tagging import words_of_rows
 from data.task_records import make_records
 from data.tasks import Task, get_task
 from modeling import BertConfig, TaskModel
-from training import runs
-from training.finetuning import (
-    Finetuning,
-    FinetuningOptions,
-    write_test_results,
-)
-from training.scoring import Scores
+from training import feature_based, results, runs
+from training.checkpoint_table import check_steps, compare_checkpoints
+from training.checkpointing import CheckpointManager
+from training.description import TaskDescription
+from training.finetuning import Finetuning, FinetuningOptions
+from training.selection import Selection, check_options
 
 _SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 
@@ -41,8 +37,12 @@ class ClassifierOptions:
       document_context: see `FeatureOptions`.
       do_train: train on the train set.
       do_eval: score the dev sets.
+      eval_checkpoints: of which checkpoints: `last`, `all`, or steps with
+        commas between; see `compare_checkpoints`.
       do_predict: answer the test sets.
       class_weights: see `TaskModel`.
+      feature_based: likewise.
+      head: likewise.
       finetuning: how.
     """
 
@@ -54,8 +54,11 @@ class ClassifierOptions:
     document_context: bool = False
     do_train: bool = False
     do_eval: bool = False
+    eval_checkpoints: str = "last"
     do_predict: bool = False
     class_weights: tuple[float, ...] = ()
+    feature_based: str = ""
+    head: str = "linear"
     finetuning: FinetuningOptions
 
     def __post_init__(self):
@@ -64,6 +67,9 @@ class ClassifierOptions:
                 "At least one of `do_train`, `do_eval` or `do_predict' must be "
                 "True."
             )
+        check_options(self.finetuning, self.do_train)
+        feature_based.check_options(self.finetuning.train, self.feature_based)
+        check_steps(self.eval_checkpoints, self.do_eval)
 
 
 class _Sets:
@@ -84,8 +90,16 @@ class _Sets:
         vocabulary.require_tokens(
             self._tokenizer.vocab, _SPECIAL_TOKENS, options.vocab_file
         )
+        runs.check_length(
+            options.finetuning.max_seq_length,
+            self._config,
+            options.finetuning.bert_config_file,
+        )
         runs.check_vocabulary(
             self._tokenizer.vocab, options.vocab_file, self._config
+        )
+        runs.check_case(
+            self._tokenizer.vocab, options.vocab_file, options.do_lower_case
         )
         self._features = FeatureOptions.of_task(
             task, options.finetuning.max_seq_length, options.document_context
@@ -105,69 +119,173 @@ class _Sets:
         )
 
 
-def run(options: ClassifierOptions) -> None:
+class Inputs(NamedTuple):
+    """A task, and the records of those of its sets that are asked for.
+
+    Attributes:
+      task: the task.
+      train: records to train on; None = do not train.
+      dev: dev set -> records.
+      test: test set -> records.
+    """
+
+    task: Task
+    train: RecordFiles | None
+    dev: Mapping[str, RecordFiles]
+    test: Mapping[str, RecordFiles]
+
+
+class Outcome(NamedTuple):
+    """What a run ended with.
+
+    Attributes:
+      step: of the weights that were evaluated and asked.
+      results: dev set -> metric -> value; {} if they were not evaluated.
+      weights: prefix of their checkpoint.
+    """
+
+    step: int
+    results: Mapping[str, Mapping[str, float]]
+    weights: str
+
+
+def prepare(options: ClassifierOptions) -> Inputs:
+    """Makes the records of a run in its output_dir, or finds them there.
+
+    Args:
+      options: of the run.
+
+    Returns:
+      What `run` takes.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit.
+    """
+    task = get_task(options.task_name, options.data_dir, **options.task_options)
+    files.check_writable(options.finetuning.train.output_dir)
+    sets = _Sets(options, task)
+    train_files, dev_files, test_files = None, {}, {}
+    if options.do_train:
+        first = task.train_sets[:1]
+        (train_files,) = _records_of(sets, "train", first).values()
+    watched = options.finetuning.train.eval_every_steps and options.do_train
+    if options.do_eval or watched:
+        dev_files = _records_of(sets, "eval", task.dev_sets)
+    if options.do_predict:
+        test_files = _records_of(sets, "predict", task.test_sets)
+    return Inputs(task, train_files, dev_files, test_files)
+
+
+def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     """Trains, evaluates and predicts, after checking that all inputs fit.
 
     Args:
       options: what to do.
+      inputs: what `prepare` gave, perhaps for another output_dir; None = it
+        is called.
+
+    Returns:
+      How it ended.
 
     Raises:
       ValueError, OSError: an input is missing or does not fit; all of them are
         checked before the first training step.
+      FloatingPointError: training diverged.
     """
-    task = get_task(options.task_name, options.data_dir, **options.task_options)
+    task, train_files, dev_files, test_files = inputs or prepare(options)
     output_dir = options.finetuning.train.output_dir
-    files.check_writable(output_dir)
-    files.write_text(
-        os.path.join(output_dir, "labels.txt"),
-        "".join(f"{label}\n" for label in task.labels),
-    )
-    sets = _Sets(options, task)
-    train_files = None
-    if options.do_train:
-        train_files = sets.records("train", task.train_sets[0])
-    watched = options.finetuning.train.eval_every_steps and options.do_train
-    dev_files = {}
-    if options.do_eval or watched:
-        dev_files = _records_of(sets, "eval", task.dev_sets)
-    test_files = {}
-    if options.do_predict:
-        test_files = _records_of(sets, "predict", task.test_sets)
     num_labels = max(1, len(task.labels))
+    model = {
+        "kind": task.kind,
+        "num_labels": num_labels,
+        "feature_based": options.feature_based,
+        "head": options.head,
+    }
     finetuning = Finetuning(
         options.finetuning,
         functools.partial(
-            TaskModel,
-            kind=task.kind,
-            num_labels=num_labels,
-            class_weights=options.class_weights,
+            TaskModel, **model, class_weights=options.class_weights
         ),
         num_choices=num_labels if task.kind == "choice" else 1,
     )
-
-    def evaluate(step: int) -> None:
-        _evaluate(finetuning, task, dev_files, output_dir, step)
-
-    if train_files:
-        step = finetuning.train(train_files, evaluate)
+    if options.do_train:
+        feature_based.check_start(
+            options.finetuning.train,
+            options.feature_based,
+            init_checkpoint=options.finetuning.init_checkpoint,
+            manager=finetuning.manager,
+        )
+    feature_based.keep_head(
+        output_dir, options.feature_based, options.head, finetuning.manager
+    )
+    _keep_labels(output_dir, task.labels, finetuning.manager)
+    evaluation = results.Evaluation(finetuning, task, dev_files, output_dir)
+    evaluation.metric_names()  # that all is there to score by
+    selection = Selection(finetuning, evaluation.write, evaluation.metric_names)
+    if options.do_train:
+        step = selection.train(train_files)
     else:
-        step = finetuning.restore()
-    if options.do_eval:
-        evaluate(step)
+        step = selection.restore()
+    if options.eval_checkpoints != "last":
+        compare_checkpoints(
+            finetuning, options.eval_checkpoints, evaluation.score
+        )
+        step = selection.restore()
+    # Asked for, or watched while training, which ends with these weights.
+    if dev_files:
+        if evaluation.step != step:
+            evaluation.write(step)
+        evaluation.write_metrics(selection.note())
     for number, (set_name, record_files) in enumerate(test_files.items()):
         scores = finetuning.predict(record_files)
-        _write_predictions(task, set_name, scores, output_dir, number == 0)
+        results.write_predictions(
+            task, set_name, scores, output_dir, number == 0
+        )
+    weights = selection.weights(step)
+    TaskDescription.of_task(
+        task,
+        max_seq_length=options.finetuning.max_seq_length,
+        do_lower_case=options.do_lower_case,
+        model=model,
+        weights=os.path.relpath(weights, output_dir)
+        if step
+        else os.path.abspath(options.finetuning.init_checkpoint),
+    ).write(output_dir, options.vocab_file)
+    return Outcome(step, evaluation.results, weights)
+
+
+def _keep_labels(
+    output_dir: str, labels: Sequence[str], manager: CheckpointManager
+) -> None:
+    """Writes labels.txt, in the order of the ids, or compares it.
+
+    The same number of labels in another order fits every variable: each
+    answer would be called by another's name.
+    """
+    path = os.path.join(output_dir, "labels.txt")
+    text = "".join(f"{label}\n" for label in labels)
+    if manager.steps() and files.exists(path):
+        before = list(files.read_lines(path))
+        if before != list(labels):
+            raise ValueError(
+                f"{output_dir} holds a model of the labels "
+                f"{', '.join(before)} (labels.txt), but the task has "
+                f"{', '.join(labels)}; give --labels in that order, or "
+                "another --output_dir."
+            )
+    files.write_text(path, text)
 
 
 def _records_of(
     sets: _Sets, name: str, set_names: Sequence[str]
 ) -> dict[str, RecordFiles]:
     """Set -> records: `NAME.tf_record` of the first, `NAME_SET` of others."""
+    task = sets.task
     if not set_names:
+        has = (*task.train_sets, *task.dev_sets, *task.test_sets)
         raise ValueError(
-            f"--task_name={sets.task.name} has no set for --do_{name}; it has "
-            f"{', '.join((*sets.task.train_sets, *sets.task.dev_sets))}"
-            f"{', '.join(sets.task.test_sets)}."
+            f"--task_name={task.name} has no set for --do_{name}, only "
+            f"{', '.join(has)}."
         )
     found = {}
     for set_name in set_names:
@@ -182,129 +300,3 @@ def _records_of(
                 raise
             logging.warning("%s is left out: %s", set_name, error)
     return found
-
-
-def _evaluate(
-    finetuning: Finetuning,
-    task: Task,
-    dev_files: Mapping[str, RecordFiles],
-    output_dir: str,
-    step: int,
-) -> None:
-    """Scores the dev sets: eval_results.txt, metrics.json, tables."""
-    results = {}
-    for number, (set_name, record_files) in enumerate(dev_files.items()):
-        summary, scores = finetuning.evaluate(record_files)
-        name = f"eval_{set_name}" if number else "eval"
-        runs.write_eval_results(output_dir, summary, step, name)
-        gold = task.gold(set_name)
-        answers = answers_of(task, set_name, scores)
-        scored = task.score(gold, answers)
-        _log_tables(task, gold, answers)
-        logging.info(
-            "%s: %s",
-            set_name,
-            ", ".join(f"{key} = {value:.4f}" for key, value in scored.items()),
-        )
-        results[set_name] = summary | scored
-    text = json.dumps({"global_step": step, **results}, indent=1)
-    files.write_text(os.path.join(output_dir, "metrics.json"), text + "\n")
-
-
-def answers_of(task: Task, set_name: str, scores: Scores) -> Any:
-    """Turns predictions into answers.
-
-    Args:
-      task: whose.
-      set_name: the set that was predicted.
-      scores: of all its examples.
-
-    Returns:
-      As `Task.score` takes them: ids [N], numbers [N], 0 and 1 [N, L], or the
-      label texts of each sentence.
-    """
-    predictions = scores.predictions
-    if task.kind == "regression":
-        return predictions[:, 0]
-    if task.kind == "multilabel":
-        return (predictions > 0.5).astype(np.int64)
-    ids = predictions.argmax(axis=-1)
-    if task.kind != "tagging":
-        return ids
-    lengths = [len(example.words) for example in task.examples(set_name)]
-    return [
-        [task.labels[i] for i in sentence]
-        for sentence in words_of_rows(ids, scores.label_mask, lengths)
-    ]
-
-
-def _log_tables(task: Task, gold: Any, answers: Any) -> None:
-    """Shows who is taken for whom, and each label's precision and recall."""
-    if task.kind == "classification":
-        logging.info(
-            "\n%s\n\n%s",
-            metrics.confusion_table(gold, answers, task.labels),
-            metrics.class_table(gold, answers, task.labels),
-        )
-    elif task.kind == "multilabel":
-        logging.info("\n%s", metrics.class_table(gold, answers, task.labels))
-    elif task.kind == "tagging" and "entity_f1" in task.metrics:
-        logging.info("\n%s", metrics.entity_table(gold, answers))
-
-
-def _write_predictions(
-    task: Task, set_name: str, scores: Scores, output_dir: str, is_first: bool
-) -> None:
-    """Writes test_results.tsv, predictions.tsv and a server's file."""
-    suffix = "" if is_first else f"_{set_name}"
-    answers = answers_of(task, set_name, scores)
-    path = os.path.join(output_dir, f"predictions{suffix}.tsv")
-    if task.kind == "tagging":
-        files.write_text(path, _tagged_text(task, set_name, answers))
-        logging.info("Wrote %s", path)
-        return
-    if is_first:
-        write_test_results(output_dir, scores.predictions)
-    texts = _label_texts(task, answers)
-    header = ["id", "prediction", *(task.labels or ["score"])]
-    lines = ["\t".join(header)]
-    for example, text, row in zip(
-        task.examples(set_name), texts, scores.predictions, strict=True
-    ):
-        shown = text if isinstance(text, str) else f"{text:.6g}"
-        values = [f"{value:.6g}" for value in row]
-        lines.append("\t".join([example.guid, shown, *values]))
-    files.write_text(path, "\n".join([*lines, ""]))
-    submission = task.submission(set_name, texts)
-    if submission:
-        place = os.path.join(output_dir, submission.file_name)
-        files.write_text(place, submission.text)
-        logging.info("Wrote %s", place)
-    logging.info("Wrote %s", path)
-
-
-def _label_texts(task: Task, answers: Any) -> list[str | float]:
-    """The label, or number, of each example."""
-    if task.kind == "regression":
-        return [float(answer) for answer in answers]
-    if task.kind == "multilabel":
-        return [
-            " ".join(
-                label
-                for label, is_on in zip(task.labels, row, strict=True)
-                if is_on
-            )
-            for row in answers
-        ]
-    return [task.labels[answer] for answer in answers]
-
-
-def _tagged_text(
-    task: Task, set_name: str, answers: Sequence[Sequence[str]]
-) -> str:
-    """A word and its label a line, a blank line behind each sentence."""
-    lines = []
-    for example, labels in zip(task.examples(set_name), answers, strict=True):
-        lines += map("\t".join, zip(example.words, labels, strict=True))
-        lines.append("")
-    return "\n".join([*lines, ""])

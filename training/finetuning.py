@@ -1,14 +1,13 @@
 """Fine-tuning put together: model, loop, predictions of every example."""
 
 import dataclasses
-import os
+import gc
 from collections.abc import Callable
 
 import keras
 import numpy as np
 from absl import logging
 
-from data import files as file_writing
 from data import length_batches
 from data.input_pipeline import RecordFiles
 from modeling import BertConfig, TaskModel, checkpoints
@@ -34,6 +33,10 @@ class FinetuningOptions:
       trim_batches: cut each batch to its longest example; never on a TPU.
       group_by_length: see `length_batches.training_batches`.
       shuffle_window: see `length_batches.training_batches`.
+      save_best: metric by which the weights are chosen, see `Selection`; "" =
+        the last ones.
+      early_stopping_patience: evaluations without improvement after which
+        training stops; 0 = it never does.
       use_one_hot_embeddings: look words up by matrix product (TPU).
       train: options of the loop; its steps are set by num_train_epochs and
         warmup_proportion, see `with_steps`.
@@ -50,6 +53,8 @@ class FinetuningOptions:
     trim_batches: bool = True
     group_by_length: bool = False
     shuffle_window: int = 0
+    save_best: str = ""
+    early_stopping_patience: int = 0
     use_one_hot_embeddings: bool = False
     train: TrainOptions
     device: DeviceOptions
@@ -60,6 +65,11 @@ class FinetuningOptions:
                 raise ValueError(
                     f"--{name}={getattr(self, name)}; it must be at least 1."
                 )
+        if self.early_stopping_patience < 0:
+            raise ValueError(
+                f"--early_stopping_patience={self.early_stopping_patience}; it "
+                "must be at least 0 (0 = train to the end)."
+            )
         if self.shuffle_window < 0:
             raise ValueError(
                 f"--shuffle_window={self.shuffle_window}; it must be at least "
@@ -133,6 +143,9 @@ class Finetuning:
         make_model: Callable[..., TaskModel],
         num_choices: int = 1,
     ):
+        # A model before this one is in cycles with its compiled functions;
+        # only so it goes.
+        gc.collect()
         self.options = options
         config = BertConfig.from_json_file(options.bert_config_file)
         runs.check_length(
@@ -160,11 +173,15 @@ class Finetuning:
                 or options.device.use_tpu,
             )
             self._weights = checkpoints.variables_by_name(self.model.layers)
-            runs.load_first_weights(
+            # Differs from the original: a head for another number of labels is
+            # left out, because a model of MNLI is a good start for RTE.
+            self._untrained = runs.load_first_weights(
                 options.init_checkpoint,
                 self._weights,
                 self.manager,
                 self._output_dir,
+                config,
+                heads=("output_weights", "output_bias"),
             )
             self._scorer = Scorer(self.model)
         self._batching = {
@@ -175,13 +192,15 @@ class Finetuning:
     def train(
         self,
         train_files: RecordFiles,
-        evaluate: Callable[[int], None] | None = None,
+        evaluate: Callable[[int], bool | None] | None = None,
+        num_examples: int | None = None,
     ) -> int:
         """Trains, from the newest checkpoint of output_dir if it has one.
 
         Args:
           train_files: records.
-          evaluate: called with the step every `eval_every_steps`.
+          evaluate: called with the step every `eval_every_steps`; True = stop.
+          num_examples: what an epoch is counted by; None = the records.
 
         Returns:
           The last step.
@@ -189,11 +208,14 @@ class Finetuning:
         Raises:
           ValueError, FloatingPointError: see `loop.Trainer.train`.
         """
-        train = with_steps(self.options, train_files.count)
+        num_records = train_files.count
+        num_examples = num_examples or num_records
+        train = with_steps(self.options, num_examples)
         logging.info(
-            "***** Running training *****\n  Num examples = %d\n"
+            "***** Running training *****\n  Num examples = %d%s\n"
             "  Batch size = %d\n  Num steps = %d",
-            train_files.count,
+            num_examples,
+            f" ({num_records} records)" if num_examples != num_records else "",
             train.train_batch_size,
             train.num_train_steps,
         )
@@ -227,6 +249,7 @@ class Finetuning:
         """
         with self._strategy.scope():
             if step is None:
+                self._require_head()
                 return runs.restore_trained(
                     self._weights,
                     self.manager,
@@ -238,10 +261,44 @@ class Finetuning:
                     f"{self._output_dir} holds no checkpoint of step {step}, "
                     f"only of {self.manager.steps()}."
                 )
-            checkpoints.init_from_checkpoint(
-                self.manager.prefix(step), self._weights
-            )
+            self.load(self.manager.prefix(step))
             return step
+
+    def _require_head(self) -> None:
+        """Refuses answers of a head that nobody has trained."""
+        # Not the pooler: only some heads read it.
+        missing = [n for n in self._untrained if not n.startswith("bert/")]
+        # Differs from the original: it answers with random weights.
+        if missing and not self.manager.steps():
+            raise ValueError(
+                f"--init_checkpoint={self.options.init_checkpoint} has no "
+                f"{' and '.join(missing)} for this task, only an encoder; "
+                "train first (--do_train), or give the checkpoint, or the "
+                "--output_dir, of a model fine-tuned on it."
+            )
+
+    def save_weights(self, prefix: str) -> None:
+        """Writes a checkpoint of the weights alone: no slots, no step."""
+        checkpoints.write(
+            prefix, {name: v.numpy() for name, v in self._weights.items()}
+        )
+
+    def load(self, prefix: str) -> None:
+        """Loads all weights from a checkpoint of this model.
+
+        Args:
+          prefix: of the checkpoint.
+
+        Raises:
+          ValueError: it does not fit, or lacks some.
+        """
+        with self._strategy.scope():
+            report = checkpoints.init_from_checkpoint(prefix, self._weights)
+        if report.missing:
+            raise ValueError(
+                f"{prefix} is of another model: it has no {report.missing[0]}. "
+                "Give another --output_dir, or the flags of that run."
+            )
 
     def evaluate(
         self, eval_files: RecordFiles
@@ -264,28 +321,22 @@ class Finetuning:
         batch_size = self.options.predict_batch_size
         return self._score(predict_files, batch_size, "predicting")
 
+    def outputs(self, predict_files: RecordFiles) -> dict[str, np.ndarray]:
+        """What the model makes of examples; see `Scorer.outputs`."""
+        batch_size = self.options.predict_batch_size
+        return self._scorer.outputs(
+            **self._all(predict_files, batch_size, "predicting")
+        )
+
     def _score(self, record_files, batch_size, what):
-        batches = length_batches.all_examples(
-            record_files, batch_size=batch_size, **self._batching
-        )
-        return self._scorer.score(
-            batches, num_examples=record_files.count, what=what
-        )
+        return self._scorer.score(**self._all(record_files, batch_size, what))
 
-
-def write_test_results(output_dir: str, predictions: np.ndarray) -> str:
-    """Writes `test_results.tsv`: a line an example, a column a label.
-
-    Args:
-      output_dir: where.
-      predictions: float32 [N, L].
-
-    Returns:
-      The file's path.
-
-    Source: `run_classifier.main`.
-    """
-    path = os.path.join(output_dir, "test_results.tsv")
-    lines = ["\t".join(map(str, row)) + "\n" for row in predictions]
-    file_writing.write_text(path, "".join(lines))
-    return path
+    def _all(self, record_files, batch_size, what):
+        """Every example once, for the scorer."""
+        return {
+            "batches": length_batches.all_examples(
+                record_files, batch_size=batch_size, **self._batching
+            ),
+            "num_examples": record_files.count,
+            "what": what,
+        }

@@ -45,6 +45,44 @@ def define_model_flags() -> None:
     )
 
 
+def define_selection_flags() -> None:
+    """Flags that say which weights a fine-tuned model ends with."""
+    flags.DEFINE_string(
+        "save_best",
+        "",
+        "[new] Keep the weights that are best by this metric in "
+        "output_dir/best, and use them: a name of metrics.json such as "
+        "eval_loss, or DEV_SET/NAME. Needs --eval_every_steps.",
+    )
+    flags.DEFINE_integer(
+        "early_stopping_patience",
+        0,
+        "[new] Stop after so many evaluations that are no better by "
+        "--save_best; 0 = never.",
+    )
+
+
+def define_export_flags() -> None:
+    """Flags of SavedModels for TF Serving."""
+    flags.DEFINE_bool(
+        "do_export",
+        False,
+        "[new] Write a SavedModel for TF Serving; also alone, of a finished "
+        "--output_dir.",
+    )
+    flags.DEFINE_string(
+        "export_dir",
+        None,
+        "[new] Where to: the next version is written, EXPORT_DIR/1, 2, ...",
+    )
+    flags.DEFINE_enum(
+        "export_precision",
+        "float32",
+        options.PRECISIONS,
+        "[new] Arithmetic of the export; its README.md says what is lost.",
+    )
+
+
 def define_device_flags() -> None:
     """Flags that say where to compute."""
     flags.DEFINE_bool("use_tpu", False, "Whether to use a TPU.")
@@ -75,14 +113,17 @@ def define_device_flags() -> None:
     )
 
 
-def define_training_flags() -> None:
-    """Flags of the training loop."""
+def define_training_flags(has_eval_batch_size: bool = True) -> None:
+    """Flags of the training loop; run_squad.py evaluates by predicting."""
     flags.DEFINE_integer(
         "train_batch_size",
         32,
         "Examples of one update, over all devices together.",
     )
-    flags.DEFINE_integer("eval_batch_size", 8, "Examples of one eval batch.")
+    if has_eval_batch_size:
+        flags.DEFINE_integer(
+            "eval_batch_size", 8, "Examples of one eval batch."
+        )
     flags.DEFINE_float(
         "learning_rate", 5e-5, "Peak learning rate (linear warm-up and decay)."
     )

@@ -60,7 +60,14 @@ class Trainer:
             layerwise_lr_decay=options.layerwise_lr_decay,
             trainable_layers=options.trainable_layers,
         )
-        self._learning = {name: self.weights[name] for name in rates}
+        trainable = {
+            variable.path
+            for layer in model.layers
+            for variable in layer.trainable_variables
+        }
+        self._learning = {
+            name: self.weights[name] for name in rates if name in trainable
+        }
         self.optimizer = optimization.AdamWeightDecay(self._learning, rates)
         self._saved = {**self.weights, **self.optimizer.slots}
         self.metric_names: list[str] = []
@@ -79,7 +86,7 @@ class Trainer:
         manager: CheckpointManager,
         *,
         num_examples: int,
-        evaluate: Callable[[int], None] | None = None,
+        evaluate: Callable[[int], bool | None] | None = None,
     ) -> int:
         """Trains up to `num_train_steps`, from the newest checkpoint if any.
 
@@ -89,7 +96,7 @@ class Trainer:
           manager: of the folder that is resumed from and saved to.
           num_examples: examples of the whole input.
           evaluate: called with the step every `eval_every_steps`, not at
-            the end.
+            the end; True = stop here, with a checkpoint.
 
         Returns:
           The last step.
@@ -146,18 +153,21 @@ class Trainer:
                 )
                 figures = log.add(self.metric_names, metrics, step, seconds)
                 progress.advance(num_steps, figures)
+                point = ResumePoint(
+                    step, examples_seen, options.seed, num_examples
+                )
                 done = step == options.num_train_steps
-                if done or step % options.save_checkpoints_steps == 0:
-                    manager.save(
-                        self._saved,
-                        ResumePoint(
-                            step, examples_seen, options.seed, num_examples
-                        ),
-                    )
+                saves = done or step % options.save_checkpoints_steps == 0
+                if saves:
+                    manager.save(self._saved, point)
                     events.flush()
                 every = options.eval_every_steps
-                if every and step % every == 0 and not done:
-                    evaluate(step)
+                if not (every and step % every == 0) or done:
+                    continue
+                if evaluate(step):
+                    if not saves:
+                        manager.save(self._saved, point)
+                    break
         return step
 
     def run_steps(

@@ -163,6 +163,7 @@ def run(options: PretrainingOptions) -> None:
             weights,
             manager,
             options.train.output_dir,
+            config,
         )
         evaluator = evaluation.Evaluator(model)
         if options.do_train:

@@ -1,7 +1,7 @@
 """How every run begins and ends: first weights, configuration, results."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -9,6 +9,7 @@ from absl import logging
 
 from data import files
 from modeling import BertConfig, checkpoints
+from modeling.checkpoints import huggingface
 from training import events
 from training.checkpointing import CheckpointManager
 
@@ -59,6 +60,37 @@ def check_vocabulary(
         )
 
 
+def check_case(
+    vocab: Mapping[str, int], vocab_file: str, do_lower_case: bool
+) -> None:
+    """Warns of a vocabulary of the other case.
+
+    Args:
+      vocab: token -> id.
+      vocab_file: where it comes from, for the warning.
+      do_lower_case: whether text is lower-cased.
+    """
+    # A released cased vocabulary has a sixth of capitals or more, an uncased
+    # one none, the Chinese one two: `<S>` and `<T>`.
+    capitals = [t for t in vocab if t != t.lower() and not t.startswith("[")]
+    is_cased = len(capitals) > len(vocab) / 100
+    if is_cased and do_lower_case:
+        logging.warning(
+            "%s has %d wordpieces with capitals, such as %s, but text is "
+            "lower-cased; give --do_lower_case=false for a cased model.",
+            vocab_file,
+            len(capitals),
+            capitals[0],
+        )
+    elif not capitals and not do_lower_case:
+        logging.warning(
+            "%s has no wordpiece with a capital: with --do_lower_case=false "
+            "most words that have one become [UNK]; leave it out for an "
+            "uncased model.",
+            vocab_file,
+        )
+
+
 def keep_config(
     output_dir: str, config: BertConfig, manager: CheckpointManager
 ) -> None:
@@ -98,7 +130,9 @@ def load_first_weights(
     weights: Mapping[str, tf.Variable],
     manager: CheckpointManager,
     output_dir: str,
-) -> None:
+    config: BertConfig,
+    heads: Collection[str] = (),
+) -> list[str]:
     """Loads init_checkpoint, unless the run has begun, and says what it did.
 
     Args:
@@ -106,17 +140,68 @@ def load_first_weights(
       weights: full name -> variable.
       manager: of the run's checkpoints.
       output_dir: its folder, for the log.
+      config: of the model.
+      heads: see `checkpoints.init_from_checkpoint`.
+
+    Returns:
+      Names of the weights that it has not, or for another number of labels:
+      they must be trained first.
 
     Raises:
       ValueError: the checkpoint does not fit.
     """
-    if init_checkpoint and manager.steps():
+    if not init_checkpoint:
+        return []
+    if manager.steps():
         logging.info(
             "--init_checkpoint is left aside: %s holds checkpoints.", output_dir
         )
-    elif init_checkpoint:
-        report = checkpoints.init_from_checkpoint(init_checkpoint, weights)
-        logging.info("%s", report)
+        return []
+    compare_with_huggingface(init_checkpoint, config)
+    report = checkpoints.init_from_checkpoint(init_checkpoint, weights, heads)
+    logging.info("%s", report)
+    if report.misshapen:
+        logging.warning(
+            "--init_checkpoint=%s is of a task with another number of labels: "
+            "all but its head is taken, and the head of this task begins anew "
+            "(%s).",
+            init_checkpoint,
+            "; ".join(report.misshapen),
+        )
+    return [name for name in weights if name not in report.loaded]
+
+
+def compare_with_huggingface(init_checkpoint: str, config: BertConfig) -> None:
+    """Warns of what fits the weights' shapes and still is another model.
+
+    As it happens to who takes Hugging Face's weights with the original's
+    bert_config.json: `gelu` there is the tanh form.
+
+    Args:
+      init_checkpoint: where the weights are from; only a folder of Hugging
+        Face is looked at.
+      config: of the model that takes them.
+    """
+    path = os.path.join(init_checkpoint, huggingface.CONFIG)
+    if not huggingface.is_folder(init_checkpoint) or not files.exists(path):
+        return
+    theirs = BertConfig.from_json_file(path)
+    for key in ("hidden_act", "num_attention_heads"):
+        ours, trained = getattr(config, key), getattr(theirs, key)
+        if ours != trained:
+            logging.warning(
+                "--bert_config_file says %s %s, but the weights of %s were "
+                "trained with %s%s. Give --bert_config_file=%s, unless you "
+                "mean it.",
+                key,
+                ours,
+                init_checkpoint,
+                trained,
+                " (the erf form; Hugging Face calls it gelu)"
+                if trained == "gelu_exact"
+                else "",
+                path,
+            )
 
 
 def restore_trained(

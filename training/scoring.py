@@ -81,7 +81,7 @@ class Scorer:
     def score(
         self, batches: tf.data.Dataset, *, num_examples: int, what: str
     ) -> Scores:
-        """Predicts every example once.
+        """Predicts every example once, and compares it with its label.
 
         Args:
           batches: see `length_batches.all_examples`.
@@ -90,6 +90,28 @@ class Scorer:
 
         Returns:
           Scores of the real examples, back in file order.
+        """
+        arrays = self.outputs(batches, num_examples=num_examples, what=what)
+        return Scores(
+            labels=arrays.pop("label_ids"),
+            label_mask=arrays.pop("label_mask", None),
+            **arrays,
+        )
+
+    def outputs(
+        self, batches: tf.data.Dataset, *, num_examples: int, what: str
+    ) -> dict[str, np.ndarray]:
+        """What the model's `score_examples` makes of every example.
+
+        Args:
+          batches: as for `score`.
+          num_examples: likewise.
+          what: likewise.
+
+        Returns:
+          Name -> array [N, ...] of the real examples, back in file order, with
+          `label_ids` and `label_mask` if the records have them. Rows of a
+          shorter batch end in zeros.
         """
         batch_size = batches.element_spec["example_index"].shape[0]
         num_steps = -(-num_examples // batch_size)
@@ -114,20 +136,15 @@ class Scorer:
         }
 
 
-def _in_file_order(columns) -> Scores:
+def _in_file_order(columns) -> dict[str, np.ndarray]:
     """Puts the rows of all batches where they belong; drops the fillers."""
     real = np.concatenate([x[:, 0] for x in columns.pop("is_real_example")]) > 0
     places = np.concatenate([x[:, 0] for x in columns.pop("example_index")])
     # Places of real examples alone, closed up.
     order = np.argsort(places[real], kind="stable")
-    arrays = {
+    return {
         name: _stacked(parts)[real][order] for name, parts in columns.items()
     }
-    return Scores(
-        labels=arrays.pop("label_ids"),
-        label_mask=arrays.pop("label_mask", None),
-        **arrays,
-    )
 
 
 def _stacked(parts):

@@ -50,6 +50,7 @@ class Task(abc.ABC):
       labels: their texts, in the order of their ids; of `choice` one for each
         choice; empty for regression.
       metrics: names in `data.metrics`; the first is the main one.
+      label_separator: between the labels of one example, of multilabel.
       train_sets, dev_sets, test_sets: names that `examples` takes.
       cut: what is shortened if a pair is too long: `longest` = the longer
         text, token by token; `first` = the first one.
@@ -63,6 +64,7 @@ class Task(abc.ABC):
     kind: str = "classification"
     labels: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ("accuracy",)
+    label_separator: str = ","
     train_sets: tuple[str, ...] = ("train",)
     dev_sets: tuple[str, ...] = ("dev",)
     test_sets: tuple[str, ...] = ("test",)

@@ -90,7 +90,7 @@ class UserTable(Task):
         self._label = Column.parse(label_column)
         self._choices = _columns(choice_columns)
         self._id = Column.parse(id_column) if id_column else None
-        self._separator = label_separator
+        self.label_separator = label_separator
         self._quoted = quoted
         self._files = dict(train=train_file, dev=dev_file, test=test_file)
         self._given_labels = tuple(labels)
@@ -213,7 +213,7 @@ class UserTable(Task):
     def _labels_of(self, row: Row) -> tuple[str, ...]:
         """The labels that stand in a row, whatever they are."""
         if self.kind == "multilabel":
-            return self._listed(row, self._label, self._separator)
+            return self._listed(row, self._label, self.label_separator)
         if self.kind == "tagging":
             return self._listed(row, self._label, None)
         label = rows.label_text(row.value(self._label))

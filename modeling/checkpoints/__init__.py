@@ -1,11 +1,13 @@
-"""Weights in and out: the original's checkpoints by variable name."""
+"""Weights in and out: the original's checkpoints, and Hugging Face's."""
 
 from modeling.checkpoints.assign import (
     LoadReport,
     compare,
     init_from_checkpoint,
+    open_checkpoint,
     variables_by_name,
 )
+from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
 from modeling.checkpoints.tf1 import (
     Checkpoint,
     find_prefix,
@@ -17,11 +19,13 @@ from modeling.checkpoints.tf1 import (
 
 __all__ = [
     "Checkpoint",
+    "HuggingFaceCheckpoint",
     "LoadReport",
     "compare",
     "find_prefix",
     "init_from_checkpoint",
     "latest_name",
+    "open_checkpoint",
     "strip",
     "variables_by_name",
     "write",

@@ -1,11 +1,13 @@
 """Puts a checkpoint's arrays into a model's variables, with a full account."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import keras
 import tensorflow as tf
 
+from modeling.checkpoints import huggingface
+from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
 from modeling.checkpoints.tf1 import Checkpoint, is_weight
 
 
@@ -19,12 +21,13 @@ def variables_by_name(
         variable's path starts with the layer's name (`bert/...`).
 
     Returns:
-      Name -> float32 variable, in the order of creation.
+      Name -> float32 variable, in the order of creation; those of frozen
+      layers too.
     """
     return {
         variable.path: variable.value
         for layer in layers
-        for variable in layer.trainable_variables
+        for variable in layer.weights
     }
 
 
@@ -58,8 +61,28 @@ class LoadReport:
         return "\n".join(lines)
 
 
+def open_checkpoint(path: str) -> Checkpoint | HuggingFaceCheckpoint:
+    """Opens a checkpoint of either format.
+
+    Args:
+      path: see `tf1.find_prefix`; or a folder of Hugging Face, see
+        `HuggingFaceCheckpoint`.
+
+    Returns:
+      What has `prefix`, `shapes` and `read`, with our names.
+
+    Raises:
+      FileNotFoundError: there is none.
+      ValueError: it is damaged.
+    """
+    if huggingface.is_folder(path):
+        return HuggingFaceCheckpoint(path)
+    return Checkpoint(path)
+
+
 def compare(
-    checkpoint: Checkpoint, variables: Mapping[str, tf.Variable]
+    checkpoint: Checkpoint | HuggingFaceCheckpoint,
+    variables: Mapping[str, tf.Variable],
 ) -> LoadReport:
     """Says what loading would do, without doing it."""
     shapes = checkpoint.shapes
@@ -83,17 +106,23 @@ def compare(
 
 
 def init_from_checkpoint(
-    path: str, variables: Mapping[str, tf.Variable]
+    path: str,
+    variables: Mapping[str, tf.Variable],
+    heads: Collection[str] = (),
 ) -> LoadReport:
     """Warm start: loads weights, never slots or the step.
 
     Heads that the checkpoint lacks (`cls/...`, `output_weights`) keep their
     initial values, as fine-tuning wants it; an encoder (`bert/...`) must be
-    there whole.
+    there whole. Only its pooler may be missing: Hugging Face's models for
+    masked LM, words and questions have none.
 
     Args:
-      path: see `tf1.find_prefix`.
+      path: see `open_checkpoint`.
       variables: name -> variable, see `variables_by_name`.
+      heads: variables of a task's head: if another task's checkpoint has them
+        for another number of labels (their first axis), they keep their
+        initial values, and are `misshapen` in the account.
 
     Returns:
       The account, to be shown to the user.
@@ -104,13 +133,29 @@ def init_from_checkpoint(
 
     Source: `modeling.get_assignment_map_from_checkpoint`.
     """
-    checkpoint = Checkpoint(path)
+    checkpoint = open_checkpoint(path)
     report = compare(checkpoint, variables)
-    no_encoder = [n for n in report.missing if n.startswith("bert/")]
+    no_encoder = [
+        name
+        for name in report.missing
+        if name.startswith("bert/") and not name.startswith("bert/pooler/")
+    ]
     # Differs from the original: it takes the intersection of names and says
     # nothing, so that a wrong file trains from random weights.
-    if report.misshapen or no_encoder:
-        wrong = [*report.misshapen, *(f"{n}: missing" for n in no_encoder)]
+    others = [
+        name
+        for name in heads
+        if name in variables
+        and checkpoint.shapes.get(name, ())[1:]
+        == tuple(variables[name].shape[1:])
+    ]
+    misshapen = [
+        line
+        for line in report.misshapen
+        if not line.startswith(tuple(f"{name}: " for name in others))
+    ]
+    if misshapen or no_encoder:
+        wrong = [*misshapen, *(f"{n}: missing" for n in no_encoder)]
         more = f"\n  ... and {len(wrong) - 8} more" if len(wrong) > 8 else ""
         raise ValueError(
             f"{checkpoint.prefix} does not fit the configuration:\n  "

@@ -123,9 +123,10 @@ def test_fillers_change_no_loss(config, kind):
     )
 
 
+@pytest.mark.parametrize("head", ["linear", "bilstm"])
 @pytest.mark.parametrize("kind", LABELS)
-def test_trimmed_batches_give_the_same(config, kind):
-    model, batch = make_model(config, kind), make_batch(kind)
+def test_trimmed_batches_give_the_same(config, kind, head):
+    model, batch = make_model(config, kind, head=head), make_batch(kind)
     choices = LABELS[kind] if kind == "choice" else 1
     trimmed = length_batches.trim_batch(batch, choices)
     assert trimmed["input_ids"].shape == (5, 16 * choices)
@@ -185,6 +186,84 @@ def test_a_batch_without_a_label_has_loss_0(config):
 
 
 @pytest.mark.parametrize("kind", LABELS)
+def test_a_bilstm_stands_before_the_linear_layer(config, kind):
+    model = make_model(config, kind, head="bilstm")
+    batch = make_batch(kind)
+    inputs = [batch[n] for n in ("input_ids", "input_mask", "segment_ids")]
+    if kind == "choice":
+        inputs = [tf.reshape(x, [-1, 32]) for x in inputs]
+    sequence = model.bert(*inputs).get_sequence_output()
+    words, last = model.bilstm(sequence, inputs[1])
+    vectors = tf.reshape(words, [-1, 64]) if kind == "tagging" else last
+    logits = model.logits(batch)
+    np.testing.assert_allclose(
+        tf.reshape(model.head(vectors), logits.shape), logits, atol=1e-5
+    )
+    # All of it learns: the first block's and the first LSTM's weights.
+    weights = [
+        model.bert.encoder.blocks[0].attention.self_attention.value.kernel,
+        model.bilstm.stack[0].backward.kernel,
+    ]
+    with tf.GradientTape() as tape:
+        loss, _ = model.losses(batch, model.loss_weights(batch))
+    for gradient in tape.gradient(loss, [w.value for w in weights]):
+        assert abs(gradient.numpy()).max() > 0
+
+
+@pytest.mark.parametrize("head", ["linear", "bilstm"])
+def test_a_frozen_encoder_is_read_without_gradient_or_dropout(config, head):
+    dropping = BertConfig.from_dict(
+        config.to_dict()
+        | {"hidden_dropout_prob": 0.5, "attention_probs_dropout_prob": 0.5}
+    )
+    model = make_model(
+        dropping, "tagging", feature_based="weighted_all", head=head
+    )
+    batch = make_batch("tagging")
+    seen = []
+    call = model.mix.call
+    model.mix.call = lambda *layers: seen.append(layers) or call(*layers)
+    seed = tf.constant([3, 1], tf.int32)
+    with tf.GradientTape() as tape:
+        loss, _ = model.losses(batch, model.loss_weights(batch), seed)
+    model.logits(batch)
+    np.testing.assert_array_equal(seen[0][0], seen[1][0])
+    np.testing.assert_array_equal(seen[0][1][2], seen[1][1][2])
+    names = checkpoints.variables_by_name(model.layers)
+    gradients = tape.gradient(loss, list(names.values()))
+    for name, gradient in zip(names, gradients, strict=True):
+        assert (gradient is None) == name.startswith("bert/"), name
+    assert not model.bert.trainable_variables
+
+
+@pytest.mark.parametrize("mix", ["second_to_last", "weighted_all"])
+@pytest.mark.parametrize("head", ["linear", "bilstm"])
+def test_trimmed_features_give_the_same(config, mix, head):
+    model = make_model(config, "tagging", feature_based=mix, head=head)
+    batch = make_batch("tagging")
+    trimmed = length_batches.trim_batch(batch)
+    real = batch["input_mask"].numpy()[:, :16, None] == 1
+    np.testing.assert_allclose(
+        model.logits(trimmed) * real,
+        model.logits(batch)[:, :16] * real,
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"head": "lstm"}, "^head 'lstm'; it must be one of linear, bilstm"),
+        ({"feature_based": "last"}, "of a classification task reads one for "),
+        ({"feature_based": "first", "head": "bilstm"}, "^mix of layers 'first"),
+    ],
+)
+def test_heads_that_fit_nothing_are_refused(config, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        TaskModel(config, "classification", 2, **arguments)
+
+
+@pytest.mark.parametrize("kind", LABELS)
 def test_variables_have_the_originals_names(config, kind):
     model = TaskModel(config, kind, LABELS[kind])
     names = checkpoints.variables_by_name(model.layers)
@@ -232,11 +311,12 @@ def test_a_tenth_of_the_heads_input_is_dropped_in_training(config):
     )
 
 
+@pytest.mark.parametrize("head", ["linear", "bilstm"])
 @pytest.mark.parametrize("kind", LABELS)
-def test_bfloat16_follows_float32(config, kind):
+def test_bfloat16_follows_float32(config, kind, head):
     batch = make_batch(kind)
     whole, half = (
-        make_model(config, kind, dtype=dtype).logits(batch)
+        make_model(config, kind, dtype=dtype, head=head).logits(batch)
         for dtype in ("float32", "mixed_bfloat16")
     )
     assert half.dtype == tf.float32

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from training import classification
+from training import classification, tables
 from training.finetuning import FinetuningOptions
 from training.options import DeviceOptions, TrainOptions
 
@@ -119,7 +119,7 @@ def test_a_table_of_ones_own_is_trained_scored_and_answered(
         ]
     elif kind == "multilabel":
         assert [row[1] for row in rows] == [
-            " ".join(np.array(columns[2:])[row > 0.5]) for row in values
+            ",".join(np.array(columns[2:])[row > 0.5]) for row in values
         ]
     else:
         assert [row[1] for row in rows] == [row[2] for row in rows]
@@ -149,3 +149,9 @@ def test_a_vocabulary_of_another_model_is_refused_before_training(
             )
         )
     assert not list((tmp_path / "out").glob("*.tf_record"))
+
+
+def test_a_table_s_cells_stay_on_their_line(tmp_path):
+    path = tmp_path / "x.tsv"
+    tables.write_tsv(str(path), [["id\twith\ntwo", 0.5, None], []])
+    assert path.read_text("utf-8") == "id with two\t0.5\t\n\n"

@@ -14,6 +14,7 @@ from modeling import TaskModel, checkpoints
 from tests.classifier_support import open_golden, write_records
 from tests.training.support import assert_same_weights
 from training import finetuning, loop, optimization, runs
+from training import results as results_files
 from training.checkpointing import ResumePoint
 from training.options import DeviceOptions, TrainOptions
 
@@ -102,7 +103,9 @@ def test_evaluation_and_predictions_equal_the_original(
             name
         )
     predicted = run.predict(open_golden(goldens, task, "predict"))
-    path = finetuning.write_test_results(str(tmp_path), predicted.predictions)
+    path = results_files.write_test_results(
+        str(tmp_path), predicted.predictions
+    )
     assert path == str(tmp_path / "test_results.tsv")
     np.testing.assert_allclose(np.loadtxt(path), table, atol=1e-5)
 
@@ -317,6 +320,14 @@ def test_without_a_checkpoint_there_is_nothing_to_evaluate(goldens, tmp_path):
     with pytest.raises(ValueError, match="holds no checkpoint; train first"):
         run.restore()
     run = make_run(make_options(goldens, tmp_path))
+    with pytest.raises(
+        ValueError,
+        match="model/trained has no output_weights and output_bias for this "
+        "task, only an encoder; train first",
+    ):
+        run.restore()
+    tuned = str(goldens / "classifier/MRPC/expected/model.ckpt-16")
+    run = make_run(make_options(goldens, tmp_path, init_checkpoint=tuned))
     assert run.restore() == 0
 
 

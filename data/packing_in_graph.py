@@ -1,0 +1,148 @@
+"""The rows of `features` from TensorFlow operations, for SavedModels.
+
+Batches are as long as their longest row: there is no other padding.
+
+Axes: B batch, S wordpieces of the longest row, N and M wordpieces of all texts.
+"""
+
+import tensorflow as tf
+
+
+def pack(
+    ids_a: tf.RaggedTensor,
+    ids_b: tf.RaggedTensor | None,
+    *,
+    max_seq_length: int,
+    cls_id: int,
+    sep_id: int,
+    cut: str = "longest",
+) -> dict[str, tf.Tensor]:
+    """Shortens and joins texts as `features.convert_examples` does.
+
+    Args:
+      ids_a: int32 [B, (wordpieces)], the first texts.
+      ids_b: likewise the second ones; None = there are none. A row whose
+        second text is empty has one [SEP].
+      max_seq_length: most wordpieces of a row, with [CLS] and [SEP].
+      cls_id: id of [CLS].
+      sep_id: id of [SEP].
+      cut: see `FeatureOptions.cut`.
+
+    Returns:
+      `input_ids`, `input_mask` (1 = token, 0 = padding) and `segment_ids`,
+      int32 [B, S] each.
+    """
+    if ids_b is None:
+        ids_b = ids_a[:, :0]
+    num_a, num_b = ids_a.row_lengths(), ids_b.row_lengths()
+    has_b = tf.cast(num_b > 0, tf.int64)
+    room = max_seq_length - 2 - has_b
+    keep_a, keep_b = {"longest": _longest_first, "first": _first}[cut](
+        num_a, num_b, room
+    )
+    num_rows = ids_a.nrows()
+    seps = tf.fill([num_rows, 1], sep_id)
+    rows = tf.concat(
+        [
+            tf.fill([num_rows, 1], cls_id),
+            beginnings(ids_a, keep_a),
+            seps,
+            beginnings(ids_b, keep_b),
+            beginnings(tf.RaggedTensor.from_tensor(seps), has_b),
+        ],
+        axis=1,
+    )
+    return padded(rows, first_lengths=keep_a + 2)
+
+
+def padded(
+    rows: tf.RaggedTensor, first_lengths: tf.Tensor | None = None
+) -> dict[str, tf.Tensor]:
+    """Fills rows up with zeros.
+
+    Args:
+      rows: int32 [B, (wordpieces)].
+      first_lengths: int64 [B], wordpieces of segment 0; None = all.
+
+    Returns:
+      See `pack`.
+    """
+    input_ids = rows.to_tensor()
+    places = tf.range(tf.shape(input_ids, tf.int64)[1])
+    is_token = places < rows.row_lengths()[:, tf.newaxis]
+    segment_ids = tf.zeros_like(input_ids)
+    if first_lengths is not None:
+        is_second = is_token & (places >= first_lengths[:, tf.newaxis])
+        segment_ids = tf.cast(is_second, tf.int32)
+    return {
+        "input_ids": input_ids,
+        "input_mask": tf.cast(is_token, tf.int32),
+        "segment_ids": segment_ids,
+    }
+
+
+def beginnings(rows: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
+    """The first values of each row.
+
+    Args:
+      rows: [B, (values)].
+      lengths: int64 [B], how many of each, no more than it has.
+    """
+    starts = rows.row_starts()
+    return slices(rows.values, starts, starts + lengths)
+
+
+def slices(
+    values: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tf.RaggedTensor:
+    """Parts of a long row.
+
+    Args:
+      values: [N] or [N, ...].
+      starts: int64 [M], where they begin.
+      ends: int64 [M], where they end, exclusive.
+
+    Returns:
+      [M, (values)] or [M, (values), ...].
+    """
+    return tf.gather(values, tf.ragged.range(starts, ends))
+
+
+def substrings(
+    texts: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tf.Tensor:
+    """Parts of texts, cut at characters.
+
+    Args:
+      texts: string [B], UTF-8; bytes that are not are dropped.
+      starts: int32 [B, M], the character where a part begins.
+      ends: int32 [B, M], the character behind it.
+
+    Returns:
+      String [B, M].
+    """
+    letters = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+    shift = letters.row_starts()[:, tf.newaxis]
+    parts = slices(
+        letters.values,
+        tf.reshape(shift + tf.cast(starts, tf.int64), [-1]),
+        tf.reshape(shift + tf.cast(ends, tf.int64), [-1]),
+    )
+    cut = tf.strings.unicode_encode(parts, "UTF-8")
+    return tf.reshape(cut, tf.shape(starts))
+
+
+def _longest_first(num_a, num_b, room):
+    """What `packing.truncate_longest_first` keeps of each.
+
+    Until both are equal only the longer one loses tokens; from there on they
+    take turns, b first. So a keeps at least half of the room, rounded up.
+    """
+    keep_a = tf.minimum(num_a, tf.maximum(room - num_b, (room + 1) // 2))
+    return keep_a, tf.minimum(num_b, room - keep_a)
+
+
+def _first(num_a, num_b, room):
+    """What `packing.truncate_first` keeps of each."""
+    keep_a = tf.maximum(tf.minimum(num_a, room - num_b), 0)
+    return keep_a, tf.minimum(num_b, room)

@@ -1,0 +1,157 @@
+"""Pairs of a start and an end, the best first: what answers are made of.
+
+Axes: N windows, S sequence, K best places.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from data.squad.windows import Window
+
+# The original's beginning of the search for the least null score; here also
+# the score difference of a question on which nothing can be said but "".
+LARGE_SCORE = 1_000_000.0
+
+
+class Candidate(NamedTuple):
+    """A pair of a start and an end."""
+
+    window: Window
+    start: int
+    end: int
+    start_logit: float
+    end_logit: float
+    score: float
+
+
+class Null(NamedTuple):
+    """The scores of "" ."""
+
+    start_logit: float = 0.0
+    end_logit: float = 0.0
+    score: float = LARGE_SCORE
+
+
+class Candidates:
+    """The pairs of some questions, sorted.
+
+    Attributes:
+      nulls: of each question.
+    """
+
+    def __init__(self, columns: Sequence[np.ndarray], ends, firsts, nulls):
+        self._columns, self._ends = columns, ends
+        self._firsts = firsts
+        self.nulls = nulls
+
+    @classmethod
+    def find(
+        cls,
+        questions: Sequence[Sequence[Window]],
+        start_logits: np.ndarray,
+        end_logits: np.ndarray,
+        num_places: int,
+        max_answer_length: int,
+    ) -> Self:
+        """Finds the pairs in all windows at once.
+
+        Args:
+          questions: the windows of each.
+          start_logits: float32 [N, S] of all windows, in their order.
+          end_logits: likewise.
+          num_places: K, starts and ends looked at in each window.
+          max_answer_length: tokens from start to end.
+
+        Returns:
+          The pairs in the order that `answers.predict` states.
+        """
+        windows = [window for windows in questions for window in windows]
+        sizes = np.array([len(windows) for windows in questions])
+        question = np.repeat(np.arange(len(questions)), sizes)
+        start, end = (
+            _best_places(logits, num_places)
+            for logits in (start_logits, end_logits)
+        )
+        # Sums of float32 as Python makes them: in float64.
+        start_logit = np.take_along_axis(start_logits, start, 1).astype(float)
+        end_logit = np.take_along_axis(end_logits, end, 1).astype(float)
+        first, last, length = _limits(windows)
+        starts_well = (start >= first) & (start < last)
+        ends_well = end < length
+        # [N, K, K], ends last: the order in which the original pairs them.
+        size = end[:, None, :] - start[:, :, None] + 1
+        possible = (size >= 1) & (size <= max_answer_length)
+        possible &= starts_well[:, :, None] & ends_well[:, None, :]
+        window, i, j = np.nonzero(possible)
+        start_logit, end_logit = start_logit[window, i], end_logit[window, j]
+        score = start_logit + end_logit
+        # Stable: equal ones stay in their order, as in Python's sorted.
+        order = np.lexsort((-score, question[window]))
+        columns = (window, start[window, i], end[window, j])
+        columns += (start_logit, end_logit, score)
+        counts = np.bincount(question[window], minlength=len(questions))
+        return cls(
+            [column[order] for column in columns],
+            np.cumsum(counts).tolist(),
+            (np.cumsum(sizes) - sizes).tolist(),
+            _nulls(start_logits, end_logits, sizes.tolist()),
+        )
+
+    def of_question(
+        self, number: int, windows: Sequence[Window]
+    ) -> Iterator[Candidate]:
+        """Streams the pairs of a question, the best first."""
+        start = self._ends[number - 1] if number else 0
+        some = slice(start, self._ends[number])
+        rows = (column[some].tolist() for column in self._columns)
+        for window, *rest in zip(*rows, strict=True):
+            yield Candidate(windows[window - self._firsts[number]], *rest)
+
+
+def _best_places(logits: np.ndarray, number: int) -> np.ndarray:
+    """The places of the greatest scores [N, K], of equals the first."""
+    number = min(number, logits.shape[1])
+    # Numbers that sort as score, then place: no two are equal, so that only
+    # the K least need sorting. The bits of a float sort as the float does,
+    # those of negative ones the other way round; 0 - x makes no -0.
+    bits = (0 - logits).view(np.int32)
+    bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
+    keys = (bits << 32) + np.arange(logits.shape[1])
+    keys = np.partition(keys, number - 1, axis=1)[:, :number]
+    return np.sort(keys, axis=1) & 0xFFFFFFFF
+
+
+def _limits(windows: Sequence[Window]) -> np.ndarray:
+    """Where starts may be, from and to, and ends, to: int [3, N, 1].
+
+    A start has its best context in the window; it lies in the text then.
+    """
+    limits = []
+    for window in windows:
+        shift = window.doc_offset - window.doc_start
+        limits.append(
+            (
+                window.best_start + shift,
+                window.best_end + shift,
+                window.doc_offset + window.doc_length,
+            )
+        )
+    return np.array(limits, int).reshape(-1, 3).T[..., None]
+
+
+def _nulls(
+    start_logits: np.ndarray, end_logits: np.ndarray, sizes: Sequence[int]
+) -> list[Null]:
+    """The least score of [CLS] among each question's windows."""
+    nulls, first = [], 0
+    starts, ends = start_logits[:, 0].tolist(), end_logits[:, 0].tolist()
+    for size in sizes:
+        null = Null()
+        for i in range(first, first + size):
+            if starts[i] + ends[i] < null.score:
+                null = Null(starts[i], ends[i], starts[i] + ends[i])
+        nulls.append(null)
+        first += size
+    return nulls

@@ -1,0 +1,228 @@
+"""Answer files of several runs, averaged into those of one."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from absl import logging
+
+from data import files
+from data.squad import ensembling
+from data.squad.articles import SquadData
+from data.squad.examples import ExampleOptions, read_examples
+from data.squad.prediction_files import remove_unwritten
+from data.squad.scoring import Scorer, find_best_thresholds
+
+_NBEST, _ODDS = "nbest_predictions.json", "null_odds.json"
+_ANSWER_NUMBERS = ("probability", "start_logit", "end_logit")
+# What they say of a question, for errors.
+_FORMS = {
+    _NBEST: "a list of answers, each with text, probability, start_logit and "
+    "end_logit",
+    _ODDS: "a number",
+}
+
+
+def average_runs(
+    folders: Sequence[str],
+    output_dir: str,
+    *,
+    data: SquadData | None = None,
+    version_2_with_negative: bool = False,
+    null_score_diff_threshold: float = 0.0,
+    find_null_threshold: bool = False,
+) -> dict[str, Any]:
+    """Averages the answers of several runs to the same questions.
+
+    Written are predictions.json, nbest_predictions.json, with
+    version_2_with_negative null_odds.json, and metrics.json if data is given;
+    those of an earlier prediction that are not written are removed.
+
+    Args:
+      folders: output_dir of each run.
+      output_dir: folder of the results, none of theirs.
+      data: the questions, to score by.
+      version_2_with_negative: there are questions without an answer.
+      null_score_diff_threshold: see `ensembling.choose_texts`.
+      find_null_threshold: use the threshold that is best on data instead.
+
+    Returns:
+      The scores; {} without data.
+
+    Raises:
+      FileNotFoundError: a run has no such file.
+      ValueError: a folder is given twice, a file is none of run_squad.py's,
+        the questions of files or runs differ, or there is nothing to score by.
+
+    Source: the paper's section 4.2 (an ensemble of 7 runs).
+    """
+    _check_folders(folders, output_dir)
+    files.check_writable(output_dir)
+    gold = _gold(data, version_2_with_negative) if data else {}
+    nbests = [_read(f, _NBEST, _are_answers) for f in folders]
+    nbest = ensembling.average_nbest(nbests)
+    odds = None
+    if version_2_with_negative:
+        runs_odds = [_read(f, _ODDS, _is_number) for f in folders]
+        _check_same_prediction(folders, nbests, runs_odds)
+        odds = ensembling.average_odds(runs_odds)
+    else:
+        _check_all_answered(folders)
+    unknown = [qas_id for qas_id in gold if qas_id not in nbest]
+    if unknown:
+        raise ValueError(
+            f"{data.name}: the runs have no answer to {unknown[0]!r}, nor to "
+            f"{len(unknown) - 1} others; give the file that they answered."
+        )
+    found = {}
+    threshold = null_score_diff_threshold
+    if find_null_threshold:
+        found = find_best_thresholds(
+            [odds[qas_id] for qas_id in gold],
+            [_best_text(nbest[qas_id]) for qas_id in gold],
+            list(gold.values()),
+        )
+        threshold = found["best_f1_thresh"]
+    texts = ensembling.choose_texts(nbest, odds, threshold)
+    remove_unwritten(
+        output_dir, metrics=bool(gold), odds=odds is not None, page=False
+    )
+    for name, content in (
+        ("predictions.json", texts),
+        (_NBEST, nbest),
+        (_ODDS, odds),
+    ):
+        if content is not None:
+            _write(output_dir, name, content, indent=4)
+    if not gold:
+        return {}
+    scorer = Scorer(version_2_with_negative)
+    for qas_id, answers in gold.items():
+        scorer.add(texts[qas_id], answers)
+    results = scorer.results() | found
+    if version_2_with_negative:
+        results["null_score_diff_threshold"] = threshold
+    facts = {"runs": list(folders), "file": data.name}
+    _write(output_dir, "metrics.json", facts | results, indent=1)
+    return results
+
+
+def _check_folders(folders: Sequence[str], output_dir: str) -> None:
+    """Refuses a run that counts twice, or that would be overwritten."""
+    if len(folders) < 2:
+        raise ValueError(
+            f"an ensemble of {len(folders)} runs; give two folders or more."
+        )
+    taken: dict[str, str] = {}
+    for folder in folders:
+        place = os.path.realpath(folder)
+        if place in taken:
+            raise ValueError(
+                f"--runs: {folder} is {taken[place]}, given before; give each "
+                "run once."
+            )
+        taken[place] = folder
+    if os.path.realpath(output_dir) in taken:
+        raise ValueError(
+            f"--output_dir: {output_dir} is one of --runs, whose files would "
+            "be overwritten; give another folder."
+        )
+
+
+def _check_same_prediction(
+    folders: Sequence[str],
+    nbests: Sequence[Mapping],
+    runs_odds: Sequence[Mapping],
+) -> None:
+    """Refuses a run whose two files answer other questions."""
+    for folder, nbest, odds in zip(folders, nbests, runs_odds, strict=True):
+        other = nbest.keys() ^ odds.keys()
+        if other:
+            raise ValueError(
+                f"{folder}: {_NBEST} and {_ODDS} differ in {len(other)} "
+                f"questions, such as {min(other)!r}: they are of different "
+                "predictions; let run_squad.py predict again."
+            )
+
+
+def _check_all_answered(folders: Sequence[str]) -> None:
+    """Refuses runs of 2.0: "" would be the answer, whatever the odds say."""
+    for folder in folders:
+        if files.exists(os.path.join(folder, _ODDS)):
+            raise ValueError(
+                f"{folder} holds {_ODDS}: its questions may have no answer; "
+                "pass --version_2_with_negative."
+            )
+
+
+def _gold(
+    data: SquadData, version_2_with_negative: bool
+) -> dict[str, tuple[str, ...]]:
+    """Id -> given answers, of the questions that can be scored."""
+    gold = {
+        example.qas_id: example.answers
+        for example in read_examples(data, ExampleOptions(is_training=False))
+        if example.answers
+        or (version_2_with_negative and example.answers == ())
+    }
+    if not gold:
+        raise ValueError(
+            f"{data.name} has no answers to score by; leave it out."
+        )
+    return gold
+
+
+def _best_text(answers: Sequence[dict[str, Any]]) -> str:
+    """The best answer that is one; "" if none is."""
+    return next((a["text"] for a in answers if a["text"]), "")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether this is a number."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _are_answers(value: Any) -> bool:
+    """Whether this is a list of answers with text and scores, not empty."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(
+            isinstance(answer, dict)
+            and isinstance(answer.get("text"), str)
+            and all(_is_number(answer.get(name)) for name in _ANSWER_NUMBERS)
+            for answer in value
+        )
+    )
+
+
+def _read(
+    folder: str, name: str, is_such: Callable[[Any], bool]
+) -> dict[str, Any]:
+    """Reads a file of a run: id -> such a value; `is_such` says what."""
+    path = os.path.join(folder, name)
+    files.require_file(path, "prediction")
+    with files.open_read(path) as file:
+        try:
+            content = json.loads(file.read())
+        except ValueError as error:
+            raise ValueError(f"{path} is not JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise ValueError(
+            f"{path} holds a {type(content).__name__}, expected questions' ids "
+            "and what is said of each; give folders that run_squad.py wrote."
+        )
+    for qas_id, value in content.items():
+        if not is_such(value):
+            raise ValueError(
+                f"{path}, question {qas_id!r}: {json.dumps(value):.60} is not "
+                f"{_FORMS[name]}; give folders that run_squad.py wrote."
+            )
+    return content
+
+
+def _write(folder: str, name: str, content: Any, indent: int) -> None:
+    path = os.path.join(folder, name)
+    files.write_text(path, json.dumps(content, indent=indent) + "\n")
+    logging.info("Wrote %s", path)

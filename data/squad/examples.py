@@ -1,0 +1,318 @@
+"""Articles to questions, with the place of the answer in the paragraph."""
+
+import bisect
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, NoReturn
+
+from absl import logging
+
+from data.squad.articles import Article, SquadData
+
+# As the original: no other white space parts words, a no-break space is one's
+# middle.
+_WORD = re.compile("[^ \t\r\n\u202f]+")
+_EXCERPT = 60  # characters of bad input that an error shows
+
+
+class ExampleOptions(NamedTuple):
+    """What to read.
+
+    Attributes:
+      is_training: True = the place of the answer is needed; False = answers,
+        if any, serve only for scores.
+      version_2_with_negative: questions may have no answer.
+    """
+
+    is_training: bool
+    version_2_with_negative: bool = False
+
+
+class Paragraph(NamedTuple):
+    """What questions are asked on.
+
+    Attributes:
+      title: of the article.
+      context: the text.
+      doc_tokens: its words, at white space only.
+      offsets: the character of the text where each word begins.
+    """
+
+    title: str
+    context: str
+    doc_tokens: list[str]
+    offsets: list[int]
+
+
+@dataclasses.dataclass(slots=True)
+class SquadExample:
+    """A question.
+
+    Attributes:
+      qas_id: its id.
+      question_text: what is asked.
+      paragraph: what it is asked on.
+      orig_answer_text: the answer to train on; "" = unanswerable, None = not
+        read.
+      start_position: the answer's first word; -1 = unanswerable, None likewise.
+      end_position: its last word, likewise.
+      is_impossible: whether it is known to be unanswerable; read only for
+        training.
+      answers: all given answers, to score by; () = unanswerable, None = the
+        file says nothing of answers.
+
+    Source: SquadExample in run_squad.py; paragraph and answers are new.
+    """
+
+    qas_id: str
+    question_text: str
+    paragraph: Paragraph
+    orig_answer_text: str | None = None
+    start_position: int | None = None
+    end_position: int | None = None
+    is_impossible: bool = False
+    answers: tuple[str, ...] | None = None
+
+    @property
+    def doc_tokens(self) -> list[str]:
+        """The words of the paragraph."""
+        return self.paragraph.doc_tokens
+
+    @property
+    def context(self) -> str:
+        """The text of the paragraph."""
+        return self.paragraph.context
+
+    @property
+    def title(self) -> str:
+        """The title of the article."""
+        return self.paragraph.title
+
+
+class AnswerNotFound(NamedTuple):
+    """A question that cannot be trained on.
+
+    Attributes:
+      qas_id: its id.
+      answer: the answer's text.
+      found: the words that stand where the answer should.
+    """
+
+    qas_id: str
+    answer: str
+    found: str
+
+
+@dataclasses.dataclass
+class ExamplesReport:
+    """What was read.
+
+    Attributes:
+      num_articles: articles, of a data set paragraphs.
+      num_questions: questions, those not found among them.
+      num_several_answers: questions to train on of which all answers but the
+        first are left aside.
+      num_empty_paragraphs: paragraphs without a word; nothing is asked of
+        the model on them.
+      num_empty_questions: questions without a word; they are asked all the
+        same, as by the original.
+      not_found: the questions left out because their answer does not stand
+        where it should.
+    """
+
+    num_articles: int = 0
+    num_questions: int = 0
+    num_several_answers: int = 0
+    num_empty_paragraphs: int = 0
+    num_empty_questions: int = 0
+    not_found: list[AnswerNotFound] = dataclasses.field(default_factory=list)
+
+
+class UniqueIds:
+    """Refuses an id that was met before."""
+
+    def __init__(self):
+        self._ids: set[str] = set()
+
+    def add(self, qas_id: str, name: str) -> None:
+        """Takes the id of the next question.
+
+        Args:
+          qas_id: the id.
+          name: of the file, for the error.
+
+        Raises:
+          ValueError: another question has it.
+        """
+        if qas_id in self._ids:
+            raise ValueError(
+                f"{name}: two questions have the id {qas_id!r}; their "
+                "predictions could not be told apart: make the ids unique."
+            )
+        self._ids.add(qas_id)
+
+
+def read_examples(
+    data: SquadData,
+    options: ExampleOptions,
+    report: ExamplesReport | None = None,
+) -> Iterator[SquadExample]:
+    """Streams questions in the order of the file; one article is in memory.
+
+    Only the ids of all questions are kept, to find one that comes twice.
+
+    Args:
+      data: where they come from.
+      options: what to read.
+      report: filled on the way.
+
+    Yields:
+      The questions. In training those are left out, and reported, whose
+      answer does not stand where it should.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file is damaged or not in SQuAD's form; in training also
+        a question without an answer, or with one outside the text.
+
+    Source: read_squad_examples in run_squad.py.
+    """
+    report = ExamplesReport() if report is None else report
+    ids = UniqueIds()
+    for article in data.articles():
+        for example in article_examples(article, options, report):
+            ids.add(example.qas_id, data.name)
+            yield example
+
+
+def article_examples(
+    article: Article, options: ExampleOptions, report: ExamplesReport
+) -> Iterator[SquadExample]:
+    """Streams the questions of one article; see `read_examples`."""
+    report.num_articles += 1
+    title = ""
+    if isinstance(article.content, dict):
+        title = str(article.content.get("title", ""))
+    where = article.where
+    paragraphs = _get(article.content, "paragraphs", list, lambda: where)
+    for number, content in enumerate(paragraphs, start=1):
+        where = f"{article.where}, paragraph {number}"
+        paragraph = _paragraph(content, title, where)
+        report.num_empty_paragraphs += not paragraph.doc_tokens
+        questions = _get(content, "qas", list, lambda where=where: where)
+        for place, question in enumerate(questions, start=1):
+            report.num_questions += 1
+            example = _example(
+                question,
+                paragraph,
+                options,
+                report,
+                lambda where=where, place=place: f"{where}, question {place}",
+            )
+            if example:
+                yield example
+
+
+def _paragraph(content: Any, title: str, where: str) -> Paragraph:
+    context = _get(content, "context", str, lambda: where)
+    words = list(_WORD.finditer(context))
+    return Paragraph(
+        title,
+        context,
+        [word.group() for word in words],
+        [word.start() for word in words],
+    )
+
+
+def _example(
+    content: Any,
+    paragraph: Paragraph,
+    options: ExampleOptions,
+    report: ExamplesReport,
+    where: Callable[[], str],
+) -> SquadExample | None:
+    """A question; None if its answer is not found."""
+    qas_id = _get(content, "id", str, where)
+
+    def where_and_id() -> str:
+        return f"{where()} (id {qas_id!r})"
+
+    question_text = _get(content, "question", str, where_and_id)
+    report.num_empty_questions += not question_text.strip()
+    example = SquadExample(qas_id, question_text, paragraph)
+    if "answers" in content:
+        answers = _get(content, "answers", list, where_and_id)
+        example.answers = tuple(
+            _get(answer, "text", str, where_and_id) for answer in answers
+        )
+    if not options.is_training:
+        return example
+    if options.version_2_with_negative and content.get("is_impossible"):
+        example.is_impossible = True
+        example.start_position = example.end_position = -1
+        example.orig_answer_text = ""
+        return example
+    if not example.answers:
+        _refuse_no_answer(content, where_and_id)
+    # Differs from the original: of several answers the first is taken,
+    # because refusing them makes every development set useless for training.
+    report.num_several_answers += len(example.answers) > 1
+    return _with_answer(example, answers[0], report, where_and_id)
+
+
+def _refuse_no_answer(content: dict, where: Callable[[], str]) -> NoReturn:
+    remedy = "give it one, or leave it out"
+    if content.get("is_impossible"):
+        remedy = "pass --version_2_with_negative if that is meant"
+    raise ValueError(
+        f"{where()}: there is no answer, expected one or more to train on; "
+        f"{remedy}."
+    )
+
+
+def _with_answer(
+    example: SquadExample,
+    answer: dict,
+    report: ExamplesReport,
+    where: Callable[[], str],
+) -> SquadExample | None:
+    """Adds the words of the answer; None if they do not hold it."""
+    text = answer["text"]
+    first = _get(answer, "answer_start", int, where)
+    length = len(example.context)
+    if not 0 <= first <= first + len(text) <= length:
+        raise ValueError(
+            f"{where()}: answer {text[:_EXCERPT]!r} is said to begin at "
+            f"character {first} (answer_start), but the context has {length} "
+            "characters; correct the file (characters count, not bytes)."
+        )
+    offsets = example.paragraph.offsets
+    start = bisect.bisect_right(offsets, first) - 1
+    end = bisect.bisect_right(offsets, first + len(text) - 1) - 1
+    found = " ".join(example.doc_tokens[start : end + 1])
+    cleaned = " ".join(text.split())
+    # Differs from the original: an answer of white space alone is not found,
+    # because it is in every text.
+    if not cleaned or cleaned not in found:
+        logging.warning("Could not find answer: '%s' vs. '%s'", found, cleaned)
+        report.not_found.append(AnswerNotFound(example.qas_id, text, found))
+        return None
+    example.orig_answer_text = text
+    example.start_position, example.end_position = start, end
+    return example
+
+
+def _get(content: Any, name: str, kind: type, where: Callable[[], str]) -> Any:
+    """A member of an object, of the kind it must be."""
+    value = content.get(name) if isinstance(content, dict) else None
+    if isinstance(value, kind) and not isinstance(value, bool):
+        return value
+    expected = {list: "a list", str: "a text", int: "a whole number"}[kind]
+    if not isinstance(content, dict):
+        problem = f"{content!r:.{_EXCERPT}} is no object with {name}"
+    elif name in content:
+        problem = f"{name} is {value!r:.{_EXCERPT}}, expected {expected}"
+    else:
+        problem = f"there is no {name}, expected {expected}"
+    raise ValueError(f"{where()}: {problem}. Is it in SQuAD's form?")

@@ -1,0 +1,122 @@
+"""Predictions as one page for a browser: what was asked, answered and meant.
+
+The page is `page.html` with the predictions as JSON inside: it needs no
+network, and its script writes nothing but text, so that no text can become
+part of the page's code.
+"""
+
+import contextlib
+import html
+import json
+import pathlib
+from typing import Any
+
+from data import files
+from data.squad.answers import Answer, Prediction
+from data.squad.scoring import QuestionScore
+
+_TEMPLATE = pathlib.Path(__file__).with_name("page.html")
+_NUM_OTHERS = 4  # next best answers that are shown
+# JSON allows it, and inside a page nothing begins without them.
+_ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+
+
+class PageWriter:
+    """Writes the page, a paragraph at a time; use it in a `with`.
+
+    Args:
+      path: of the page, which appears whole.
+      title: its title.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+
+    def __init__(self, path: str, title: str):
+        self._path = path
+        self._title = title
+        self._stack = contextlib.ExitStack()
+        self._paragraph: Any = None
+        self._questions: list[dict[str, Any]] = []
+        self._num_written = 0
+
+    def __enter__(self):
+        with self._stack:
+            (temporary,) = self._stack.enter_context(
+                files.whole_files([self._path])
+            )
+            self._file = self._stack.enter_context(files.open_write(temporary))
+            template = _TEMPLATE.read_text("utf-8")
+            template = template.replace("{{title}}", html.escape(self._title))
+            before, self._after = template.split("{{paragraphs}}")
+            self._write(before)
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(self, *error):
+        if error[0] is None:
+            self._end_paragraph()
+            self._write(self._after)
+        return self._stack.__exit__(*error)
+
+    def add(self, prediction: Prediction, score: QuestionScore | None) -> None:
+        """Adds a question.
+
+        Args:
+          prediction: its answers; questions on one paragraph come together.
+          score: of its answer; None = the right one is not known.
+        """
+        example = prediction.example
+        if example.paragraph is not self._paragraph:
+            self._end_paragraph()
+            self._paragraph = example.paragraph
+        answer = prediction.answer
+        others = [other for other in prediction.answers if other is not answer]
+        question = {
+            "id": example.qas_id,
+            "question": example.question_text,
+            "answer": self._shown(answer, prediction.text),
+            "others": [self._shown(x) for x in others[:_NUM_OTHERS]],
+        }
+        if prediction.score_diff is not None:
+            question["diff"] = round(prediction.score_diff, 3)
+        if example.answers is not None:
+            # In their order, each once.
+            question["given"] = list(dict.fromkeys(example.answers))
+        if score:
+            question["exact"] = score.exact
+            question["f1"] = round(score.f1, 4)
+        self._questions.append(question)
+
+    def _shown(self, answer: Answer, text: str | None = None) -> dict[str, Any]:
+        """What the page says of an answer."""
+        shown = {
+            "text": answer.text if text is None else text,
+            "probability": round(answer.probability, 4),
+        }
+        if answer.start is not None:
+            context = self._paragraph.context
+            shown["start"] = utf16_length(context[: answer.start])
+            shown["end"] = utf16_length(context[: answer.end])
+        return shown
+
+    def _end_paragraph(self) -> None:
+        if not self._questions:
+            return
+        paragraph = {
+            "title": self._paragraph.title,
+            "context": self._paragraph.context,
+            "questions": self._questions,
+        }
+        text = json.dumps(paragraph, ensure_ascii=False).translate(_ESCAPES)
+        self._write(f"{',' if self._num_written else ''}\n{text}")
+        self._num_written += 1
+        self._questions = []
+
+    def _write(self, text: str) -> None:
+        self._file.write(text.encode("utf-8", "replace"))
+
+
+def utf16_length(text: str) -> int:
+    """The length that a browser's script counts: 2 beyond U+FFFF."""
+    return len(text) + sum(character > "\uffff" for character in text)

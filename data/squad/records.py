@@ -1,0 +1,361 @@
+"""Windows as record files, written once for the same questions.
+
+Articles are converted one by one, on many processes if wanted, and written in
+the order of the file; those of training in a random one, which needs no memory
+either: the tokens wait on disk.
+
+Axes: N windows, S sequence.
+"""
+
+import dataclasses
+import functools
+import itertools
+import json
+import os
+import random
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from absl import logging
+
+from data import files, record_reuse, tfrecord, vocabulary
+from data.pretraining.workers import Workers
+from data.progress import Progress
+from data.records import encode_examples
+from data.squad.articles import Article, SquadData
+from data.squad.examples import (
+    ExampleOptions,
+    ExamplesReport,
+    UniqueIds,
+    article_examples,
+)
+from data.squad.rows import Rows, RowsOnDisk, to_rows
+from data.squad.windows import (
+    FIRST_UNIQUE_ID,
+    WindowOptions,
+    WindowsReport,
+    convert_examples,
+    feature_specs,
+)
+from data.tokenization import FullTokenizer
+
+# Where the questions are listed that training leaves out, beside the records.
+NOT_FOUND_FILE = "answers_not_found.jsonl"
+
+# Part of the fingerprint: raise it when the same file gives other records.
+_FORMAT = 1
+# As the original: training questions are shuffled once, always alike.
+_SHUFFLE_SEED = 12345
+# Processes take two seconds to start, in which one converts so much.
+_SMALL_BYTES = 8 << 20
+_ARTICLES_AT_ONCE = 16  # for each process
+_BLOCK = 512  # questions read back at once
+_NUM_LOGGED = 3
+
+
+@dataclasses.dataclass
+class SquadReport:
+    """What was written.
+
+    Attributes:
+      num_examples: questions whose windows are in the file; the original
+        computes the number of training steps from it.
+      num_windows: records.
+      num_several_answers: see `ExamplesReport`.
+      num_not_found: questions left out as their answer does not stand where
+        it should.
+      num_empty_paragraphs: see `ExamplesReport`.
+      num_empty_questions: likewise.
+      num_queries_cut: see `WindowsReport`.
+      num_without_answer: likewise.
+      num_tokens: of all rows, without padding.
+      num_places: of all rows, with padding.
+      not_found: the questions left out.
+      reused: whether an earlier run had written just this file.
+    """
+
+    num_examples: int = 0
+    num_windows: int = 0
+    num_several_answers: int = 0
+    num_not_found: int = 0
+    num_empty_paragraphs: int = 0
+    num_empty_questions: int = 0
+    num_queries_cut: int = 0
+    num_without_answer: int = 0
+    num_tokens: int = 0
+    num_places: int = 0
+    not_found: list[dict[str, str]] = dataclasses.field(default_factory=list)
+    reused: bool = False
+
+    @property
+    def padding_share(self) -> float:
+        """Padding's share of `input_ids`."""
+        return 1 - self.num_tokens / max(self.num_places, 1)
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.num_examples:,} questions",
+            f"{self.num_windows:,} windows",
+        ]
+        for number, what in (
+            (self.num_without_answer, "windows without the answer"),
+            (self.num_several_answers, "questions with several answers"),
+            (self.num_not_found, "answers not found"),
+            (self.num_queries_cut, "questions cut to --max_query_length"),
+            (self.num_empty_questions, "questions without a word"),
+            (self.num_empty_paragraphs, "paragraphs without a word"),
+        ):
+            if number:
+                parts.append(f"{number:,} {what}")
+        parts.append(f"padding {self.padding_share:.1%}")
+        if self.reused:
+            parts.append("written by an earlier run")
+        return ", ".join(parts)
+
+    def add(self, examples: ExamplesReport, windows: WindowsReport) -> None:
+        """Counts what became of an article."""
+        for report in (examples, windows):
+            for field in dataclasses.fields(report):
+                if field.name.startswith("num_") and hasattr(self, field.name):
+                    count = getattr(report, field.name)
+                    setattr(self, field.name, getattr(self, field.name) + count)
+        self.num_not_found += len(examples.not_found)
+        self.not_found += [lost._asdict() for lost in examples.not_found]
+
+
+class _Recipe(NamedTuple):
+    """What a process needs to convert an article."""
+
+    vocab_file: str
+    do_lower_case: bool
+    example_options: ExampleOptions
+    window_options: WindowOptions
+
+    @property
+    def is_training(self) -> bool:
+        return self.example_options.is_training
+
+
+def make_records(
+    data: SquadData,
+    path: str,
+    *,
+    vocab_file: str,
+    do_lower_case: bool,
+    example_options: ExampleOptions,
+    window_options: WindowOptions,
+    num_processes: int = 1,
+) -> SquadReport:
+    """Writes the windows of all questions, unless an earlier run has done so.
+
+    The file is used again if data, vocabulary and options are the same (see
+    `record_reuse.make_once`).
+
+    In training the questions are shuffled, as by the original, and those whose
+    answer is not found are listed beside the records, in
+    `answers_not_found.jsonl`.
+
+    Args:
+      data: where the questions come from.
+      path: the TFRecord file; see `windows.feature_specs`.
+      vocab_file: path of the vocabulary.
+      do_lower_case: its casing.
+      example_options: what to read.
+      window_options: lengths.
+      num_processes: for large files; the bytes do not depend on it.
+
+    Returns:
+      What is in the file; `reused` says whether it was there.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: see `read_examples`; or there is no question at all.
+      OSError: the file cannot be written.
+    """
+    recipe = _Recipe(vocab_file, do_lower_case, example_options, window_options)
+    tokenizer = _tokenizer(vocab_file, do_lower_case)
+    vocabulary.require_tokens(
+        tokenizer.vocab, ("[CLS]", "[SEP]", "[UNK]"), vocab_file
+    )
+    facts = {
+        "format": _FORMAT,
+        **example_options._asdict(),
+        **dataclasses.asdict(window_options),
+        **record_reuse.tokenizer_facts(tokenizer),
+        "data_sha256": data.checksum(),
+    }
+    report = record_reuse.make_once(
+        path,
+        facts,
+        SquadReport,
+        lambda: _write(data, path, recipe, num_processes),
+    )
+    if example_options.is_training:
+        _list_not_found(report, os.path.dirname(path))
+    return report
+
+
+def _list_not_found(report: SquadReport, folder: str) -> None:
+    """Writes the questions left out; removes an older list if none is."""
+    path = os.path.join(folder, NOT_FOUND_FILE)
+    if report.not_found:
+        lines = [
+            json.dumps(lost, ensure_ascii=False) for lost in report.not_found
+        ]
+        text = "".join(f"{line}\n" for line in lines)
+        # Half a surrogate pair is legal in JSON, and no UTF-8: it becomes
+        # \ud800, as JSON writes it.
+        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+        files.write_text(path, text)
+        logging.warning(
+            "%d questions are left out, as their answer does not stand where "
+            "it should; they are listed in %s.",
+            report.num_not_found,
+            path,
+        )
+    elif files.exists(path):
+        files.remove(path)
+
+
+def _write(
+    data: SquadData, path: str, recipe: _Recipe, num_processes: int
+) -> tuple[SquadReport, str]:
+    """Writes the records; returns the report and the file's checksum."""
+    report = SquadReport()
+    if data.path and files.size(data.path) < _SMALL_BYTES:
+        num_processes = 1
+    with (
+        Workers(num_processes) as workers,
+        files.whole_files([path]) as (temporary,),
+        tfrecord.RecordWriter(temporary) as writer,
+    ):
+        blocks = _convert_all(data, recipe, workers, num_processes, report)
+        if recipe.is_training:
+            blocks = _shuffled(blocks, path)
+        for block in blocks:
+            _write_block(block, recipe, writer, report)
+        if not report.num_examples:
+            why = ""
+            if report.num_not_found:
+                why = (
+                    f"; {report.num_not_found} were left out as their answer "
+                    "does not stand where it should"
+                )
+            raise ValueError(
+                f"{data.name} has no question"
+                f"{' to train on' if recipe.is_training else ''}{why}."
+            )
+    return report, writer.sha256
+
+
+def _convert_all(
+    data: SquadData,
+    recipe: _Recipe,
+    workers: Workers,
+    num_processes: int,
+    report: SquadReport,
+) -> Iterator[Rows]:
+    """Streams the windows of article after article."""
+    ids = UniqueIds()
+    articles = data.articles()
+    convert = functools.partial(_convert, recipe)
+    with Progress(f"reading {data.name}", unit="questions") as progress:
+        while some := list(
+            itertools.islice(articles, _ARTICLES_AT_ONCE * num_processes)
+        ):
+            for converted in workers.map(convert, some):
+                for qas_id in converted.qas_ids:
+                    ids.add(qas_id, data.name)
+                report.add(converted.examples, converted.windows)
+                progress.advance(len(converted.qas_ids))
+                yield converted.rows
+
+
+class _Converted(NamedTuple):
+    """What an article became."""
+
+    rows: Rows
+    qas_ids: list[str]
+    examples: ExamplesReport
+    windows: WindowsReport
+
+
+def _convert(recipe: _Recipe, article: Article) -> _Converted:
+    """Converts one article, in any process."""
+    tokenizer = _tokenizer(recipe.vocab_file, recipe.do_lower_case)
+    examples_report, windows_report = ExamplesReport(), WindowsReport()
+    converted = list(
+        convert_examples(
+            article_examples(article, recipe.example_options, examples_report),
+            tokenizer,
+            recipe.window_options,
+            recipe.is_training,
+            windows_report,
+        )
+    )
+    return _Converted(
+        to_rows([windows for _, windows in converted], tokenizer),
+        [example.qas_id for example, _ in converted],
+        examples_report,
+        windows_report,
+    )
+
+
+@functools.lru_cache(maxsize=2)
+def _tokenizer(vocab_file: str, do_lower_case: bool) -> FullTokenizer:
+    return FullTokenizer(vocab_file, do_lower_case)
+
+
+def _shuffled(blocks: Iterable[Rows], path: str) -> Iterator[Rows]:
+    """Gives all questions back in the original's random order."""
+    with RowsOnDisk(path) as waiting:
+        for block in blocks:
+            waiting.add(block)
+        order = list(range(waiting.num_examples))
+        # As the original, which shuffles a list of the questions.
+        random.Random(_SHUFFLE_SEED).shuffle(order)
+        with Progress(
+            f"writing {path}", total=len(order), unit="questions"
+        ) as progress:
+            for start in range(0, len(order), _BLOCK):
+                some = order[start : start + _BLOCK]
+                yield waiting.read(some)
+                progress.advance(len(some))
+
+
+def _write_block(
+    rows: Rows,
+    recipe: _Recipe,
+    writer: tfrecord.RecordWriter,
+    report: SquadReport,
+) -> None:
+    """Numbers rows and writes them."""
+    length = recipe.window_options.max_seq_length
+    columns = rows.columns(length)
+    first = FIRST_UNIQUE_ID + writer.num_records
+    columns["unique_ids"] = np.arange(first, first + len(rows.lengths))[:, None]
+    if writer.num_records < _NUM_LOGGED:
+        _log(columns, recipe, _NUM_LOGGED - writer.num_records)
+    specs = feature_specs(length, recipe.is_training)
+    for record in encode_examples(specs, columns):
+        writer.write(record)
+    report.num_tokens += int(rows.lengths.sum())
+    report.num_places += length * len(rows.lengths)
+
+
+def _log(columns: dict[str, np.ndarray], recipe: _Recipe, number: int) -> None:
+    """Logs the first windows, so that a wrong file or casing is seen."""
+    tokenizer = _tokenizer(recipe.vocab_file, recipe.do_lower_case)
+    for i in range(min(number, len(columns["unique_ids"]))):
+        num_tokens = int(columns["input_mask"][i].sum())
+        tokens = tokenizer.convert_ids_to_tokens(
+            columns["input_ids"][i, :num_tokens].tolist()
+        )
+        answer = ""
+        if recipe.is_training:
+            start = columns["start_positions"][i, 0]
+            end = columns["end_positions"][i, 0]
+            answer = " ".join(tokens[start : end + 1])
+            answer = f"\nanswer: {start} to {end}, {answer}"
+        logging.info("*** Example ***\ntokens: %s%s", " ".join(tokens), answer)

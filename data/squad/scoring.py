@@ -1,0 +1,195 @@
+"""Exact match and F1 of answers, by the rules of SQuAD's own scripts."""
+
+import collections
+import re
+import string
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+class QuestionScore(NamedTuple):
+    """What an answer is worth: 0 to 1.
+
+    Attributes:
+      exact: 1 = equals a given answer.
+      f1: how many words it shares with one.
+    """
+
+    exact: float
+    f1: float
+
+
+def normalize_answer(text: str) -> str:
+    """Lower-cases, drops ASCII punctuation and a, an, the; single spaces.
+
+    Source: normalize_answer of the official evaluation scripts.
+    """
+    text = text.lower().translate(_NO_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def score_answer(
+    prediction: str,
+    answers: Sequence[str],
+    version_2_with_negative: bool = False,
+) -> QuestionScore:
+    """Scores an answer against all that are given; the best counts.
+
+    Args:
+      prediction: the answer; "" = unanswerable.
+      answers: the given ones; none = unanswerable.
+      version_2_with_negative: the rules of 2.0. There answers are passed over
+        that are empty without articles and punctuation, and where none is
+        left only such an answer is right; of two empty texts F1 is 1, by the
+        rules of 1.1 it is 0.
+
+    Returns:
+      Exact match and F1, each the best over the given answers.
+
+    Source: evaluate-v1.1.py and evaluate-v2.0.py.
+    """
+    normalized = normalize_answer(prediction)
+    gold = [normalize_answer(answer) for answer in answers]
+    if version_2_with_negative:
+        gold = [answer for answer in gold if answer] or [""]
+    return QuestionScore(
+        max((float(normalized == answer) for answer in gold), default=0.0),
+        max(
+            (_f1(normalized, one, version_2_with_negative) for one in gold),
+            default=0.0,
+        ),
+    )
+
+
+def _f1(prediction: str, answer: str, version_2_with_negative: bool) -> float:
+    """F1 of the words of two normalized texts."""
+    if version_2_with_negative and not (prediction and answer):
+        return float(prediction == answer)
+    words, right_words = prediction.split(), answer.split()
+    common = collections.Counter(words) & collections.Counter(right_words)
+    num_common = sum(common.values())
+    if not num_common:
+        return 0.0
+    precision = num_common / len(words)
+    recall = num_common / len(right_words)
+    return 2 * precision * recall / (precision + recall)
+
+
+class Scorer:
+    """Adds up the scores of questions.
+
+    Args:
+      version_2_with_negative: see `score_answer`.
+    """
+
+    def __init__(self, version_2_with_negative: bool = False):
+        self._version_2 = version_2_with_negative
+        self._sums = {
+            kind: [0, 0.0, 0.0] for kind in ("HasAns", "NoAns")
+        }  # questions, exact, F1
+
+    def add(self, prediction: str, answers: Sequence[str]) -> QuestionScore:
+        """Counts an answer; returns what it is worth."""
+        score = score_answer(prediction, answers, self._version_2)
+        sums = self._sums["HasAns" if answers else "NoAns"]
+        for i, value in enumerate((1, *score)):
+            sums[i] += value
+        return score
+
+    def results(self) -> dict[str, float]:
+        """The scores in percent, under the names of the official scripts.
+
+        Returns:
+          1.1: `exact_match`, `f1`, `total` (questions). 2.0: `exact`, `f1`,
+          `total`, and, where there are such questions, the same with
+          `HasAns_` (answerable) and `NoAns_` before the name. Empty if there
+          was no question.
+        """
+        every = [sum(sums) for sums in zip(*self._sums.values(), strict=True)]
+        exact = "exact" if self._version_2 else "exact_match"
+        results = _percent(*every, exact, "")
+        if self._version_2:
+            for kind, sums in self._sums.items():
+                results |= _percent(*sums, exact, f"{kind}_")
+        return results
+
+
+def _percent(
+    total: int, exact: float, f1: float, name: str, prefix: str
+) -> dict[str, float]:
+    if not total:
+        return {}
+    return {
+        f"{prefix}{name}": 100 * exact / total,
+        f"{prefix}f1": 100 * f1 / total,
+        f"{prefix}total": total,
+    }
+
+
+def find_best_thresholds(
+    score_diffs: Sequence[float],
+    best_texts: Sequence[str],
+    answers: Sequence[Sequence[str]],
+) -> dict[str, float]:
+    """Finds the thresholds at which 2.0's scores are best.
+
+    Args:
+      score_diffs: of each question, see `answers.Prediction`.
+      best_texts: likewise; the answer if it is not "".
+      answers: the given ones.
+
+    Returns:
+      `best_exact` and `best_f1` in percent, `best_exact_thresh` and
+      `best_f1_thresh`: with `null_score_diff_threshold` set so, the score is
+      had. Of equal scores the lowest threshold.
+
+    Raises:
+      ValueError: there is no question.
+
+    Source: find_best_thresh of evaluate-v2.0.py.
+    """
+    if not score_diffs:
+        raise ValueError(
+            "--find_null_threshold: there is no question with known answers."
+        )
+    scores = [
+        score_answer(text, gold, version_2_with_negative=True)
+        for text, gold in zip(best_texts, answers, strict=True)
+    ]
+    of_null = [score_answer("", gold, True) for gold in answers]
+    gains = np.array(scores) - np.array(of_null)
+    base = np.array(of_null).sum(axis=0)
+    found = {}
+    for i, name in enumerate(QuestionScore._fields):
+        score, threshold = _best_threshold(score_diffs, gains[:, i], base[i])
+        found[f"best_{name}"] = 100 * score / len(scores)
+        found[f"best_{name}_thresh"] = threshold
+    return found
+
+
+def _best_threshold(
+    score_diffs: Sequence[float], gains: np.ndarray, base: float
+) -> tuple[float, float]:
+    """The best sum of scores, and the threshold that gives it.
+
+    Args:
+      score_diffs: [N].
+      gains: [N], what a question's score gains if it is answered.
+      base: sum of the scores if none is.
+    """
+    # Questions are answered whose difference is the threshold or less.
+    # Differs from the official script: equal differences are taken together,
+    # and if no question is to be answered the threshold is below all of them
+    # and not 0, because the score is not had otherwise.
+    thresholds, group = np.unique(score_diffs, return_inverse=True)
+    sums = base + np.cumsum(np.bincount(group, weights=gains))
+    sums = np.concatenate([[base], sums])
+    best = int(np.argmax(sums))
+    if best == 0:
+        return float(base), float(np.nextafter(thresholds[0], -np.inf))
+    return float(sums[best]), float(thresholds[best - 1])

@@ -1,0 +1,210 @@
+"""The two-layer bidirectional LSTM of the paper's section 5.3.
+
+Axis letters: see `layers`; W width of one direction, I width of the input.
+Inside, time is the first axis and the two directions lie side by side, so that
+one loop over the wordpieces serves both.
+"""
+
+import keras
+import tensorflow as tf
+
+from modeling import layers
+
+NUM_LAYERS = 2
+# Share of each layer's input set to 0 in training: the paper names none, this
+# is the encoder's.
+DROPOUT = 0.1
+
+
+def lstm(gate_inputs: tf.Tensor, recurrent_kernels: tf.Tensor) -> tf.Tensor:
+    """Runs both directions from the first step to the last.
+
+    Args:
+      gate_inputs: float [S, 2, B, 4W], what the inputs add to the gates, in
+        the order of Keras: input, forget, candidate, output.
+      recurrent_kernels: float [2, W, 4W], what the state before adds.
+
+    Returns:
+      The states, float [S, 2, B, W] of the same dtype; the memory cells
+      between are float32.
+
+    Source: Hochreiter & Schmidhuber (1997); Gers et al. (2000), for the
+      forget gate.
+    """
+    num_steps, dtype = tf.shape(gate_inputs)[0], gate_inputs.dtype
+    rows = tf.TensorArray(dtype, size=num_steps).unstack(gate_inputs)
+
+    def advance(step, state, cell, states):
+        gates = rows.read(step) + tf.matmul(state, recurrent_kernels)
+        write, keep, candidate, show = tf.split(
+            tf.cast(gates, tf.float32), 4, axis=-1
+        )
+        cell = tf.sigmoid(keep) * cell + tf.sigmoid(write) * tf.tanh(candidate)
+        state = tf.cast(tf.sigmoid(show) * tf.tanh(cell), dtype)
+        return step + 1, state, cell, states.write(step, state)
+
+    start = tf.zeros_like(
+        gate_inputs[0, :, :, : recurrent_kernels.shape[1]], tf.float32
+    )
+    *_, states = tf.while_loop(
+        lambda step, *_: step < num_steps,
+        advance,
+        (
+            tf.constant(0),
+            tf.cast(start, dtype),
+            start,
+            tf.TensorArray(dtype, size=num_steps),
+        ),
+        maximum_iterations=num_steps,  # XLA needs it for the gradient
+    )
+    return states.stack()
+
+
+class Direction(keras.layers.Layer):
+    """The weights of one direction, laid out as in `keras.layers.LSTM`.
+
+    Args:
+      width: W.
+    """
+
+    def __init__(self, width, **kwargs):
+        super().__init__(**kwargs)
+        self.width = width
+
+    def build(self, input_shape):
+        """Creates kernel [I, 4W], recurrent_kernel [W, 4W] and bias [4W]."""
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(input_shape[-1], 4 * self.width),
+            initializer="glorot_uniform",
+        )
+        self.recurrent_kernel = self.add_weight(
+            name="recurrent_kernel",
+            shape=(self.width, 4 * self.width),
+            initializer="orthogonal",
+        )
+        # A forget gate that starts open: Jozefowicz et al. (2015).
+        self.bias = self.add_weight(
+            name="bias",
+            shape=(4 * self.width,),
+            initializer=lambda shape, dtype: tf.repeat(
+                tf.constant([0.0, 1.0, 0.0, 0.0], dtype), shape[0] // 4
+            ),
+        )
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """What the inputs [S, B, I] add to the gates: [S, B, 4W]."""
+        rows = tf.matmul(
+            tf.reshape(x, [-1, x.shape[-1]]), tf.convert_to_tensor(self.kernel)
+        )
+        biased = tf.nn.bias_add(rows, tf.convert_to_tensor(self.bias))
+        shape = tf.concat([tf.shape(x)[:2], [4 * self.width]], axis=0)
+        return tf.reshape(biased, shape)
+
+
+class BiLSTMLayer(keras.layers.Layer):
+    """One LSTM from left to right beside one from right to left.
+
+    Args:
+      width: W.
+    """
+
+    def __init__(self, width, **kwargs):
+        super().__init__(**kwargs)
+        self.forward, self.backward = (
+            Direction(width, name=name, dtype=self.dtype_policy)
+            for name in ("forward", "backward")
+        )
+
+    def build(self, input_shape):
+        """Builds for inputs [S, B, I]."""
+        self.forward.build(input_shape)
+        self.backward.build(input_shape)
+
+    def call(self, x: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+        """Maps float [S, B, I], of lengths int32 [B], to [S, B, 2W]."""
+        # Each text is turned round within its own length: a b c - - becomes
+        # c b a - -. So padding comes last in both directions, and nothing real
+        # ever follows it.
+        gate_inputs = tf.stack(
+            [self.forward(x), self.backward(_turned(x, lengths))], axis=1
+        )
+        states = lstm(
+            gate_inputs,
+            tf.stack(
+                [
+                    tf.convert_to_tensor(direction.recurrent_kernel)
+                    for direction in (self.forward, self.backward)
+                ]
+            ),
+        )
+        return tf.concat(
+            [states[:, 0], _turned(states[:, 1], lengths)], axis=-1
+        )
+
+
+class BiLSTM(keras.layers.Layer):
+    """Two `BiLSTMLayer`, the second on the first.
+
+    It is built on construction. The paper's "768-dimensional" is read as the
+    width of each direction.
+
+    Args:
+      input_size: I.
+      width: W; the paper's is the encoder's hidden size.
+      dtype: see `BertModel`.
+
+    Attributes:
+      output_size: 2W.
+    """
+
+    def __init__(self, input_size, width, *, dtype=None):
+        super().__init__(name="bilstm", dtype=dtype)
+        self.input_size = input_size
+        self.output_size = 2 * width
+        self.stack = [
+            BiLSTMLayer(width, name=f"layer_{i}", dtype=self.dtype_policy)
+            for i in range(NUM_LAYERS)
+        ]
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates every variable."""
+        size = self.input_size
+        for layer in self.stack:
+            layer.build((None, None, size))
+            size = self.output_size
+        self.built = True
+
+    def call(
+        self,
+        x: tf.Tensor,
+        input_mask: tf.Tensor,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Reads a batch in both directions.
+
+        Args:
+          x: float [B, S, I].
+          input_mask: int32 [B, S]; 1 = real; all padding stands behind.
+          dropout_seed: int32 [2] when training; None = no dropout.
+
+        Returns:
+          Of each wordpiece both directions' states, float [B, S, 2W]; and
+          both directions' last states, float [B, 2W]: that of the last real
+          wordpiece from the left, of the first from the right.
+        """
+        lengths = tf.reduce_sum(input_mask, axis=1)
+        x = tf.transpose(x, [1, 0, 2])
+        seeds = layers.split_seed(dropout_seed, NUM_LAYERS)
+        for layer, seed in zip(self.stack, seeds, strict=True):
+            x = layer(layers.dropout(x, DROPOUT, seed), lengths)
+        words = tf.transpose(x, [1, 0, 2])
+        from_left, from_right = tf.split(words, 2, axis=-1)
+        last = tf.gather(from_left, tf.maximum(lengths - 1, 0), batch_dims=1)
+        return words, tf.concat([last, from_right[:, 0]], axis=-1)
+
+
+def _turned(x, lengths):
+    """[S, B, any] with each text, without its padding, from back to front."""
+    return tf.reverse_sequence(x, lengths, seq_axis=0, batch_axis=1)

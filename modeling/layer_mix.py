@@ -1,0 +1,118 @@
+"""Which layers of a frozen encoder are read (the paper's section 5.3).
+
+Axis letters: see `layers`; K number of layers in a mix.
+"""
+
+from collections.abc import Sequence
+
+import keras
+import tensorflow as tf
+
+from modeling.config import BertConfig
+
+_ALL_LAYERS = -1
+# Mix -> how many of the last blocks it takes; 0 = what enters the first.
+_NUM_LAYERS = {
+    "embeddings": 0,
+    "last": 1,
+    "second_to_last": 2,
+    "sum_last_four": 4,
+    "concat_last_four": 4,
+    "weighted_last_four": 4,
+    "weighted_all": _ALL_LAYERS,
+}
+MIXES = tuple(_NUM_LAYERS)
+
+
+class LayerMix(keras.layers.Layer):
+    """One vector a wordpiece, made of the encoder's layers.
+
+    `embeddings` is what enters the first block; the others are made of what
+    leaves blocks. The weighted ones are scale * sum_k softmax(weights)_k x_k,
+    trained from equal shares and scale 1.
+
+    It is built on construction.
+
+    Args:
+      config: of the encoder.
+      mix: one of `MIXES`.
+      dtype: see `BertModel`.
+
+    Attributes:
+      output_size: H; 4H for concat_last_four.
+
+    Raises:
+      ValueError: an unknown mix, or the encoder has too few blocks for it.
+
+    Source: the paper's table 7; Peters et al., "Deep contextualized word
+      representations", arXiv:1802.05365, equation 1, for the weighted sum.
+    """
+
+    def __init__(
+        self, config: BertConfig, mix: str = "last", *, dtype: str | None = None
+    ):
+        # The shares of the layers are float32, and so is their softmax.
+        super().__init__(name="layer_mix", dtype=dtype, autocast=False)
+        if mix not in MIXES:
+            raise ValueError(
+                f"mix of layers {mix!r}; it must be one of {', '.join(MIXES)}."
+            )
+        blocks = config.num_hidden_layers
+        needed = _NUM_LAYERS[mix]
+        if needed > blocks:
+            raise ValueError(
+                f"{mix} reads {needed} layers, but the model has {blocks}; "
+                f"take one of {', '.join(mixes_of(config))}."
+            )
+        self.mix = mix
+        self._num_layers = blocks if needed == _ALL_LAYERS else needed
+        is_concat = mix.startswith("concat")
+        self.output_size = config.hidden_size * (4 if is_concat else 1)
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates weights [K] and scale [], where they are trained."""
+        if self.mix.startswith("weighted"):
+            self.layer_weights = self.add_weight(
+                name="weights", shape=(self._num_layers,), initializer="zeros"
+            )
+            self.scale = self.add_weight(
+                name="scale", shape=(), initializer="ones"
+            )
+        self.built = True
+
+    def call(
+        self, embedding_output: tf.Tensor, blocks: Sequence[tf.Tensor]
+    ) -> tf.Tensor:
+        """Mixes.
+
+        Args:
+          embedding_output: float [B, S, H].
+          blocks: float [B, S, H] of each block, see `BertOutput`.
+
+        Returns:
+          Float [B, S, output_size].
+        """
+        if self.mix == "embeddings":
+            return embedding_output
+        taken = blocks[-self._num_layers :]
+        if self.mix in ("last", "second_to_last"):
+            return taken[0]
+        if self.mix.startswith("concat"):
+            return tf.concat(taken, axis=-1)
+        if self.mix.startswith("sum"):
+            return tf.add_n(taken)
+        shares = tf.convert_to_tensor(self.scale) * tf.nn.softmax(
+            tf.convert_to_tensor(self.layer_weights)
+        )
+        shares = tf.unstack(tf.cast(shares, taken[0].dtype))
+        return tf.add_n([s * x for s, x in zip(shares, taken, strict=True)])
+
+
+def mixes_of(config: BertConfig) -> tuple[str, ...]:
+    """The mixes that a model has layers enough for."""
+    return tuple(
+        mix
+        for mix, needed in _NUM_LAYERS.items()
+        if needed <= config.num_hidden_layers
+    )

@@ -1,0 +1,95 @@
+"""Vectors of texts and words, made of the encoder's layers.
+
+Axis letters: see `layers`; L layers, W width of a vector (H, or L * H of
+concatenated layers).
+"""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from modeling.bert import BertOutput
+
+EMBEDDINGS = "embeddings"
+POOLINGS = ("none", "cls", "mean", "max")
+LAYER_MIXES = ("separate", "concat", "sum")
+
+
+def layer_output(output: BertOutput, layer: int | str) -> tf.Tensor:
+    """Picks one layer.
+
+    Args:
+      output: of the encoder.
+      layer: number of a block, from 0, or from -1 at the end; or
+        `EMBEDDINGS`, what enters the first block.
+
+    Returns:
+      Float [B, S, H].
+    """
+    if layer == EMBEDDINGS:
+        return output.embedding_output
+    return output.all_encoder_layers[layer]
+
+
+def mix_layers(outputs: Sequence[tf.Tensor], layer_mix: str) -> tf.Tensor:
+    """Joins the outputs of layers.
+
+    Args:
+      outputs: float [B, S, H] for each of the L layers.
+      layer_mix: one of `LAYER_MIXES`.
+
+    Returns:
+      Float32 [B, S, L, H] if separate, else [B, S, 1, W].
+    """
+    outputs = [tf.cast(output, tf.float32) for output in outputs]
+    if layer_mix == "concat":
+        return tf.concat(outputs, axis=-1)[:, :, tf.newaxis]
+    if layer_mix == "sum":
+        return tf.add_n(outputs)[:, :, tf.newaxis]
+    return tf.stack(outputs, axis=2)
+
+
+def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
+    """Makes one vector of those of a row's real wordpieces.
+
+    Args:
+      vectors: float32 [B, S, L, W].
+      input_mask: int32 [B, S]; 1 = real, [CLS] and [SEP] included.
+      pooling: one of `POOLINGS`.
+
+    Returns:
+      Float32 [B, 1, L, W]; the vectors as they are if `none`.
+    """
+    real = input_mask[:, :, tf.newaxis, tf.newaxis] > 0
+    if pooling == "cls":
+        return vectors[:, :1]
+    if pooling == "mean":
+        total = tf.reduce_sum(
+            tf.where(real, vectors, 0.0), axis=1, keepdims=True
+        )
+        count = tf.reduce_sum(tf.cast(real, tf.float32), axis=1, keepdims=True)
+        return tf.math.divide_no_nan(total, count)  # fillers have no wordpiece
+    if pooling == "max":
+        hidden = tf.where(real, vectors, tf.float32.min)
+        return tf.reduce_max(hidden, axis=1, keepdims=True)
+    return vectors
+
+
+def word_means(vectors: tf.Tensor, word_ids: tf.Tensor) -> tf.Tensor:
+    """Makes the vector of each word, the mean of its wordpieces.
+
+    Args:
+      vectors: float32 [B, S, L, W].
+      word_ids: int32 [B, S], which word of the row; -1 = padding.
+
+    Returns:
+      Float32 [B, S, L, W]: the first of a row are its words, the rest is 0.
+    """
+    shape = tf.shape(word_ids)
+    num_rows, seq_length = shape[0], shape[1]
+    first = tf.range(num_rows)[:, tf.newaxis] * seq_length
+    segments = tf.where(word_ids < 0, -1, first + word_ids)  # -1: left out
+    means = tf.math.unsorted_segment_mean(
+        vectors, segments, num_rows * seq_length
+    )
+    return tf.reshape(means, tf.shape(vectors))

@@ -1,0 +1,195 @@
+r"""Fine-tunes BERT to answer questions by a part of a text: SQuAD 1.1 and 2.0.
+
+  python run_squad.py --do_train --train_file=train-v1.1.json \
+    --do_predict --predict_file=dev-v1.1.json --vocab_file=$BERT/vocab.txt \
+    --bert_config_file=$BERT/bert_config.json \
+    --init_checkpoint=$BERT/bert_model.ckpt --output_dir=/tmp/squad \
+    --learning_rate=3e-5 --num_train_epochs=2
+
+  python run_squad.py --do_predict --predict_file=dev-v2.0.json \
+    --version_2_with_negative --find_null_threshold --write_html \
+    --vocab_file=$BERT/vocab.txt --bert_config_file=$BERT/bert_config.json \
+    --output_dir=/tmp/squad2
+
+Training writes checkpoints (model.ckpt-N), prediction predictions.json,
+nbest_predictions.json, with --version_2_with_negative null_odds.json, and
+metrics.json if the questions have answers. The same command again resumes a run
+that was stopped.
+"""
+
+import dataclasses
+
+from absl import flags
+
+from training import export, program, question_answering
+from training import flags as training_flags
+from training.finetuning import FinetuningOptions
+from training.options import TrainOptions
+from training.question_answering import SquadOptions
+
+FLAGS = flags.FLAGS
+
+# Of `SquadOptions`, each a flag of its name and default.
+_FIELDS = {
+    "do_train": "Whether to train.",
+    "do_predict": "Whether to answer --predict_file, and to score the answers "
+    "if the file has its own.",
+    "do_lower_case": "False for cased models.",
+    "doc_stride": "Wordpieces from the begin of a window to that of the next.",
+    "max_query_length": "Wordpieces of a question; longer ones are cut, and "
+    "counted.",
+    "n_best_size": "Answers kept in nbest_predictions.json, and best starts "
+    "and ends that they are made of.",
+    "max_answer_length": "Most wordpieces of an answer.",
+    "version_2_with_negative": "Whether questions may have no answer, as in "
+    "SQuAD 2.0.",
+    "find_null_threshold": "[new] Find the null_score_diff_threshold that is "
+    "best for F1 on --predict_file; it is kept in output_dir, and used when "
+    "none is given.",
+    "count_windows": "[new] Count epochs by windows; by questions if not, as "
+    "the original.",
+    "score_padding": "[new] Let padding take part in the loss and among the "
+    "best starts and ends, as the original. No batch is trimmed then.",
+    "write_html": "[new] Write predictions.html: every question, its answer "
+    "marked in the text, to be read in a browser.",
+    "num_processes": "[new] Processes that make records of a large file.",
+}
+
+
+def define_flags() -> None:
+    """Flags of the original release, and new ones marked [new]."""
+    training_flags.define_model_flags()
+    training_flags.define_training_flags(has_eval_batch_size=False)
+    training_flags.define_selection_flags()
+    training_flags.define_device_flags()
+    training_flags.define_export_flags()
+    for name, meaning in _FIELDS.items():
+        training_flags.define_field(SquadOptions, name, meaning)
+    flags.DEFINE_string("vocab_file", None, "The model's vocabulary.")
+    flags.DEFINE_string(
+        "output_dir", None, "Folder of checkpoints, records and results."
+    )
+    flags.DEFINE_string("train_file", None, "SQuAD's JSON to train on.")
+    flags.DEFINE_string("predict_file", None, "SQuAD's JSON to answer.")
+    flags.DEFINE_integer(
+        "max_seq_length",
+        384,
+        "Wordpieces of a window: question and as much of the text as it holds.",
+    )
+    flags.DEFINE_integer("predict_batch_size", 8, "Windows predicted at once.")
+    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the questions.")
+    flags.DEFINE_float(
+        "warmup_proportion",
+        0.1,
+        "Share of the updates in which the rate rises.",
+    )
+    flags.DEFINE_float(
+        "null_score_diff_threshold",
+        0.0,
+        "Answer nothing if the score of no answer, less that of the best, is "
+        "above this. If not given, what --find_null_threshold left in "
+        "output_dir goes before.",
+    )
+    flags.DEFINE_bool(
+        "verbose_logging",
+        False,
+        "Without effect: what is odd in the data is counted, and logged.",
+    )
+    flags.DEFINE_string(
+        "tfds",
+        None,
+        "[new] Take questions from this data set of tensorflow-datasets, such "
+        "as squad or squad/v2.0, in place of both files.",
+    )
+    flags.DEFINE_string(
+        "tfds_data_dir", None, "[new] Where tensorflow-datasets keeps its data."
+    )
+    flags.DEFINE_bool(
+        "trim_batches",
+        True,
+        "[new] Cut each batch to its longest example: the same result, less "
+        "time. Never on a TPU.",
+    )
+    flags.DEFINE_bool(
+        "group_by_length",
+        True,
+        "[new] Put training windows of similar length together.",
+    )
+    flags.DEFINE_integer(
+        "shuffle_window",
+        0,
+        "[new] Records held to draw the next one from; 0 = the whole set, 100 "
+        "= as the original.",
+    )
+    for name, meaning in (
+        (
+            "layerwise_lr_decay",
+            "[new] Rate of each block below the last, as a share of the one "
+            "above.",
+        ),
+        (
+            "trainable_layers",
+            "[new] Train so many of the last blocks, and the head; -1 = all.",
+        ),
+    ):
+        training_flags.define_field(TrainOptions, name, meaning)
+    flags.adopt_module_key_flags(training_flags)  # so that --help shows them
+
+
+def main() -> None:
+    """Turns the flags into options and runs them."""
+    exported = None
+    if FLAGS.do_export:
+        exported = export.ExportOptions(
+            output_dir=FLAGS.output_dir,
+            export_dir=FLAGS.export_dir,
+            precision=FLAGS.export_precision,
+        )
+    if FLAGS.do_train or FLAGS.do_predict or not exported:
+        question_answering.run(_options())
+    if exported:
+        export.run(exported)
+
+
+def _options() -> SquadOptions:
+    """The flags, parsed."""
+    threshold = FLAGS["null_score_diff_threshold"]
+    return SquadOptions(
+        train_file=FLAGS.train_file,
+        predict_file=FLAGS.predict_file,
+        tfds=FLAGS.tfds,
+        tfds_data_dir=FLAGS.tfds_data_dir,
+        vocab_file=FLAGS.vocab_file,
+        null_score_diff_threshold=threshold.value
+        if threshold.present
+        else None,
+        **{name: FLAGS[name].value for name in _FIELDS},
+        finetuning=FinetuningOptions(
+            bert_config_file=FLAGS.bert_config_file,
+            init_checkpoint=FLAGS.init_checkpoint,
+            max_seq_length=FLAGS.max_seq_length,
+            num_train_epochs=FLAGS.num_train_epochs,
+            warmup_proportion=FLAGS.warmup_proportion,
+            eval_batch_size=FLAGS.predict_batch_size,
+            predict_batch_size=FLAGS.predict_batch_size,
+            trim_batches=FLAGS.trim_batches,
+            group_by_length=FLAGS.group_by_length,
+            shuffle_window=FLAGS.shuffle_window,
+            save_best=FLAGS.save_best,
+            early_stopping_patience=FLAGS.early_stopping_patience,
+            # The steps follow from the epochs.
+            train=dataclasses.replace(
+                training_flags.train_options(
+                    num_train_steps=1, num_warmup_steps=0
+                ),
+                layerwise_lr_decay=FLAGS.layerwise_lr_decay,
+                trainable_layers=FLAGS.trainable_layers,
+            ),
+            device=training_flags.device_options(),
+        ),
+    )
+
+
+if __name__ == "__main__":
+    define_flags()
+    program.run(main, required=("bert_config_file", "vocab_file", "output_dir"))

@@ -1,0 +1,397 @@
+"""Scores to answers: the original's, ties included."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.squad.answers import AnswerOptions, predict
+from data.squad.articles import SquadData
+from data.squad.candidates import _best_places
+from data.squad.examples import (
+    ExampleOptions,
+    Paragraph,
+    SquadExample,
+    read_examples,
+)
+from data.squad.prediction_files import PredictionWriter
+from data.squad.windows import (
+    WindowOptions,
+    convert_examples,
+)
+from data.tokenization import FullTokenizer
+from tests.data.squad import reference
+from tests.data.squad.support import WORD, article, paragraph, question, write
+
+GOLDEN = WindowOptions(max_seq_length=96, doc_stride=32, max_query_length=16)
+SMALL = WindowOptions(max_seq_length=16, doc_stride=5, max_query_length=4)
+FILES = ("predictions", "nbest_predictions", "null_odds")
+PREDICT = ExampleOptions(is_training=False)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(goldens):
+    return FullTokenizer(str(goldens / "vocab.txt"))
+
+
+@pytest.mark.parametrize(
+    ("version", "threshold", "folder"),
+    [
+        ("1.1", 0.0, "post_v1.1"),
+        ("2.0", 0.0, "post_v2.0"),
+        ("2.0", -26.9, "post_v2.0_threshold_minus_26.9"),
+    ],
+)
+def test_files_equal_the_original_s(
+    goldens, tokenizer, tmp_path, version, threshold, folder
+):
+    with np.load(goldens / f"squad/post_v{version}/logits.npz") as scores:
+        start_logits, end_logits = scores["start_logits"], scores["end_logits"]
+    with_null = version == "2.0"
+    data = SquadData(str(goldens / f"squad/dev-v{version}.json"))
+    options = AnswerOptions(20, 30, with_null, threshold)
+    with PredictionWriter(str(tmp_path), with_null) as writer:
+        for prediction in predict(
+            read_examples(data, PREDICT),
+            start_logits,
+            end_logits,
+            tokenizer=tokenizer,
+            window_options=GOLDEN,
+            options=options,
+        ):
+            assert prediction.text_at(threshold) == prediction.text
+            writer.write(prediction)
+    for name in FILES if with_null else FILES[:2]:
+        expected = goldens / f"squad/{folder}/{name}.json"
+        if not expected.exists():  # those of any threshold
+            expected = goldens / f"squad/post_v2.0/{name}.json"
+        # To the last digit on the machine they were made on; math.exp may
+        # differ in it elsewhere.
+        made = json.loads((tmp_path / f"{name}.json").read_text())
+        expected = json.loads(expected.read_text())
+        assert list(made) == list(expected)
+        for qas_id, value in expected.items():
+            assert_near(made[qas_id], value)
+    assert (tmp_path / "null_odds.json").exists() == with_null
+
+
+def assert_near(made, expected):
+    """Texts exactly, numbers to 1e-6."""
+    if not isinstance(expected, list):
+        assert made == pytest.approx(expected, abs=1e-6)
+        return
+    assert len(made) == len(expected)
+    for one, other in zip(made, expected, strict=True):
+        assert list(one) == list(other)
+        assert one["text"] == other["text"]
+        for name in ("probability", "start_logit", "end_logit"):
+            assert one[name] == pytest.approx(other[name], abs=1e-6)
+
+
+# Few values: nearly all scores tie.
+SCORE = st.sampled_from([-1.5, -1.0, -0.0, 0.0, 0.5, 1.0])
+
+
+@st.composite
+def scored_questions(draw):
+    """Questions on paragraphs, and a number to draw scores with."""
+    texts = draw(st.lists(st.lists(WORD, max_size=25), min_size=1, max_size=3))
+    questions = []
+    for words in texts:
+        for _ in range(draw(st.integers(1, 2))):
+            asked = draw(st.lists(WORD, max_size=3))
+            questions.append((" ".join(asked), words))
+    return questions
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    questions=scored_questions(),
+    values=st.lists(SCORE, min_size=1, max_size=6),
+    seed=st.integers(0, 1000),
+    n_best=st.sampled_from([1, 2, 3, 20, 400]),
+    max_length=st.integers(1, 8),
+    with_null=st.booleans(),
+    threshold=st.sampled_from([-1.0, 0.0, 0.5]),
+)
+def test_answers_equal_plain_rules_with_many_ties(
+    tokenizer,
+    questions,
+    values,
+    seed,
+    n_best,
+    max_length,
+    with_null,
+    threshold,
+):
+    examples, features, paragraphs = [], [], {}
+    for number, (asked, words) in enumerate(questions):
+        key = tuple(words)
+        offsets = np.cumsum([0, *(len(word) + 1 for word in words)]).tolist()
+        paragraphs.setdefault(
+            key, Paragraph("", " ".join(words), words, offsets[:-1])
+        )
+        examples.append(SquadExample(str(number), asked, paragraphs[key]))
+        features.append(
+            reference.windows(
+                asked, words, tokenizer, length=16, stride=5, max_query=4
+            )
+        )
+    num_windows = sum(map(len, features))
+    rng = np.random.default_rng(seed)
+    scores = rng.choice(np.array(values, np.float32), (2, num_windows, 16))
+    found = predict(
+        examples,
+        *scores,
+        tokenizer=tokenizer,
+        window_options=SMALL,
+        options=AnswerOptions(n_best, max_length, with_null, threshold),
+    )
+    row = 0
+    for example, windows, made in zip(examples, features, found, strict=True):
+        rows = slice(row, row + len(windows))
+        row += len(windows)
+        text, answers, difference = reference.predict(
+            example.doc_tokens,
+            windows,
+            list(zip(*(one[rows].tolist() for one in scores), strict=True)),
+            n_best=n_best,
+            max_length=max_length,
+            do_lower_case=True,
+            with_null=with_null,
+            threshold=threshold,
+        )
+        assert made.text == text == made.answer.text
+        assert [answer[:4] for answer in made.answers] == answers
+        if difference is not None:
+            assert made.score_diff == difference
+        for answer in made.answers:
+            assert_place(answer, example)
+
+
+def assert_place(answer, example):
+    """An answer's characters are its text, but for white space."""
+    if answer.start is None:
+        assert answer.text in ("", "empty") and answer.end is None
+        return
+    part = example.context[answer.start : answer.end]
+    assert " ".join(reference.split_words(part)) == answer.text
+
+
+@pytest.mark.parametrize("number", [1, 3, 9, 20])
+def test_of_equal_scores_the_first_places_are_best(number):
+    rng = np.random.default_rng(0)
+    values = np.array([-np.inf, -2, -1e-40, -0.0, 0, 1e-40, 2], np.float32)
+    for logits in (
+        rng.choice(values, (50, 9)),
+        rng.normal(size=(50, 9)).astype(np.float32),
+    ):
+        for row, found in zip(
+            logits, _best_places(logits, number), strict=True
+        ):
+            assert found.tolist() == reference._best(row.tolist(), number)
+
+
+@pytest.fixture
+def ask(tmp_path, tokenizer):
+    """Answers questions on one context with scores drawn at random."""
+
+    def run(context, *questions, start=None, end=None, **options):
+        data = write(
+            tmp_path / "a.json", article(paragraph(context, *questions))
+        )
+        examples = list(read_examples(data, PREDICT))
+        converted = convert_examples(examples, tokenizer, SMALL, False)
+        num_windows = sum(len(windows) for _, windows in converted)
+        scores = np.random.default_rng(0).normal(size=(2, num_windows, 16))
+        scores = scores.astype(np.float32)
+        for given_scores, row in zip((start, end), scores, strict=True):
+            if given_scores is not None:
+                row[:] = given_scores
+        return list(
+            predict(
+                examples,
+                *scores,
+                tokenizer=tokenizer,
+                window_options=SMALL,
+                options=AnswerOptions(**options),
+            )
+        )
+
+    return run
+
+
+# Only [CLS] and the question ("a") have good scores: no pair is in the text.
+NOWHERE = np.array([5.0, 4.0] + [-9.0] * 14, np.float32)
+
+
+def test_without_a_candidate_there_is_no_answer(ask):
+    # The original stops with an AttributeError.
+    (found,) = ask(
+        "one two three",
+        question("1", "a"),
+        start=NOWHERE,
+        end=NOWHERE,
+        n_best_size=2,
+        version_2_with_negative=True,
+    )
+    assert found.text == found.best_text == ""
+    assert found.answers == [("", 1.0, 5.0, 5.0, None, None)]
+    assert found.score_diff == 1_000_000.0
+    assert found.text_at(100.0) == ""
+
+
+def test_without_a_candidate_1_1_says_empty_as_the_original(ask):
+    (found,) = ask(
+        "one two three",
+        question("1", "a"),
+        start=NOWHERE,
+        end=NOWHERE,
+        n_best_size=2,
+    )
+    assert found.answers == [("empty", 1.0, 0.0, 0.0, None, None)]
+    assert found.text == found.text_at(-1.0) == "empty"
+
+
+@pytest.mark.parametrize(("version_2", "text"), [(False, "empty"), (True, "")])
+def test_a_question_on_nothing_is_answered_so(ask, version_2, text):
+    (found,) = ask(" ", question("1"), version_2_with_negative=version_2)
+    assert found.text == text
+    assert [answer.text for answer in found.answers] == [text]
+
+
+def test_the_null_score_is_the_least_over_windows(ask):
+    start = np.zeros((3, 16), np.float32)
+    start[:, 0] = 3, 1, 2
+    (found,) = ask(
+        " ".join("abcdefghijklmnopqr"),
+        question("1", "a"),
+        start=start,
+        end=np.zeros((3, 16)),
+        version_2_with_negative=True,
+    )
+    assert found.answers[0] == (
+        "",
+        pytest.approx(0.12, abs=0.1),
+        1,
+        0,
+        None,
+        None,
+    )
+    assert found.score_diff == 1.0
+
+
+def test_the_answer_without_null_may_be_one_more_than_n(ask):
+    start = np.array([-9.0] * 3 + [1.0] * 13, np.float32)
+    (found,) = ask(
+        "one two three four",
+        question("1", "a"),
+        start=start,
+        end=start,
+        n_best_size=3,
+        version_2_with_negative=True,
+    )
+    assert len(found.answers) == 4 and found.answers[-1].text == ""
+
+
+def test_thresholds_decide_between_null_and_the_best_text(ask):
+    for difference in (-3.0, 0.0, 3.0):
+        (found,) = ask(
+            "one two three four",
+            question("1", "a"),
+            version_2_with_negative=True,
+            null_score_diff_threshold=difference,
+        )
+        assert found.best_text
+        expected = "" if found.score_diff > difference else found.best_text
+        assert found.text == expected
+        # Strictly greater.
+        assert found.text_at(found.score_diff) == found.best_text
+
+
+def test_scores_that_do_not_fit_are_an_error(tokenizer):
+    words = Paragraph("", "one two", ["one", "two"], [0, 4])
+    examples = [SquadExample("1", "a", words), SquadExample("2", "b", words)]
+
+    def run(*shape, dtype=np.float32, value=0.0):
+        scores = np.full(shape, value, dtype)
+        return list(
+            predict(
+                examples,
+                scores,
+                scores,
+                tokenizer=tokenizer,
+                window_options=SMALL,
+                options=AnswerOptions(),
+            )
+        )
+
+    assert len(run(2, 16)) == 2
+    with pytest.raises(
+        ValueError, match=r"shape \(2, 15\), expected \(2, 16\)"
+    ):
+        run(2, 15)
+    with pytest.raises(
+        ValueError, match="scores of 3 windows, but the questions have 2; score"
+    ):
+        run(3, 16)
+    with pytest.raises(
+        ValueError, match="scores of 1 windows, but the questions have 2 or mor"
+    ):
+        run(1, 16)
+    with pytest.raises(
+        ValueError, match="scores are float64, expected float32"
+    ):
+        run(2, 16, dtype=np.float64)
+    with pytest.raises(
+        ValueError, match="window 0 has a score that is not fin"
+    ):
+        run(2, 16, value=np.nan)
+
+
+@pytest.mark.parametrize("name", ["n_best_size", "max_answer_length"])
+def test_options_that_allow_no_answer_are_an_error(name):
+    with pytest.raises(ValueError, match=f"--{name} is 0, expected 1 or more"):
+        AnswerOptions(**{name: 0})
+
+
+def test_files_are_those_of_the_json_encoder(ask, tmp_path):
+    found = ask(
+        'He said "no" \\ – Zoë \u2028 café.',
+        question('"1"', "a"),
+        question("zwei", "ü?"),
+        version_2_with_negative=True,
+    )
+    with PredictionWriter(str(tmp_path), True) as writer:
+        for prediction in found:
+            writer.write(prediction)
+    fields = ("text", "probability", "start_logit", "end_logit")
+    contents = (
+        {one.example.qas_id: one.text for one in found},
+        {
+            one.example.qas_id: [
+                dict(zip(fields, answer[:4], strict=True))
+                for answer in one.answers
+            ]
+            for one in found
+        },
+        {one.example.qas_id: one.score_diff for one in found},
+    )
+    for name, content in zip(FILES, contents, strict=True):
+        text = (tmp_path / f"{name}.json").read_text()
+        assert text == json.dumps(content, indent=4) + "\n"
+
+
+def test_an_error_leaves_the_files_that_were_there(ask, tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "predictions.json").write_text("before")
+    (found,) = ask("one two", question("1", "a"))
+    with pytest.raises(ZeroDivisionError):
+        with PredictionWriter(str(folder), False) as writer:
+            writer.write(found)
+            raise ZeroDivisionError
+    assert (folder / "predictions.json").read_text() == "before"
+    assert [path.name for path in folder.iterdir()] == ["predictions.json"]

@@ -1,0 +1,239 @@
+"""Reading SQuAD's JSON piece by piece."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.squad import articles
+from data.squad.articles import SquadData
+from data.squad.examples import ExampleOptions, read_examples
+from tests.data.squad.support import article, paragraph, write
+from tests.data.tasks.tfds_test import prepare
+
+
+def contents(path):
+    return [one.content for one in SquadData(str(path)).articles()]
+
+
+def test_articles_are_those_of_json_load(goldens):
+    path = goldens / "squad/dev-v2.0.json"
+    with open(path, encoding="utf-8") as file:
+        assert contents(path) == json.load(file)["data"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    data=st.lists(JSON, max_size=4),
+    others=st.dictionaries(st.text(), JSON, max_size=2),
+    ascii_only=st.booleans(),
+    indent=st.sampled_from([None, 1]),
+    chunk=st.integers(1, 40),
+)
+def test_any_json_is_read_alike_wherever_the_chunks_end(
+    tmp_path_factory, data, others, ascii_only, indent, chunk
+):
+    path = tmp_path_factory.mktemp("json") / "file.json"
+    others.pop("data", None)
+    content = {**others, "data": data, "after": others}
+    path.write_bytes(
+        json.dumps(content, ensure_ascii=ascii_only, indent=indent).encode()
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(articles, "_CHUNK_BYTES", chunk)
+        assert contents(path) == data
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path):
+    (tmp_path / "bom.json").write_bytes(b'\xef\xbb\xbf{"data": [1]}')
+    assert contents(tmp_path / "bom.json") == [1]
+
+
+def test_only_one_article_is_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(articles, "_CHUNK_BYTES", 100)
+    path = tmp_path / "big.json"
+    big = {"title": "x" * 1000}
+    path.write_text(json.dumps({"data": [big] * 50}))
+    waiting = []
+    read = articles._JsonReader._read
+
+    def watched(reader, num_bytes):
+        read(reader, num_bytes)
+        waiting.append(len(reader._text))
+
+    monkeypatch.setattr(articles._JsonReader, "_read", watched)
+    assert contents(path) == [big] * 50
+    assert max(waiting) < 3 * 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"character 1: the file ends, expected SQuAD's \{\"data\""),
+        ("not JSON", r"character 1: expected SQuAD's \{\"data\""),
+        ("[1]", r"character 1: expected SQuAD's \{\"data\""),
+        ('{"data": {}}', r"character 10: data is no list, expected SQuAD's"),
+        (
+            '{"version": 2}',
+            "is not in SQuAD's form: there is no data, only ver",
+        ),
+        ("{}", "is not in SQuAD's form: there is no data, only nothing"),
+        ('{"data": [1, 2', "character 15: the file ends, expected ,"),
+        ('{"data": [1, {"a": 2', "character 21: the file ends, Expecting ','"),
+        ('{"data": [1, "abc', "character 14: Unterminated string"),
+        ('{"data": [1, nul', "character 14: Expecting value"),
+        ('{"data": [1, 2]', "character 16: the file ends, expected ,"),
+        ('{"data": [1 2]}', "character 13: expected ,"),
+        ('{"data": [1,]}', "character 13: Expecting value"),
+        ('{"data": []} {', "character 14: nothing may follow the last }"),
+        ("{data: []}", 'character 2: expected "'),
+        ('{"data" []}', "character 9: expected :"),
+    ],
+)
+@pytest.mark.parametrize("chunk", [1, 1000])
+def test_bad_json_is_an_error(tmp_path, monkeypatch, text, message, chunk):
+    monkeypatch.setattr(articles, "_CHUNK_BYTES", chunk)
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"bad.json(, | ){message}"):
+        contents(path)
+
+
+def test_damage_is_found_without_reading_the_rest(tmp_path, monkeypatch):
+    monkeypatch.setattr(articles, "_CHUNK_BYTES", 100)
+    path = tmp_path / "bad.json"
+    path.write_text('{"data": [{"a" 1}' + "x" * 10_000)
+    reads = []
+    read = articles._JsonReader._read
+
+    def watched(reader, num_bytes):
+        reads.append(num_bytes)
+        read(reader, num_bytes)
+
+    monkeypatch.setattr(articles._JsonReader, "_read", watched)
+    with pytest.raises(ValueError, match="character 16: Expecting ':'"):
+        contents(path)
+    assert len(reads) == 1
+
+
+def test_bytes_that_are_not_utf_8_are_an_error(tmp_path):
+    path = tmp_path / "latin.json"
+    path.write_bytes('{"data": ["Café"]}'.encode("latin-1"))
+    with pytest.raises(
+        ValueError, match="latin.json: 0xe9 after character 0 is not UTF-8; con"
+    ):
+        contents(path)
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match="none.json: no such SQuAD file"
+    ):
+        contents(tmp_path / "none.json")
+    with pytest.raises(FileNotFoundError, match="no such SQuAD file"):
+        SquadData(str(tmp_path / "none.json")).checksum()
+
+
+def test_the_checksum_is_that_of_the_content(tmp_path):
+    first = write(tmp_path / "a.json", article(paragraph("a b")))
+    again = write(tmp_path / "b.json", article(paragraph("a b")))
+    other = write(tmp_path / "c.json", article(paragraph("a c")))
+    assert first.checksum() == again.checksum() != other.checksum()
+
+
+SQUAD = {
+    "id": tfds.features.Text(),
+    "title": tfds.features.Text(),
+    "context": tfds.features.Text(),
+    "question": tfds.features.Text(),
+    "answers": tfds.features.Sequence(
+        {"text": tfds.features.Text(), "answer_start": np.int32}
+    ),
+    "is_impossible": np.bool_,
+}
+
+
+def row(number, context, answers):
+    return {
+        "id": str(number),
+        "title": "Cafés",
+        "context": context,
+        "question": f"Question {number}?",
+        "answers": {
+            "text": [text for text, _ in answers],
+            "answer_start": [start for _, start in answers],
+        },
+        "is_impossible": not answers,
+    }
+
+
+def test_a_data_set_of_tfds_is_read_like_a_file(tmp_path):
+    rows = [
+        row(0, "Un café noir.", [("café noir", 3), ("noir", 8)]),
+        row(1, "Un café noir.", []),
+        row(2, "Elsewhere.", [("Elsewhere", 0)]),
+    ]
+    folder = prepare(tmp_path, "my_squad", SQUAD, {"train": rows})
+    data = SquadData(tfds="my_squad", tfds_data_dir=folder)
+    assert data.name == "--tfds=my_squad, train"
+    examples = sorted(
+        read_examples(data, ExampleOptions(True, True)),
+        key=lambda example: example.qas_id,
+    )
+    assert [
+        (
+            example.title,
+            example.question_text,
+            example.orig_answer_text,
+            example.start_position,
+            example.end_position,
+            example.is_impossible,
+            example.answers,
+        )
+        for example in examples
+    ] == [
+        (
+            "Cafés",
+            "Question 0?",
+            "café noir",
+            1,
+            2,
+            False,
+            ("café noir", "noir"),
+        ),
+        ("Cafés", "Question 1?", "", -1, -1, True, ()),
+        ("Cafés", "Question 2?", "Elsewhere", 0, 0, False, ("Elsewhere",)),
+    ]
+    assert len(data.checksum()) == 64
+    with pytest.raises(ValueError, match="--tfds=my_squad: there is no split"):
+        list(
+            SquadData(
+                tfds="my_squad", tfds_data_dir=folder, split="x"
+            ).articles()
+        )
+
+
+def test_a_data_set_of_another_kind_is_an_error(tmp_path):
+    folder = prepare(
+        tmp_path,
+        "no_squad",
+        {"text": tfds.features.Text()},
+        {"train": [{"text": "a"}]},
+    )
+    data = SquadData(tfds="no_squad", tfds_data_dir=folder)
+    with pytest.raises(
+        ValueError,
+        match="--tfds=no_squad, train, from question 1, paragraph 1: context "
+        "is None, expected a text. Is it in SQuAD's form",
+    ):
+        list(read_examples(data, ExampleOptions(False)))

@@ -1,0 +1,231 @@
+"""Questions, and the place of their answers."""
+
+import pytest
+from hypothesis import example as case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.squad.examples import (
+    AnswerNotFound,
+    ExampleOptions,
+    ExamplesReport,
+    read_examples,
+)
+from tests.data.squad import reference
+from tests.data.squad.support import article, paragraph, question, write
+
+TRAIN = ExampleOptions(is_training=True)
+TRAIN_2 = ExampleOptions(is_training=True, version_2_with_negative=True)
+PREDICT = ExampleOptions(is_training=False)
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a file of one paragraph, or of the articles given."""
+
+    def run(options, *content, report=None):
+        if isinstance(content[0], str):
+            content = [article(paragraph(*content))]
+        data = write(tmp_path / "squad.json", *content)
+        return list(read_examples(data, options, report))
+
+    return run
+
+
+def test_a_question_is_read_with_its_answer(read):
+    (example,) = read(
+        TRAIN,
+        "  Ada\tlived \u202f near\nBonn.",
+        question("7", "Where?", [("near\nBonn", 15)]),
+    )
+    assert example.qas_id == "7" and example.question_text == "Where?"
+    assert example.title == "A title"
+    assert example.context == "  Ada\tlived \u202f near\nBonn."
+    assert example.doc_tokens == ["Ada", "lived", "near", "Bonn."]
+    assert example.paragraph.offsets == [2, 6, 14, 19]
+    assert (example.start_position, example.end_position) == (2, 3)
+    assert example.orig_answer_text == "near\nBonn"
+    assert example.answers == ("near\nBonn",)
+    assert not example.is_impossible
+
+
+def test_questions_on_a_paragraph_share_it(read):
+    first, second = read(PREDICT, "a b", question("1"), question("2"))
+    assert first.paragraph is second.paragraph
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("ab \t\r\n\u202f\xa0\u3000\x0b", max_size=20) | st.text())
+@case(" a\x1cb\u2028c ")
+def test_words_are_the_original_s(tmp_path_factory, context):
+    data = write(
+        tmp_path_factory.mktemp("words") / "a.json",
+        article(paragraph(context, question("1"))),
+    )
+    (example,) = read_examples(data, PREDICT)
+    assert example.doc_tokens == reference.split_words(context)
+    for word, offset in zip(
+        example.doc_tokens, example.paragraph.offsets, strict=True
+    ):
+        assert context[offset:].startswith(word)
+
+
+def test_answers_are_not_needed_to_predict(read):
+    one, two, three = read(
+        PREDICT,
+        "a b",
+        question("1"),
+        question("2", answers=[]),
+        question("3", answers=[("b", 999), ("a", -1)], is_impossible=True),
+    )
+    assert one.answers is None
+    assert two.answers == ()
+    assert three.answers == ("b", "a")
+    # As the original: read only for training.
+    assert not three.is_impossible and three.start_position is None
+
+
+def test_an_unanswerable_question_has_no_place(read):
+    impossible = question("1", answers=[], is_impossible=True)
+    (example,) = read(TRAIN_2, "a b", impossible)
+    assert example.is_impossible and example.orig_answer_text == ""
+    assert example.start_position == example.end_position == -1
+
+
+def test_the_first_of_several_answers_is_trained_on(read):
+    report = ExamplesReport()
+    (example,) = read(
+        TRAIN, "a b", question("1", answers=[("b", 2), ("a", 0)]), report=report
+    )
+    assert example.start_position == 1 and example.orig_answer_text == "b"
+    assert example.answers == ("b", "a")
+    assert report.num_several_answers == 1
+
+
+def test_answers_not_found_are_left_out_and_reported(read, caplog):
+    report = ExamplesReport()
+    examples = read(
+        TRAIN,
+        "Ada lived in Bonn.",
+        question("found", answers=[("Bonn", 13)]),
+        question("shifted", answers=[("Bonn", 4)]),
+        question("spaces", answers=[(" ", 3)]),
+        question("empty", answers=[("", 0)]),
+        report=report,
+    )
+    assert [example.qas_id for example in examples] == ["found"]
+    assert report.not_found == [
+        AnswerNotFound("shifted", "Bonn", "lived"),
+        AnswerNotFound("spaces", " ", "Ada"),
+        AnswerNotFound("empty", "", ""),
+    ]
+    assert report.num_questions == 4
+    # The original's words.
+    assert "Could not find answer: 'lived' vs. 'Bonn'" in caplog.text
+
+
+def test_a_part_of_words_is_found(read):
+    (example,) = read(
+        TRAIN, "In (1895-1943).", question("1", answers=[("1895", 4)])
+    )
+    assert (example.start_position, example.end_position) == (1, 1)
+
+
+def test_empty_paragraphs_and_questions_are_counted(read):
+    report = ExamplesReport()
+    examples = read(
+        PREDICT,
+        article(
+            paragraph("", question("1")), paragraph(" \n", question("2", " "))
+        ),
+        report=report,
+    )
+    assert [example.doc_tokens for example in examples] == [[], []]
+    assert report == ExamplesReport(1, 2, 0, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("context", "answer", "start"),
+    [("a b", "b", 3), ("a b", "b", -1), ("a b", "b c", 2), ("", "a", 0)],
+)
+def test_an_answer_outside_the_text_is_an_error(read, context, answer, start):
+    with pytest.raises(
+        ValueError,
+        match=r"squad.json, article 1, paragraph 1, question 1 \(id 'x'\): "
+        f"answer '{answer}' is said to begin at character {start} "
+        rf"\(answer_start\), but the context has {len(context)} characters",
+    ):
+        read(TRAIN, context, question("x", answers=[(answer, start)]))
+
+
+@pytest.mark.parametrize(
+    ("options", "fields", "remedy"),
+    [
+        (TRAIN, {}, "give it one"),
+        (TRAIN_2, {}, "give it one"),
+        (TRAIN_2, {"is_impossible": False}, "give it one"),
+        (TRAIN, {"is_impossible": True}, "pass --version_2_with_negative"),
+    ],
+)
+@pytest.mark.parametrize("answers", [None, []])
+def test_a_question_without_answer_cannot_be_trained_on(
+    read, options, fields, remedy, answers
+):
+    with pytest.raises(
+        ValueError,
+        match=rf"\(id 'x'\): there is no answer, expected .*{remedy}",
+    ):
+        read(options, "a b", question("x", answers=answers, **fields))
+
+
+def test_an_id_that_comes_twice_is_an_error(read):
+    articles = [article(paragraph("a", question("7")))] * 2
+    with pytest.raises(
+        ValueError, match="squad.json: two questions have the id '7'"
+    ):
+        read(PREDICT, *articles)
+
+
+PLACE = "squad.json, article 1"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (7, f"{PLACE}: 7 is no object with paragraphs"),
+        ({"title": "x"}, f"{PLACE}: there is no paragraphs, expected a list"),
+        ({"paragraphs": {}}, f"{PLACE}: paragraphs is {{}}, expected a list"),
+        (article({}), f"{PLACE}, paragraph 1: there is no context, expected a"),
+        (
+            article({"context": "a"}),
+            f"{PLACE}, paragraph 1: there is no qas, expected a list",
+        ),
+        (
+            article(paragraph("a", {"question": "b"})),
+            f"{PLACE}, paragraph 1, question 1: there is no id, expected a ",
+        ),
+        (
+            article(paragraph("a", {"id": "7"})),
+            r"question 1 \(id '7'\): there is no question, expected a text",
+        ),
+        (
+            article(paragraph("a", question("7", None))),
+            r"\(id '7'\): question is None, expected a text",
+        ),
+        (
+            article(paragraph("a", question("7", answers=[(None, 0)]))),
+            r"\(id '7'\): text is None, expected a text. Is it in SQuAD's form",
+        ),
+        (
+            article(paragraph("a", question("7", answers=[("a", "0")]))),
+            r"\(id '7'\): answer_start is '0', expected a whole number",
+        ),
+        (
+            article(paragraph("a", question("7", answers=[("a", True)]))),
+            r"\(id '7'\): answer_start is True, expected a whole number",
+        ),
+    ],
+)
+def test_another_form_is_an_error(read, content, message):
+    with pytest.raises(ValueError, match=message):
+        read(TRAIN, content)

@@ -1,0 +1,201 @@
+"""The page of predictions: all that is in it, and nothing that breaks it."""
+
+import html.parser
+import json
+import re
+
+import pytest
+
+from data.squad.answers import Answer, Prediction
+from data.squad.examples import Paragraph, SquadExample
+from data.squad.page import PageWriter
+from data.squad.scoring import QuestionScore
+
+# What a page could take for its own code, or a script for the end of a line.
+HOSTILE = (
+    "</script><script>alert(1)</script> <!-- ]]> \"quotes\" 'single' &amp; "
+    "<img src=x onerror=alert(1)> \\u003c \\ \u2028 \u2029 \x00 \u05d0\u05d1 "
+    "\u202e {{paragraphs}} {{title}} ${x} `tick`"
+)
+
+
+def prediction(context, text="", start=None, *, qas_id="q", answers=(), **more):
+    """A question whose answer begins at a character."""
+    end = None if start is None else start + len(text)
+    paragraph = context
+    if isinstance(context, str):
+        paragraph = Paragraph("Title", context, context.split(), [])
+    example = SquadExample(
+        qas_id, more.pop("question", "Who?"), paragraph, answers=answers
+    )
+    best = Answer(text, 0.75, 2.0, 1.0, start, end)
+    other = Answer("other", 0.25, 1.0, 1.0)
+    return Prediction(example, text, [best, other], more.get("diff"), text)
+
+
+class Page(html.parser.HTMLParser):
+    """The elements of a page, and the text of each script."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.tags, self.scripts, self.attributes = [], [], []
+        self.text = path.read_text("utf-8")
+        self.feed(self.text)
+        self.paragraphs = json.loads(self.scripts[0])
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self.tags[-1:] == ["script"]:
+            self.scripts[-1] += data
+
+
+def write(tmp_path, *added, title="dev.json, step 7"):
+    path = tmp_path / "page.html"
+    with PageWriter(str(path), title) as page:
+        for each, score in added:
+            page.add(each, score)
+    return Page(path)
+
+
+def test_all_of_a_question_is_there(tmp_path):
+    page = write(
+        tmp_path,
+        (
+            prediction(
+                "Ada wrote it.",
+                "Ada",
+                0,
+                question="Who wrote it?",
+                answers=("Ada", "Ada", "Lovelace"),
+                diff=-3.25,
+            ),
+            QuestionScore(1.0, 1.0),
+        ),
+    )
+    assert page.paragraphs == [
+        {
+            "title": "Title",
+            "context": "Ada wrote it.",
+            "questions": [
+                {
+                    "id": "q",
+                    "question": "Who wrote it?",
+                    "answer": {
+                        "text": "Ada",
+                        "probability": 0.75,
+                        "start": 0,
+                        "end": 3,
+                    },
+                    "others": [{"text": "other", "probability": 0.25}],
+                    "diff": -3.25,
+                    "given": ["Ada", "Lovelace"],
+                    "exact": 1.0,
+                    "f1": 1.0,
+                }
+            ],
+        }
+    ]
+    assert "<title>dev.json, step 7</title>" in page.text
+
+
+def test_what_is_not_known_is_left_out(tmp_path):
+    page = write(tmp_path, (prediction("Text.", answers=None), None))
+    (question,) = page.paragraphs[0]["questions"]
+    assert question.keys() == {"id", "question", "answer", "others"}
+    assert question["answer"] == {"text": "", "probability": 0.75}
+
+
+def test_a_paragraph_is_written_once(tmp_path):
+    first = prediction("The first text.").example.paragraph
+    second = prediction("The second text.").example.paragraph
+    page = write(
+        tmp_path,
+        *(
+            (prediction(paragraph, qas_id=str(i)), None)
+            for i, paragraph in enumerate([first] * 3 + [second] * 2)
+        ),
+    )
+    assert page.text.count("The first text.") == 1
+    assert [
+        [question["id"] for question in paragraph["questions"]]
+        for paragraph in page.paragraphs
+    ] == [["0", "1", "2"], ["3", "4"]]
+
+
+def test_hostile_text_stays_text(tmp_path):
+    plain = write(tmp_path, (prediction("Text."), None))
+    page = write(
+        tmp_path,
+        (
+            prediction(
+                HOSTILE,
+                HOSTILE,
+                0,
+                qas_id=HOSTILE,
+                question=HOSTILE,
+                answers=(HOSTILE,),
+            ),
+            QuestionScore(0.0, 0.5),
+        ),
+        title=HOSTILE.split(" {{")[0],
+    )
+    assert page.tags == plain.tags
+    assert page.scripts[1] == plain.scripts[1]
+    (paragraph,) = page.paragraphs
+    (question,) = paragraph["questions"]
+    for text in (
+        paragraph["context"],
+        question["id"],
+        question["question"],
+        question["answer"]["text"],
+        *question["given"],
+    ):
+        assert text == HOSTILE
+    # Neither could end the script, nor a line of it in an old browser.
+    data = page.scripts[0]
+    assert not re.search("[<>&\u2028\u2029]", data)
+
+
+def test_a_script_s_characters_are_counted(tmp_path):
+    # U+1F600 is two of a script's characters, the others one.
+    context = "\U0001f600\U0001f600 caf\u00e9 \u05d0\u05d1 Ada"
+    start = context.index("Ada")
+    page = write(tmp_path, (prediction(context, "Ada", start), None))
+    (question,) = page.paragraphs[0]["questions"]
+    answer, units = question["answer"], context.encode("utf-16-le")
+    found = units[2 * answer["start"] : 2 * answer["end"]]
+    assert found.decode("utf-16-le") == "Ada"
+    assert answer["start"] == start + 2
+
+
+def test_half_of_a_pair_does_not_stop_the_page(tmp_path):
+    # JSON can hold it, UTF-8 cannot.
+    page = write(tmp_path, (prediction("a \ud800 b", "b", 4), None))
+    assert page.paragraphs[0]["context"] == "a ? b"
+    (question,) = page.paragraphs[0]["questions"]
+    assert question["answer"]["start"] == 4
+
+
+def test_the_page_needs_no_network(tmp_path):
+    page = write(tmp_path, (prediction("Text."), None))
+    assert not [x for x in page.attributes if x[0] in ("src", "href")]
+    (policy,) = [x for _, x in page.attributes if "default-src" in (x or "")]
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline';")
+    assert "url(" not in page.text and "import" not in page.scripts[1]
+
+
+def test_a_page_of_no_question_is_one(tmp_path):
+    assert write(tmp_path).paragraphs == []
+
+
+def test_an_interrupted_page_does_not_appear(tmp_path):
+    path = tmp_path / "page.html"
+    with pytest.raises(RuntimeError), PageWriter(str(path), "t") as page:
+        page.add(prediction("Text."), None)
+        raise RuntimeError
+    assert not list(tmp_path.iterdir())

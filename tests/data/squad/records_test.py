@@ -1,0 +1,315 @@
+"""Record files of SQuAD: the original's, whole, and written once."""
+
+import json
+import os
+import tracemalloc
+
+import pytest
+import tensorflow as tf
+
+from data import files, tfrecord
+from data.squad import articles, records
+from data.squad.articles import SquadData
+from data.squad.examples import ExampleOptions
+from data.squad.records import make_records
+from data.squad.rows import RowsOnDisk
+from data.squad.windows import WindowOptions
+from tests.data.squad.support import article, paragraph, question, write
+
+GOLDEN = WindowOptions(max_seq_length=96, doc_stride=32, max_query_length=16)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "out/windows.tf_record"
+
+
+@pytest.fixture
+def make(goldens, path):
+    """Makes records in a folder of the test."""
+
+    def run(data, is_training=True, version_2=False, **options):
+        options = {"do_lower_case": True, "window_options": GOLDEN} | options
+        options = {"vocab_file": str(goldens / "vocab.txt")} | options
+        example_options = ExampleOptions(is_training, version_2)
+        return make_records(
+            data, str(path), example_options=example_options, **options
+        )
+
+    return run
+
+
+def read(path):
+    """The records as dictionaries, in their order."""
+    return [
+        {
+            name: list(feature.int64_list.value)
+            for name, feature in tf.train.Example.FromString(
+                record
+            ).features.feature.items()
+        }
+        for record in tfrecord.read_records(str(path))
+    ]
+
+
+@pytest.mark.parametrize("version", ["1.1", "2.0"])
+def test_training_records_equal_the_original_s(goldens, make, path, version):
+    name = f"squad/train-v{version}"
+    report = make(
+        SquadData(str(goldens / f"{name}.json")), version_2=version == "2.0"
+    )
+    expected = read(goldens / f"{name}.tf_record")
+    assert read(path) == expected
+    assert report.num_examples == 48 and report.num_windows == len(expected)
+    num_tokens = sum(sum(record["input_mask"]) for record in expected)
+    assert report.padding_share == 1 - num_tokens / (96 * len(expected))
+
+
+def test_records_to_predict_are_in_the_order_of_the_file(goldens, make, path):
+    data = SquadData(str(goldens / "squad/dev-v1.1.json"))
+    assert make(data, is_training=False).num_windows == 247
+    made = read(path)
+    assert [record["unique_ids"] for record in made] == [
+        [1_000_000_000 + i] for i in range(247)
+    ]
+    assert set(made[0]) == {
+        "unique_ids",
+        "input_ids",
+        "input_mask",
+        "segment_ids",
+    }
+
+
+@pytest.fixture
+def many(tmp_path):
+    """Articles of several questions, one of them with an answer not found."""
+    return write(
+        tmp_path / "many.json",
+        *(
+            article(
+                paragraph(
+                    f"one two {i} four",
+                    question(f"{i}a", "Which?", [("two", 4), ("one", 0)]),
+                    question(f"{i}b", "Where? " * i, [("four", 4)]),
+                ),
+                paragraph(f"{i} is it", question(f"{i}c", "a", [("it", 5)])),
+            )
+            for i in range(10, 50)
+        ),
+    )
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_bytes_do_not_depend_on_processes(
+    make, many, path, monkeypatch, is_training
+):
+    one = make(many, is_training)
+    expected = path.read_bytes()
+    os.remove(path)
+    monkeypatch.setattr(records, "_SMALL_BYTES", 0)
+    monkeypatch.setattr(records, "_ARTICLES_AT_ONCE", 6)
+    assert make(many, is_training, num_processes=2) == one
+    assert path.read_bytes() == expected
+
+
+def test_what_became_of_the_questions_is_reported(make, many, path):
+    report = make(many)
+    assert report.num_examples == report.num_windows == 80
+    assert report.num_several_answers == report.num_not_found == 40
+    text = str(report)
+    assert text.startswith(
+        "80 questions, 80 windows, 40 questions with several answers, 40 "
+        "answers not found, padding "
+    )
+    lines = (path.parent / "answers_not_found.jsonl").read_text().splitlines()
+    assert len(lines) == 40
+    assert json.loads(lines[0]) == {
+        "qas_id": "10b",
+        "answer": "four",
+        "found": "two",
+    }
+    # Nothing is left out of a prediction; questions are cut.
+    report = make(many, is_training=False)
+    assert report.num_examples == 120 and report.num_not_found == 0
+    assert report.num_queries_cut == 40
+    assert "40 questions cut to --max_query_length" in str(report)
+
+
+def test_half_a_surrogate_pair_can_be_listed(make, path, tmp_path):
+    data = write(
+        tmp_path / "odd.json",
+        article(
+            paragraph(
+                "a b",
+                question("1", "b?", [("b", 2)]),
+                question("2", "中?", [("中\ud800", 0)]),
+            )
+        ),
+    )
+    assert make(data).num_not_found == 1
+    text = (path.parent / "answers_not_found.jsonl").read_text("utf-8")
+    assert '"answer": "中\\ud800"' in text
+    assert json.loads(text)["answer"] == "中\ud800"
+
+
+def test_the_list_goes_when_all_answers_are_found(make, many, path, tmp_path):
+    make(many)
+    found = write(
+        tmp_path / "found.json",
+        article(paragraph("a b", question("1", "b?", [("b", 2)]))),
+    )
+    make(found)
+    assert not (path.parent / "answers_not_found.jsonl").exists()
+
+
+def test_records_are_used_again_if_nothing_changed(make, many, path):
+    first = make(many)
+    written = os.stat(path).st_mtime_ns
+    os.remove(path.parent / "answers_not_found.jsonl")
+    again = make(many)
+    assert os.stat(path).st_mtime_ns == written
+    assert again.reused and str(again).endswith("written by an earlier run")
+    assert again.num_not_found == first.num_not_found == 40
+    assert (path.parent / "answers_not_found.jsonl").exists()
+
+
+def test_records_are_made_again_if_anything_changed(
+    make, many, path, goldens, tmp_path
+):
+    make(many)
+    changes = [
+        {"is_training": False},
+        {"version_2": True},
+        {"do_lower_case": False},
+        {"window_options": WindowOptions(95, 32, 16)},
+        {"window_options": WindowOptions(96, 31, 16)},
+        {"window_options": WindowOptions(96, 32, 15)},
+    ]
+    for change in changes:
+        assert not make(many, **change).reused, change
+        assert make(many, **change).reused
+    longer = tmp_path / "vocab.txt"
+    longer.write_text((goldens / "vocab.txt").read_text() + "newword\n")
+    make(many)
+    assert not make(many, vocab_file=str(longer)).reused
+    with open(many.path, "a") as file:
+        file.write("\n")
+    assert not make(many, vocab_file=str(longer)).reused
+    os.truncate(path, 100)
+    assert not make(many, vocab_file=str(longer)).reused
+
+
+def test_an_error_leaves_what_was_there(make, many, path, tmp_path):
+    make(many)
+    written = path.read_bytes()
+    bad = write(
+        tmp_path / "bad.json",
+        article(
+            paragraph(
+                "a b",
+                question("1", "a", [("b", 2)]),
+                question("1", "a", [("b", 2)]),
+            )
+        ),
+    )
+    with pytest.raises(ValueError, match="two questions have the id '1'"):
+        make(bad)
+    assert path.read_bytes() == written
+    assert sorted(os.listdir(path.parent)) == [
+        "answers_not_found.jsonl",
+        "windows.tf_record",
+        "windows.tf_record.manifest.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("is_training", "questions", "message"),
+    [
+        (False, (), r"none.json has no question\.$"),
+        (True, (), r"none.json has no question to train on\.$"),
+        (
+            True,
+            (question("1", "a", [("b", 0)]),),
+            "none.json has no question to train on; 1 were left out as their",
+        ),
+    ],
+)
+def test_a_file_without_questions_is_an_error(
+    make, path, tmp_path, is_training, questions, message
+):
+    data = write(tmp_path / "none.json", article(paragraph("a b", *questions)))
+    with pytest.raises(ValueError, match=message):
+        make(data, is_training)
+    assert not path.exists()
+
+
+def test_questions_on_empty_paragraphs_are_no_records(make, path, tmp_path):
+    data = write(
+        tmp_path / "empty.json", article(paragraph(" ", question("1")))
+    )
+    report = make(data, is_training=False)
+    assert (report.num_examples, report.num_windows) == (1, 0)
+    assert "1 paragraphs without a word" in str(report)
+    assert read(path) == []
+
+
+def test_the_first_windows_are_logged(make, many, caplog):
+    caplog.set_level("INFO", logger="absl")
+    make(many)
+    assert caplog.text.count("*** Example ***") == 3
+    assert "tokens: [CLS] wh ##ic ##h ? [SEP] one t ##w ##o " in caplog.text
+    assert "\nanswer: 7 to 9, t ##w ##o" in caplog.text
+
+
+def test_tokens_wait_on_disk(make, many, monkeypatch):
+    waiting = []
+    add = RowsOnDisk.add
+
+    def watched(on_disk, rows):
+        add(on_disk, rows)
+        waiting.append(sum(kept.tokens.size for kept in on_disk._rows))
+        assert os.fstat(on_disk._file.fileno()) and rows.tokens.size
+
+    monkeypatch.setattr(RowsOnDisk, "add", watched)
+    make(many)
+    assert waiting == [0] * 40
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_memory_does_not_grow_with_the_file(
+    make, path, tmp_path, monkeypatch, is_training
+):
+    for module in (articles, files, tfrecord):
+        monkeypatch.setattr(module, "_CHUNK_BYTES", 1 << 10)
+    monkeypatch.setattr(records, "_BLOCK", 8)
+    monkeypatch.setattr(records, "_ARTICLES_AT_ONCE", 1)
+    context = "one two three four " * 100
+
+    def peak(num_articles):
+        data = write(
+            tmp_path / "file.json",
+            *(
+                article(paragraph(context, question(f"{i}", "a", [("two", 4)])))
+                for i in range(num_articles)
+            ),
+        )
+        tracemalloc.start()
+        report = make(data, is_training)
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert report.num_examples == num_articles
+        return size, os.path.getsize(path)
+
+    peak(5)  # what is kept once: tables of characters, words
+    size, records_size = peak(20)
+    larger_size, larger_records_size = peak(100)
+    # The ids of questions, and some numbers of each window, stay.
+    growth = (larger_size - size) / (larger_records_size - records_size)
+    assert growth < 0.12
+
+
+def test_a_vocabulary_without_special_tokens_is_an_error(make, many, tmp_path):
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("a\nb\n")
+    with pytest.raises(ValueError, match=r"vocab.txt.*\[CLS\]"):
+        make(many, vocab_file=str(vocab))

@@ -1,0 +1,399 @@
+"""Hugging Face's weights and configurations, read by us."""
+
+import json
+import re
+import struct
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import save_file
+
+from modeling import (
+    BertConfig,
+    BertModel,
+    PretrainingModel,
+    SpanModel,
+    TaskModel,
+    checkpoints,
+    huggingface_config,
+)
+from modeling.checkpoints import huggingface
+from tests import huggingface_support as theirs
+
+
+def batch_of(choices=1):
+    rng = np.random.default_rng(1)
+    shape = (2, choices, 9)
+    mask = np.arange(9) < rng.integers(3, 9, shape[:2])[..., None]
+    batch = {
+        "input_ids": rng.integers(5, theirs.V, shape),
+        "input_mask": mask,
+        "segment_ids": rng.integers(0, 2, shape),
+    }
+    return {k: v.reshape(2, -1).astype(np.int32) for k, v in batch.items()}
+
+
+def load(model, folder):
+    layers = getattr(model, "layers", [model])
+    variables = checkpoints.variables_by_name(layers)
+    return checkpoints.init_from_checkpoint(folder, variables)
+
+
+def config_of(folder):
+    return BertConfig.from_json_file(f"{folder}/config.json")
+
+
+def both(architecture, model_of, folder):
+    """Our logits, and the encoder's outputs by their arithmetic."""
+    tensors = theirs.tensors_of(architecture)
+    path = theirs.write_folder(folder, tensors, architectures=[architecture])
+    model = model_of(config_of(path))
+    report = load(model, path)
+    assert not report.unused
+    assert all(name.startswith("bert/pooler/") for name in report.missing)
+    batch = batch_of(3 if architecture == "BertForMultipleChoice" else 1)
+    ids, mask, segments = (x.reshape(-1, 9) for x in batch.values())
+    encoded = theirs.encode(tensors, ids, mask, segments)
+    batch["masked_lm_positions"] = np.tile(np.arange(9, dtype=np.int32), (2, 1))
+    batch = {k: tf.constant(v) for k, v in batch.items()}
+    return model, batch, tensors, encoded
+
+
+def assert_close(ours, expected):
+    # float32 against float64 on values of about 1; a wrong transpose is off
+    # by more than that.
+    np.testing.assert_allclose(ours, expected, atol=2e-5)
+    assert np.abs(expected).max() > 0.1
+
+
+def test_an_encoder_gives_their_numbers(tmp_path):
+    model, batch, _, (sequence, pooled) = both("BertModel", BertModel, tmp_path)
+    output = model(
+        batch["input_ids"], batch["input_mask"], batch["segment_ids"]
+    )
+    assert_close(output.get_sequence_output(), sequence)
+    assert_close(output.get_pooled_output(), pooled)
+
+
+def test_the_pretraining_heads_give_their_numbers(tmp_path):
+    model, batch, tensors, (sequence, pooled) = both(
+        "BertForPreTraining", PretrainingModel, tmp_path
+    )
+    masked_lm, next_sentence = model.logits(batch)
+    x = theirs.gelu(
+        theirs.linear(tensors, "cls.predictions.transform.dense", sequence)
+    )
+    x = theirs.layer_norm(tensors, "cls.predictions.transform.LayerNorm", x)
+    table = tensors["bert.embeddings.word_embeddings.weight"]
+    expected = x @ table.T + tensors["cls.predictions.bias"]
+    assert_close(masked_lm, expected.reshape(-1, theirs.V))
+    assert_close(
+        next_sentence, theirs.linear(tensors, "cls.seq_relationship", pooled)
+    )
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind"),
+    [
+        ("BertForSequenceClassification", "classification"),
+        ("BertForTokenClassification", "tagging"),
+        ("BertForMultipleChoice", "choice"),
+    ],
+)
+def test_the_classifiers_give_their_numbers(tmp_path, architecture, kind):
+    model, batch, tensors, (sequence, pooled) = both(
+        architecture, lambda config: TaskModel(config, kind, 3), tmp_path
+    )
+    vectors = sequence if kind == "tagging" else pooled
+    expected = theirs.linear(tensors, "classifier", vectors)
+    shape = (2, 9, 3) if kind == "tagging" else (2, 3)
+    assert_close(model.logits(batch), expected.reshape(shape))
+
+
+def test_the_question_head_gives_their_numbers(tmp_path):
+    model, batch, tensors, (sequence, _) = both(
+        "BertForQuestionAnswering", SpanModel, tmp_path
+    )
+    assert_close(
+        model.logits(batch), theirs.linear(tensors, "qa_outputs", sequence)
+    )
+
+
+@pytest.mark.parametrize(
+    "architecture", ["BertModel", *theirs.HEADS_OF], ids=str
+)
+def test_names_and_values_come_back_bit_for_bit(tmp_path, architecture):
+    tensors = theirs.tensors_of(architecture)
+    path = theirs.write_folder(tmp_path, tensors)
+    checkpoint = checkpoints.HuggingFaceCheckpoint(path)
+    variables = {name: checkpoint.read(name) for name in checkpoint.shapes}
+    shapes = {name: value.shape for name, value in variables.items()}
+    assert shapes == checkpoint.shapes
+    back = huggingface.to_tensors(
+        variables, is_encoder_alone=architecture == "BertModel"
+    )
+    assert back.keys() == tensors.keys()
+    for name, value in tensors.items():
+        np.testing.assert_array_equal(back[name], value)
+
+
+def test_every_variable_of_the_original_has_one_counterpart(goldens):
+    names = checkpoints.Checkpoint(str(goldens / "model/init")).shapes
+    weights = [n for n in names if n.startswith(("bert/", "cls/"))]
+    weights = [n for n in weights if not n.endswith(("adam_m", "adam_v"))]
+    translated = {huggingface.their_name(name) for name in weights}
+    assert len(translated) == len(weights) == 62
+    for name, (their_name, is_transposed) in zip(
+        weights, map(huggingface.their_name, weights), strict=True
+    ):
+        assert huggingface.our_name(their_name) == (name, is_transposed)
+
+
+def test_old_names_are_the_same_tensors(tmp_path):
+    tensors = theirs.tensors_of()
+    old = {
+        re.sub("LayerNorm.weight$", "LayerNorm.gamma", name): value
+        for name, value in tensors.items()
+    }
+    old = {
+        re.sub("LayerNorm.bias$", "LayerNorm.beta", name): value
+        for name, value in old.items()
+    }
+    assert not old.keys() >= tensors.keys()
+    # A buffer that old versions saved.
+    old["embeddings.position_ids"] = np.arange(theirs.POSITIONS)[np.newaxis]
+    new_path = theirs.write_folder(tmp_path / "new", tensors)
+    old_path = theirs.write_folder(tmp_path / "old", old)
+    a = checkpoints.HuggingFaceCheckpoint(new_path)
+    b = checkpoints.HuggingFaceCheckpoint(old_path)
+    assert a.shapes == b.shapes
+    for name in a.shapes:
+        np.testing.assert_array_equal(a.read(name), b.read(name))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_half_precision_is_read_as_float32(tmp_path, dtype):
+    tensors = {k: v.astype(dtype) for k, v in theirs.tensors_of().items()}
+    path = theirs.write_folder(tmp_path, tensors)
+    checkpoint = checkpoints.HuggingFaceCheckpoint(path)
+    value = checkpoint.read("bert/pooler/dense/kernel")
+    assert value.dtype == np.float32
+    expected = tensors["pooler.dense.weight"].astype(np.float32).T
+    np.testing.assert_array_equal(value, expected)
+
+
+def test_shards_are_one_checkpoint(tmp_path):
+    tensors = theirs.tensors_of()
+    whole = theirs.write_folder(tmp_path / "whole", tensors)
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    weight_map = {}
+    for number in range(2):
+        name = f"model-0000{number + 1}-of-00002.safetensors"
+        part = dict(list(tensors.items())[number::2])
+        save_file(part, folder / name)
+        weight_map |= dict.fromkeys(part, name)
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    a = checkpoints.open_checkpoint(whole)
+    b = checkpoints.open_checkpoint(str(folder))
+    assert a.shapes == b.shapes
+    for name in a.shapes:
+        np.testing.assert_array_equal(a.read(name), b.read(name))
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(
+        FileNotFoundError, match="model-00002-of-00002.*copy all shards"
+    ):
+        checkpoints.open_checkpoint(str(folder))
+
+
+def test_a_decoder_that_is_the_table_is_not_a_second_one(tmp_path):
+    tensors = theirs.tensors_of("BertForPreTraining")
+    bias = tensors.pop("cls.predictions.bias")
+    tensors["cls.predictions.decoder.bias"] = bias
+    tensors["cls.predictions.decoder.weight"] = tensors[
+        "bert.embeddings.word_embeddings.weight"
+    ].copy()
+    path = theirs.write_folder(tmp_path, tensors)
+    model = PretrainingModel(config_of(path))
+    report = load(model, path)
+    assert not report.missing
+    assert not report.unused
+    np.testing.assert_array_equal(model.cls.predictions.output_bias, bias)
+
+
+def test_a_decoder_of_its_own_is_refused(tmp_path):
+    tensors = theirs.tensors_of("BertForPreTraining")
+    tensors["cls.predictions.decoder.weight"] = np.zeros(
+        [theirs.V, theirs.H], np.float32
+    )
+    path = theirs.write_folder(tmp_path, tensors)
+    with pytest.raises(ValueError, match="decoder.weight is not.*tied"):
+        checkpoints.open_checkpoint(path)
+
+
+def test_what_is_missing_and_unused_is_reported(tmp_path):
+    tensors = theirs.tensors_of("BertForQuestionAnswering")
+    tensors["lora.a"] = np.zeros([2], np.float32)
+    path = theirs.write_folder(tmp_path, tensors)
+    report = load(TaskModel(config_of(path), "classification", 2), path)
+    assert report.missing == (
+        "bert/pooler/dense/kernel",
+        "bert/pooler/dense/bias",
+        "output_weights",
+        "output_bias",
+    )
+    assert report.unused == (
+        "cls/squad/output_bias",
+        "cls/squad/output_weights",
+        "lora.a",
+    )
+
+
+def test_an_encoder_with_a_gap_is_refused(tmp_path):
+    tensors = theirs.tensors_of()
+    del tensors["encoder.layer.1.output.dense.bias"]
+    path = theirs.write_folder(tmp_path, tensors)
+    with pytest.raises(ValueError, match="layer_1/output/dense/bias: missing"):
+        load(BertModel(config_of(path)), path)
+
+
+def test_pickled_weights_are_refused_with_advice(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(theirs.CONFIG))
+    (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")
+    with pytest.raises(
+        FileNotFoundError, match=r"run any code[^$]*save_pretrained"
+    ):
+        checkpoints.open_checkpoint(str(tmp_path))
+
+
+@pytest.mark.parametrize("kept", [0, 40, -4])
+def test_a_file_cut_short_is_refused(tmp_path, kept):
+    path = theirs.write_folder(tmp_path, theirs.tensors_of())
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(
+        ValueError, match="model.safetensors: .*damaged[^$]*git lfs pull"
+    ):
+        checkpoints.open_checkpoint(path)
+
+
+def test_a_damaged_index_is_refused(tmp_path):
+    (tmp_path / "model.safetensors.index.json").write_text('{"weights": 1}')
+    with pytest.raises(ValueError, match="index.json: .*damaged"):
+        checkpoints.open_checkpoint(str(tmp_path))
+
+
+def test_quantized_tensors_are_refused(tmp_path):
+    header = json.dumps(
+        {"x": {"dtype": "I8", "shape": [2], "data_offsets": [0, 2]}}
+    ).encode()
+    (tmp_path / "model.safetensors").write_bytes(
+        struct.pack("<Q", len(header)) + header + b"ab"
+    )
+    with pytest.raises(ValueError, match="x holds I8 numbers.*F32, F16, BF16"):
+        checkpoints.open_checkpoint(str(tmp_path))
+
+
+def test_weights_without_counterpart_are_refused():
+    with pytest.raises(ValueError, match="mixing/weights: Hugging Face's BERT"):
+        huggingface.to_tensors(
+            {"mixing/weights": np.zeros(2)}, is_encoder_alone=False
+        )
+
+
+def test_their_gelu_is_our_exact_one(tmp_path):
+    path = theirs.write_folder(tmp_path, {})
+    config = config_of(path)
+    assert config == BertConfig(
+        vocab_size=theirs.V,
+        hidden_size=theirs.H,
+        num_hidden_layers=theirs.LAYERS,
+        num_attention_heads=theirs.HEADS,
+        intermediate_size=theirs.FF,
+        hidden_act="gelu_exact",
+        max_position_embeddings=theirs.POSITIONS,
+        type_vocab_size=2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [("gelu_new", "gelu"), ("gelu_pytorch_tanh", "gelu"), ("relu", "relu")],
+)
+def test_their_activations_have_names_of_ours(name, ours):
+    values = theirs.CONFIG | {"hidden_act": name}
+    assert huggingface_config.to_original(values)["hidden_act"] == ours
+
+
+@pytest.mark.parametrize(
+    "hidden_act", ["gelu", "gelu_exact", "relu", "tanh", "linear"]
+)
+def test_a_configuration_comes_back(goldens, hidden_act):
+    values = json.loads((goldens / "bert_config.json").read_text())
+    values["hidden_act"] = hidden_act
+    back = huggingface_config.to_original(
+        huggingface_config.from_original(values)
+    )
+    assert back == values
+
+
+def test_missing_keys_have_their_defaults():
+    values = huggingface_config.to_original({"model_type": "bert"})
+    assert values["type_vocab_size"] == 2  # not 16, as in bert_config.json
+    assert values["vocab_size"] == 30522
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "roberta"}, "'roberta', another architecture"),
+        (
+            {"model_type": None, "architectures": ["T5Model"]},
+            "None, another architecture",
+        ),
+        ({"is_decoder": True}, "is_decoder is True, .* for False only"),
+        (
+            {"position_embedding_type": "relative_key"},
+            "'relative_key', .* 'absolute' only",
+        ),
+        ({"layer_norm_eps": 1e-5}, "layer_norm_eps is 1e-05"),
+        ({"hidden_act": "silu"}, "'silu'; .* gelu, gelu_new"),
+    ],
+)
+def test_models_with_other_numbers_are_refused(tmp_path, change, message):
+    path = theirs.write_folder(tmp_path, {}, **change)
+    with pytest.raises(ValueError, match=f"config.json: .*{message}"):
+        config_of(path)
+
+
+def test_a_left_to_right_model_stays_here(goldens):
+    values = json.loads((goldens / "bert_config.json").read_text())
+    with pytest.raises(ValueError, match="left_to_right.*no counterpart"):
+        huggingface_config.from_original(values | {"left_to_right": True})
+
+
+@pytest.mark.slow
+def test_minilm_is_the_same_in_both_formats(real_data):
+    batch = {
+        "input_ids": np.random.default_rng(0).integers(5, 30000, (3, 50)),
+        "input_mask": np.arange(50) < [[50], [20], [3]],
+        "token_type_ids": np.tile(np.arange(50) > 9, (3, 1)),
+    }
+    batch = {k: tf.constant(v.astype(np.int32)) for k, v in batch.items()}
+    outputs = []
+    for form, config_file in (
+        ("huggingface", "config.json"),
+        ("tf1", "bert_config.json"),
+    ):
+        folder = f"{real_data}/minilm/{form}"
+        model = BertModel(BertConfig.from_json_file(f"{folder}/{config_file}"))
+        report = load(model, folder)
+        assert not report.missing
+        assert not report.unused
+        outputs.append(model(**batch))
+    for name in ("all_encoder_layers", "pooled_output"):
+        pair = [np.asarray(getattr(output, name)) for output in outputs]
+        np.testing.assert_allclose(*pair, atol=1e-5)

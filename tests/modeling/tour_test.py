@@ -1,0 +1,67 @@
+"""modeling/README.md says what is true."""
+
+import re
+import shutil
+
+import pytest
+
+from modeling import BertConfig, BertModel
+from tests import huggingface_support as theirs
+
+
+@pytest.fixture
+def tour(pytestconfig):
+    return (pytestconfig.rootpath / "modeling/README.md").read_text("utf-8")
+
+
+def run_code(tour, **changes):
+    (code,) = re.findall("```python\n(.*?)```", tour, re.S)
+    for old, new in changes.items():
+        assert old in code
+        code = code.replace(old, new)
+    names = {}
+    exec(code, names)
+    return names["output"]
+
+
+def test_the_five_lines_load_the_originals_weights(
+    tour, goldens, tmp_path, monkeypatch, capsys
+):
+    shutil.copytree(goldens / "model/init", tmp_path / "uncased")
+    shutil.copy(goldens / "bert_config.json", tmp_path / "uncased")
+    monkeypatch.chdir(tmp_path)
+    output = run_code(tour)
+    assert output.get_sequence_output().shape == (1, 3, 32)
+    assert "55 variables loaded, 0 missing, 7 unused" in capsys.readouterr().out
+
+
+def test_they_load_hugging_faces_weights_too(
+    tour, tmp_path, monkeypatch, capsys
+):
+    theirs.write_folder(tmp_path / "uncased", theirs.tensors_of())
+    monkeypatch.chdir(tmp_path)
+    output = run_code(tour, bert_config="config")
+    assert output.get_pooled_output().shape == (1, theirs.H)
+    assert "39 variables loaded, 0 missing, 0 unused" in capsys.readouterr().out
+
+
+def test_what_it_names_exists(tour, pytestconfig):
+    root = pytestconfig.rootpath
+    text = re.sub("```.*?```", "", tour, flags=re.S)
+    named = re.findall(r"`([\w/]+\.py|data/\w*/?|training/)`", text)
+    assert len(named) > 15
+    for path in named:
+        places = [root / path, root / "modeling" / path]
+        places.append(root / "data/pretraining" / path)
+        assert any(place.exists() for place in places), path
+    for module, name in re.findall(r"`([a-z_]+)\.([A-Za-z_]+)[\w.]*`", text):
+        if name in ("py", "json", "safetensors"):
+            continue
+        source = (root / f"modeling/{module}.py").read_text("utf-8")
+        assert re.search(rf"^(class|def) {name}\b", source, re.M), name
+
+
+def test_the_example_of_a_name_is_one():
+    model = BertModel(BertConfig(vocab_size=7, num_hidden_layers=1))
+    names = {variable.path for variable in model.trainable_variables}
+    assert "bert/encoder/layer_0/attention/self/query/kernel" in names

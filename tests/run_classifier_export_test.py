@@ -1,0 +1,76 @@
+"""--do_export of run_classifier.py, with and without a run before it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+
+from data.tasks import get_task
+from training.predictor import Predictor
+
+
+def run(root, goldens, output_dir, *flags):
+    """Starts the program with the golden vocabulary and model."""
+    return subprocess.run(
+        [
+            sys.executable,
+            "run_classifier.py",
+            "--task_name=MRPC",
+            f"--vocab_file={goldens}/vocab.txt",
+            f"--bert_config_file={goldens}/bert_config.json",
+            f"--output_dir={output_dir}",
+            "--max_seq_length=64",
+            *flags,
+        ],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_an_export_answers_as_the_program(goldens, pytestconfig, tmp_path):
+    data_dir = goldens / "classifier/MRPC"
+    done = run(
+        pytestconfig.rootpath,
+        goldens,
+        tmp_path,
+        f"--data_dir={data_dir}",
+        "--do_predict",
+        "--do_export",
+        f"--export_dir={tmp_path}/export",
+        f"--init_checkpoint={data_dir}/expected/model.ckpt-16",
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    texts = [
+        (example.text_a, example.text_b)
+        for example in get_task("mrpc", str(data_dir)).examples("test")
+    ]
+    answers = Predictor.load(f"{tmp_path}/export").predict(texts)
+    wanted = np.loadtxt(data_dir / "expected/test_results.tsv", delimiter="\t")
+    got = [answer["probabilities"] for answer in answers]
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5)
+    lines = (tmp_path / "predictions.tsv").read_text("utf-8").splitlines()
+    labels = [line.split("\t")[1] for line in lines[1:]]
+    assert [answer["label"] for answer in answers] == labels
+    facts = json.loads((tmp_path / "task.json").read_text("utf-8"))
+    assert (facts["task_name"], facts["is_pair"]) == ("mrpc", True)
+
+
+def test_several_models_are_not_exported_at_once(
+    goldens, pytestconfig, tmp_path
+):
+    done = run(
+        pytestconfig.rootpath,
+        goldens,
+        tmp_path,
+        "--do_export",
+        "--task_name=MRPC,CoLA",
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error: --do_export exports one model; give it alone, with the "
+        "--output_dir of one of them, when these runs are finished."
+    )

@@ -1,0 +1,84 @@
+"""Predictor: texts in, answers out, in any order and of any folder."""
+
+import numpy as np
+import pytest
+
+from tests.serving_support import (
+    TEXTS,
+    examples_of,
+    finished_run,
+    predictions_of,
+    rows_of,
+)
+from training import export
+from training.predictor import Predictor
+
+
+@pytest.fixture(scope="module")
+def pairs(goldens, tmp_path_factory):
+    """A finished folder of pairs, its model and a predictor."""
+    folder = tmp_path_factory.mktemp("pairs")
+    model = finished_run(goldens, folder, "classification", is_pair=True)
+    return folder, model, Predictor.load(str(folder))
+
+
+def test_answers_come_in_the_order_of_the_texts(pairs, goldens):
+    _, model, predictor = pairs
+    examples = examples_of("classification", True, 11)
+    wanted = predictions_of(model, rows_of(goldens, "classification", examples))
+    texts = [(e.text_a, e.text_b) for e in examples]
+    answers = predictor.predict(texts, batch_size=4)
+    for answer, row in zip(answers, wanted, strict=True):
+        np.testing.assert_allclose(
+            answer["probabilities"], row, rtol=0, atol=1e-5
+        )
+        assert answer["label"] == ("no", "yes")[row.argmax()]
+        assert answer["labels"] == ["no", "yes"]
+    assert predictor.predict([]) == []
+
+
+def test_an_export_and_its_version_answer_alike(pairs):
+    folder, _, predictor = pairs
+    texts = [(TEXTS[0], TEXTS[3]), (TEXTS[2], "")]
+    options = export.ExportOptions(
+        output_dir=str(folder), export_dir=str(folder / "export")
+    )
+    version = export.run(options)
+    wanted = predictor.predict(texts)
+    for place in options.export_dir, version:
+        got = Predictor.load(place).predict(texts)
+        for answer, expected in zip(got, wanted, strict=True):
+            assert answer.keys() == expected.keys()
+            assert answer["label"] == expected["label"]
+            assert answer["score"] == pytest.approx(expected["score"], abs=1e-6)
+
+
+def test_tagged_texts_have_no_padding(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "tagging")
+    short, empty, long = Predictor.load(str(tmp_path)).predict(
+        ["the man", "", TEXTS[2]]
+    )
+    assert short["words"] == ["the", "man"]
+    assert (short["starts"], short["ends"]) == ([0, 4], [3, 7])
+    assert len(short["label"]) == len(short["probabilities"]) == 2
+    assert empty["words"] == empty["label"] == []
+    assert len(long["words"]) == len(long["score"]) == 120
+    assert short["labels"] == ["O", "B-PER", "I-PER"]
+
+
+def test_choices_are_chosen(goldens, tmp_path):
+    model = finished_run(goldens, tmp_path, "choice")
+    (example,) = examples_of("choice", False, 1)
+    wanted = predictions_of(model, rows_of(goldens, "choice", [example]))
+    (answer,) = Predictor.load(str(tmp_path)).predict(
+        [(example.contexts[0], example.choices)]
+    )
+    assert answer["choice"] == wanted.argmax()
+    assert answer["label"] == "ABC"[wanted.argmax()]
+
+
+@pytest.mark.parametrize("text", ["a", ("a",), ("a", "b", "c"), (1, "b")])
+def test_texts_of_another_form_are_refused(pairs, text):
+    message = r"texts\[1\] is .*, expected text_a and text_b."
+    with pytest.raises(ValueError, match=message):
+        pairs[2].predict([("a", "b"), text])

@@ -1,0 +1,216 @@
+"""The functions of an export say what the programs' own road says."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.features import feature_specs
+from data.records import encode_examples
+from data.tagging import words_of_rows
+from tests.serving_support import (
+    INPUTS,
+    LABELS,
+    LENGTH,
+    TEXTS,
+    examples_of,
+    finished_run,
+    inputs_of,
+    predictions_of,
+    rows_of,
+)
+from training import export
+
+KINDS = [
+    ("classification", True),
+    ("regression", True),
+    ("multilabel", False),
+    ("choice", False),
+    ("tagging", False),
+]
+
+
+@pytest.fixture(
+    scope="module", params=KINDS, ids=lambda k: k[0] + "-pair" * k[1]
+)
+def served(request, goldens, tmp_path_factory):
+    """Kind, is_pair, the model, and its functions loaded from a folder."""
+    folder = tmp_path_factory.mktemp("finished")
+    model = finished_run(goldens, folder, *request.param)
+    return *request.param, model, export.load(str(folder)).signatures
+
+
+def values_of(outputs):
+    key = "probabilities" if "probabilities" in outputs else "score"
+    values = outputs[key].numpy()
+    return values if key == "probabilities" else values[:, np.newaxis]
+
+
+def close(got, wanted):
+    # Another length of the padding: other orders of the sums.
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 33])
+def test_texts_ids_and_records_give_the_predictions(served, goldens, count):
+    kind, is_pair, model, signatures = served
+    examples = examples_of(kind, is_pair, count)
+    rows = rows_of(goldens, kind, examples)
+    wanted = predictions_of(model, rows)
+    num_rows = len(rows["input_ids"])
+    shape = (num_rows, 3, LENGTH) if kind == "choice" else (num_rows, LENGTH)
+    ids = {name: rows[name].reshape(shape).astype("int32") for name in INPUTS}
+    specs = feature_specs(kind, LENGTH, model.num_labels)
+    records = encode_examples(specs, rows)
+    rows_answers = [
+        signatures["serving_default"](**ids),
+        signatures["serve_ids"](ids["input_ids"]),
+        signatures["serve_examples"](tf.constant(records)),
+    ]
+    mask = np.ones(wanted.shape)
+    if kind == "tagging":
+        mask = rows["input_mask"][:, :, np.newaxis]
+    for answer in rows_answers:
+        close(values_of(answer), wanted * mask)
+    inputs = {k: tf.constant(v) for k, v in inputs_of(kind, examples).items()}
+    if kind != "tagging":
+        close(values_of(signatures["serve_text"](**inputs)), wanted)
+        return
+    answer = signatures["serve_words"](**inputs)
+    lengths = [len(example.words) for example in examples]
+    assert answer["num_words"].numpy().tolist() == lengths
+    by_sentence = words_of_rows(wanted, rows["label_mask"], lengths)
+    for got, sentence in zip(values_of(answer), by_sentence, strict=True):
+        close(got[: len(sentence)], sentence)
+        assert not got[len(sentence) :].any()
+
+
+def test_labels_travel_inside(served, goldens):
+    kind, is_pair, model, signatures = served
+    examples = examples_of(kind, is_pair, 6)
+    rows = rows_of(goldens, kind, examples)
+    answer = signatures["serve_examples"](
+        tf.constant(
+            encode_examples(feature_specs(kind, LENGTH, model.num_labels), rows)
+        )
+    )
+    wanted = predictions_of(model, rows)
+    if kind == "regression":
+        assert list(answer) == ["score"]
+        return
+    labels = LABELS.get(kind, ("no", "yes"))
+    assert answer["labels"].shape == (len(wanted), len(labels))
+    assert [x.decode() for x in answer["labels"][0].numpy()] == list(labels)
+    got = np.vectorize(bytes.decode)(answer["label"].numpy())
+    if kind == "multilabel":
+        chosen = [" ".join(np.array(labels)[row > 0.5]) for row in wanted]
+        assert got.tolist() == chosen
+        assert len(set(chosen)) > 1
+        assert "score" not in answer
+        return
+    best = wanted.argmax(-1)
+    mask = rows["label_mask"] if kind == "tagging" else np.ones(len(best))
+    here = mask == 1
+    np.testing.assert_array_equal(got[here], np.array(labels)[best][here])
+    close(answer["score"].numpy()[here], wanted.max(-1)[here])
+    if kind == "choice":
+        np.testing.assert_array_equal(answer["choice"], best)
+
+
+def test_no_client_gives_labels(served, goldens):
+    kind, is_pair, model, signatures = served
+    specs = [
+        spec
+        for spec in feature_specs(kind, LENGTH, model.num_labels)
+        if spec.name in INPUTS
+    ]
+    rows = rows_of(goldens, kind, examples_of(kind, is_pair, 2))
+    records = encode_examples(specs, rows)
+    signatures["serve_examples"](tf.constant(records))
+    asked = {
+        spec.name
+        for function in signatures.values()
+        for spec in tf.nest.flatten(
+            function.get_concrete_function().structured_input_signature
+        )
+    }
+    texts = {"text", "text_a", "text_b", "context", "choices", "words"}
+    assert asked <= {*INPUTS, "examples", *texts}
+
+
+@pytest.fixture(scope="module")
+def tagger(goldens, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tagging")
+    finished_run(goldens, folder, "tagging")
+    return export.load(str(folder)).signatures
+
+
+def test_tagged_texts_come_back_as_words_with_places(tagger):
+    texts = [*TEXTS, "bad \ud800".encode("utf-8", "surrogatepass") + b" man"]
+    answer = tagger["serve_text"](tf.constant(texts))
+    columns = {name: x.numpy() for name, x in answer.items()}
+    sizes = columns["num_words"]
+    shown = [
+        [word.decode() for word in row[:size]]
+        for row, size in zip(columns["words"], sizes, strict=True)
+    ]
+    assert shown[0] == "The man went to the store .".split()
+    assert shown[1] == shown[4] == []
+    assert len(shown[2]) == 120  # of several rows
+    assert shown[3] == ["Caf\u00e9", "\u4e2d", "\u6587", "unaffable", "!"]
+    assert shown[6] == ["bad", "man"]
+    for text, words, starts, ends in zip(
+        TEXTS, shown, columns["starts"], columns["ends"], strict=False
+    ):
+        spans = zip(starts[: len(words)], ends[: len(words)], strict=True)
+        assert [text[start:end] for start, end in spans] == words
+    # The same words, given as such.
+    most = max(map(len, shown))
+    padded = [words + [""] * (most - len(words)) for words in shown]
+    again = tagger["serve_words"](tf.constant(padded))
+    for name in "probabilities", "label", "num_words":
+        np.testing.assert_array_equal(again[name], columns[name])
+
+
+@pytest.fixture(scope="module")
+def classifier(goldens, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("classification")
+    finished_run(goldens, folder, "classification")
+    return export.load(str(folder)).signatures
+
+
+def test_rows_may_be_of_any_length(classifier, goldens):
+    rows = rows_of(
+        goldens, "classification", examples_of("classification", False, 6)
+    )
+    short = {name: rows[name].astype("int32") for name in INPUTS}
+    # More than the model has: padding alone.
+    long = {name: np.pad(x, [(0, 0), (0, 200)]) for name, x in short.items()}
+    for name, x in classifier["serving_default"](**short).items():
+        got = classifier["serving_default"](**long)[name].numpy()
+        np.testing.assert_array_equal(got, x.numpy())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"input_ids": np.ones((1, 129), "int32")},
+            "input_ids has rows of over 128 wordpieces; shorten them.",
+        ),
+        (
+            {"input_ids": np.full((1, 4), 1200, "int32")},
+            "input_ids must be 0 to 1199, as the model has them.",
+        ),
+        (
+            {"segment_ids": np.full((1, 4), 2, "int32")},
+            "segment_ids must be 0 to 1, as",
+        ),
+    ],
+)
+def test_rows_that_the_model_cannot_take_are_refused(
+    classifier, changed, message
+):
+    shape = next(iter(changed.values())).shape
+    rows = {name: np.ones(shape, "int32") for name in INPUTS} | changed
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        classifier["serving_default"](**rows)

@@ -1,0 +1,82 @@
+"""Several checkpoints of a run evaluated, one line of a table each."""
+
+import os
+from collections.abc import Callable
+
+from absl import logging
+
+from training.checkpointing import CheckpointManager
+from training.finetuning import Finetuning
+from training.selection import Results, flat
+from training.tables import aligned, write_tsv
+
+
+def check_steps(which: str, do_eval: bool) -> None:
+    """Refuses what `compare_checkpoints` cannot read.
+
+    Args:
+      which: `last`, `all`, or steps with commas between.
+      do_eval: whether to evaluate at all.
+
+    Raises:
+      ValueError: says what is expected.
+    """
+    if which not in ("last", "all") and not all(
+        step.isdecimal() for step in which.split(",")
+    ):
+        raise ValueError(
+            f"--eval_checkpoints={which}; it must be last, all, or steps with "
+            "commas between, such as 100,200."
+        )
+    if which != "last" and not do_eval:
+        raise ValueError(
+            f"--eval_checkpoints={which} evaluates; give --do_eval too."
+        )
+
+
+def compare_checkpoints(
+    finetuning: Finetuning, which: str, evaluate: Callable[[], Results]
+) -> list[list]:
+    """Evaluates checkpoints of output_dir: `checkpoints.tsv`, a table.
+
+    The model holds the weights of the last of them then.
+
+    Args:
+      finetuning: the model.
+      which: `all`, or steps with commas between.
+      evaluate: scores the weights that the model holds.
+
+    Returns:
+      The rows of the table, the first with the names of the columns.
+
+    Raises:
+      ValueError: there is no checkpoint of a step, or there are none.
+    """
+    rows = []
+    for step in _steps(which, finetuning.manager):
+        finetuning.restore(step)
+        scores = flat(evaluate())
+        if not rows:
+            rows.append(["step", *scores])
+        rows.append([step, *scores.values()])
+    output_dir = finetuning.options.train.output_dir
+    write_tsv(os.path.join(output_dir, "checkpoints.tsv"), rows)
+    logging.info("Checkpoints of %s:\n%s", output_dir, aligned(rows))
+    return rows
+
+
+def _steps(which: str, manager: CheckpointManager) -> list[int]:
+    """The steps that are asked for, all of them there."""
+    there = manager.steps()
+    asked = there
+    if which != "all":
+        asked = sorted({int(step) for step in which.split(",")})
+    missing = [step for step in asked if step not in there]
+    if missing or not there:
+        raise ValueError(
+            f"--eval_checkpoints={which}: there is no checkpoint"
+            + (f" of step {', '.join(map(str, missing))}" if missing else "")
+            + f", only of {', '.join(map(str, there)) or 'none'}; "
+            "--keep_checkpoint_max says how many a run keeps."
+        )
+    return asked

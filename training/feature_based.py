@@ -1,0 +1,107 @@
+"""What training on a frozen encoder asks for, and which head a folder has."""
+
+import os
+
+from absl import logging
+
+from data import files
+from data.json_files import read_json, write_json
+from training.checkpointing import CheckpointManager
+from training.options import TrainOptions
+
+_FILE = "head.json"
+_DEFAULT = {"feature_based": "", "head": "linear"}
+# The rates of fine-tuning leave a BiLSTM where it began.
+LEAST_RATE = 1e-4
+
+
+def check_options(options: TrainOptions, feature_based: str) -> None:
+    """Refuses flags that say how the encoder learns, when it does not.
+
+    Args:
+      options: of the training.
+      feature_based: see `TaskModel`.
+
+    Raises:
+      ValueError: names them.
+    """
+    if not feature_based:
+        return
+    for name in ("trainable_layers", "layerwise_lr_decay"):
+        value = getattr(options, name)
+        if value != getattr(TrainOptions, name):
+            raise ValueError(
+                f"--{name}={value}, but --feature_based={feature_based} "
+                "freezes the whole encoder; leave one of them out."
+            )
+
+
+def check_start(
+    options: TrainOptions,
+    feature_based: str,
+    *,
+    init_checkpoint: str | None,
+    manager: CheckpointManager,
+) -> None:
+    """Refuses to train on random features; warns of a rate of fine-tuning.
+
+    Args:
+      options: of the training.
+      feature_based: see `TaskModel`.
+      init_checkpoint: weights to start from, or None.
+      manager: of the run's checkpoints.
+
+    Raises:
+      ValueError: there are no weights for the encoder.
+    """
+    if not feature_based:
+        return
+    if not init_checkpoint and not manager.steps():
+        raise ValueError(
+            f"--feature_based={feature_based} never trains the encoder, which "
+            "would stay random; give --init_checkpoint."
+        )
+    if options.learning_rate < LEAST_RATE:
+        logging.warning(
+            "--learning_rate=%g is a rate of fine-tuning; a head trained from "
+            "scratch on a frozen encoder wants 1e-3 to 3e-3.",
+            options.learning_rate,
+        )
+
+
+def keep_head(
+    output_dir: str, feature_based: str, head: str, manager: CheckpointManager
+) -> None:
+    """Writes what the head reads beside the checkpoints, or compares it.
+
+    Most mixes of layers have the same variables: a run resumed, or asked, with
+    another one would go on, wrongly.
+
+    Args:
+      output_dir: the run's folder.
+      feature_based: see `TaskModel`.
+      head: likewise.
+      manager: of the folder's checkpoints.
+
+    Raises:
+      ValueError: the folder holds a run with another head.
+    """
+    path = os.path.join(output_dir, _FILE)
+    now = {"feature_based": feature_based, "head": head}
+    before = _DEFAULT
+    if files.exists(path):
+        before = read_json(path, tuple(now), f"it should hold {now}")
+    if manager.steps() and before != now:
+        changed = [
+            f"--{name} {before[name]!r} -> {value!r}"
+            for name, value in now.items()
+            if before[name] != value
+        ]
+        raise ValueError(
+            f"{output_dir} holds a run of another model: {', '.join(changed)}. "
+            "Give another --output_dir, or the flags of that run."
+        )
+    if now != _DEFAULT:
+        write_json(path, now)
+    elif before != now:
+        files.remove(path)

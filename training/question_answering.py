@@ -1,0 +1,346 @@
+"""Questions on paragraphs (SQuAD): records, training, prediction, scores."""
+
+import dataclasses
+import functools
+import os
+
+from absl import logging
+
+from data import files, input_pipeline, tokenization
+from data.input_pipeline import RecordFiles
+from data.squad.answers import AnswerOptions
+from data.squad.articles import SquadData
+from data.squad.examples import ExampleOptions
+from data.squad.records import SquadReport, make_records
+from data.squad.windows import WindowOptions, feature_specs
+from modeling import BertConfig, SpanModel
+from training import runs
+from training.answering import (
+    Answering,
+    read_threshold,
+    saved_threshold,
+    survey,
+)
+from training.description import SpanDescription
+from training.finetuning import Finetuning, FinetuningOptions
+from training.selection import Results, Selection, check_options
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SquadOptions:
+    """What run_squad.py does.
+
+    Attributes:
+      train_file: questions to train on, in SQuAD's form.
+      predict_file: questions to answer, and to score if they have answers.
+      tfds: data set of tensorflow-datasets in place of both files; its splits
+        are train and validation.
+      tfds_data_dir: see `SquadData`.
+      vocab_file: the model's vocabulary.
+      do_lower_case: True for an uncased vocabulary.
+      do_train: train.
+      do_predict: answer.
+      doc_stride: see `WindowOptions`.
+      max_query_length: likewise.
+      n_best_size: see `AnswerOptions`.
+      max_answer_length: likewise.
+      version_2_with_negative: there are questions without an answer.
+      null_score_diff_threshold: see `Answering`.
+      find_null_threshold: likewise.
+      count_windows: count epochs by windows; False = by questions, of which
+        long paragraphs have several windows, so that three epochs are fewer
+        passes over them, as in the original.
+      score_padding: see `SpanModel`; no batch is trimmed then.
+      write_html: write predictions.html.
+      num_processes: that make records.
+      finetuning: how.
+    """
+
+    train_file: str | None = None
+    predict_file: str | None = None
+    tfds: str | None = None
+    tfds_data_dir: str | None = None
+    vocab_file: str
+    do_lower_case: bool = True
+    do_train: bool = False
+    do_predict: bool = False
+    doc_stride: int = 128
+    max_query_length: int = 64
+    n_best_size: int = 20
+    max_answer_length: int = 30
+    version_2_with_negative: bool = False
+    null_score_diff_threshold: float | None = None
+    find_null_threshold: bool = False
+    count_windows: bool = False
+    score_padding: bool = False
+    write_html: bool = False
+    num_processes: int = 1
+    finetuning: FinetuningOptions
+
+    def __post_init__(self):
+        # The checks and words of the original's validate_flags_or_throw.
+        if not self.do_train and not self.do_predict:
+            raise ValueError(
+                "At least one of `do_train` or `do_predict` must be True."
+            )
+        for name, is_needed in (
+            ("train_file", self.do_train),
+            ("predict_file", self.do_predict or self._watches),
+        ):
+            if not is_needed or self.tfds or getattr(self, name):
+                continue
+            why = "do_" + name.removesuffix("_file")
+            if not getattr(self, why):
+                why = "eval_every_steps"
+            raise ValueError(
+                f"If `{why}` is True, then `{name}` must be specified."
+            )
+        if self.tfds and (self.train_file or self.predict_file):
+            raise ValueError(
+                "--tfds takes the place of --train_file and --predict_file; "
+                "give it alone."
+            )
+        check_options(self.finetuning, self.do_train)
+        if self.find_null_threshold:
+            self._check_find_null_threshold()
+
+    def _check_find_null_threshold(self):
+        if not (self.version_2_with_negative and self.do_predict):
+            raise ValueError(
+                "--find_null_threshold needs --version_2_with_negative and "
+                "--do_predict."
+            )
+        if self.null_score_diff_threshold is not None:
+            raise ValueError(
+                "--find_null_threshold and --null_score_diff_threshold="
+                f"{self.null_score_diff_threshold} exclude each other; give "
+                "one of them."
+            )
+
+    @property
+    def _watches(self) -> bool:
+        return self.do_train and self.finetuning.train.eval_every_steps > 0
+
+    @property
+    def train_data(self) -> SquadData | None:
+        """The questions to train on; None = not wanted."""
+        return self._data(self.train_file, "train") if self.do_train else None
+
+    @property
+    def predict_data(self) -> SquadData | None:
+        """The questions to answer, in the end or now and then, or None."""
+        if self.do_predict or self._watches:
+            return self._data(self.predict_file, "validation")
+        return None
+
+    def _data(self, path: str | None, split: str) -> SquadData:
+        return SquadData(path or "", self.tfds or "", self.tfds_data_dir, split)
+
+    @property
+    def windows(self) -> WindowOptions:
+        """How long windows are."""
+        return WindowOptions(
+            self.finetuning.max_seq_length,
+            self.doc_stride,
+            self.max_query_length,
+        )
+
+    @property
+    def answers(self) -> AnswerOptions:
+        """How answers are chosen, but for the threshold."""
+        return AnswerOptions(
+            n_best_size=self.n_best_size,
+            max_answer_length=self.max_answer_length,
+            version_2_with_negative=self.version_2_with_negative,
+        )
+
+
+def run(options: SquadOptions) -> None:
+    """Trains and predicts, after checking that all inputs fit.
+
+    Args:
+      options: what to do.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit; all of them are
+        checked before the first training step.
+
+    Source: `run_squad.main`.
+    """
+    config = BertConfig.from_json_file(options.finetuning.bert_config_file)
+    tokenizer = _check_inputs(options, config)
+    answering = eval_files = train_files = None
+    if options.predict_data:
+        answering = _make_answering(options, tokenizer)
+        eval_files, _ = _records(options, config, is_training=False)
+    if options.train_data:
+        train_files, report = _records(options, config, is_training=True)
+    finetuning = _make_finetuning(options)
+
+    def evaluate(step: int) -> Results:
+        return {"dev": answering.evaluate(finetuning.outputs(eval_files), step)}
+
+    def metric_names() -> dict[str, list[str]]:
+        names = answering.metric_names if answering else []
+        return {"dev": names} if names else {}
+
+    selection = Selection(finetuning, evaluate, metric_names)
+    if train_files:
+        num_examples = None if options.count_windows else report.num_examples
+        step = selection.train(train_files, num_examples)
+    else:
+        step = selection.restore()
+    threshold = options.null_score_diff_threshold
+    if options.do_predict:
+        outputs = finetuning.outputs(eval_files)
+        threshold = answering.write(outputs, step, options.write_html)
+    elif answering and answering.step != step:
+        # The last weights, or the best: those that are kept.
+        evaluate(step)
+    if threshold is None and options.version_2_with_negative:
+        output_dir = options.finetuning.train.output_dir
+        threshold = saved_threshold(output_dir, step)
+    _describe(options, selection.weights(step) if step else None, threshold)
+
+
+def _describe(
+    options: SquadOptions, weights: str | None, threshold: float | None
+) -> None:
+    """Leaves in output_dir what an export needs to know."""
+    finetuning = options.finetuning
+    output_dir = finetuning.train.output_dir
+    SpanDescription(
+        task_name="SQuAD 2.0" if options.version_2_with_negative else "SQuAD",
+        kind="span",
+        model={},
+        weights=os.path.relpath(weights, output_dir)
+        if weights
+        else os.path.abspath(finetuning.init_checkpoint),
+        do_lower_case=options.do_lower_case,
+        null_score_diff_threshold=threshold or 0.0,
+        **dataclasses.asdict(options.windows),
+        **{
+            name: getattr(options, name)
+            for name in (
+                "n_best_size",
+                "max_answer_length",
+                "version_2_with_negative",
+            )
+        },
+    ).write(output_dir, options.vocab_file)
+
+
+def _check_inputs(
+    options: SquadOptions, config: BertConfig
+) -> tokenization.FullTokenizer:
+    """Refuses what does not fit the model; returns its tokenizer."""
+    finetuning = options.finetuning
+    tokenization.validate_case_matches_checkpoint(
+        options.do_lower_case, finetuning.init_checkpoint
+    )
+    runs.check_length(
+        finetuning.max_seq_length, config, finetuning.bert_config_file
+    )
+    room = options.windows.max_seq_length - options.max_query_length - 3
+    if options.doc_stride >= room:
+        logging.warning(
+            "--doc_stride=%d: windows with the longest questions have %d "
+            "places for the text, so they do not overlap, and an answer on a "
+            "border is in none of them. A third of --max_seq_length is usual.",
+            options.doc_stride,
+            room,
+        )
+    files.check_writable(finetuning.train.output_dir)
+    if (
+        options.version_2_with_negative
+        and options.null_score_diff_threshold is None
+    ):
+        read_threshold(finetuning.train.output_dir)
+    tokenizer = tokenization.FullTokenizer(
+        options.vocab_file, options.do_lower_case
+    )
+    runs.check_vocabulary(tokenizer.vocab, options.vocab_file, config)
+    runs.check_case(tokenizer.vocab, options.vocab_file, options.do_lower_case)
+    return tokenizer
+
+
+def _make_answering(
+    options: SquadOptions, tokenizer: tokenization.FullTokenizer
+) -> Answering:
+    """Looks at the questions to answer, and warns of what will not go well."""
+    data = options.predict_data
+    surveyed = survey(data, options.version_2_with_negative)
+    watches = options.do_train and options.finetuning.train.eval_every_steps
+    if not surveyed.num_scored:
+        if watches or options.find_null_threshold:
+            raise ValueError(
+                f"{data.name} has no answers to score by; leave out "
+                f"--{'eval_every_steps' if watches else 'find_null_threshold'}."
+            )
+        logging.info("%s has no answers: no scores.", data.name)
+    if surveyed.num_unanswerable and not options.version_2_with_negative:
+        logging.warning(
+            "%s has %d unanswerable questions: as in SQuAD 1.1 they will be "
+            "answered all the same, and not scored. If it is SQuAD 2.0, pass "
+            "--version_2_with_negative.",
+            data.name,
+            surveyed.num_unanswerable,
+        )
+    return Answering(
+        data,
+        surveyed,
+        tokenizer=tokenizer,
+        windows=options.windows,
+        options=options.answers,
+        null_score_diff_threshold=options.null_score_diff_threshold,
+        find_null_threshold=options.find_null_threshold,
+        score_padding=options.score_padding,
+        output_dir=options.finetuning.train.output_dir,
+    )
+
+
+def _records(
+    options: SquadOptions, config: BertConfig, is_training: bool
+) -> tuple[RecordFiles, SquadReport]:
+    """Makes train.tf_record or eval.tf_record, unless it is there."""
+    windows = options.windows
+    name = "train.tf_record" if is_training else "eval.tf_record"
+    path = os.path.join(options.finetuning.train.output_dir, name)
+    data = options.train_data if is_training else options.predict_data
+    report = make_records(
+        data,
+        path,
+        vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
+        example_options=ExampleOptions(
+            is_training, options.version_2_with_negative
+        ),
+        window_options=windows,
+        num_processes=options.num_processes,
+    )
+    if not report.num_windows:
+        raise ValueError(
+            f"{data.name}: no question stands on a paragraph with a word "
+            f"({report.num_empty_paragraphs} are without); give a file with "
+            "texts."
+        )
+    record_files = input_pipeline.open_records(
+        [path],
+        feature_specs(windows.max_seq_length, is_training),
+        limits={
+            "input_ids": config.vocab_size,
+            "segment_ids": config.type_vocab_size,
+        },
+    )
+    return record_files, report
+
+
+def _make_finetuning(options: SquadOptions) -> Finetuning:
+    """The model in its output_dir."""
+    finetuning = options.finetuning
+    if options.score_padding:
+        finetuning = dataclasses.replace(finetuning, trim_batches=False)
+    return Finetuning(
+        finetuning,
+        functools.partial(SpanModel, score_padding=options.score_padding),
+    )
