@@ -17,17 +17,19 @@ resumes a run that was stopped. --num_trials=5 trains with five seeds and takes
 the best on the dev set; --task_name=GLUE goes through all tasks in data_dir.
 """
 
-import dataclasses
-
 from absl import flags
 
 from data import tasks
 from modeling.layer_mix import MIXES
 from modeling.task_models import HEADS
-from training import classification, export, feature_table, program, suite
-from training import flags as training_flags
-from training.finetuning import FinetuningOptions
-from training.options import TrainOptions
+from training import (
+    classification,
+    export,
+    feature_table,
+    finetuning_flags,
+    program,
+    suite,
+)
 from training.trials import TrialOptions
 
 FLAGS = flags.FLAGS
@@ -63,10 +65,11 @@ _QUOTED = (
 
 def define_flags() -> None:
     """Flags of the original release, and new ones marked [new]."""
-    training_flags.define_model_flags()
-    training_flags.define_training_flags()
-    training_flags.define_selection_flags()
-    training_flags.define_device_flags()
+    finetuning_flags.define_finetuning_flags(
+        max_seq_length=128,
+        row="an example; longer ones are shortened, and counted",
+        group_by_length=False,
+    )
     flags.DEFINE_string(
         "data_dir",
         None,
@@ -78,16 +81,7 @@ def define_flags() -> None:
         f"The task: {', '.join(tasks.task_names())}; or several with commas "
         "between, or GLUE, each in OUTPUT_DIR/TASK.",
     )
-    flags.DEFINE_string("vocab_file", None, "The model's vocabulary.")
-    flags.DEFINE_string(
-        "output_dir", None, "Folder of checkpoints, records and results."
-    )
     flags.DEFINE_bool("do_lower_case", True, "False for cased models.")
-    flags.DEFINE_integer(
-        "max_seq_length",
-        128,
-        "Wordpieces of an example; longer ones are shortened, and counted.",
-    )
     flags.DEFINE_bool("do_train", False, "Whether to train.")
     flags.DEFINE_bool("do_eval", False, "Whether to score the dev sets.")
     flags.DEFINE_string(
@@ -97,31 +91,6 @@ def define_flags() -> None:
         "checkpoints.tsv compares them.",
     )
     flags.DEFINE_bool("do_predict", False, "Whether to answer the test sets.")
-    training_flags.define_export_flags()
-    flags.DEFINE_integer("predict_batch_size", 8, "Examples predicted at once.")
-    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the train set.")
-    flags.DEFINE_float(
-        "warmup_proportion",
-        0.1,
-        "Share of the updates in which the rate rises.",
-    )
-    flags.DEFINE_bool(
-        "trim_batches",
-        True,
-        "[new] Cut each batch to its longest example: the same result, less "
-        "time. Never on a TPU.",
-    )
-    flags.DEFINE_bool(
-        "group_by_length",
-        False,
-        "[new] Put training examples of similar length together.",
-    )
-    flags.DEFINE_integer(
-        "shuffle_window",
-        0,
-        "[new] Records held to draw the next one from; 0 = the whole set, 100 "
-        "= as the original.",
-    )
     flags.DEFINE_list(
         "class_weights", [], "[new] Weights of the labels in the loss."
     )
@@ -141,16 +110,6 @@ def define_flags() -> None:
         "then linear), which --feature_based takes if this is not given.",
     )
     _define_trial_flags()
-    training_flags.define_field(
-        TrainOptions,
-        "layerwise_lr_decay",
-        "[new] Rate of each block below the last, as a share of the one above.",
-    )
-    training_flags.define_field(
-        TrainOptions,
-        "trainable_layers",
-        "[new] Train so many of the last blocks, and the head; -1 = all.",
-    )
     flags.DEFINE_bool(
         "document_context",
         False,
@@ -161,7 +120,7 @@ def define_flags() -> None:
     for name, meaning in _TASK_LISTS.items():
         flags.DEFINE_list(name, None, f"[new] {meaning}")
     flags.DEFINE_bool("quoted", None, f"[new] {_QUOTED}")
-    flags.adopt_module_key_flags(training_flags)  # so that --help shows them
+    flags.adopt_module_key_flags(finetuning_flags)  # so that --help shows them
 
 
 def _define_trial_flags() -> None:
@@ -269,29 +228,7 @@ def _options(feature_based: str) -> classification.ClassifierOptions:
         class_weights=_numbers("class_weights", float),
         feature_based=feature_based,
         head=FLAGS.head or ("bilstm" if FLAGS.feature_based else "linear"),
-        finetuning=FinetuningOptions(
-            bert_config_file=FLAGS.bert_config_file,
-            init_checkpoint=FLAGS.init_checkpoint,
-            max_seq_length=FLAGS.max_seq_length,
-            num_train_epochs=FLAGS.num_train_epochs,
-            warmup_proportion=FLAGS.warmup_proportion,
-            eval_batch_size=FLAGS.eval_batch_size,
-            predict_batch_size=FLAGS.predict_batch_size,
-            trim_batches=FLAGS.trim_batches,
-            group_by_length=FLAGS.group_by_length,
-            shuffle_window=FLAGS.shuffle_window,
-            save_best=FLAGS.save_best,
-            early_stopping_patience=FLAGS.early_stopping_patience,
-            # The steps follow from the epochs.
-            train=dataclasses.replace(
-                training_flags.train_options(
-                    num_train_steps=1, num_warmup_steps=0
-                ),
-                layerwise_lr_decay=FLAGS.layerwise_lr_decay,
-                trainable_layers=FLAGS.trainable_layers,
-            ),
-            device=training_flags.device_options(),
-        ),
+        finetuning=finetuning_flags.finetuning_options(FLAGS.eval_batch_size),
     )
 
 

@@ -17,14 +17,10 @@ metrics.json if the questions have answers. The same command again resumes a run
 that was stopped.
 """
 
-import dataclasses
-
 from absl import flags
 
-from training import export, program, question_answering
+from training import export, finetuning_flags, program, question_answering
 from training import flags as training_flags
-from training.finetuning import FinetuningOptions
-from training.options import TrainOptions
 from training.question_answering import SquadOptions
 
 FLAGS = flags.FLAGS
@@ -58,31 +54,16 @@ _FIELDS = {
 
 def define_flags() -> None:
     """Flags of the original release, and new ones marked [new]."""
-    training_flags.define_model_flags()
-    training_flags.define_training_flags(has_eval_batch_size=False)
-    training_flags.define_selection_flags()
-    training_flags.define_device_flags()
-    training_flags.define_export_flags()
+    finetuning_flags.define_finetuning_flags(
+        max_seq_length=384,
+        row="a window: question and as much of the text as it holds",
+        group_by_length=True,
+        has_eval_batch_size=False,
+    )
     for name, meaning in _FIELDS.items():
         training_flags.define_field(SquadOptions, name, meaning)
-    flags.DEFINE_string("vocab_file", None, "The model's vocabulary.")
-    flags.DEFINE_string(
-        "output_dir", None, "Folder of checkpoints, records and results."
-    )
     flags.DEFINE_string("train_file", None, "SQuAD's JSON to train on.")
     flags.DEFINE_string("predict_file", None, "SQuAD's JSON to answer.")
-    flags.DEFINE_integer(
-        "max_seq_length",
-        384,
-        "Wordpieces of a window: question and as much of the text as it holds.",
-    )
-    flags.DEFINE_integer("predict_batch_size", 8, "Windows predicted at once.")
-    flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the questions.")
-    flags.DEFINE_float(
-        "warmup_proportion",
-        0.1,
-        "Share of the updates in which the rate rises.",
-    )
     flags.DEFINE_float(
         "null_score_diff_threshold",
         0.0,
@@ -104,36 +85,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "tfds_data_dir", None, "[new] Where tensorflow-datasets keeps its data."
     )
-    flags.DEFINE_bool(
-        "trim_batches",
-        True,
-        "[new] Cut each batch to its longest example: the same result, less "
-        "time. Never on a TPU.",
-    )
-    flags.DEFINE_bool(
-        "group_by_length",
-        True,
-        "[new] Put training windows of similar length together.",
-    )
-    flags.DEFINE_integer(
-        "shuffle_window",
-        0,
-        "[new] Records held to draw the next one from; 0 = the whole set, 100 "
-        "= as the original.",
-    )
-    for name, meaning in (
-        (
-            "layerwise_lr_decay",
-            "[new] Rate of each block below the last, as a share of the one "
-            "above.",
-        ),
-        (
-            "trainable_layers",
-            "[new] Train so many of the last blocks, and the head; -1 = all.",
-        ),
-    ):
-        training_flags.define_field(TrainOptions, name, meaning)
-    flags.adopt_module_key_flags(training_flags)  # so that --help shows them
+    flags.adopt_module_key_flags(finetuning_flags)  # so that --help shows them
 
 
 def main() -> None:
@@ -164,28 +116,9 @@ def _options() -> SquadOptions:
         if threshold.present
         else None,
         **{name: FLAGS[name].value for name in _FIELDS},
-        finetuning=FinetuningOptions(
-            bert_config_file=FLAGS.bert_config_file,
-            init_checkpoint=FLAGS.init_checkpoint,
-            max_seq_length=FLAGS.max_seq_length,
-            num_train_epochs=FLAGS.num_train_epochs,
-            warmup_proportion=FLAGS.warmup_proportion,
-            eval_batch_size=FLAGS.predict_batch_size,
-            predict_batch_size=FLAGS.predict_batch_size,
-            trim_batches=FLAGS.trim_batches,
-            group_by_length=FLAGS.group_by_length,
-            shuffle_window=FLAGS.shuffle_window,
-            save_best=FLAGS.save_best,
-            early_stopping_patience=FLAGS.early_stopping_patience,
-            # The steps follow from the epochs.
-            train=dataclasses.replace(
-                training_flags.train_options(
-                    num_train_steps=1, num_warmup_steps=0
-                ),
-                layerwise_lr_decay=FLAGS.layerwise_lr_decay,
-                trainable_layers=FLAGS.trainable_layers,
-            ),
-            device=training_flags.device_options(),
+        # Evaluation is prediction.
+        finetuning=finetuning_flags.finetuning_options(
+            eval_batch_size=FLAGS.predict_batch_size
         ),
     )
 

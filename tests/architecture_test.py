@@ -127,12 +127,13 @@ ORDER = {
         "runs",
         "extractor",
         "extraction",
-        "conversion",
         "description",
+        "conversion",
         "pretraining_input",
         "pretraining",
         "scoring",
         "finetuning",
+        "finetuning_flags",
         "selection",
         "tables",
         "checkpoint_table",
@@ -225,7 +226,11 @@ def test_nothing_imports_a_program():
 
 def test_flags_end_at_the_programs():
     for path in LIBRARY:
-        if path.parent.name == "training" and path.stem in ("flags", "program"):
+        if module_of(path) in (
+            "training.flags",
+            "training.finetuning_flags",
+            "training.program",
+        ):
             continue
         assert not any(
             name.startswith("absl.flags") for name in imports_of(path)
