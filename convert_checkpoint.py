@@ -9,7 +9,8 @@ A folder with config.json and model.safetensors becomes bert_model.ckpt,
 bert_config.json, vocab.txt and, if it has labels, labels.txt. A checkpoint, or
 the output_dir of run_pretraining.py, run_classifier.py or run_squad.py, becomes
 config.json, model.safetensors, vocab.txt, tokenizer_config.json and
-special_tokens_map.json, which AutoModelFor... and AutoTokenizer load.
+special_tokens_map.json, which AutoModelFor... and AutoTokenizer load. Of trials
+it is the chosen one, of --save_best the best weights, else the last.
 
 The programs need no conversion to begin with a model of Hugging Face: they take
 its folder as --init_checkpoint, its config.json as --bert_config_file and its
@@ -48,8 +49,7 @@ def define_flags() -> None:
         "kind",
         None,
         conversion.KINDS,
-        "What a fine-tuned checkpoint answers; as the records beside it say "
-        "if not given.",
+        "What a fine-tuned checkpoint answers; as its run says if not given.",
     )
     flags.DEFINE_string(
         "labels_file",
@@ -60,7 +60,7 @@ def define_flags() -> None:
     flags.DEFINE_bool(
         "do_lower_case",
         None,
-        "Of a checkpoint; as the records beside it say if not given, else "
+        "Of a checkpoint; as its run says if not given, else "
         "true. False for cased models.",
     )
 

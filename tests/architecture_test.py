@@ -145,6 +145,7 @@ ORDER = {
         "trial_choice",
         "trials",
         "suite",
+        "serving_rows",
         "serving",
         "span_serving",
         "pretraining_serving",

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 
 from modeling import BertConfig, BertModel, SpanModel, TaskModel, checkpoints
 from tests import huggingface_support as theirs
+from tests.serving_support import finished_run
 from training import conversion, feature_based, pretraining, runs
 from training.checkpointing import CheckpointManager
 
@@ -171,6 +172,34 @@ def test_a_finished_run_says_what_it_is(
     # And the labels come back.
     ours = convert(target, tmp_path / "ours")
     assert (ours / "labels.txt").read_text().split() == labels
+
+
+def test_of_trials_the_best_weights_of_the_chosen_one_are_taken(
+    goldens, config, tmp_path
+):
+    model = TaskModel(config, "tagging", 3)
+    source = run_dir(goldens, tmp_path, model, labels=["O", "A", "B"])
+    chosen = source / "trial-2"
+    chosen.mkdir()
+    for name in "vocab.txt", "bert_config.json", "labels.txt":
+        (source / name).rename(chosen / name)
+    best = finished_run(goldens, chosen, "tagging")
+    (source / "trials.json").write_text('{"chosen": "trial-2"}')
+    facts = json.loads((chosen / "task.json").read_text())
+    (chosen / "best").mkdir()
+    for path in chosen.glob("model.ckpt-60*"):
+        path.rename(chosen / "best" / path.name)
+    facts |= {"weights": "best/model.ckpt-60", "do_lower_case": False}
+    (chosen / "task.json").write_text(json.dumps(facts))
+    target = convert(source, tmp_path / "target")
+    values = json.loads((target / "config.json").read_text())
+    assert values["architectures"] == ["BertForTokenClassification"]
+    tokenizer = json.loads((target / "tokenizer_config.json").read_text())
+    assert tokenizer["do_lower_case"] is False
+    np.testing.assert_array_equal(
+        load_file(target / "model.safetensors")["classifier.weight"],
+        checkpoints.variables_by_name(best.layers)["output_weights"],
+    )
 
 
 def test_a_regression_has_one_nameless_output(goldens, config, tmp_path):
@@ -334,6 +363,25 @@ def test_another_activation_is_warned_of(folder, tmp_path, caplog):
     assert "says hidden_act gelu, but" in message
     assert "gelu_exact (the erf form; Hugging Face calls it gelu)" in message
     assert f"Give --bert_config_file={folder}/config.json" in message
+
+
+def test_another_casing_is_warned_of(folder, goldens, caplog):
+    vocab = {"The": 0, "the": 1}
+    runs.check_case(vocab, "v", False, str(folder))
+    runs.check_case(vocab, "v", False, str(goldens / "model/trained"))
+    assert not caplog.messages
+    (folder / "tokenizer_config.json").write_text(
+        '{"do_lower_case": true, "strip_accents": null, '
+        '"tokenize_chinese_chars": false}'
+    )
+    runs.check_case(vocab, "v", False, str(folder))
+    first, second = caplog.messages
+    path = f"{folder}/tokenizer_config.json"
+    assert first.startswith(
+        f"{path} says do_lower_case: true, but here it is false: text becomes"
+    )
+    assert first.endswith("; give --do_lower_case=true.")
+    assert "says tokenize_chinese_chars: false, but here it is tr" in second
 
 
 def test_the_program_converts_and_says_what(folder, pytestconfig, tmp_path):

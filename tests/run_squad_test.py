@@ -12,7 +12,11 @@ import tensorflow_datasets as tfds
 
 from data import record_reading
 from data.squad import windows
+from data.squad.articles import SquadData
+from data.squad.examples import ExampleOptions, read_examples
+from data.squad.scoring import normalize_answer
 from tests.data.tasks.tfds_test import TEXT, prepare
+from training.predictor import Predictor
 
 LENGTHS = ["--max_seq_length=96", "--doc_stride=32", "--max_query_length=16"]
 
@@ -63,6 +67,8 @@ def answered(goldens, pytestconfig, tmp_path_factory):
         "--do_predict",
         "--find_null_threshold",
         "--write_html",
+        "--do_export",
+        f"--export_dir={folder}/export",
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return folder, done.stderr
@@ -92,6 +98,25 @@ def test_every_question_is_answered_in_all_files(answered, goldens):
     assert metrics["f1"] == pytest.approx(metrics["best_f1"])
     assert "the best null_score_diff_threshold is" in log
     assert "***** Results at step 0 *****" in log
+
+
+def test_the_export_answers_as_the_program(answered, goldens):
+    folder, _ = answered
+    data = SquadData(str(goldens / "squad/dev-v2.0.json"))
+    examples = list(read_examples(data, ExampleOptions(False, True)))[::3]
+    answers = Predictor.load(str(folder / "export")).predict(
+        [(x.question_text, x.context) for x in examples]
+    )
+    predictions = read(folder / "predictions.json")
+    odds = read(folder / "null_odds.json")
+    for example, answer in zip(examples, answers, strict=True):
+        wanted = predictions[example.qas_id]
+        assert normalize_answer(answer["answer"]) == normalize_answer(wanted)
+        place = slice(answer["start"], answer["end"])
+        assert answer["answer"] == example.context[place]
+        assert answer["null_score_diff"] == pytest.approx(
+            odds[example.qas_id], abs=1e-4
+        )
 
 
 def test_the_scores_in_the_nbest_file_are_the_models(answered, goldens):

@@ -82,6 +82,8 @@ def finished_run(goldens, folder, kind, is_pair=False):
         labels=labels,
         is_pair=is_pair,
         cut="longest",
+        label_separator="; ",
+        document_context=kind == "tagging",
         max_seq_length=LENGTH,
         do_lower_case=True,
         model=arguments,

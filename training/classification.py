@@ -99,7 +99,10 @@ class _Sets:
             self._tokenizer.vocab, options.vocab_file, self._config
         )
         runs.check_case(
-            self._tokenizer.vocab, options.vocab_file, options.do_lower_case
+            self._tokenizer.vocab,
+            options.vocab_file,
+            options.do_lower_case,
+            options.finetuning.init_checkpoint,
         )
         self._features = FeatureOptions.of_task(
             task, options.finetuning.max_seq_length, options.document_context
@@ -246,6 +249,7 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
         task,
         max_seq_length=options.finetuning.max_seq_length,
         do_lower_case=options.do_lower_case,
+        document_context=options.document_context,
         model=model,
         weights=os.path.relpath(weights, output_dir)
         if step

@@ -10,10 +10,11 @@ from typing import Any
 from absl import logging
 
 from data import files, vocabulary
+from data.json_files import read_json
 from modeling import BertConfig, BertModel, checkpoints, huggingface_config
 from modeling.checkpoints import huggingface
 from modeling.checkpoints.tf1 import is_weight
-from training import runs
+from training import description, runs
 
 # What transformers calls a model with our `output_weights`, and how it trains.
 _TASKS = {
@@ -48,15 +49,15 @@ class ConversionOptions:
 
     Attributes:
       model: a folder of Hugging Face, a checkpoint's prefix, or the output_dir
-        of a run.
+        of a run: of trials the chosen one, of --save_best the best weights.
       output_dir: a new folder, or an empty one.
       bert_config_file: of a checkpoint; None = bert_config.json beside it.
       vocab_file: None = the one beside the weights.
       kind: what a checkpoint with `output_weights` answers, one of `KINDS`;
-        None = as the records beside it say.
+        None = as the run, or the records beside it, say.
       labels_file: a label a line; None = labels.txt beside the checkpoint.
-      do_lower_case: how a checkpoint's text was cased; None = as the records
-        beside it say, else True.
+      do_lower_case: how a checkpoint's text was cased; None = as the run, or
+        the records beside it, say, else True.
     """
 
     model: str
@@ -127,7 +128,7 @@ def _to_original(options: ConversionOptions, folder: str) -> None:
         os.path.join(folder, "bert_config.json"), config.to_json_string()
     )
     _write_vocabulary(folder, vocab, config)
-    labels = _their_labels(_read_json(config_file))
+    labels = _their_labels(read_json(config_file))
     if labels and "output_weights" in weights:
         files.write_text(
             os.path.join(folder, "labels.txt"),
@@ -141,16 +142,15 @@ def _to_original(options: ConversionOptions, folder: str) -> None:
 
 def _to_huggingface(options: ConversionOptions, folder: str) -> None:
     """A checkpoint -> model.safetensors, config.json and a tokenizer."""
-    checkpoint = checkpoints.Checkpoint(options.model)
-    beside = os.path.dirname(checkpoint.prefix)
+    prefix, beside, facts = _find(options.model)
+    logging.info("Converting %s.", prefix)
     config = BertConfig.from_json_file(
         options.bert_config_file or os.path.join(beside, "bert_config.json")
     )
-    records = _records_made(beside)
     values = huggingface_config.from_original(config.to_dict())
-    checkpoint = _checked(checkpoint.prefix, config)
+    checkpoint = _checked(prefix, config)
     shapes = {n: s for n, s in checkpoint.shapes.items() if is_weight(n)}
-    values |= _head(options, shapes, records, beside, checkpoint.prefix)
+    values |= _head(options, shapes, facts, beside, prefix)
     vocab_file = options.vocab_file or os.path.join(beside, "vocab.txt")
     if not files.exists(vocab_file):
         raise FileNotFoundError(
@@ -162,7 +162,7 @@ def _to_huggingface(options: ConversionOptions, folder: str) -> None:
     values["pad_token_id"] = vocab["[PAD]"]
     lower_case = options.do_lower_case
     if lower_case is None:
-        lower_case = records.get("do_lower_case", True)
+        lower_case = facts.get("do_lower_case", True)
     tokenizer = _SPECIAL_TOKENS | {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": lower_case,
@@ -192,6 +192,20 @@ def _to_huggingface(options: ConversionOptions, folder: str) -> None:
     logging.info("For transformers it is a %s.", values["architectures"][0])
 
 
+def _find(model: str) -> tuple[str, str, dict[str, Any]]:
+    """A checkpoint's prefix, the folder of what belongs to it, and facts."""
+    folder = description.model_folder(model)
+    # Of pretraining it says what was exported last.
+    if description.is_finished(folder):
+        found = description.read(folder)
+        if found.kind != "pretraining":
+            facts = dataclasses.asdict(found)
+            return os.path.join(folder, found.weights), folder, facts
+    prefix = checkpoints.Checkpoint(folder).prefix
+    beside = os.path.dirname(prefix)
+    return prefix, beside, _records_made(beside)
+
+
 def _checked(path: str, config: BertConfig) -> Any:
     """Opens a checkpoint whose encoder is whole and fits the configuration."""
     encoder = checkpoints.variables_by_name([BertModel(config)])
@@ -204,7 +218,7 @@ def _checked(path: str, config: BertConfig) -> Any:
 def _head(
     options: ConversionOptions,
     shapes: Mapping[str, tuple[int, ...]],
-    records: Mapping[str, Any],
+    facts: Mapping[str, Any],
     beside: str,
     prefix: str,
 ) -> dict[str, Any]:
@@ -213,12 +227,12 @@ def _head(
     if files.exists(head_file):
         raise ValueError(
             f"{head_file}: a head on a frozen encoder ("
-            f"{json.dumps(_read_json(head_file))}) has no counterpart among "
+            f"{json.dumps(read_json(head_file))}) has no counterpart among "
             "Hugging Face's classes; such a model stays here."
         )
     if "output_weights" not in shapes:
         return {"architectures": [_architecture(shapes)]}
-    kind = options.kind or records.get("kind")
+    kind = options.kind or facts.get("kind")
     if kind not in _TASKS:
         raise ValueError(
             f"{prefix} has an output layer ({shapes['output_weights'][0]} x "
@@ -273,7 +287,7 @@ def _records_made(folder: str) -> dict[str, Any]:
     """What the records in an output_dir were made from; {} without any."""
     pattern = os.path.join(folder, "*.tf_record" + files.MANIFEST_SUFFIX)
     for path in files.find(pattern):
-        made_from = _read_json(path).get("made_from")
+        made_from = read_json(path).get("made_from")
         if made_from:
             return made_from
     return {}
@@ -302,7 +316,7 @@ def _their_vocabulary(folder: str) -> str:
             f"{folder}: neither vocab.txt nor tokenizer.json is there; give "
             "--vocab_file."
         )
-    model = _read_json(path).get("model", {})
+    model = read_json(path).get("model", {})
     ids = model.get("vocab", {})
     if model.get("type") != "WordPiece" or sorted(ids.values()) != list(
         range(len(ids))
@@ -317,7 +331,7 @@ def _their_vocabulary(folder: str) -> str:
 def _their_case(folder: str) -> bool | None:
     """do_lower_case of a folder of Hugging Face, if it says so."""
     path = os.path.join(folder, "tokenizer_config.json")
-    return _read_json(path).get("do_lower_case") if files.exists(path) else None
+    return read_json(path).get("do_lower_case") if files.exists(path) else None
 
 
 def _their_labels(values: Mapping[str, Any]) -> list[str]:
@@ -332,14 +346,3 @@ def _their_labels(values: Mapping[str, Any]) -> list[str]:
 def _read_text(path: str) -> str:
     """The text of a UTF-8 file."""
     return "".join(f"{line}\n" for line in files.read_lines(path))
-
-
-def _read_json(path: str) -> dict[str, Any]:
-    """The object in a JSON file."""
-    try:
-        values = json.loads(_read_text(path))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not JSON: {error}.") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} holds no JSON object {{...}}.")
-    return values

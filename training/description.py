@@ -1,5 +1,6 @@
 """What a finished output_dir says of its model, for those who use it later."""
 
+import abc
 import dataclasses
 import os
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ _VOCAB = "vocab.txt"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Description:
+class Description(abc.ABC):
     """All that turns texts into a model's input, and its output into answers.
 
     Attributes:
@@ -52,9 +53,9 @@ class Description:
         path = os.path.join(output_dir, _NAME)
         write_json(path, dataclasses.asdict(self))
 
+    @abc.abstractmethod
     def in_words(self) -> str:
         """What the model does, as Markdown."""
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,11 +66,15 @@ class TaskDescription(Description):
       labels: in the order of their ids.
       is_pair: whether an example has two texts.
       cut: see `FeatureOptions`.
+      label_separator: see `Task`.
+      document_context: see `FeatureOptions`; a server sees single sentences.
     """
 
     labels: tuple[str, ...]
     is_pair: bool
     cut: str
+    label_separator: str
+    document_context: bool
 
     @classmethod
     def of_task(cls, task: Task, **others: Any) -> Self:
@@ -85,6 +90,7 @@ class TaskDescription(Description):
             labels=tuple(task.labels),
             is_pair=_is_pair(task),
             cut=task.cut,
+            label_separator=task.label_separator,
             **others,
         )
 
@@ -99,12 +105,18 @@ class TaskDescription(Description):
             "tagging": "gives every word one of these labels",
         }[self.kind]
         labels = ", ".join(f"`{label}`" for label in self.labels)
+        alone = ""
+        if self.document_context:
+            alone = (
+                " It was trained with the sentences around in view; here each "
+                "is read alone, and answered a little worse."
+            )
         # Of a tagged text nothing is lost.
         long = "go on in further rows" if self.kind == "tagging" else "are cut"
         return (
             f"BERT, fine-tuned for the task {self.task_name}: it {does}"
             f"{': ' if labels else ''}{labels}. Texts of more than "
-            f"{self.max_seq_length} wordpieces {long}."
+            f"{self.max_seq_length} wordpieces {long}.{alone}"
         )
 
 
@@ -183,6 +195,11 @@ class PretrainingDescription(Description):
         )
 
 
+def is_finished(output_dir: str) -> bool:
+    """Whether a run has left its description in a folder."""
+    return files.exists(os.path.join(output_dir, _NAME))
+
+
 def read(output_dir: str) -> Description:
     """Reads `task.json`.
 
@@ -196,7 +213,7 @@ def read(output_dir: str) -> Description:
       ValueError: the folder has none, or somebody else's.
     """
     path = os.path.join(output_dir, _NAME)
-    if not files.exists(path):
+    if not is_finished(output_dir):
         raise ValueError(
             f"{output_dir} has no {_NAME}, so it does not say what its "
             "model is for; give the --output_dir of a finished run. If "
@@ -239,7 +256,7 @@ def _is_pair(task: Task) -> bool:
     for set_name in (*task.train_sets, *task.dev_sets, *task.test_sets):
         try:
             example = next(task.examples(set_name))
-        except (FileNotFoundError, ValueError):
-            continue  # a set that this folder has not
+        except (FileNotFoundError, ValueError, StopIteration):
+            continue  # a set that this folder has not, or an empty one
         return isinstance(example, InputExample) and example.text_b is not None
     return False

@@ -34,6 +34,7 @@ from training.span_serving import SpanServing
 
 WARM_UP = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST_COMPARED = 256  # examples
+_REMEDY = "evaluate again, or remove it"
 
 Serving = TaskServing | SpanServing | PretrainingServing
 
@@ -134,6 +135,7 @@ def run(options: ExportOptions) -> str:
     card = model_card.text(
         serving.description.task_name,
         serving.description.in_words(),
+        data=_data(options.output_dir),
         figures=figures | _metrics(options.output_dir),
         signatures=serving.signatures,
         sample=samples["serve_text"],
@@ -251,20 +253,31 @@ def measure_error(
 
     Returns:
       What was found.
+
+    Raises:
+      ValueError: the records are not of the model.
     """
     path = os.path.join(output_dir, "eval.tf_record")
+    inputs, name = [], "serve_examples"
     if files.exists(path):
-        records = itertools.islice(tfrecord.read_records(path), _MOST_COMPARED)
-        inputs, name = list(records), "serve_examples"
+        inputs = list(
+            itertools.islice(tfrecord.read_records(path), _MOST_COMPARED)
+        )
         source = f"the first {len(inputs)} records of the dev set"
-    else:
+    if not inputs:
         rng = np.random.default_rng(0)
         inputs, name = exact.random_ids(rng, num_random), "serve_ids"
         source = f"{len(inputs)} rows of random wordpieces"
     found = []
     for start in range(0, len(inputs), 16):
         batch = tf.constant(inputs[start : start + 16])
-        found.append([x.signatures[name](batch) for x in (exact, served)])
+        try:
+            found.append([x.signatures[name](batch) for x in (exact, served)])
+        except tf.errors.InvalidArgumentError:
+            raise ValueError(
+                f"{path}: these records are not of this model, perhaps of "
+                f"another --max_seq_length; {_REMEDY}."
+            ) from None
     # What the model computes, before anything is chosen.
     keys = ("probabilities", "start_logits", "score")
     key = next(key for key in keys if key in found[0][0])
@@ -282,9 +295,28 @@ def _joined(arrays) -> np.ndarray:
     return np.concatenate([np.ravel(array) for array in arrays])
 
 
+def _data(output_dir: str) -> dict[str, Any]:
+    """What the records of a run say; {} of one that has none."""
+    found = {}
+    for folder in (output_dir, model_folder(output_dir)):
+        for name in "train", "eval":
+            path = os.path.join(folder, f"{name}.tf_record")
+            path += files.MANIFEST_SUFFIX
+            if files.exists(path):
+                made = read_json(path, ("made_from", "report"), _REMEDY)
+                sums = {
+                    key.replace("_", " "): value
+                    for key, value in made["made_from"].items()
+                    if key in ("data_sha256", "examples_sha256")
+                }
+                examples = made["report"].get("num_examples")
+                found[name] = {"examples": examples} | sums
+    return found
+
+
 def _metrics(output_dir: str) -> dict[str, Any]:
     """What the last evaluation wrote; {} if there was none."""
     path = os.path.join(output_dir, "metrics.json")
     if not files.exists(path):
         return {}
-    return read_json(path, remedy="evaluate again, or remove it")
+    return read_json(path, remedy=_REMEDY)

@@ -256,6 +256,12 @@ def _load_tokenizer(options, config):
         options.vocab_file, options.do_lower_case
     )
     runs.check_vocabulary(tokenizer.vocab, options.vocab_file, config)
+    runs.check_case(
+        tokenizer.vocab,
+        options.vocab_file,
+        options.do_lower_case,
+        options.init_checkpoint,
+    )
     vocabulary.require_tokens(
         tokenizer.vocab, ("[UNK]", "[CLS]", "[SEP]"), options.vocab_file
     )

@@ -11,14 +11,20 @@ _CARD = """# {title}
 
 {task}
 
+## Data
+
+{data}
+
 ## Figures
 
 {figures}
 
 ## How to call it
 
-With TF Serving, whose image has TensorFlow Text's operations; `EXPORT_DIR` is
-the folder above this one, as an absolute path:
+With TF Serving; `EXPORT_DIR` is the folder above this one, as an absolute path.
+`serve_text` has operations of TensorFlow Text in its graph: the server must be
+built with them, of TensorFlow {version} or newer. No server was run to make
+this card.
 
 ```shell
 docker run -p 8500:8500 -p 8501:8501 -e MODEL_NAME=bert \\
@@ -73,6 +79,7 @@ def text(
     title: str,
     task: str,
     *,
+    data: Mapping[str, Any],
     figures: Mapping[str, Any],
     signatures: Mapping[str, Any],
     sample: Mapping[str, Any],
@@ -82,7 +89,8 @@ def text(
     Args:
       title: of the card.
       task: what the model does; Markdown.
-      figures: name -> value, or name -> figures.
+      data: name -> value, or name -> values: what it was trained on.
+      figures: likewise.
       signatures: name -> `tf.function`.
       sample: an input of serve_text.
 
@@ -102,7 +110,9 @@ def text(
     return _CARD.format(
         title=title,
         task=task,
+        data="\n".join(_lines(data)) or "Not known here.",
         figures="\n".join(_lines(figures)) or "None were measured.",
+        version=".".join(tf.version.VERSION.split(".")[:2]),
         body=body,
         sample=dict(sample),
         signatures="\n".join(table),

@@ -1,6 +1,7 @@
 """A trained model asked from Python: `Predictor.load(dir).predict(texts)`."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ _INPUTS = (
     ("context", "choices"),
     ("question", "context"),
 )
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Predictor:
@@ -33,7 +35,7 @@ class Predictor:
 
     def __init__(self, signatures: Mapping[str, Any]):
         self._function = signatures["serve_text"]
-        self._names = _names_of(self._function)
+        self._shapes = _shapes_of(self._function)
 
     @classmethod
     def load(cls, folder: str) -> Self:
@@ -77,6 +79,11 @@ class Predictor:
         Raises:
           ValueError: a text is not of the model's form.
         """
+        if isinstance(texts, str) or batch_size < 1:
+            raise ValueError(
+                f"texts is {texts!r:.60} and batch_size {batch_size}, expected "
+                "a list of texts and 1 or more."
+            )
         rows = [self._row(number, text) for number, text in enumerate(texts)]
         lengths = [_length(row) for row in rows]
         # The longest first: who runs out of memory does so at once.
@@ -88,7 +95,7 @@ class Predictor:
             outputs = self._function(
                 **{
                     name: tf.constant(column)
-                    for name, column in zip(self._names, columns, strict=True)
+                    for name, column in zip(self._shapes, columns, strict=True)
                 }
             )
             outputs = {name: x.numpy() for name, x in outputs.items()}
@@ -98,30 +105,55 @@ class Predictor:
 
     def _row(self, number: int, text: Any) -> tuple:
         """A text as a tuple of inputs."""
-        row = (text,) if len(self._names) == 1 else text
-        is_row = isinstance(row, tuple | list) and len(row) == len(self._names)
-        if not is_row or not isinstance(row[0], str):
+        row = (text,) if len(self._shapes) == 1 else text
+        fits = isinstance(row, tuple | list) and len(row) == len(self._shapes)
+        if not fits or not all(map(_is_text, row, self._shapes.values())):
             raise ValueError(
                 f"texts[{number}] is {text!r:.60}, expected "
-                f"{' and '.join(self._names)}."
+                + " and ".join(
+                    f"{name} ({shape[0]} strings)" if shape else name
+                    for name, shape in self._shapes.items()
+                )
+                + "."
             )
-        return tuple(row)
+        return tuple(map(_encoded, row))
 
 
-def _names_of(function: Any) -> tuple[str, ...]:
-    """The inputs of a function in our order."""
+def _shapes_of(function: Any) -> dict[str, list[int]]:
+    """The inputs of a function in our order, and the shape of one row's."""
     if hasattr(function, "get_concrete_function"):
         function = function.get_concrete_function()
-    named = {
-        spec.name
-        for spec in tf.nest.flatten(function.structured_input_signature)
-    }
-    return next(names for names in _INPUTS if set(names) == named)
+    specs = tf.nest.flatten(function.structured_input_signature)
+    shapes = {spec.name: spec.shape.as_list()[1:] for spec in specs}
+    names = next(names for names in _INPUTS if set(names) == shapes.keys())
+    return {name: shapes[name] for name in names}
+
+
+def _is_text(value: Any, shape: list[int]) -> bool:
+    """Whether a value is a string, or if it has a shape so many of them."""
+    if not shape:
+        return isinstance(value, str)
+    return (
+        isinstance(value, tuple | list)
+        and len(value) == shape[0]
+        and all(isinstance(x, str) for x in value)
+    )
+
+
+def _encoded(value: Any) -> Any:
+    """Strings as UTF-8."""
+    if isinstance(value, str):
+        # Half a surrogate pair has no bytes there; U+FFFD, likewise dropped
+        # by the tokenizer, leaves the places of all other characters.
+        return _SURROGATES.sub("\ufffd", value).encode()
+    return [_encoded(x) for x in value]
 
 
 def _length(row: tuple) -> int:
-    """Characters of all texts of a row."""
-    return sum(len(x) if isinstance(x, str) else sum(map(len, x)) for x in row)
+    """Bytes of all texts of a row."""
+    return sum(
+        len(x) if isinstance(x, bytes) else sum(map(len, x)) for x in row
+    )
 
 
 def _answer(outputs: Mapping[str, np.ndarray], place: int) -> dict[str, Any]:

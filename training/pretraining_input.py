@@ -158,6 +158,7 @@ def load_queries(
     )
     tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
     _check_vocabulary(tokenizer.vocab, vocab_file, config)
+    runs.check_case(tokenizer.vocab, vocab_file, do_lower_case, init_checkpoint)
     return tokenizer, queries.read_queries(
         predict_file, tokenizer, max_seq_length=max_seq_length
     )

@@ -9,19 +9,21 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from data import packing_in_graph, record_reading
-from data.records import encode_examples, pretraining_features
+from data import packing_in_graph
+from data.records import pretraining_features
 from data.tokenization_in_graph import InGraphTokenizer
 from data.vocabulary import load_vocab, require_tokens
 from modeling import BertConfig, PretrainingModel, checkpoints
 from training import runs
 from training.checkpointing import CheckpointManager
 from training.description import PretrainingDescription
-from training.serving import (
+from training.serving_rows import (
     INPUTS,
     as_function,
     checked_rows,
-    mask_and_segments,
+    named_rows,
+    row_samples,
+    row_signatures,
     strings,
     trim_rows,
 )
@@ -142,15 +144,7 @@ class PretrainingServing:
     def samples(self) -> dict[str, dict[str, list]]:
         """One example for each signature, as a client gives it."""
         ids = self.random_ids(np.random.default_rng(0), 1)
-        rows = {
-            "input_ids": ids,
-            "input_mask": np.ones_like(ids),
-            "segment_ids": np.zeros_like(ids),
-        }
-        return {
-            "serving_default": rows,
-            "serve_ids": {"input_ids": ids},
-            "serve_examples": {"examples": encode_examples(self._specs, rows)},
+        return row_samples(ids, self._specs) | {
             "serve_text": {"text": [_TEXT]},
             "serve_pair": {"text_a": [_TEXT], "text_b": [_TEXT]},
         }
@@ -163,23 +157,6 @@ class PretrainingServing:
         return ids
 
     def _make_signatures(self) -> dict[str, Callable]:
-        ids = self._ids
-
-        @as_function([ids, ids, ids])
-        def serving_default(input_ids, input_mask, segment_ids):
-            return self._answer(input_ids, input_mask, segment_ids)
-
-        @as_function([ids])
-        def serve_ids(input_ids):
-            marks = mask_and_segments(input_ids, self._packing["sep_id"])
-            return self._answer(input_ids, *marks)
-
-        @as_function([strings(None)])
-        def serve_examples(examples):
-            return self._answer(
-                **record_reading.parse_batch(self._specs, examples)
-            )
-
         @as_function([strings(None)])
         def serve_text(text):
             ids = self._tokenizer.tokenize(text)
@@ -191,13 +168,10 @@ class PretrainingServing:
             ids = [self._tokenizer.tokenize(text) for text in (text_a, text_b)]
             return self._answer(**packing_in_graph.pack(*ids, **self._packing))
 
-        return {
-            "serving_default": serving_default,
-            "serve_ids": serve_ids,
-            "serve_examples": serve_examples,
-            "serve_text": serve_text,
-            "serve_pair": serve_pair,
-        }
+        rows = row_signatures(
+            self._answer, self._ids, self._specs, self._packing["sep_id"]
+        )
+        return rows | {"serve_text": serve_text, "serve_pair": serve_pair}
 
     def _answer_rows(
         self,
@@ -206,13 +180,7 @@ class PretrainingServing:
         segment_ids: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
         """Answers rows; what all of them lack is not computed."""
-        rows = trim_rows(
-            {
-                "input_ids": input_ids,
-                "input_mask": input_mask,
-                "segment_ids": segment_ids,
-            }
-        )
+        rows = trim_rows(named_rows(input_ids, input_mask, segment_ids))
         rows = checked_rows(rows, self._model.config)
         is_mask = (rows["input_ids"] == self._mask_id) & (
             rows["input_mask"] > 0

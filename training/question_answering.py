@@ -260,7 +260,12 @@ def _check_inputs(
         options.vocab_file, options.do_lower_case
     )
     runs.check_vocabulary(tokenizer.vocab, options.vocab_file, config)
-    runs.check_case(tokenizer.vocab, options.vocab_file, options.do_lower_case)
+    runs.check_case(
+        tokenizer.vocab,
+        options.vocab_file,
+        options.do_lower_case,
+        finetuning.init_checkpoint,
+    )
     return tokenizer
 
 

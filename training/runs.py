@@ -8,6 +8,7 @@ import tensorflow as tf
 from absl import logging
 
 from data import files
+from data.json_files import read_json
 from modeling import BertConfig, checkpoints
 from modeling.checkpoints import huggingface
 from training import events
@@ -61,15 +62,21 @@ def check_vocabulary(
 
 
 def check_case(
-    vocab: Mapping[str, int], vocab_file: str, do_lower_case: bool
+    vocab: Mapping[str, int],
+    vocab_file: str,
+    do_lower_case: bool,
+    init_checkpoint: str | None = None,
 ) -> None:
-    """Warns of a vocabulary of the other case.
+    """Warns of a vocabulary, or a model of Hugging Face, of the other case.
 
     Args:
       vocab: token -> id.
       vocab_file: where it comes from, for the warning.
       do_lower_case: whether text is lower-cased.
+      init_checkpoint: where the weights are from, or None.
     """
+    if init_checkpoint:
+        _compare_tokenizers(init_checkpoint, do_lower_case)
     # A released cased vocabulary has a sixth of capitals or more, an uncased
     # one none, the Chinese one two: `<S>` and `<T>`.
     capitals = [t for t in vocab if t != t.lower() and not t.startswith("[")]
@@ -89,6 +96,31 @@ def check_case(
             "uncased model.",
             vocab_file,
         )
+
+
+def _compare_tokenizers(init_checkpoint: str, do_lower_case: bool) -> None:
+    """Warns of a folder of Hugging Face whose text was cut up otherwise."""
+    path = os.path.join(init_checkpoint, "tokenizer_config.json")
+    if not huggingface.is_folder(init_checkpoint) or not files.exists(path):
+        return
+    theirs = read_json(path, remedy="get the folder again")
+    for key, ours, remedy in (
+        ("do_lower_case", do_lower_case, "give --do_lower_case={}"),
+        ("strip_accents", do_lower_case, "the flag --do_lower_case does both"),
+        ("tokenize_chinese_chars", True, "this cannot be changed"),
+    ):
+        trained = theirs.get(key)
+        if trained not in (None, ours):
+            trained = str(trained).lower()
+            logging.warning(
+                "%s says %s: %s, but here it is %s: text becomes other "
+                "wordpieces than those of the training; %s.",
+                path,
+                key,
+                trained,
+                str(ours).lower(),
+                remedy.format(trained),
+            )
 
 
 def keep_config(

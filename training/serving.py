@@ -3,20 +3,28 @@
 Axes: B batch, S wordpieces, C choices, L labels, W words.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
-from data import packing_in_graph, record_reading, tagging_in_graph
+from data import packing_in_graph, tagging_in_graph
 from data.features import feature_specs
-from data.records import encode_examples
 from data.tokenization_in_graph import InGraphTokenizer
 from data.vocabulary import load_vocab
-from modeling import BertConfig, TaskModel, checkpoints
+from modeling import TaskModel, checkpoints
 from training.description import TaskDescription
+from training.serving_rows import (
+    INPUTS,
+    as_function,
+    checked_rows,
+    named_rows,
+    row_samples,
+    row_signatures,
+    strings,
+    trim_rows,
+)
 
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 _TEXT = "The man went to the store."
 
 
@@ -39,7 +47,7 @@ class TaskServing:
     | | | [B, S or W, L] |
     | labels | likewise | string [B, L], whose they are |
     | label | likewise | string [B] ([B, S or W]), the best; of multilabel |
-    | | | all above 0.5, with spaces between |
+    | | | all above 0.5, with the task's separator between |
     | score | all but multilabel | float32 [B] ([B, S or W]), its |
     | | | probability; of regression the number |
     | choice | choice | int32 [B], place of the best, from 0 |
@@ -92,7 +100,9 @@ class TaskServing:
         )
         # One for all signatures, which so share one model in the graph.
         self._answer = as_function([self._ids] * 3)(self._answer_rows)
-        self.signatures = self._signatures_of_rows()
+        self.signatures = row_signatures(
+            self._answer, self._ids, self._specs, vocab["[SEP]"]
+        )
         self.signatures |= {
             "choice": self._signatures_of_choices,
             "tagging": self._signatures_of_words,
@@ -100,29 +110,17 @@ class TaskServing:
 
     def samples(self) -> dict[str, dict[str, list]]:
         """One example for each signature, as a client gives it."""
-        ids = self.random_ids(np.random.default_rng(0), 1)
-        rows = {
-            "input_ids": ids,
-            "input_mask": np.ones_like(ids),
-            "segment_ids": np.zeros_like(ids),
-        }
-        columns = {name: x.reshape(1, -1) for name, x in rows.items()}
         texts = {"text": [_TEXT]}
         if self.description.is_pair:
             texts = {"text_a": [_TEXT], "text_b": [_TEXT]}
         if self.description.kind == "choice":
             choices = [_TEXT] * self._model.num_labels
             texts = {"context": [_TEXT], "choices": [choices]}
-        found = {
-            "serving_default": rows,
-            "serve_ids": {"input_ids": ids},
-            "serve_examples": {
-                "examples": encode_examples(self._specs, columns)
-            },
-            "serve_text": texts,
-            "serve_words": {"words": [_TEXT.split()]},
-        }
-        return {name: found[name] for name in self.signatures}
+        ids = self.random_ids(np.random.default_rng(0), 1)
+        found = row_samples(ids, self._specs) | {"serve_text": texts}
+        if self.description.kind == "tagging":
+            found["serve_words"] = {"words": [_TEXT.split()]}
+        return found
 
     def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Random rows for `serve_ids`, as long as they may be.
@@ -136,36 +134,6 @@ class TaskServing:
             shape.insert(1, self._model.num_labels)
         vocab_size = self._model.config.vocab_size
         return rng.integers(1, vocab_size, shape, np.int32)
-
-    def _signatures_of_rows(self) -> dict[str, Callable]:
-        is_choice = self.description.kind == "choice"
-        ids, specs = self._ids, self._specs
-
-        @as_function([ids, ids, ids])
-        def serving_default(input_ids, input_mask, segment_ids):
-            return self._answer(input_ids, input_mask, segment_ids)
-
-        @as_function([ids])
-        def serve_ids(input_ids):
-            return self._answer(
-                input_ids,
-                *mask_and_segments(input_ids, self._packing["sep_id"]),
-            )
-
-        @as_function([strings(None)])
-        def serve_examples(examples):
-            rows = record_reading.parse_batch(specs, examples)
-            if is_choice:
-                shape = [-1, self._model.num_labels, specs[0].length]
-                shape[2] //= self._model.num_labels
-                rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
-            return self._answer(**rows)
-
-        return {
-            "serving_default": serving_default,
-            "serve_ids": serve_ids,
-            "serve_examples": serve_examples,
-        }
 
     def _signatures_of_texts(self) -> dict[str, Callable]:
         @as_function([strings(None)])
@@ -238,11 +206,7 @@ class TaskServing:
         segment_ids: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
         """Answers rows, [B, S] or [B, C, S]; what all lack is not computed."""
-        rows = {
-            "input_ids": input_ids,
-            "input_mask": input_mask,
-            "segment_ids": segment_ids,
-        }
+        rows = named_rows(input_ids, input_mask, segment_ids)
         rows = checked_rows(trim_rows(rows), self._model.config)
         size, length = (tf.shape(x)[-1] for x in (input_ids, rows["input_ids"]))
         if self.description.kind == "choice":
@@ -284,7 +248,9 @@ class TaskServing:
         }
         if kind == "multilabel":
             chosen = tf.ragged.boolean_mask(named["labels"], predictions > 0.5)
-            label = tf.strings.reduce_join(chosen, axis=1, separator=" ")
+            label = tf.strings.reduce_join(
+                chosen, axis=1, separator=self.description.label_separator
+            )
             return named | {"label": label}
         best = tf.argmax(predictions, axis=-1, output_type=tf.int32)
         named |= {
@@ -292,73 +258,3 @@ class TaskServing:
             "score": tf.reduce_max(predictions, axis=-1),
         }
         return named | ({"choice": best} if kind == "choice" else {})
-
-
-def as_function(specs: Sequence[tf.TensorSpec]) -> Callable:
-    """Decorates a function of tensors; it has no Python to be converted."""
-    return tf.function(input_signature=specs, autograph=False)
-
-
-def strings(*shape: int | None) -> tf.TensorSpec:
-    """Strings of a shape."""
-    return tf.TensorSpec(shape, tf.string)
-
-
-def trim_rows(rows: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Cuts the padding that all rows share.
-
-    Args:
-      rows: with `input_mask`; int32 [..., S].
-    """
-    size = tf.shape(rows["input_mask"])[-1]
-    needed = tf.reduce_max(rows["input_mask"] * tf.range(1, size + 1))
-    length = tf.minimum(tf.maximum(needed, 1), size)
-    return {name: x[..., :length] for name, x in rows.items()}
-
-
-def checked_rows(
-    rows: dict[str, tf.Tensor], config: BertConfig
-) -> dict[str, tf.Tensor]:
-    """Refuses, in the graph, what the tables of the model do not hold.
-
-    Args:
-      rows: `input_ids`, `input_mask`, `segment_ids`, int32 [..., S].
-      config: of the model.
-
-    Returns:
-      The rows, which are there only when they are good.
-    """
-    most = config.max_position_embeddings
-    checks = [
-        tf.debugging.Assert(
-            tf.shape(rows["input_ids"])[-1] <= most,
-            [f"input_ids has rows of over {most} wordpieces; shorten them."],
-        )
-    ]
-    for name, limit in (
-        ("input_ids", config.vocab_size),
-        ("segment_ids", config.type_vocab_size),
-    ):
-        is_good = tf.reduce_all((rows[name] >= 0) & (rows[name] < limit))
-        message = f"{name} must be 0 to {limit - 1}, as the model has them."
-        checks.append(tf.debugging.Assert(is_good, [message]))
-    with tf.control_dependencies(checks):
-        return {name: tf.identity(x) for name, x in rows.items()}
-
-
-def mask_and_segments(
-    input_ids: tf.Tensor, sep_id: int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """What belongs to ids, from them alone.
-
-    Args:
-      input_ids: int32 [..., S], as `packing_in_graph.pack` makes them.
-      sep_id: id of [SEP].
-
-    Returns:
-      `input_mask` and `segment_ids`, of the same shape.
-    """
-    input_mask = tf.cast(input_ids != 0, tf.int32)
-    is_sep = tf.cast(input_ids == sep_id, tf.int32)
-    before = tf.cumsum(is_sep, axis=-1, exclusive=True)
-    return input_mask, tf.minimum(before, 1) * input_mask

@@ -8,19 +8,21 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from data import packing_in_graph, record_reading
-from data.records import encode_examples
+from data import packing_in_graph
 from data.squad import answers_in_graph, windows_in_graph
+from data.squad.candidates import LARGE_SCORE
 from data.squad.windows import feature_specs
 from data.tokenization_in_graph import InGraphTokenizer
 from data.vocabulary import load_vocab
 from modeling import SpanModel, checkpoints
 from training.description import SpanDescription
-from training.serving import (
+from training.serving_rows import (
     INPUTS,
     as_function,
     checked_rows,
-    mask_and_segments,
+    named_rows,
+    row_samples,
+    row_signatures,
     strings,
     trim_rows,
 )
@@ -46,6 +48,7 @@ class SpanServing:
     | | | `null_score_diff` float32 [B] |
 
     Where no answer is given, `answer` is "", and `start` and `end` are 0.
+    Padding is never an answer, also of a model trained with --score_padding.
 
     Args:
       model: with its weights.
@@ -82,15 +85,7 @@ class SpanServing:
     def samples(self) -> dict[str, dict[str, list]]:
         """One example for each signature, as a client gives it."""
         ids = self.random_ids(np.random.default_rng(0), 1)
-        rows = {
-            "input_ids": ids,
-            "input_mask": np.ones_like(ids),
-            "segment_ids": np.zeros_like(ids),
-        }
-        return {
-            "serving_default": rows,
-            "serve_ids": {"input_ids": ids},
-            "serve_examples": {"examples": encode_examples(self._specs, rows)},
+        return row_samples(ids, self._specs) | {
             "serve_text": {"question": [_QUESTION], "context": [_CONTEXT]},
         }
 
@@ -100,32 +95,17 @@ class SpanServing:
         return rng.integers(1, self._model.config.vocab_size, shape, np.int32)
 
     def _make_signatures(self) -> dict[str, Callable]:
-        ids = self._ids
-
-        @as_function([ids, ids, ids])
-        def serving_default(input_ids, input_mask, segment_ids):
-            return self._named(self._logits(input_ids, input_mask, segment_ids))
-
-        @as_function([ids])
-        def serve_ids(input_ids):
-            marks = mask_and_segments(input_ids, self._special["sep_id"])
-            return self._named(self._logits(input_ids, *marks))
-
-        @as_function([strings(None)])
-        def serve_examples(examples):
-            rows = record_reading.parse_batch(self._specs, examples)
-            return self._named(self._logits(**rows))
-
         @as_function([strings(None), strings(None)])
         def serve_text(question, context):
             return self._answer(question, context)
 
-        return {
-            "serving_default": serving_default,
-            "serve_ids": serve_ids,
-            "serve_examples": serve_examples,
-            "serve_text": serve_text,
-        }
+        def score(*rows):
+            return self._named(self._logits(*rows))
+
+        rows = row_signatures(
+            score, self._ids, self._specs, self._special["sep_id"]
+        )
+        return rows | {"serve_text": serve_text}
 
     def _logits_of_rows(
         self,
@@ -134,11 +114,7 @@ class SpanServing:
         segment_ids: tf.Tensor,
     ) -> tf.Tensor:
         """Scores of rows, [B, S, 2]; 0 behind the longest of them."""
-        rows = {
-            "input_ids": input_ids,
-            "input_mask": input_mask,
-            "segment_ids": segment_ids,
-        }
+        rows = named_rows(input_ids, input_mask, segment_ids)
         size = tf.shape(input_ids)[1]
         rows = checked_rows(trim_rows(rows), self._model.config)
         logits = self._model.predict(rows)
@@ -184,7 +160,9 @@ class SpanServing:
         }
         if not options.version_2_with_negative:
             return found
-        difference = spans.null - spans.score[:, 0]
+        difference = tf.where(
+            exists[:, 0], spans.null - spans.score[:, 0], LARGE_SCORE
+        )
         is_null = difference > options.null_score_diff_threshold
         return {
             "answer": tf.where(is_null, "", found["answer"]),

@@ -41,26 +41,30 @@ def best_spans(
     """Pairs the best starts and ends of each window.
 
     Args:
-      logits: float32 [N, S, 2], as start and as end.
+      logits: float32 [N, S, 2], as start and as end; S as the longest window.
       windows: what was scored.
       options: how many places, and how long an answer may be.
 
     Returns:
       The spans; see `answers.predict`.
     """
-    num_places = tf.minimum(options.n_best_size, tf.shape(logits)[1])
+    # As the programs: padding is never among the best, whatever its scores.
+    size = tf.shape(logits)[1]
+    is_text = tf.sequence_mask(windows.rows.row_lengths(), size)
+    logits = tf.where(is_text[:, :, tf.newaxis], logits, _NEVER)
+    num_places = tf.minimum(options.n_best_size, size)
     (start_score, start), (end_score, end) = (
         tf.math.top_k(scores, num_places)
         for scores in tf.unstack(logits, axis=2)
     )
     start, end = tf.cast(start, tf.int64), tf.cast(end, tf.int64)
     text_end = (windows.doc_offset + windows.doc_length)[:, tf.newaxis]
-    size = end[:, tf.newaxis, :] - start[:, :, tf.newaxis] + 1
+    length = end[:, tf.newaxis, :] - start[:, :, tf.newaxis] + 1
     possible = (
         windows.has_best_context(start)[:, :, tf.newaxis]
         & (end < text_end)[:, tf.newaxis, :]
-        & (size >= 1)
-        & (size <= options.max_answer_length)
+        & (length >= 1)
+        & (length <= options.max_answer_length)
     )
     score = (
         tf.cast(start_score, tf.float64)[:, :, tf.newaxis]
@@ -68,7 +72,7 @@ def best_spans(
     )
     score = tf.where(possible, score, _NEVER)
     shift = (windows.doc_start - windows.doc_offset)[:, tf.newaxis, tf.newaxis]
-    zeros = tf.zeros_like(size)
+    zeros = tf.zeros_like(length)
     # [N, K, K] -> [B, windows of the question * K * K]
     score, first, last = (
         _by_question(values, windows.question, filler)

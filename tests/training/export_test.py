@@ -278,13 +278,19 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
     (finished / "export" / "7").mkdir(parents=True)
     (finished / "export" / "notes").mkdir()
     (finished / "metrics.json").write_text('{"dev": {"accuracy": 0.25}}')
+    (finished / "train.tf_record.manifest.json").write_text(
+        '{"made_from": {"kind": "x", "examples_sha256": "ab"}, '
+        '"report": {"num_examples": 7}}'
+    )
     folder = export.run(options)
     assert folder == str(finished / "export" / "8")
     assert made[0] != folder
     names = sorted(path.name for path in (finished / "export").iterdir())
     assert names == ["7", "8", "notes"]
     with open(f"{folder}/README.md", encoding="utf-8") as file:
-        assert "- dev:\n  - accuracy: 0.25\n" in file.read()
+        card = file.read()
+    assert "- dev:\n  - accuracy: 0.25\n" in card
+    assert "- train:\n  - examples: 7\n  - examples sha256: ab\n" in card
 
     def fail(serving, folder):
         save(serving, folder)
@@ -319,6 +325,22 @@ def test_bfloat16_is_measured(finished, goldens, has_records):
     assert str(error).startswith("largest difference 0.")
     same = export.measure_error(exact, exact, str(finished), num_random=8)
     assert (same.largest, same.mean, same.same_labels) == (0, 0, 1)
+
+
+def test_records_of_another_length_are_refused(finished, goldens):
+    exact = export.load(str(finished))
+    path = finished / "eval.tf_record"
+    with tfrecord.RecordWriter(str(path)):
+        pass
+    error = export.measure_error(exact, exact, str(finished), num_random=2)
+    assert error.source == "2 rows of random wordpieces"
+    specs = feature_specs("classification", LENGTH // 2, 2)
+    rows = {spec.name: np.zeros((1, spec.length), int) for spec in specs}
+    with tfrecord.RecordWriter(str(path)) as writer:
+        writer.write(encode_examples(specs, rows)[0])
+    message = "eval.tf_record: these records are not of this model, .* remove"
+    with pytest.raises(ValueError, match=message):
+        export.measure_error(exact, exact, str(finished))
 
 
 def test_trials_export_the_chosen_one(goldens, tmp_path):

@@ -37,6 +37,7 @@ def test_answers_come_in_the_order_of_the_texts(pairs, goldens):
     assert predictor.predict([]) == []
 
 
+@pytest.mark.slow
 def test_an_export_and_its_version_answer_alike(pairs):
     folder, _, predictor = pairs
     texts = [(TEXTS[0], TEXTS[3]), (TEXTS[2], "")]
@@ -53,32 +54,27 @@ def test_an_export_and_its_version_answer_alike(pairs):
             assert answer["score"] == pytest.approx(expected["score"], abs=1e-6)
 
 
-def test_tagged_texts_have_no_padding(goldens, tmp_path):
-    finished_run(goldens, tmp_path, "tagging")
-    short, empty, long = Predictor.load(str(tmp_path)).predict(
-        ["the man", "", TEXTS[2]]
-    )
-    assert short["words"] == ["the", "man"]
-    assert (short["starts"], short["ends"]) == ([0, 4], [3, 7])
-    assert len(short["label"]) == len(short["probabilities"]) == 2
-    assert empty["words"] == empty["label"] == []
-    assert len(long["words"]) == len(long["score"]) == 120
-    assert short["labels"] == ["O", "B-PER", "I-PER"]
-
-
-def test_choices_are_chosen(goldens, tmp_path):
-    model = finished_run(goldens, tmp_path, "choice")
-    (example,) = examples_of("choice", False, 1)
-    wanted = predictions_of(model, rows_of(goldens, "choice", [example]))
-    (answer,) = Predictor.load(str(tmp_path)).predict(
-        [(example.contexts[0], example.choices)]
-    )
-    assert answer["choice"] == wanted.argmax()
-    assert answer["label"] == "ABC"[wanted.argmax()]
-
-
-@pytest.mark.parametrize("text", ["a", ("a",), ("a", "b", "c"), (1, "b")])
+@pytest.mark.parametrize(
+    "text", ["a", ("a",), ("a", "b", "c"), (1, "b"), ("a", None), ("a", ["b"])]
+)
 def test_texts_of_another_form_are_refused(pairs, text):
     message = r"texts\[1\] is .*, expected text_a and text_b."
     with pytest.raises(ValueError, match=message):
         pairs[2].predict([("a", "b"), text])
+
+
+@pytest.mark.parametrize(
+    ("texts", "batch_size", "message"),
+    [
+        ("a text", 32, "texts is 'a text' .*, expected a list of texts"),
+        ([("a", "b")], 0, "batch_size 0, expected .* 1 or more"),
+    ],
+)
+def test_a_lone_text_is_no_list_of_letters(pairs, texts, batch_size, message):
+    with pytest.raises(ValueError, match=message):
+        pairs[2].predict(texts, batch_size)
+
+
+def test_half_a_character_is_none(pairs):
+    odd, plain = pairs[2].predict([("a \ud800b", "c"), ("a b", "c")])
+    assert odd["score"] == pytest.approx(plain["score"], abs=1e-6)

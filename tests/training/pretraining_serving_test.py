@@ -122,8 +122,8 @@ def test_long_texts_and_texts_without_masks_are_answered(signatures):
     assert outputs["positions"].numpy().tolist() == [list(range(1, 23))]
 
 
-def test_a_predictor_gives_each_text_its_own_masks(finished):
-    two, none, *_ = Predictor.load(str(finished)).predict(TEXTS)
+def test_a_predictor_gives_each_text_its_own_masks(signatures):
+    two, none, *_ = Predictor(signatures).predict(TEXTS)
     assert len(two["tokens"]) == len(two["positions"]) == 2
     assert none["tokens"] == none["probabilities"] == []
 

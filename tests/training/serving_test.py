@@ -1,5 +1,7 @@
 """The functions of an export say what the programs' own road says."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -19,6 +21,7 @@ from tests.serving_support import (
     rows_of,
 )
 from training import export
+from training.predictor import Predictor
 
 KINDS = [
     ("classification", True),
@@ -29,14 +32,25 @@ KINDS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def loaded(goldens, tmp_path_factory):
+    """Kind, is_pair -> the model, and its functions; each is made once."""
+
+    @functools.cache
+    def load(kind, is_pair):
+        folder = tmp_path_factory.mktemp(kind)
+        model = finished_run(goldens, folder, kind, is_pair)
+        return model, export.load(str(folder)).signatures
+
+    return load
+
+
 @pytest.fixture(
     scope="module", params=KINDS, ids=lambda k: k[0] + "-pair" * k[1]
 )
-def served(request, goldens, tmp_path_factory):
+def served(request, loaded):
     """Kind, is_pair, the model, and its functions loaded from a folder."""
-    folder = tmp_path_factory.mktemp("finished")
-    model = finished_run(goldens, folder, *request.param)
-    return *request.param, model, export.load(str(folder)).signatures
+    return *request.param, *loaded(*request.param)
 
 
 def values_of(outputs):
@@ -50,7 +64,7 @@ def close(got, wanted):
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("count", [1, 33])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 33])
 def test_texts_ids_and_records_give_the_predictions(served, goldens, count):
     kind, is_pair, model, signatures = served
     examples = examples_of(kind, is_pair, count)
@@ -102,7 +116,7 @@ def test_labels_travel_inside(served, goldens):
     assert [x.decode() for x in answer["labels"][0].numpy()] == list(labels)
     got = np.vectorize(bytes.decode)(answer["label"].numpy())
     if kind == "multilabel":
-        chosen = [" ".join(np.array(labels)[row > 0.5]) for row in wanted]
+        chosen = ["; ".join(np.array(labels)[row > 0.5]) for row in wanted]
         assert got.tolist() == chosen
         assert len(set(chosen)) > 1
         assert "score" not in answer
@@ -138,10 +152,8 @@ def test_no_client_gives_labels(served, goldens):
 
 
 @pytest.fixture(scope="module")
-def tagger(goldens, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tagging")
-    finished_run(goldens, folder, "tagging")
-    return export.load(str(folder)).signatures
+def tagger(loaded):
+    return loaded("tagging", False)[1]
 
 
 def test_tagged_texts_come_back_as_words_with_places(tagger):
@@ -171,11 +183,35 @@ def test_tagged_texts_come_back_as_words_with_places(tagger):
         np.testing.assert_array_equal(again[name], columns[name])
 
 
+def test_a_predictor_takes_the_words_off_their_padding(tagger):
+    short, empty, long = Predictor(tagger).predict(["the man", "", TEXTS[2]])
+    assert short["words"] == ["the", "man"]
+    assert (short["starts"], short["ends"]) == ([0, 4], [3, 7])
+    assert len(short["label"]) == len(short["probabilities"]) == 2
+    assert empty["words"] == empty["label"] == []
+    assert len(long["words"]) == len(long["score"]) == 120
+    assert short["labels"] == ["O", "B-PER", "I-PER"]
+
+
+def test_a_predictor_chooses(loaded, goldens):
+    model, signatures = loaded("choice", False)
+    examples = examples_of("choice", False, 3)
+    wanted = predictions_of(model, rows_of(goldens, "choice", examples))
+    predictor = Predictor(signatures)
+    texts = [(example.contexts[0], example.choices) for example in examples]
+    for answer, best in zip(
+        predictor.predict(texts), wanted.argmax(1), strict=True
+    ):
+        assert answer["choice"] == best
+        assert answer["label"] == "ABC"[best]
+    for choices in "abc", ["a", "b"], ["a", "b", None]:
+        with pytest.raises(ValueError, match=r"choices \(3 strings\)\.$"):
+            predictor.predict([("a", choices)])
+
+
 @pytest.fixture(scope="module")
-def classifier(goldens, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("classification")
-    finished_run(goldens, folder, "classification")
-    return export.load(str(folder)).signatures
+def classifier(loaded):
+    return loaded("classification", True)[1]
 
 
 def test_rows_may_be_of_any_length(classifier, goldens):
@@ -205,11 +241,20 @@ def test_rows_may_be_of_any_length(classifier, goldens):
             {"segment_ids": np.full((1, 4), 2, "int32")},
             "segment_ids must be 0 to 1, as",
         ),
+        (
+            {"input_ids": np.ones((2, 4)), "input_mask": np.ones((2, 3))},
+            "input_mask must have the shape of input_ids,",
+        ),
+        (
+            {"input_ids": np.ones((2, 4)), "input_mask": np.ones((1, 4))},
+            "input_mask must have the shape of input_ids,",
+        ),
     ],
 )
 def test_rows_that_the_model_cannot_take_are_refused(
     classifier, changed, message
 ):
+    changed = {name: x.astype("int32") for name, x in changed.items()}
     shape = next(iter(changed.values())).shape
     rows = {name: np.ones(shape, "int32") for name in INPUTS} | changed
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):

@@ -111,9 +111,9 @@ def expected(answered, goldens):
 
 
 def test_answers_are_exact_slices_and_those_of_the_program(answered, goldens):
-    version, examples, folder, serving = answered
+    version, examples, _, serving = answered
     texts = [(x.question_text, x.context) for x in examples]
-    answers = Predictor.load(str(folder)).predict(texts, batch_size=7)
+    answers = Predictor(serving.signatures).predict(texts, batch_size=7)
     equal = 0
     for example, answer, prediction in zip(
         examples, answers, expected(answered, goldens), strict=True
@@ -125,7 +125,7 @@ def test_answers_are_exact_slices_and_those_of_the_program(answered, goldens):
         assert answer["probability"] == pytest.approx(
             prediction.answer.probability * bool(example.context), abs=1e-3
         )
-        if version == "v2.0" and np.isfinite(answer["null_score_diff"]):
+        if version == "v2.0":
             assert answer["null_score_diff"] == pytest.approx(
                 prediction.score_diff, abs=1e-4
             )

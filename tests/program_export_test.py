@@ -1,4 +1,4 @@
-"""--do_export of run_classifier.py, with and without a run before it."""
+"""--do_export of the programs, after a run and alone."""
 
 import json
 import subprocess
@@ -10,17 +10,15 @@ from data.tasks import get_task
 from training.predictor import Predictor
 
 
-def run(root, goldens, output_dir, *flags):
-    """Starts the program with the golden vocabulary and model."""
+def run(root, goldens, program, output_dir, *flags):
+    """Starts a program with the golden vocabulary and model."""
     return subprocess.run(
         [
             sys.executable,
-            "run_classifier.py",
-            "--task_name=MRPC",
+            program,
             f"--vocab_file={goldens}/vocab.txt",
             f"--bert_config_file={goldens}/bert_config.json",
             f"--output_dir={output_dir}",
-            "--max_seq_length=64",
             *flags,
         ],
         cwd=root,
@@ -31,12 +29,15 @@ def run(root, goldens, output_dir, *flags):
     )
 
 
-def test_an_export_answers_as_the_program(goldens, pytestconfig, tmp_path):
+def test_a_classifier_answers_as_the_program(goldens, pytestconfig, tmp_path):
     data_dir = goldens / "classifier/MRPC"
     done = run(
         pytestconfig.rootpath,
         goldens,
+        "run_classifier.py",
         tmp_path,
+        "--task_name=MRPC",
+        "--max_seq_length=64",
         f"--data_dir={data_dir}",
         "--do_predict",
         "--do_export",
@@ -65,6 +66,7 @@ def test_several_models_are_not_exported_at_once(
     done = run(
         pytestconfig.rootpath,
         goldens,
+        "run_classifier.py",
         tmp_path,
         "--do_export",
         "--task_name=MRPC,CoLA",
@@ -74,3 +76,23 @@ def test_several_models_are_not_exported_at_once(
         "error: --do_export exports one model; give it alone, with the "
         "--output_dir of one of them, when these runs are finished."
     )
+
+
+def test_a_pretrained_model_is_exported_alone(goldens, pytestconfig, tmp_path):
+    done = run(
+        pytestconfig.rootpath,
+        goldens,
+        "run_pretraining.py",
+        tmp_path,
+        "--do_export",
+        f"--export_dir={tmp_path}/export",
+        f"--init_checkpoint={goldens}/model/trained",
+        "--max_seq_length=32",
+        "--predict_top_k=2",
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stderr.splitlines()
+    assert any(line.endswith(", serve_text, serve_pair") for line in lines)
+    assert (tmp_path / "export/1/saved_model.pb").exists()
+    card = (tmp_path / "export/1/README.md").read_text("utf-8")
+    assert "it gives each `[MASK]` the 2 likeliest wordpieces" in card
