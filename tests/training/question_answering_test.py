@@ -1,7 +1,6 @@
 """Questions answered whole: training, scores, thresholds, files."""
 
 import collections
-import dataclasses
 import json
 
 import numpy as np
@@ -13,85 +12,15 @@ from data.squad import windows
 from modeling import BertConfig
 from tests.data.squad import support
 from tests.training.finetuning_test import record_losses
+from tests.training.squad_support import (
+    make_options,
+    questions_of,
+    run,
+    same_answers,
+    without_answers,
+)
 from training import answering, loop, question_answering
-from training.finetuning import Finetuning, FinetuningOptions
-from training.options import DeviceOptions, TrainOptions
-from training.question_answering import SquadOptions
-
-OPTION_NAMES = FinetuningOptions.__dataclass_fields__
-TRAIN_NAMES = TrainOptions.__dataclass_fields__
-
-
-def make_options(goldens, output_dir, version="v1.1", **changes):
-    """Options for the golden files, in windows of 96 with a stride of 32."""
-    changes = {
-        "init_checkpoint": str(goldens / f"squad/finetuned_{version}"),
-        "max_seq_length": 96,
-        "train_batch_size": 8,
-        "num_train_epochs": 1.0,
-        "learning_rate": 1e-4,
-        "do_predict": True,
-        "predict_file": str(goldens / f"squad/dev-{version}.json"),
-        "train_file": str(goldens / f"squad/train-{version}.json"),
-        "version_2_with_negative": version == "v2.0",
-    } | changes
-
-    def taken(names):
-        return {name: changes.pop(name) for name in names if name in changes}
-
-    train = TrainOptions(
-        output_dir=str(output_dir), num_train_steps=1, **taken(TRAIN_NAMES)
-    )
-    finetuning = FinetuningOptions(
-        bert_config_file=str(goldens / "bert_config.json"),
-        train=train,
-        device=DeviceOptions(),
-        **taken(OPTION_NAMES),
-    )
-    return SquadOptions(
-        vocab_file=str(goldens / "vocab.txt"),
-        finetuning=finetuning,
-        **{"doc_stride": 32, "max_query_length": 16} | changes,
-    )
-
-
-def run(goldens, output_dir, version="v1.1", **changes):
-    """Runs; returns what was written as JSON, by name."""
-    question_answering.run(
-        make_options(goldens, output_dir, version, **changes)
-    )
-    return {
-        path.stem: json.loads(path.read_text("utf-8"))
-        for path in output_dir.glob("*.json")
-        if "manifest" not in path.name
-    }
-
-
-def questions_of(path):
-    """Id -> question, as they stand in a file."""
-    return {
-        question["id"]: question
-        for article in json.loads(path.read_text("utf-8"))["data"]
-        for paragraph in article["paragraphs"]
-        for question in paragraph["qas"]
-    }
-
-
-def same_answers(one, other):
-    """Whether two n-best lists say the same, but for rounding.
-
-    Which of two equal scores comes first, rounding says, too.
-    """
-    assert one.keys() == other.keys()
-    for qas_id, answers in one.items():
-        scores, its_scores = (
-            [
-                [x["start_logit"] + x["end_logit"], x["probability"]]
-                for x in some
-            ]
-            for some in (answers, other[qas_id])
-        )
-        np.testing.assert_allclose(scores, its_scores, atol=1e-4)
+from training.finetuning import Finetuning
 
 
 def test_trimmed_prediction_equals_untrimmed(goldens, tmp_path):
@@ -329,28 +258,6 @@ def test_the_last_scores_are_of_the_weights_that_are_kept(
     assert seen == expected
 
 
-def test_a_damaged_threshold_is_an_error(goldens, tmp_path):
-    (tmp_path / "null_threshold.json").write_text("{}")
-    with pytest.raises(
-        ValueError,
-        match="null_threshold.json holds no null_score_diff_threshold; remove",
-    ):
-        run(goldens, tmp_path, "v2.0", do_train=True)
-    assert not list(tmp_path.glob("*.tf_record"))  # it is found at once
-
-
-def without_answers(path, content_from):
-    """A file like another one, without its answers."""
-    content = json.loads(content_from.read_text("utf-8"))
-    for article in content["data"]:
-        for paragraph in article["paragraphs"]:
-            for question in paragraph["qas"]:
-                question.pop("answers")
-                question.pop("is_impossible", None)
-    path.write_text(json.dumps(content), "utf-8")
-    return str(path)
-
-
 def test_questions_without_answers_are_answered_and_not_scored(
     goldens, tmp_path
 ):
@@ -422,30 +329,6 @@ def test_files_of_an_earlier_prediction_do_not_stay(
         assert f"Removed {out}/{name}, of an earlier prediction." in caplog.text
 
 
-@pytest.mark.parametrize("is_training", [False, True])
-def test_texts_without_a_word_are_refused(goldens, tmp_path, is_training):
-    asked = support.question("1", answers=[], is_impossible=True)
-    empty = support.write(
-        tmp_path / "empty.json", support.article(support.paragraph(" ", asked))
-    )
-    changes = {"train_file" if is_training else "predict_file": empty.path}
-    with pytest.raises(
-        ValueError,
-        match=r"empty.json: no question stands on a paragraph with a word \(1 ",
-    ):
-        run(goldens, tmp_path / "out", "v2.0", do_train=is_training, **changes)
-
-
-def test_a_vocabulary_of_the_other_case_is_a_warning(goldens, tmp_path, caplog):
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    options = make_options(goldens, tmp_path, init_checkpoint=None)
-    question_answering._check_inputs(options, config)
-    assert "wordpiece with a capital" not in caplog.text
-    cased = dataclasses.replace(options, do_lower_case=False)
-    question_answering._check_inputs(cased, config)
-    assert "vocab.txt has no wordpiece with a capital" in caplog.text
-
-
 def test_the_best_weights_are_kept_and_answer(goldens, tmp_path, monkeypatch):
     scores = iter([20.0, 60.0, 40.0, 30.0])
     monkeypatch.setattr(
@@ -471,81 +354,6 @@ def test_the_best_weights_are_kept_and_answer(goldens, tmp_path, monkeypatch):
         run(goldens, tmp_path / "new", save_best="f2")
 
 
-def test_questions_of_2_0_asked_as_1_1_are_a_warning(goldens, tmp_path, caplog):
-    found = run(goldens, tmp_path, "v2.0", version_2_with_negative=False)
-    gold = questions_of(goldens / "squad/dev-v2.0.json")
-    unanswerable = sum(not question["answers"] for question in gold.values())
-    assert 0 < unanswerable < len(gold)
-    assert (
-        f"has {unanswerable} unanswerable questions: as in SQuAD 1.1"
-        in caplog.text
-    )
-    assert found["metrics"]["total"] == len(gold) - unanswerable
-    assert all(found["predictions"].values())
-
-
-def test_a_stride_without_overlap_is_a_warning(goldens, tmp_path, caplog):
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    options = make_options(goldens, tmp_path)
-    question_answering._check_inputs(options, config)
-    assert "do not overlap" not in caplog.text
-    question_answering._check_inputs(
-        dataclasses.replace(options, doc_stride=77), config
-    )
-    assert "--doc_stride=77: windows with the longest questions have 77" in (
-        caplog.text
-    )
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"do_predict": False},
-            "At least one of `do_train` or `do_predict` must be True.",
-        ),
-        (
-            {"do_train": True, "train_file": None},
-            "If `do_train` is True, then `train_file` must be specified.",
-        ),
-        (
-            {"predict_file": None},
-            "If `do_predict` is True, then `predict_file` must be specified.",
-        ),
-        (
-            {
-                "do_train": True,
-                "do_predict": False,
-                "predict_file": None,
-                "eval_every_steps": 2,
-            },
-            "If `eval_every_steps` is True, then `predict_file` must be spec",
-        ),
-        (
-            {"early_stopping_patience": 2},
-            "--early_stopping_patience=2 stops when a metric gets no better",
-        ),
-        ({"tfds": "squad"}, "--tfds takes the place of --train_file and "),
-        (
-            {"find_null_threshold": True},
-            "--find_null_threshold needs --version_2_with_negative and --do_",
-        ),
-        (
-            {
-                "find_null_threshold": True,
-                "version_2_with_negative": True,
-                "null_score_diff_threshold": 1.5,
-            },
-            "--find_null_threshold and --null_score_diff_threshold=1.5 excl",
-        ),
-    ],
-)
-def test_flags_that_do_not_fit_each_other(goldens, tmp_path, changes, message):
-    with pytest.raises(ValueError) as error:
-        make_options(goldens, tmp_path, **changes)
-    assert str(error.value).startswith(message)
-
-
 @pytest.mark.slow
 def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
     changes = {
@@ -567,30 +375,3 @@ def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
     assert found["metrics"]["global_step"] == steps[-1]
     assert (tmp_path / "train.tf_record").stat().st_mtime_ns == made
     assert "null_odds" not in found
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"predict_file": "/absent.json"},
-            "/absent.json: no such SQuAD file.",
-        ),
-        (
-            {"max_query_length": 93},
-            "The max_seq_length (96) must be greater than max_query_length "
-            "(93) + 3",
-        ),
-        (
-            {"max_seq_length": 384},
-            "--max_seq_length=384, but the model of ",
-        ),
-        ({"doc_stride": 0}, "--doc_stride is 0, expected 1 or more."),
-        ({"n_best_size": 0}, "--n_best_size is 0, expected 1 or more."),
-        ({"init_checkpoint": None}, "{out} holds no checkpoint; train first"),
-    ],
-)
-def test_bad_input_is_refused(goldens, tmp_path, changes, message):
-    with pytest.raises((ValueError, OSError)) as error:
-        run(goldens, tmp_path, **changes)
-    assert str(error.value).startswith(message.format(out=tmp_path))

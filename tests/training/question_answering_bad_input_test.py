@@ -1,0 +1,150 @@
+"""Bad input of run_squad.py: one clear error, or a warning."""
+
+import dataclasses
+
+import pytest
+
+from modeling import BertConfig
+from tests.data.squad import support
+from tests.training.squad_support import (
+    make_options,
+    questions_of,
+    run,
+)
+from training import question_answering
+
+
+def test_a_damaged_threshold_is_an_error(goldens, tmp_path):
+    (tmp_path / "null_threshold.json").write_text("{}")
+    with pytest.raises(
+        ValueError,
+        match="null_threshold.json holds no null_score_diff_threshold; remove",
+    ):
+        run(goldens, tmp_path, "v2.0", do_train=True)
+    assert not list(tmp_path.glob("*.tf_record"))  # it is found at once
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+def test_texts_without_a_word_are_refused(goldens, tmp_path, is_training):
+    asked = support.question("1", answers=[], is_impossible=True)
+    empty = support.write(
+        tmp_path / "empty.json", support.article(support.paragraph(" ", asked))
+    )
+    changes = {"train_file" if is_training else "predict_file": empty.path}
+    with pytest.raises(
+        ValueError,
+        match=r"empty.json: no question stands on a paragraph with a word \(1 ",
+    ):
+        run(goldens, tmp_path / "out", "v2.0", do_train=is_training, **changes)
+
+
+def test_a_vocabulary_of_the_other_case_is_a_warning(goldens, tmp_path, caplog):
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    options = make_options(goldens, tmp_path, init_checkpoint=None)
+    question_answering._check_inputs(options, config)
+    assert "wordpiece with a capital" not in caplog.text
+    cased = dataclasses.replace(options, do_lower_case=False)
+    question_answering._check_inputs(cased, config)
+    assert "vocab.txt has no wordpiece with a capital" in caplog.text
+
+
+def test_questions_of_2_0_asked_as_1_1_are_a_warning(goldens, tmp_path, caplog):
+    found = run(goldens, tmp_path, "v2.0", version_2_with_negative=False)
+    gold = questions_of(goldens / "squad/dev-v2.0.json")
+    unanswerable = sum(not question["answers"] for question in gold.values())
+    assert 0 < unanswerable < len(gold)
+    assert (
+        f"has {unanswerable} unanswerable questions: as in SQuAD 1.1"
+        in caplog.text
+    )
+    assert found["metrics"]["total"] == len(gold) - unanswerable
+    assert all(found["predictions"].values())
+
+
+def test_a_stride_without_overlap_is_a_warning(goldens, tmp_path, caplog):
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    options = make_options(goldens, tmp_path)
+    question_answering._check_inputs(options, config)
+    assert "do not overlap" not in caplog.text
+    question_answering._check_inputs(
+        dataclasses.replace(options, doc_stride=77), config
+    )
+    assert "--doc_stride=77: windows with the longest questions have 77" in (
+        caplog.text
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"do_predict": False},
+            "At least one of `do_train` or `do_predict` must be True.",
+        ),
+        (
+            {"do_train": True, "train_file": None},
+            "If `do_train` is True, then `train_file` must be specified.",
+        ),
+        (
+            {"predict_file": None},
+            "If `do_predict` is True, then `predict_file` must be specified.",
+        ),
+        (
+            {
+                "do_train": True,
+                "do_predict": False,
+                "predict_file": None,
+                "eval_every_steps": 2,
+            },
+            "If `eval_every_steps` is True, then `predict_file` must be spec",
+        ),
+        (
+            {"early_stopping_patience": 2},
+            "--early_stopping_patience=2 stops when a metric gets no better",
+        ),
+        ({"tfds": "squad"}, "--tfds takes the place of --train_file and "),
+        (
+            {"find_null_threshold": True},
+            "--find_null_threshold needs --version_2_with_negative and --do_",
+        ),
+        (
+            {
+                "find_null_threshold": True,
+                "version_2_with_negative": True,
+                "null_score_diff_threshold": 1.5,
+            },
+            "--find_null_threshold and --null_score_diff_threshold=1.5 excl",
+        ),
+    ],
+)
+def test_flags_that_do_not_fit_each_other(goldens, tmp_path, changes, message):
+    with pytest.raises(ValueError) as error:
+        make_options(goldens, tmp_path, **changes)
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"predict_file": "/absent.json"},
+            "/absent.json: no such SQuAD file.",
+        ),
+        (
+            {"max_query_length": 93},
+            "The max_seq_length (96) must be greater than max_query_length "
+            "(93) + 3",
+        ),
+        (
+            {"max_seq_length": 384},
+            "--max_seq_length=384, but the model of ",
+        ),
+        ({"doc_stride": 0}, "--doc_stride is 0, expected 1 or more."),
+        ({"n_best_size": 0}, "--n_best_size is 0, expected 1 or more."),
+        ({"init_checkpoint": None}, "{out} holds no checkpoint; train first"),
+    ],
+)
+def test_bad_input_is_refused(goldens, tmp_path, changes, message):
+    with pytest.raises((ValueError, OSError)) as error:
+        run(goldens, tmp_path, **changes)
+    assert str(error.value).startswith(message.format(out=tmp_path))

@@ -1,0 +1,99 @@
+"""Small runs of run_squad.py on the golden files."""
+
+import json
+
+import numpy as np
+
+from training import question_answering
+from training.finetuning import FinetuningOptions
+from training.options import DeviceOptions, TrainOptions
+from training.question_answering import SquadOptions
+
+OPTION_NAMES = FinetuningOptions.__dataclass_fields__
+
+
+TRAIN_NAMES = TrainOptions.__dataclass_fields__
+
+
+def make_options(goldens, output_dir, version="v1.1", **changes):
+    """Options for the golden files, in windows of 96 with a stride of 32."""
+    changes = {
+        "init_checkpoint": str(goldens / f"squad/finetuned_{version}"),
+        "max_seq_length": 96,
+        "train_batch_size": 8,
+        "num_train_epochs": 1.0,
+        "learning_rate": 1e-4,
+        "do_predict": True,
+        "predict_file": str(goldens / f"squad/dev-{version}.json"),
+        "train_file": str(goldens / f"squad/train-{version}.json"),
+        "version_2_with_negative": version == "v2.0",
+    } | changes
+
+    def taken(names):
+        return {name: changes.pop(name) for name in names if name in changes}
+
+    train = TrainOptions(
+        output_dir=str(output_dir), num_train_steps=1, **taken(TRAIN_NAMES)
+    )
+    finetuning = FinetuningOptions(
+        bert_config_file=str(goldens / "bert_config.json"),
+        train=train,
+        device=DeviceOptions(),
+        **taken(OPTION_NAMES),
+    )
+    return SquadOptions(
+        vocab_file=str(goldens / "vocab.txt"),
+        finetuning=finetuning,
+        **{"doc_stride": 32, "max_query_length": 16} | changes,
+    )
+
+
+def run(goldens, output_dir, version="v1.1", **changes):
+    """Runs; returns what was written as JSON, by name."""
+    question_answering.run(
+        make_options(goldens, output_dir, version, **changes)
+    )
+    return {
+        path.stem: json.loads(path.read_text("utf-8"))
+        for path in output_dir.glob("*.json")
+        if "manifest" not in path.name
+    }
+
+
+def questions_of(path):
+    """Id -> question, as they stand in a file."""
+    return {
+        question["id"]: question
+        for article in json.loads(path.read_text("utf-8"))["data"]
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    }
+
+
+def same_answers(one, other):
+    """Whether two n-best lists say the same, but for rounding.
+
+    Which of two equal scores comes first, rounding says, too.
+    """
+    assert one.keys() == other.keys()
+    for qas_id, answers in one.items():
+        scores, its_scores = (
+            [
+                [x["start_logit"] + x["end_logit"], x["probability"]]
+                for x in some
+            ]
+            for some in (answers, other[qas_id])
+        )
+        np.testing.assert_allclose(scores, its_scores, atol=1e-4)
+
+
+def without_answers(path, content_from):
+    """A file like another one, without its answers."""
+    content = json.loads(content_from.read_text("utf-8"))
+    for article in content["data"]:
+        for paragraph in article["paragraphs"]:
+            for question in paragraph["qas"]:
+                question.pop("answers")
+                question.pop("is_impossible", None)
+    path.write_text(json.dumps(content), "utf-8")
+    return str(path)
