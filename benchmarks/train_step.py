@@ -18,7 +18,7 @@ from absl import app, flags
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from modeling import BertConfig, PretrainingModel  # noqa: E402
-from training.loop import Trainer  # noqa: E402
+from training.steps import TrainSteps  # noqa: E402
 from training.options import DeviceOptions, TrainOptions  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -101,7 +101,7 @@ def main(_):
     model = PretrainingModel(
         config, dtype=DeviceOptions(precision=FLAGS.precision).dtype_policy
     )
-    trainer = Trainer(
+    steps = TrainSteps(
         model,
         TrainOptions(
             output_dir="unused",
@@ -113,11 +113,13 @@ def main(_):
     batch = random_batch(config, FLAGS.batch, FLAGS.length)
     dataset = iter(tf.data.Dataset.from_tensors(batch).repeat())
 
-    def step():
-        return trainer.run_steps(dataset, first_step=1, num_steps=1)
+    first, one = tf.constant(1, tf.int64), tf.constant(1)
 
-    gradients = [tf.zeros(v.shape) for v in trainer.weights.values()]
-    apply = tf.function(trainer.optimizer.apply)
+    def step():
+        return steps.run(dataset, first, one).numpy()
+
+    gradients = [tf.zeros(v.shape) for v in steps.weights.values()]
+    apply = tf.function(steps.optimizer.apply)
     rate = tf.constant(1e-4)
     best, median = seconds(step, FLAGS.repeats)
     update, _ = seconds(lambda: apply(gradients, rate).numpy(), FLAGS.repeats)

@@ -123,6 +123,7 @@ ORDER = {
         "checkpointing",
         "events",
         "evaluation",
+        "steps",
         "loop",
         "runs",
         "extractor",

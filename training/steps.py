@@ -1,0 +1,163 @@
+"""The arithmetic of training: one update, and many in one call.
+
+All random numbers are functions of (seed, step, device, micro-batch), so a
+resumed run repeats an uninterrupted one bit for bit on one device.
+"""
+
+import tensorflow as tf
+
+from modeling import checkpoints
+from training import optimization
+from training.evaluation import Model
+from training.options import TrainOptions
+
+_SUM = tf.distribute.ReduceOp.SUM
+
+
+class TrainSteps:
+    """Updates a model's weights; create it in the strategy's scope.
+
+    Args:
+      model: see `Model`.
+      options: how to train.
+
+    Attributes:
+      weights: full name -> variable.
+      optimizer: updates those that learn.
+      saved: what a checkpoint holds: the weights, and the slots of those that
+        learn.
+      metric_names: of a step's metrics, in order; known after one step.
+    """
+
+    def __init__(self, model: Model, options: TrainOptions):
+        self._strategy = tf.distribute.get_strategy()
+        self._model = model
+        self._options = options
+        self.weights = checkpoints.variables_by_name(model.layers)
+        rates = optimization.layer_rates(
+            self.weights,
+            layerwise_lr_decay=options.layerwise_lr_decay,
+            trainable_layers=options.trainable_layers,
+        )
+        trainable = {
+            variable.path
+            for layer in model.layers
+            for variable in layer.trainable_variables
+        }
+        self._learning = {
+            name: self.weights[name] for name in rates if name in trainable
+        }
+        self.optimizer = optimization.AdamWeightDecay(self._learning, rates)
+        self.saved = {**self.weights, **self.optimizer.slots}
+        self.metric_names: list[str] = []
+        # Only the gradient is compiled whole: under a strategy, a compiled
+        # function may not reach for another replica's variables.
+        self._compute = (
+            tf.function(self._gradients, jit_compile=True)
+            if options.xla
+            else self._gradients
+        )
+
+    @tf.function
+    def run(
+        self, iterator, first_step: tf.Tensor, num_steps: tf.Tensor
+    ) -> tf.Tensor:
+        """Makes updates in one call into the devices.
+
+        Args:
+          iterator: of (distributed) batches.
+          first_step: int64 scalar, number of the first update, counted from 1.
+          num_steps: int32 scalar, how many.
+
+        Returns:
+          Float32 [num_steps, metrics, 2], each a sum and a weight.
+        """
+        rows = tf.TensorArray(tf.float32, size=num_steps)
+        for i in tf.range(num_steps):
+            metrics = self._strategy.run(
+                self._replica_step,
+                args=(next(iterator), first_step + tf.cast(i, tf.int64)),
+            )
+            rows = rows.write(
+                i, self._strategy.reduce(_SUM, metrics, axis=None)
+            )
+        return rows.stack()
+
+    def _replica_step(self, batch, step):
+        """One update, as seen by one device: its metrics [metrics, 2]."""
+        options = self._options
+        replica = tf.distribute.get_replica_context()
+        loss_weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
+        seed = tf.random.fold_in(
+            tf.random.fold_in([options.seed, 0], step),
+            replica.replica_id_in_sync_group,
+        )
+        gradients, metrics = self._compute(batch, loss_weights, seed)
+        gradients = replica.all_reduce(_SUM, gradients)
+        rate = optimization.learning_rate(
+            step,
+            peak=options.learning_rate,
+            num_train_steps=options.num_train_steps,
+            num_warmup_steps=options.num_warmup_steps,
+        )
+        norm = self.optimizer.apply(gradients, rate)
+        share = 1.0 / self._strategy.num_replicas_in_sync
+        return tf.concat(
+            [metrics, share * tf.stack([[norm, 1.0], [rate, 1.0]])], axis=0
+        )
+
+    def _gradients(self, batch, loss_weights, seed):
+        """Gradients and metrics of a device's batch, by micro-batches."""
+        count = self._options.gradient_accumulation_steps
+        if count == 1:
+            return self._micro_gradients(batch, loss_weights, seed)
+        # The shape as a tensor: a trimmed batch's length differs from step
+        # to step.
+        parts = {
+            name: tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], 0))
+            for name, x in batch.items()
+        }
+
+        def micro(i):
+            part = {name: x[i] for name, x in parts.items()}
+            return self._micro_gradients(
+                part, loss_weights, tf.random.fold_in(seed, i)
+            )
+
+        gradients, metrics = micro(0)
+
+        def add(i, gradients, metrics):
+            more, more_metrics = micro(i)
+            summed = [a + b for a, b in zip(gradients, more, strict=True)]
+            return i + 1, summed, metrics + more_metrics
+
+        _, gradients, metrics = tf.while_loop(
+            lambda i, *_: i < count,
+            add,
+            (tf.constant(1), gradients, metrics),
+            parallel_iterations=1,  # one micro-batch in memory at a time
+        )
+        return gradients, metrics
+
+    def _micro_gradients(self, batch, loss_weights, seed):
+        """Gradients (dense) and stacked metrics of one micro-batch."""
+        weights = list(self._learning.values())
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(weights)
+            loss, metrics = self._model.losses(batch, loss_weights, seed)
+        gradients = [
+            tf.convert_to_tensor(gradient)
+            for gradient in tape.gradient(
+                loss, weights, unconnected_gradients="zero"
+            )
+        ]
+        # The shares of all devices and micro-batches add up to the loss.
+        count = (
+            self._options.gradient_accumulation_steps
+            * self._strategy.num_replicas_in_sync
+        )
+        names = sorted(metrics)
+        self.metric_names = [*names, "loss", "gradient_norm", "learning_rate"]
+        return gradients, tf.stack(
+            [*(metrics[n] for n in names), tf.stack([loss, 1.0 / count])]
+        )
