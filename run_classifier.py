@@ -17,6 +17,9 @@ resumes a run that was stopped. --num_trials=5 trains with five seeds and takes
 the best on the dev set; --task_name=GLUE goes through all tasks in data_dir.
 """
 
+import functools
+from collections.abc import Callable
+
 from absl import flags
 
 from data import tasks
@@ -28,8 +31,10 @@ from training import (
     feature_table,
     finetuning_flags,
     program,
+    session,
     suite,
 )
+from training import flags as training_flags
 from training.trials import TrialOptions
 
 FLAGS = flags.FLAGS
@@ -153,10 +158,16 @@ def _define_trial_flags() -> None:
 def main() -> None:
     """Turns the flags into options and runs them."""
     exported = _export_options() if FLAGS.do_export else None
-    if FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict or not exported:
-        _run()
-    if exported:
-        export.run(exported)
+    does_more = FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict
+    if does_more or not exported:
+        _planned()  # wrong flags are refused before anything is waited for
+    device = training_flags.device_options()
+    with session.joined(device, FLAGS.output_dir) as here:
+        FLAGS.output_dir = here.output_dir
+        if does_more:
+            _planned()()
+        if exported and here.is_chief:
+            export.run(exported)
 
 
 def _export_options() -> export.ExportOptions:
@@ -174,8 +185,8 @@ def _export_options() -> export.ExportOptions:
     )
 
 
-def _run() -> None:
-    """Trains, evaluates and predicts as the flags say."""
+def _planned() -> Callable[[], object]:
+    """What the flags ask for: training, evaluation, prediction."""
     trials = TrialOptions(
         num_trials=FLAGS.num_trials,
         learning_rates=_numbers("trial_learning_rates", float),
@@ -183,18 +194,18 @@ def _run() -> None:
         batch_sizes=_numbers("trial_batch_sizes", int),
     )
     if FLAGS.feature_based != feature_table.TABLE:
-        suite.run(_options(feature_based=FLAGS.feature_based), trials)
-    elif len(suite.task_names(FLAGS.task_name)) > 1:
+        options = _options(feature_based=FLAGS.feature_based)
+        return functools.partial(suite.run, options, trials)
+    if len(suite.task_names(FLAGS.task_name)) > 1:
         raise ValueError(
             "--feature_based=table is of one task; name one by --task_name."
         )
-    elif trials.are_asked_for:
+    if trials.are_asked_for:
         raise ValueError(
             "--feature_based=table trains once on each mix of layers; give "
             "trials of one of them, such as --feature_based=concat_last_four."
         )
-    else:
-        feature_table.run(_options(feature_based=""))
+    return functools.partial(feature_table.run, _options(feature_based=""))
 
 
 def _numbers(name: str, kind: type) -> tuple:

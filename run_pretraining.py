@@ -16,10 +16,18 @@ The records come from create_pretraining_data.py; give the same
 eval_results.txt; the same command again resumes a run that was stopped.
 """
 
+import dataclasses
+
 from absl import flags
 
 from data.pretraining.options import MASKINGS, PretrainingDataOptions
-from training import export, pretraining, pretraining_serving, program
+from training import (
+    export,
+    pretraining,
+    pretraining_serving,
+    program,
+    session,
+)
 from training import flags as training_flags
 
 FLAGS = flags.FLAGS
@@ -70,11 +78,30 @@ def define_flags() -> None:
     flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
     flags.DEFINE_integer("num_train_steps", 100000, "Updates in all.")
     flags.DEFINE_integer("num_warmup_steps", 10000, "Updates of warm-up.")
+    flags.DEFINE_integer(
+        "stop_at_step",
+        0,
+        "[new] End this run at a step before --num_train_steps, such as the "
+        "end of the first of two phases; 0 = go to the end.",
+    )
+    flags.DEFINE_string(
+        "continue_from",
+        "",
+        "[new] Folder of a run that ended before --num_train_steps. This one "
+        "goes on with its weights, optimizer slots and step, in another "
+        "--output_dir, and reads its --input_file from the beginning.",
+    )
     flags.DEFINE_integer("max_eval_steps", 100, "Evaluation batches.")
     flags.DEFINE_string(
         "eval_file",
         None,
         "[new] Records to evaluate on; --input_file if not given.",
+    )
+    flags.DEFINE_bool(
+        "skip_bad_records",
+        False,
+        "[new] Leave out records that are damaged or cut off, and report how "
+        "many; without it they are an error.",
     )
     flags.DEFINE_bool(
         "do_predict", False, "[new] Whether to answer --predict_file."
@@ -125,49 +152,62 @@ def main() -> None:
         or FLAGS.do_predict
         or FLAGS.strip_checkpoint
     )
-    if does_more or not exported:
-        _run()
-    if exported:
-        pretraining_serving.describe(
-            FLAGS.output_dir,
-            bert_config_file=FLAGS.bert_config_file,
-            vocab_file=FLAGS.vocab_file,
-            do_lower_case=FLAGS.do_lower_case,
-            max_seq_length=FLAGS.max_seq_length,
-            top_k=FLAGS.predict_top_k,
-            init_checkpoint=FLAGS.init_checkpoint,
-        )
-        export.run(exported)
+    # Wrong flags are refused before anything is waited for.
+    options = _options() if does_more or not exported else None
+    device = training_flags.device_options()
+    with session.joined(device, FLAGS.output_dir) as here:
+        FLAGS.output_dir = here.output_dir
+        if options:
+            pretraining.run(_options())
+        if exported and here.is_chief:
+            _export(exported)
 
 
-def _run() -> None:
-    """Trains, evaluates and predicts as the flags say."""
-    pretraining.run(
-        pretraining.PretrainingOptions(
-            bert_config_file=FLAGS.bert_config_file,
-            input_file=FLAGS.input_file,
-            eval_file=FLAGS.eval_file,
-            init_checkpoint=FLAGS.init_checkpoint,
-            max_seq_length=FLAGS.max_seq_length,
-            max_predictions_per_seq=FLAGS.max_predictions_per_seq,
-            masking=_masking(),
-            do_train=FLAGS.do_train,
-            do_eval=FLAGS.do_eval,
-            eval_batch_size=FLAGS.eval_batch_size,
-            max_eval_steps=FLAGS.max_eval_steps,
-            do_predict=FLAGS.do_predict,
-            predict_file=FLAGS.predict_file,
-            vocab_file=FLAGS.vocab_file,
-            do_lower_case=FLAGS.do_lower_case,
-            predict_top_k=FLAGS.predict_top_k,
-            strip_checkpoint=FLAGS.strip_checkpoint,
-            use_one_hot_embeddings=FLAGS.use_one_hot_embeddings,
-            train=training_flags.train_options(
+def _export(options: export.ExportOptions) -> None:
+    """Writes a SavedModel of what output_dir holds."""
+    pretraining_serving.describe(
+        FLAGS.output_dir,
+        bert_config_file=FLAGS.bert_config_file,
+        vocab_file=FLAGS.vocab_file,
+        do_lower_case=FLAGS.do_lower_case,
+        max_seq_length=FLAGS.max_seq_length,
+        top_k=FLAGS.predict_top_k,
+        init_checkpoint=FLAGS.init_checkpoint,
+    )
+    export.run(options)
+
+
+def _options() -> pretraining.PretrainingOptions:
+    """The flags, parsed."""
+    return pretraining.PretrainingOptions(
+        bert_config_file=FLAGS.bert_config_file,
+        input_file=FLAGS.input_file,
+        eval_file=FLAGS.eval_file,
+        skip_bad_records=FLAGS.skip_bad_records,
+        init_checkpoint=FLAGS.init_checkpoint,
+        max_seq_length=FLAGS.max_seq_length,
+        max_predictions_per_seq=FLAGS.max_predictions_per_seq,
+        masking=_masking(),
+        do_train=FLAGS.do_train,
+        do_eval=FLAGS.do_eval,
+        eval_batch_size=FLAGS.eval_batch_size,
+        max_eval_steps=FLAGS.max_eval_steps,
+        do_predict=FLAGS.do_predict,
+        predict_file=FLAGS.predict_file,
+        vocab_file=FLAGS.vocab_file,
+        do_lower_case=FLAGS.do_lower_case,
+        predict_top_k=FLAGS.predict_top_k,
+        strip_checkpoint=FLAGS.strip_checkpoint,
+        use_one_hot_embeddings=FLAGS.use_one_hot_embeddings,
+        train=dataclasses.replace(
+            training_flags.train_options(
                 num_train_steps=FLAGS.num_train_steps,
                 num_warmup_steps=FLAGS.num_warmup_steps,
             ),
-            device=training_flags.device_options(),
-        )
+            stop_at_step=FLAGS.stop_at_step,
+            continue_from=FLAGS.continue_from,
+        ),
+        device=training_flags.device_options(),
     )
 
 

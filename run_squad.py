@@ -19,7 +19,13 @@ that was stopped.
 
 from absl import flags
 
-from training import export, finetuning_flags, program, question_answering
+from training import (
+    export,
+    finetuning_flags,
+    program,
+    question_answering,
+    session,
+)
 from training import flags as training_flags
 from training.question_answering import SquadOptions
 
@@ -97,10 +103,16 @@ def main() -> None:
             export_dir=FLAGS.export_dir,
             precision=FLAGS.export_precision,
         )
-    if FLAGS.do_train or FLAGS.do_predict or not exported:
-        question_answering.run(_options())
-    if exported:
-        export.run(exported)
+    does_more = FLAGS.do_train or FLAGS.do_predict or not exported
+    # Wrong flags are refused before anything is waited for.
+    options = _options() if does_more else None
+    device = training_flags.device_options()
+    with session.joined(device, FLAGS.output_dir) as here:
+        FLAGS.output_dir = here.output_dir
+        if options:
+            question_answering.run(_options())
+        if exported and here.is_chief:
+            export.run(exported)
 
 
 def _options() -> SquadOptions:

@@ -3,8 +3,9 @@
 The road, in the order of the files: `files`, `tfrecord`, `progress` (how
 anything is read, written and shown) -> `vocabulary`, `tokenization`,
 `tokenization_in_graph` (text to wordpieces, in Python and in TensorFlow) ->
-`vocabulary_building` (text to a vocabulary) -> `records`, `record_reading`
-(what an example is on disk) -> `packing` (token ids to a row) ->
+`vocabulary_building` (text to a vocabulary) -> `records`, `record_reading`,
+`record_damage` (what an example is on disk, and what is left of a damaged file)
+-> `packing` (token ids to a row) ->
 `input_pipeline`, `length_batches` (record files to batches, those without
 needless padding).
 

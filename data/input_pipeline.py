@@ -1,20 +1,23 @@
 """Record files -> batches, in an order that can be resumed at any example."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
-from data import record_reading
+from data import record_damage, record_reading
+from data.record_damage import Segment
 from data.records import FeatureSpec
+from data.tfrecord import DamagedError
 
 # Records are read from this many files side by side, as the original does.
 _FILES_AT_ONCE = 4
 # Differs from the original: it shuffles within 100 records; a larger window
 # costs a few megabytes and mixes better.
 _SHUFFLE_WINDOW = 10_000
+_PARSED_AT_ONCE = 256  # records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,16 +25,81 @@ class RecordFiles:
     """Checked record files of one input.
 
     Attributes:
-      paths: the files.
-      compressions: of each file "" or "GZIP".
+      segments: of an undamaged file one, the whole file; of a damaged one
+        what lies between the damage.
       specs: features of every record.
-      count: records in all files together.
     """
 
-    paths: tuple[str, ...]
-    compressions: tuple[str, ...]
+    segments: tuple[Segment, ...]
     specs: tuple[FeatureSpec, ...]
-    count: int
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files, each once."""
+        return tuple(dict.fromkeys(segment.path for segment in self.segments))
+
+    @property
+    def count(self) -> int:
+        """Records in all files together."""
+        return sum(segment.count for segment in self.segments)
+
+    def some(self, paths: Sequence[str]) -> "RecordFiles":
+        """Some of the files."""
+        kept = tuple(s for s in self.segments if s.path in paths)
+        return dataclasses.replace(self, segments=kept)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """The part of every batch that one of several workers reads.
+
+    Attributes:
+      index: the worker, from 0.
+      count: workers.
+
+    Raises:
+      ValueError: there is no such worker.
+    """
+
+    index: int = 0
+    count: int = 1
+
+    def __post_init__(self):
+        if not 0 <= self.index < self.count:
+            raise ValueError(
+                f"worker {self.index} of {self.count}; count from 0."
+            )
+
+    def part_of(self, num_rows: int) -> int:
+        """This worker's number of rows.
+
+        Args:
+          num_rows: of the batch of all workers.
+
+        Raises:
+          ValueError: the workers' parts would not be equal.
+        """
+        if num_rows % self.count:
+            below = num_rows // self.count * self.count
+            above = below + self.count
+            raise ValueError(
+                f"batch_size is {num_rows}, but {self.count} workers share it; "
+                f"give {f'{below} or ' if below else ''}{above}."
+            )
+        return num_rows // self.count
+
+    def rows_of(self, num_rows: int) -> slice:
+        """This worker's rows: num_rows * index / count and those behind it.
+
+        Args:
+          num_rows: as for `part_of`.
+        """
+        size = self.part_of(num_rows)
+        return slice(self.index * size, (self.index + 1) * size)
+
+
+# One worker, who reads everything.
+WHOLE = Shard()
 
 
 def open_records(
@@ -40,6 +108,7 @@ def open_records(
     *,
     limits: dict[str, int],
     sample: int = 1000,
+    skip_bad_records: bool = False,
 ) -> RecordFiles:
     """Checks record files before a run starts.
 
@@ -52,24 +121,44 @@ def open_records(
       limits: feature name -> its values must be below this, such as the
         size of the vocabulary for `input_ids`.
       sample: records of each file whose values are looked at.
+      skip_bad_records: leave out what is damaged, see
+        `record_damage.find_segments`, with a warning that says how much.
 
     Returns:
       The files with their count.
 
     Raises:
       FileNotFoundError: a file is missing.
-      ValueError: a file is empty, cut short or damaged, or its records do
-        not fit; says which file, what it has, and what was expected.
+      tfrecord.DamagedError: a file is cut short or damaged; says at which
+        record.
+      ValueError: a file is empty, or its records do not fit; says which file,
+        what it has, and what was expected.
     """
-    count, compressions = 0, []
+    segments, losses = [], record_damage.Losses()
     for path in paths:
-        count += record_reading.count_records(path)
-        compressions.append(record_reading.compression_of(path))
-        head = tf.data.TFRecordDataset(path, compressions[-1]).take(sample)
-        first = next(iter(head)).numpy()
+        found = record_damage.find_segments(
+            path, skip_bad_records=skip_bad_records, losses=losses
+        )
+        segments += found
+        head = _read(found).take(sample)
+        try:
+            first = next(iter(head)).numpy()
+        except tf.errors.DataLossError:
+            # Python takes gzip headers that zlib does not.
+            raise DamagedError(
+                f"{path}: record 1 is cut short or damaged; copy or write the "
+                "file again."
+            ) from None
         record_reading.check_record(specs, path, first)
         _check_values(path, specs, head.batch(sample), limits)
-    return RecordFiles(tuple(paths), tuple(compressions), tuple(specs), count)
+    if losses.num_files:
+        logging.warning(
+            "--skip_bad_records: %d of %d files are damaged (%s).",
+            losses.num_files,
+            len(paths),
+            losses,
+        )
+    return RecordFiles(tuple(segments), tuple(specs))
 
 
 def _check_values(path, specs, head, limits):
@@ -99,8 +188,11 @@ def training_batches(
     seed: int,
     first_example: int = 0,
     shuffle_window: int = _SHUFFLE_WINDOW,
-    arrange: Callable[[tf.data.Dataset, tf.Tensor], tf.data.Dataset]
+    arrange: Callable[
+        [tf.data.Dataset, tf.Tensor, RecordFiles, int], tf.data.Dataset
+    ]
     | None = None,
+    shard: Shard = WHOLE,
 ) -> tf.data.Dataset:
     """Endless shuffled batches, the same at every start.
 
@@ -108,35 +200,57 @@ def training_batches(
     function of (seed, pass) - and of tf.random.set_seed, which TensorFlow
     mixes in: a program sets it once.
 
+    Several workers share the files if there is one for each, worker i of n
+    having files i, i + n, ...: its rows are a stream of their own, with passes
+    of their own. Else each reads all files, and takes its rows of the batches
+    that one worker would get.
+
     Args:
       files: the input.
-      batch_size: examples of a batch; every batch is full.
+      batch_size: examples of a batch of all workers; every batch is full.
       seed: of the order.
-      first_example: examples to leave out at the start of the stream: those
-        that were used before a resume.
+      first_example: examples to leave out at the start of the stream of all
+        workers: those that were used before a resume.
       shuffle_window: records held to draw the next one from; 1 = none.
-      arrange: from the serialized records of one pass, shuffled, and its
-        number (int64 scalar) to the same records in another order.
+      arrange: from the serialized records of one pass, shuffled, its number
+        (int64 scalar), the files that they come from and the number of them
+        in a batch, to the same records in another order.
+      shard: the worker.
 
     Returns:
-      Dataset of feature name -> tensor [batch_size, length].
+      Dataset of feature name -> tensor [batch_size / shard.count, length].
+
+    Raises:
+      ValueError: the workers' rows would not be equally many.
 
     Source: `run_pretraining.input_fn_builder`.
     """
+    size = shard.part_of(batch_size)
+    if 1 < shard.count <= len(files.paths):
+        files = _own_files(files, shard)
+        # Rounded down if the number of workers was another before a resume.
+        batch_size, first_example = size, first_example // shard.count
+        shard = WHOLE
+    elif shard.count > 1:
+        logging.info(
+            "Worker %d of %d reads all %d files, and takes %d of each %d "
+            "records; with a file for each worker it would read its own alone.",
+            shard.index,
+            shard.count,
+            len(files.paths),
+            size,
+            batch_size,
+        )
     # Differs from the original: its order is different at every start
     # (unseeded, "sloppy"), so that no run can be repeated or resumed.
     first_pass, skipped = divmod(first_example, files.count)
 
     def pass_over(number):
-        pairs = tf.random.experimental.stateless_shuffle(
-            _paths_and_compressions(files),
+        order = tf.random.experimental.stateless_shuffle(
+            tf.range(len(files.segments)),
             seed=tf.stack([np.int64(seed), number]),
         )
-        stream = tf.data.Dataset.from_tensor_slices(pairs).interleave(
-            _read_file,
-            cycle_length=min(_FILES_AT_ONCE, len(files.paths)),
-            block_length=16,
-        )
+        stream = _read(files.segments, order, side_by_side=_FILES_AT_ONCE)
         if shuffle_window > 1:
             stream = stream.shuffle(
                 shuffle_window,
@@ -144,59 +258,114 @@ def training_batches(
                 reshuffle_each_iteration=False,
             )
         if arrange:
-            stream = arrange(stream, number)
+            stream = arrange(stream, number, files, batch_size)
         return stream.skip(
             tf.where(tf.equal(number, first_pass), np.int64(skipped), 0)
         )
 
     numbers = tf.data.Dataset.counter(start=first_pass)
-    return _parsed(numbers.flat_map(pass_over), files, batch_size)
+    return _parsed(numbers.flat_map(pass_over), files, batch_size, shard)
+
+
+def _own_files(files, shard):
+    """The files that one of several workers reads, and no other."""
+    own = files.some(files.paths[shard.index :: shard.count])
+    logging.info(
+        "Worker %d of %d reads %d of %d files: %d of %d records.",
+        shard.index,
+        shard.count,
+        len(own.paths),
+        len(files.paths),
+        own.count,
+        files.count,
+    )
+    share = own.count * shard.count / files.count
+    if not 0.5 <= share <= 2:
+        logging.warning(
+            "The files are so unequal that this worker has %.1f times its "
+            "share of the records, and its records come up the %s often; "
+            "write files of equal size.",
+            share,
+            "less" if share > 1 else "more",
+        )
+    return own
 
 
 def evaluation_batches(
-    files: RecordFiles, *, batch_size: int
+    files: RecordFiles, *, batch_size: int, shard: Shard = WHOLE
 ) -> tf.data.Dataset:
     """Endless batches in file order; every batch is full.
 
     Args:
       files: the input.
-      batch_size: examples of a batch.
+      batch_size: examples of a batch of all workers.
+      shard: whose rows of it; every worker reads all files.
 
     Returns:
-      Dataset of feature name -> tensor [batch_size, length]. It starts again
-      at the end of the files, as the original, whose evaluation always takes
-      max_eval_steps batches.
+      Dataset of feature name -> tensor [batch_size / shard.count, length]. It
+      starts again at the end of the files, as the original, whose evaluation
+      always takes max_eval_steps batches.
+
+    Raises:
+      ValueError: the workers' rows would not be equally many.
     """
-    return _parsed(file_order(files).repeat(), files, batch_size)
+    return _parsed(file_order(files).repeat(), files, batch_size, shard)
 
 
 def file_order(files: RecordFiles) -> tf.data.Dataset:
     """The serialized records, each once."""
-    pairs = tf.data.Dataset.from_tensor_slices(_paths_and_compressions(files))
-    return pairs.flat_map(_read_file)
+    return _read(files.segments)
 
 
-def _paths_and_compressions(files):
-    """Files as a tensor [files, 2]: plain and gzip ones may be mixed."""
-    return tf.constant(
-        list(zip(files.paths, files.compressions, strict=True)), tf.string
+def _read(segments, order=None, side_by_side=1):
+    """The records of segments, in an order, some of them side by side."""
+    paths = tf.constant([segment.path for segment in segments])
+    compressions = tf.constant([segment.compression for segment in segments])
+    starts, counts = (
+        tf.constant([getattr(segment, name) for segment in segments], tf.int64)
+        for name in ("start", "count")
+    )
+    if order is None:
+        order = tf.range(len(segments))
+
+    def read(i):
+        if any(segment.start for segment in segments):
+            records = record_reading.read_from(
+                paths[i], compressions[i], starts[i]
+            )
+        else:
+            records = tf.data.TFRecordDataset(paths[i], compressions[i])
+        # tf.data takes some cuts for the end of a file.
+        complete = tf.data.experimental.assert_cardinality(counts[i])
+        return records.take(counts[i]).apply(complete)
+
+    return tf.data.Dataset.from_tensor_slices(order).interleave(
+        read,
+        cycle_length=min(side_by_side, len(segments)),
+        block_length=16,
     )
 
 
-def _read_file(path_and_compression):
-    """The records of one file."""
-    path, compression = tf.unstack(path_and_compression)
-    return tf.data.TFRecordDataset(path, compression)
+def _parsed(stream, files, batch_size, shard):
+    """Batches, cuts, then parses: four times the speed of the other order."""
+    size = shard.part_of(batch_size)
+    # Small batches are parsed some together: half the time for those of 32.
+    together = max(1, _PARSED_AT_ONCE // size)
+    parts = [together, batch_size]
 
-
-def _parsed(stream, files, batch_size):
-    """Batches, then parses: four times the speed of the other order."""
-    return (
-        stream.batch(batch_size, drop_remainder=True)
-        .map(
-            functools.partial(record_reading.parse_batch, files.specs),
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
+    def parse(serialized):
+        own = tf.reshape(serialized, parts)[:, shard.rows_of(batch_size)]
+        batches = record_reading.parse_batch(
+            files.specs, tf.reshape(own, [together * size])
         )
+        return {
+            name: tf.reshape(values, [together, size, values.shape[1]])
+            for name, values in batches.items()
+        }
+
+    return (
+        stream.batch(together * batch_size, drop_remainder=True)
+        .map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        .unbatch()
         .prefetch(tf.data.AUTOTUNE)
     )

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from data import input_pipeline, record_reading
-from data.input_pipeline import RecordFiles
+from data.input_pipeline import WHOLE, RecordFiles, Shard
 
 # Batches are made alike in length among this many: enough to find neighbours,
 # and few beside a pass, so that its order stays close to a shuffle.
@@ -40,26 +40,31 @@ def training_batches(
     trim: bool = True,
     group_by_length: bool = False,
     num_choices: int = 1,
+    shard: Shard = WHOLE,
 ) -> tf.data.Dataset:
     """Endless shuffled batches, the same at every start; every one is full.
 
     Args:
       files: the input.
-      batch_size: B.
+      batch_size: B of all workers.
       seed: of the order.
       first_example: examples to leave out at the start of the stream: those
         that were used before a resume.
       shuffle_window: records held to draw the next one from; 0 = all of the
         pass, 1 = none.
-      trim: cut each batch to its longest example; False for a TPU, which
-        needs one length.
+      trim: cut each worker's batch to its longest example; False for a TPU,
+        which needs one length.
       group_by_length: put examples of similar length into a batch. Each pass
         still holds every example once.
       num_choices: C rows of S wordpieces that an example is made of, one
         after the other; 1 but for multiple choice.
+      shard: the worker; see `input_pipeline.training_batches`.
 
     Returns:
-      Dataset of feature name -> tensor [B, length].
+      Dataset of feature name -> tensor [B / shard.count, length].
+
+    Raises:
+      ValueError: the workers' rows would not be equally many.
 
     Source: `run_classifier.file_based_input_fn_builder`.
     """
@@ -67,7 +72,7 @@ def training_batches(
     # records, so that passes mix, and a file sorted by label stays sorted.
     lengths_of = functools.partial(_lengths, files.specs, num_choices)
 
-    def group(stream, number):
+    def group(stream, number, files, batch_size):
         # Batches go on over the end of a pass; here those of this one begin.
         begun = (number * files.count) % batch_size
         rest = (batch_size - begun) % batch_size
@@ -92,8 +97,11 @@ def training_batches(
         first_example=first_example,
         shuffle_window=shuffle_window or files.count,
         arrange=group if group_by_length else None,
+        shard=shard,
     )
-    return _trimmed(batches, num_choices) if trim else batches
+    if trim:
+        return _trimmed(batches, num_choices).prefetch(tf.data.AUTOTUNE)
+    return batches
 
 
 def all_examples(
@@ -102,21 +110,28 @@ def all_examples(
     batch_size: int,
     trim: bool = True,
     num_choices: int = 1,
+    shard: Shard = WHOLE,
 ) -> tf.data.Dataset:
     """Every example once, the longest first; every batch is full.
 
     Args:
       files: the input.
-      batch_size: B.
-      trim: as for `training_batches`.
+      batch_size: B of all workers.
+      trim: as for `training_batches`, but the batch of all workers.
       num_choices: likewise.
+      shard: whose rows of each batch; every worker reads all files.
 
     Returns:
       Dataset of ceil(count / B) batches, feature name -> tensor [B, length],
       with `example_index` int32 [B, 1], an example's place in the files, and
       `is_real_example` [B, 1], 1 for all if the records have none. The last
-      batch is filled up with copies that have it 0.
+      batch is filled up with copies that have it 0. One of several workers
+      has B / shard.count rows of each.
+
+    Raises:
+      ValueError: the workers' rows would not be equally many.
     """
+    own = shard.rows_of(batch_size)
 
     def by_length(indices, serialized):
         order = tf.argsort(
@@ -141,7 +156,11 @@ def all_examples(
         .map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     )
     if trim:
-        return _trimmed(batches, num_choices)
+        batches = _trimmed(batches, num_choices)
+    if shard.count > 1:
+        batches = batches.map(
+            lambda batch: {name: x[own] for name, x in batch.items()}
+        )
     return batches.prefetch(tf.data.AUTOTUNE)
 
 
@@ -201,7 +220,7 @@ def _trimmed(batches, num_choices):
         functools.partial(trim_batch, num_choices=num_choices),
         num_parallel_calls=tf.data.AUTOTUNE,
         deterministic=True,
-    ).prefetch(tf.data.AUTOTUNE)
+    )
 
 
 def _grouped(window, lengths, batch_size, *, seed):

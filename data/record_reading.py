@@ -13,6 +13,8 @@ from data.records import FeatureSpec
 
 # Of each type on disk, the protobuf field that holds it.
 _KINDS = {"int64": "int64_list", "float32": "float_list"}
+# Read from a file at once, as tf.data.TFRecordDataset does.
+_READ_BYTES = 256 << 10
 
 
 def parse_batch(
@@ -91,11 +93,11 @@ def check_record(
 
 
 def feature_names(path: str) -> frozenset[str]:
-    """The names of the features of a file's first record.
+    """The names of the features of a file's first whole record.
 
     None if it has no record, or none that is a `tf.train.Example`.
     """
-    first = next(iter(tfrecord.read_records(path)), b"")
+    first = next(tfrecord.whole_records(path), b"")
     try:
         return frozenset(tf.train.Example.FromString(first).features.feature)
     except message.DecodeError:
@@ -113,8 +115,9 @@ def count_records(path: str) -> int:
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: the file is empty, cut short or damaged; says at which
+      tfrecord.DamagedError: the file is cut short or damaged; says at which
         record.
+      ValueError: it is empty.
     """
     # Not by tf.data: it takes a header cut short, and in a gzip file any cut,
     # for the end of the file.
@@ -127,3 +130,26 @@ def count_records(path: str) -> int:
 def compression_of(path: str) -> str:
     """The compression of a record file, as tf.data names it: "" or "GZIP"."""
     return "GZIP" if tfrecord.is_gzip(path) else ""
+
+
+def read_from(
+    path: tf.Tensor, compression: tf.Tensor, start: tf.Tensor
+) -> tf.data.Dataset:
+    """A file's serialized records from one on; for use inside a dataset.
+
+    Args:
+      path: string scalar.
+      compression: likewise, "" or "GZIP".
+      start: integer scalar, the byte where that one begins; 0 if compressed.
+    """
+    # tf.data.TFRecordDataset has no offset; the kernel below it does, but
+    # cannot be the outermost dataset (its AsGraphDef leaves the offset out).
+    variant = tf.raw_ops.TFRecordDatasetV2(
+        filenames=[path],
+        compression_type=compression,
+        buffer_size=tf.constant(_READ_BYTES, tf.int64),
+        byte_offsets=[tf.cast(start, tf.int64)],
+    )
+    return tf.data.experimental.from_variant(
+        variant, tf.TensorSpec([], tf.string)
+    )

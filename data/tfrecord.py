@@ -15,7 +15,7 @@ import io
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import IO, Literal
+from typing import IO, Literal, NamedTuple
 
 import google_crc32c
 
@@ -104,39 +104,122 @@ def is_gzip(path: str) -> bool:
         return file.read(3) == b"\x1f\x8b\x08"
 
 
-def read_records(path: str) -> Iterator[bytes]:
+class DamagedError(ValueError):
+    """A record file is cut short or damaged."""
+
+
+def read_records(path: str, start: int = 0, number: int = 1) -> Iterator[bytes]:
     """Streams a file's records and verifies every byte, also of gzip files.
 
     Args:
       path: a TFRecord file.
+      start: byte of the first record to read; 0 if compressed.
+      number: of that record, for the error.
 
     Yields:
       The records, without their frames.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: the file is cut short or damaged; says at which record, or
-        of a gzip file, which is unpacked in advance, near which.
+      DamagedError: the file is cut short or damaged; says at which record and
+        byte, or of a gzip file, which is unpacked in advance, near which
+        record.
     """
     files.require_file(path, "record")
-    number = 1
+    end = start
     with _unzipped(path) as file:
+        file.seek(start)
         try:
-            while header := file.read(_HEADER_BYTES):
-                length = _length(header)
-                if length is None:
-                    raise EOFError
-                record = file.read(length)
-                if file.read(_CHECKSUM.size) != _checksum(record):
+            for record, is_whole in _contents(file):
+                if not is_whole:
                     raise EOFError
                 yield record
                 number += 1
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            later = " or a later one" if is_gzip(path) else ""
-            raise ValueError(
-                f"{path}: record {number}{later} is cut short or damaged; copy "
-                "or write the file again."
+                end += FRAME_BYTES + len(record)
+        except _UNREADABLE:
+            where = f"record {number}, at byte {end} of {files.size(path)},"
+            if is_gzip(path):
+                where = f"record {number} or a later one"
+            raise DamagedError(
+                f"{path}: {where} is cut short or damaged; copy or write the "
+                "file again."
             ) from None
+
+
+def whole_records(path: str) -> Iterator[bytes]:
+    """Streams the records of a file that may be damaged, as far as it goes.
+
+    Args:
+      path: a TFRecord file.
+
+    Yields:
+      The records whose contents are what was written, up to the first length
+      that is damaged or cut off.
+    """
+    with _unzipped(path) as file, contextlib.suppress(*_UNREADABLE):
+        for record, is_whole in _contents(file):
+            if is_whole:
+                yield record
+
+
+class Survey(NamedTuple):
+    """What a plain file holds that may be damaged.
+
+    Attributes:
+      runs: of whole records, one after the other, the byte where they begin,
+        the number of the first, from 1, and how many they are.
+      num_damaged: records between these, whose contents are damaged.
+      lost_from: byte of the first length that is damaged or cut off; nobody
+        can tell where records begin behind it. Else the file's end.
+    """
+
+    runs: list[tuple[int, int, int]]
+    num_damaged: int
+    lost_from: int
+
+
+def survey(path: str) -> Survey:
+    """Finds what can be read of a plain file.
+
+    Args:
+      path: a TFRecord file, not compressed.
+    """
+    runs, num_damaged = [], 0
+    end, number, count = 0, 1, 0
+    begin = end, number
+    with _unzipped(path) as file, contextlib.suppress(*_UNREADABLE):
+        for record, is_whole in _contents(file):
+            end += FRAME_BYTES + len(record)
+            number += 1
+            if is_whole:
+                count += 1
+                continue
+            if count:
+                runs.append((*begin, count))
+            begin, count = (end, number), 0
+            num_damaged += 1
+    if count:
+        runs.append((*begin, count))
+    return Survey(runs, num_damaged, lost_from=end)
+
+
+# What reading raises where a file is cut short or damaged.
+_UNREADABLE = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+def _contents(file: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Each record's contents, and whether they are what was written.
+
+    Raises one of `_UNREADABLE` at a length that is damaged, and at a cut.
+    """
+    while header := file.read(_HEADER_BYTES):
+        length = _length(header)
+        if length is None:
+            raise EOFError
+        record, checksum = file.read(length), file.read(_CHECKSUM.size)
+        if len(checksum) < _CHECKSUM.size:
+            raise EOFError
+        yield record, checksum == _checksum(record)
 
 
 @contextlib.contextmanager

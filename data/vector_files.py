@@ -139,10 +139,21 @@ def layer_names(layers: Sequence[int | str | list]) -> list[str]:
     ]
 
 
+class _Stream:
+    """A file that is written from front to back, as one of gs:// must be."""
+
+    def __init__(self, file):
+        self._file, self.flush = file, file.flush
+
+    def write(self, data):
+        self._file.write(data)
+        return len(data)
+
+
 @contextlib.contextmanager
 def _npz_arrays(file, layers):
     """Writes the arrays of each line into a zip file, one by one."""
-    with zipfile.ZipFile(file, "w") as archive:
+    with zipfile.ZipFile(_Stream(file), "w") as archive:
         _add_array(archive, "layers", np.array(layer_names(layers)))
 
         def write(line):
@@ -160,7 +171,7 @@ def _npz_arrays(file, layers):
 @contextlib.contextmanager
 def _npz_matrix(file, layers, shape):
     """Writes the one vector of each line into one array."""
-    with zipfile.ZipFile(file, "w") as archive:
+    with zipfile.ZipFile(_Stream(file), "w") as archive:
         _add_array(archive, "layers", np.array(layer_names(layers)))
         header = {"descr": "<f4", "fortran_order": False, "shape": shape}
         with archive.open("vectors.npy", "w", force_zip64=True) as member:

@@ -20,7 +20,8 @@ class BertOutput(NamedTuple):
       all_encoder_layers: float [B, S, H] for each block.
       pooled_output: float [B, H], tanh(dense(first wordpiece)).
       attention_probs: float [B, N, S, S] for each block: how much each
-        position (third axis) looks at each other (fourth).
+        position (third axis) looks at each other (fourth); () while training
+        with gradient checkpointing.
     """
 
     embedding_output: tf.Tensor
@@ -80,9 +81,10 @@ class BertModel(keras.layers.Layer):
 
     Args:
       config: the model's sizes.
-      dtype: `float32`, or `mixed_bfloat16` for bfloat16 arithmetic with
-        float32 weights, layer norm and softmax.
+      dtype: `float32`, or `mixed_bfloat16` or `mixed_float16` for arithmetic
+        in 16 bits with float32 weights, layer norm and softmax.
       use_one_hot_embeddings: see `Embeddings`.
+      gradient_checkpointing: see `Encoder`.
       name: first part of every variable's name in a checkpoint.
 
     Source: `modeling.BertModel`.
@@ -94,6 +96,7 @@ class BertModel(keras.layers.Layer):
         *,
         dtype: str | None = None,
         use_one_hot_embeddings: bool = False,
+        gradient_checkpointing: bool = False,
         name: str = "bert",
     ):
         super().__init__(name=name, dtype=dtype)
@@ -103,7 +106,11 @@ class BertModel(keras.layers.Layer):
             use_one_hot_embeddings=use_one_hot_embeddings,
             dtype=self.dtype_policy,
         )
-        self.encoder = Encoder(config, dtype=self.dtype_policy)
+        self.encoder = Encoder(
+            config,
+            gradient_checkpointing=gradient_checkpointing,
+            dtype=self.dtype_policy,
+        )
         self.pooler = Pooler(config, dtype=self.dtype_policy)
         self.build()
 

@@ -31,8 +31,13 @@ def lstm(gate_inputs: tf.Tensor, recurrent_kernels: tf.Tensor) -> tf.Tensor:
     Source: Hochreiter & Schmidhuber (1997); Gers et al. (2000), for the
       forget gate.
     """
-    num_steps, dtype = tf.shape(gate_inputs)[0], gate_inputs.dtype
-    rows = tf.TensorArray(dtype, size=num_steps).unstack(gate_inputs)
+    shape, dtype = tf.shape(gate_inputs), gate_inputs.dtype
+    num_steps = shape[0]
+    # Reshaped to what it is, so that its gradient's length is known if its own
+    # is: lists forget it.
+    rows = tf.TensorArray(dtype, size=num_steps).unstack(
+        tf.reshape(gate_inputs, shape)
+    )
 
     def advance(step, state, cell, states):
         gates = rows.read(step) + tf.matmul(state, recurrent_kernels)
@@ -57,7 +62,10 @@ def lstm(gate_inputs: tf.Tensor, recurrent_kernels: tf.Tensor) -> tf.Tensor:
         ),
         maximum_iterations=num_steps,  # XLA needs it for the gradient
     )
-    return states.stack()
+    # Lists forget their length; a TPU must know it.
+    return tf.ensure_shape(
+        states.stack(), [*gate_inputs.shape[:3], start.shape[-1]]
+    )
 
 
 class Direction(keras.layers.Layer):

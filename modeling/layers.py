@@ -87,7 +87,8 @@ def split_seed(seed: tf.Tensor | None, num: int) -> list[tf.Tensor | None]:
     """Makes `num` independent seeds (int32 [2] each) of one; None stays."""
     if seed is None:
         return [None] * num
-    return tf.unstack(tf.random.split(seed, num))
+    # Named, because XLA would pick another algorithm, and other seeds.
+    return tf.unstack(tf.random.split(seed, num, alg="philox"))
 
 
 class Dense(keras.layers.Layer):

@@ -15,8 +15,9 @@ class PretrainingModel:
 
     Args:
       config: the model's sizes.
-      dtype: `float32` or `mixed_bfloat16`.
+      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       use_one_hot_embeddings: see `embeddings.Embeddings`.
+      gradient_checkpointing: see `transformer.Encoder`.
 
     Source: `run_pretraining.model_fn_builder`.
     """
@@ -27,10 +28,14 @@ class PretrainingModel:
         *,
         dtype: str = "float32",
         use_one_hot_embeddings: bool = False,
+        gradient_checkpointing: bool = False,
     ):
         self.config = config
         self.bert = BertModel(
-            config, dtype=dtype, use_one_hot_embeddings=use_one_hot_embeddings
+            config,
+            dtype=dtype,
+            use_one_hot_embeddings=use_one_hot_embeddings,
+            gradient_checkpointing=gradient_checkpointing,
         )
         self.cls = heads.PretrainingHeads(config, dtype=dtype)
         self.layers = (self.bert, self.cls)

@@ -27,8 +27,9 @@ class SpanModel:
       score_padding: let padding compete in the softmax of the loss, as the
         original. Such batches must not be trimmed: each place of padding has
         a score of its own, so that a shorter batch has another loss.
-      dtype: `float32` or `mixed_bfloat16`.
+      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       use_one_hot_embeddings: see `embeddings.Embeddings`.
+      gradient_checkpointing: see `transformer.Encoder`.
 
     Attributes:
       metric: name of the metric beside the loss: the share of windows with
@@ -46,10 +47,14 @@ class SpanModel:
         score_padding: bool = False,
         dtype: str = "float32",
         use_one_hot_embeddings: bool = False,
+        gradient_checkpointing: bool = False,
     ):
         self.config = config
         self.bert = BertModel(
-            config, dtype=dtype, use_one_hot_embeddings=use_one_hot_embeddings
+            config,
+            dtype=dtype,
+            use_one_hot_embeddings=use_one_hot_embeddings,
+            gradient_checkpointing=gradient_checkpointing,
         )
         self.head = heads.SpanHead(config.hidden_size, dtype=dtype)
         self.layers = (self.bert, self.head)

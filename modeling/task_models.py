@@ -83,8 +83,9 @@ class TaskModel:
       config: the model's sizes.
       kind: one of `KINDS`.
       num_labels: L; 1 for regression.
-      dtype: `float32` or `mixed_bfloat16`.
+      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       use_one_hot_embeddings: see `embeddings.Embeddings`.
+      gradient_checkpointing: see `transformer.Encoder`.
       class_weights: weight of each label in the training loss, for
         classification and tagging; () = all alike.
       head_dropout: share of the head's input set to 0 in training.
@@ -109,6 +110,7 @@ class TaskModel:
         *,
         dtype: str = "float32",
         use_one_hot_embeddings: bool = False,
+        gradient_checkpointing: bool = False,
         class_weights: Sequence[float] = (),
         head_dropout: float = HEAD_DROPOUT,
         feature_based: str = "",
@@ -121,7 +123,10 @@ class TaskModel:
         self.num_labels = num_labels
         self.metric = _KINDS[kind].metric
         self.bert = BertModel(
-            config, dtype=dtype, use_one_hot_embeddings=use_one_hot_embeddings
+            config,
+            dtype=dtype,
+            use_one_hot_embeddings=use_one_hot_embeddings,
+            gradient_checkpointing=gradient_checkpointing,
         )
         self.feature_based = feature_based
         # A layer that is not trainable gets no gradient, slots or decay.

@@ -6,6 +6,7 @@ import tensorflow as tf
 from modeling import layers
 from modeling.attention import SelfAttention
 from modeling.config import BertConfig
+from modeling.recomputation import recomputed
 
 
 class ResidualOutput(keras.layers.Layer):
@@ -121,10 +122,20 @@ class Intermediate(keras.layers.Layer):
 
 
 class Encoder(keras.layers.Layer):
-    """The stack of Transformer blocks."""
+    """The stack of Transformer blocks.
 
-    def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(name="encoder", **kwargs)
+    Args:
+      config: the model's sizes.
+      gradient_checkpointing: while training keep what enters each block, and
+        compute its inside again for the gradient.
+    """
+
+    def __init__(
+        self, config: BertConfig, *, gradient_checkpointing=False, **kwargs
+    ):
+        # The blocks cast their weights; `recomputed` reads them as they are.
+        super().__init__(name="encoder", autocast=False, **kwargs)
+        self.gradient_checkpointing = gradient_checkpointing
         self.blocks = [
             TransformerBlock(config, name=f"layer_{i}", dtype=self.dtype_policy)
             for i in range(config.num_hidden_layers)
@@ -150,14 +161,23 @@ class Encoder(keras.layers.Layer):
 
         Returns:
           Every block's output, float [B, S, H] each; and every block's
-          attention probabilities, float [B, N, S, S] each.
+          attention probabilities, float [B, N, S, S] each, but none while
+          training with gradient checkpointing, which is not to keep them.
         """
         shape = tf.shape(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # stays a matrix: see Dense
         seeds = layers.split_seed(dropout_seed, len(self.blocks))
         outputs, attentions = [], []
         for block, seed in zip(self.blocks, seeds, strict=True):
-            rows, probabilities = block(rows, bias, seed)
+            if self.gradient_checkpointing and seed is not None:
+                rows = recomputed(
+                    lambda x, seed, block=block: block(x, bias, seed)[0],
+                    rows,
+                    seed,
+                    block.trainable_variables,
+                )
+            else:
+                rows, probabilities = block(rows, bias, seed)
+                attentions.append(probabilities)
             outputs.append(tf.reshape(rows, shape))
-            attentions.append(probabilities)
         return tuple(outputs), tuple(attentions)

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from tests import fork_server
 from tests.pretraining_support import RECORDS
 from training import pretraining
 from training.options import DeviceOptions, TrainOptions
@@ -43,6 +44,10 @@ def pytest_terminal_summary(terminalreporter, config):
             f"{config.left_out} slow tests were left out; run them with "
             "--slow (some also need --real_data=DIR)"
         )
+
+
+def pytest_sessionfinish():
+    fork_server.stop()
 
 
 @pytest.fixture(scope="session")

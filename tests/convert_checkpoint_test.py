@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from modeling import BertConfig, BertModel, SpanModel, TaskModel, checkpoints
+from tests import fork_server
 from tests import huggingface_support as theirs
 from tests.serving_support import finished_run
 from training import conversion, feature_based, pretraining, runs
@@ -385,7 +385,7 @@ def test_another_casing_is_warned_of(folder, goldens, caplog):
 
 
 def test_the_program_converts_and_says_what(folder, pytestconfig, tmp_path):
-    done = subprocess.run(
+    done = fork_server.run(
         [
             sys.executable,
             "convert_checkpoint.py",
@@ -393,10 +393,6 @@ def test_the_program_converts_and_says_what(folder, pytestconfig, tmp_path):
             f"--output_dir={tmp_path}/ours",
         ],
         cwd=pytestconfig.rootpath,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "use --do_lower_case=False" in done.stderr

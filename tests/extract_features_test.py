@@ -1,11 +1,12 @@
 """The program extract_features.py, run as a user runs it."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+
+from tests import fork_server
 
 TWO_DEVICES = """
 import runpy
@@ -19,7 +20,7 @@ runpy.run_path("extract_features.py", run_name="__main__")
 
 def run(root, program, goldens, input_file, output_file, *flags):
     """Starts the program on the golden model."""
-    return subprocess.run(
+    return fork_server.run(
         [
             sys.executable,
             *program,
@@ -31,10 +32,6 @@ def run(root, program, goldens, input_file, output_file, *flags):
             *flags,
         ],
         cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
 
 

@@ -1,10 +1,11 @@
 """Every flag of the original's scripts, with its default."""
 
 import json
-import subprocess
 import sys
 
 import pytest
+
+from tests import fork_server
 
 # From the original's source, script by script (None: no default).
 ORIGINAL = {
@@ -132,12 +133,19 @@ NEUTRAL = {
         "gradient_accumulation_steps": 1,
         "keep_checkpoint_max": 5,
         "eval_every_steps": 0,
+        "optimizer": "adamw",
+        "num_train_minutes": 0.0,
+        "stop_at_step": 0,
+        "continue_from": "",
+        "gradient_checkpointing": False,
         "do_predict": False,
         "strip_checkpoint": False,
     },
     "run_classifier": {
         "precision": "float32",
         "gradient_accumulation_steps": 1,
+        "optimizer": "adamw",
+        "use_one_hot_embeddings": False,
         "layerwise_lr_decay": 1.0,
         "trainable_layers": -1,
         "class_weights": [],
@@ -146,6 +154,8 @@ NEUTRAL = {
     "run_squad": {
         "precision": "float32",
         "gradient_accumulation_steps": 1,
+        "optimizer": "adamw",
+        "use_one_hot_embeddings": False,
         "layerwise_lr_decay": 1.0,
         "trainable_layers": -1,
         "count_windows": False,
@@ -175,12 +185,9 @@ print(json.dumps({n: flags.FLAGS[n].default for n in sys.argv[2:]}))
 @pytest.mark.parametrize("program", ORIGINAL)
 def test_flags_and_defaults(program, pytestconfig):
     expected = ORIGINAL[program] | NEUTRAL[program]
-    done = subprocess.run(
+    done = fork_server.run(
         [sys.executable, "-c", SCRIPT, program, *expected],
         cwd=pytestconfig.rootpath,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1]) == expected

@@ -1,9 +1,9 @@
 """What the tests of run_pretraining.py share."""
 
-import subprocess
 import sys
 
 from modeling import checkpoints
+from tests import fork_server
 
 RECORDS = "pretraining_data/wordpiece_masking.tf_record"
 
@@ -22,9 +22,7 @@ def command(goldens, output_dir, *flags):
 
 
 def run(arguments, root):
-    return subprocess.run(
-        arguments, cwd=root, capture_output=True, text=True, check=False
-    )
+    return fork_server.run(arguments, cwd=root)
 
 
 def read_all(prefix):

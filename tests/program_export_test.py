@@ -1,18 +1,18 @@
 """--do_export of the programs, after a run and alone."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
 
 from data.tasks import get_task
+from tests import fork_server
 from training.predictor import Predictor
 
 
 def run(root, goldens, program, output_dir, *flags):
     """Starts a program with the golden vocabulary and model."""
-    return subprocess.run(
+    return fork_server.run(
         [
             sys.executable,
             program,
@@ -22,10 +22,6 @@ def run(root, goldens, program, output_dir, *flags):
             *flags,
         ],
         cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
 
 

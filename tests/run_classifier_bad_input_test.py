@@ -1,13 +1,13 @@
 """What users of run_classifier.py get wrong: told early, or handled."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from modeling import BertConfig, TaskModel, checkpoints
+from tests import fork_server
 from tests.training.classification_test import write_table
 from tests.training.finetuning_test import make_options, make_run
 from training import classification, runs
@@ -178,12 +178,9 @@ def test_batches_that_two_devices_cannot_share_are_refused(
     goldens, pytestconfig, tmp_path
 ):
     write_table(tmp_path / "data", "single")
-    done = subprocess.run(
+    done = fork_server.run(
         [sys.executable, "-c", SCRIPT, goldens, tmp_path],
         cwd=pytestconfig.rootpath,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.stdout.splitlines() == [
         f"--{name}_batch_size=7 cannot be divided among 2 parts (devices x "

@@ -1,18 +1,19 @@
 """run_classifier.py as its users start it; figures from the original."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+
+from tests import fork_server
 
 TASKS = ["CoLA", "MRPC", "MNLI"]
 
 
 def run(root, goldens, task, output_dir, *flags):
     """Starts the program on a task of the goldens."""
-    return subprocess.run(
+    return fork_server.run(
         [
             sys.executable,
             "run_classifier.py",
@@ -25,10 +26,6 @@ def run(root, goldens, task, output_dir, *flags):
             *flags,
         ],
         cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
 
 

@@ -51,7 +51,7 @@ def test_truncated_records(options, goldens, tmp_path):
     (tmp_path / "cut.tf_record").write_bytes(content[:100_000])
     refused(
         options,
-        r"cut.tf_record: record \d+ is cut short or damaged",
+        r"cut.tf_record: record \d+, at byte \d+ of 100000, is cut short",
         input_file=f"{goldens / RECORDS},{tmp_path / 'cut.tf_record'}",
     )
 

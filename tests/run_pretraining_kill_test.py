@@ -1,85 +1,100 @@
-"""A run that is killed ends as if nothing had happened."""
+"""A pretraining that is killed or preempted ends as if nothing had happened."""
 
 import json
 import random
-import signal
-import subprocess
 import time
+from signal import SIGKILL, SIGTERM
 
-import numpy as np
 import pytest
 
-from tests.pretraining_support import (
-    command,
-    latest_step,
-    read_all,
-    run,
+from tests.kill_support import (
+    Run,
+    after,
+    after_a_save,
+    assert_same_checkpoint,
+    interrupt_again_and_again,
+    twenty_one,
+    until,
+    while_saving,
 )
+from tests.pretraining_support import RECORDS, command, latest_step
+
+SAVE_STEPS = 4
 
 
-def kill_and_compare(goldens, root, tmp_path, num_kills, num_steps=600):
+def make_run(goldens, root, folder, num_steps, *flags, save_steps=SAVE_STEPS):
     config = json.loads((goldens / "bert_config.json").read_text())
-    config |= {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    flags = [
+    config |= {
+        "num_hidden_layers": 1,
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+    }
+    path = folder.parent / "config.json"
+    path.write_text(json.dumps(config))
+    arguments = command(
+        goldens,
+        folder,
         "--do_train",
-        f"--bert_config_file={tmp_path / 'config.json'}",
+        f"--bert_config_file={path}",
         f"--num_train_steps={num_steps}",
         "--num_warmup_steps=10",
         "--learning_rate=1e-3",
-        "--save_checkpoints_steps=4",
-    ]
-    whole = run(command(goldens, tmp_path / "whole", *flags), root)
-    assert whole.returncode == 0, whole.stderr[-2000:]
-    killed = tmp_path / "killed"
-    killed.mkdir()
-    rng = random.Random()
-    killed_at = []
-    while len(killed_at) < num_kills:
-        before = latest_step(killed)
-        process = subprocess.Popen(
-            command(goldens, killed, *flags),
-            cwd=root,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        # Some time after its first save: in a step, or while saving.
-        while latest_step(killed) == before and process.poll() is None:
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0, 1.5 / num_kills))
-        process.send_signal(signal.SIGKILL)
-        # A run that ended before it was hit would prove nothing.
-        assert process.wait() == -signal.SIGKILL, latest_step(killed)
-        assert latest_step(killed) > before
-        killed_at.append(latest_step(killed))
-    last = run(command(goldens, killed, *flags), root)
-    assert last.returncode == 0, last.stderr[-2000:]
-    assert "Resuming" in last.stderr
-    ours, theirs = (
-        read_all(folder / f"model.ckpt-{num_steps}")
-        for folder in (killed, tmp_path / "whole")
+        f"--save_checkpoints_steps={save_steps}",
+        "--log_steps=1",
+        *flags,
     )
-    for name, value in theirs.items():
-        np.testing.assert_array_equal(
-            ours[name], value, err_msg=f"{name}, killed at {killed_at}"
-        )
-    assert not list(killed.glob("*incomplete*"))
+    return Run(root, folder, (arguments, {}))
 
 
-def test_a_killed_run_ends_with_the_same_weights(
-    goldens, pytestconfig, tmp_path
+@pytest.fixture(scope="module")
+def whole(goldens, pytestconfig, tmp_path_factory):
+    """The last checkpoint of a run that nobody disturbs."""
+    folder = tmp_path_factory.mktemp("whole") / "out"
+    root = pytestconfig.rootpath
+    make_run(goldens, root, folder, 300, save_steps=300).finish()
+    return folder / "model.ckpt-300"
+
+
+def while_evaluating(run):
+    # That takes a second, and begins three steps after a checkpoint.
+    last_save = run.before // 75 * 75 + 72
+    until(lambda: latest_step(run.folder) >= last_save, run)
+    time.sleep(random.uniform(0.05, 1))
+
+
+def test_an_interrupted_run_ends_with_the_same_weights(
+    goldens, pytestconfig, tmp_path, whole
 ):
-    kill_and_compare(goldens, pytestconfig.rootpath, tmp_path, num_kills=3)
+    run = make_run(
+        goldens,
+        pytestconfig.rootpath,
+        tmp_path / "interrupted",
+        300,
+        f"--eval_file={goldens / RECORDS}",
+        "--eval_every_steps=75",
+        "--max_eval_steps=200",
+    )
+    interruptions = [
+        (SIGKILL, after_a_save(0.3)),
+        (SIGKILL, while_saving),
+        (SIGTERM, after("Computing on", 8)),  # at any time
+        (SIGKILL, after_a_save(0.3)),
+        (SIGTERM, while_evaluating),
+    ]
+    interrupt_again_and_again(run, interruptions, SAVE_STEPS)
+    assert_same_checkpoint(run.folder / whole.name, whole)
 
 
 @pytest.mark.slow
-def test_a_run_killed_twenty_times_ends_with_the_same_weights(
-    goldens, pytestconfig, tmp_path
+@pytest.mark.parametrize("number", [SIGKILL, SIGTERM])
+def test_a_run_interrupted_twenty_times_ends_with_the_same_weights(
+    goldens, pytestconfig, tmp_path, number
 ):
-    kill_and_compare(
-        goldens,
-        pytestconfig.rootpath,
-        tmp_path,
-        num_kills=20,
-        num_steps=2000,
+    root = pytestconfig.rootpath
+    whole = make_run(goldens, root, tmp_path / "whole", 1000, save_steps=1000)
+    whole.finish()
+    run = make_run(goldens, root, tmp_path / "interrupted", 1000)
+    interrupt_again_and_again(run, twenty_one(number), SAVE_STEPS)
+    assert_same_checkpoint(
+        run.folder / "model.ckpt-1000", whole.folder / "model.ckpt-1000"
     )

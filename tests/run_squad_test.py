@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -15,6 +14,7 @@ from data.squad import windows
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
 from data.squad.scoring import normalize_answer
+from tests import fork_server
 from tests.data.tasks.tfds_test import TEXT, prepare
 from training.predictor import Predictor
 
@@ -23,7 +23,7 @@ LENGTHS = ["--max_seq_length=96", "--doc_stride=32", "--max_query_length=16"]
 
 def run(root, goldens, output_dir, *flags):
     """Starts the program with the golden model."""
-    return subprocess.run(
+    return fork_server.run(
         [
             sys.executable,
             "run_squad.py",
@@ -34,10 +34,6 @@ def run(root, goldens, output_dir, *flags):
             *flags,
         ],
         cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
 
 

@@ -2,10 +2,12 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import os
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -13,8 +15,10 @@ from absl import logging
 
 from data import files
 from modeling import checkpoints
+from modeling.checkpoints.tf1 import SLOTS, is_weight
 
 _NAME = re.compile(r"model\.ckpt-(\d+)\.index")
+_RECORD = ".resume.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,32 +30,42 @@ class ResumePoint:
       examples_seen: examples taken from the training input.
       seed: the run's seed; with the step it gives every random number.
       num_examples: examples of the training input, to notice another one.
+      optimizer: the run's, to notice another one: its slots would fit.
+      train_seconds: that training took until now, pauses left out.
     """
 
     global_step: int
     examples_seen: int
     seed: int
     num_examples: int
+    optimizer: str = "adamw"
+    train_seconds: float = 0.0
 
 
 class CheckpointManager:
     """Writes `model.ckpt-N` into a folder and finds the newest good one.
 
-    Beside each checkpoint lies `model.ckpt-N.resume.json`, the resume point;
-    a checkpoint of the original release has none and is resumed by its step.
+    Beside each checkpoint lies `model.ckpt-N.resume.json`, the resume point,
+    with checksums of the index and of itself (the index has those of all
+    values); a checkpoint of the original release has none and is resumed by its
+    step.
 
     Args:
       output_dir: made if it is not there.
       keep_max: checkpoints kept; 0 = all.
+      read_only: the folder is another run's, only to restore from.
 
     Raises:
       OSError: the folder cannot be written.
     """
 
-    def __init__(self, output_dir: str, keep_max: int = 5):
+    def __init__(
+        self, output_dir: str, keep_max: int = 5, *, read_only: bool = False
+    ):
         self._dir = output_dir
         self._keep_max = keep_max
-        files.check_writable(output_dir)
+        if not read_only:
+            files.check_writable(output_dir)
 
     def remove_leftovers(self) -> None:
         """Removes what a killed run was writing; only the next run may."""
@@ -93,13 +107,15 @@ class CheckpointManager:
         for step in reversed(steps):
             prefix = self.prefix(step)
             try:
+                record = _read_record(prefix)
                 checkpoint = checkpoints.Checkpoint(prefix)
+                # All of it, for the checksums: a checkpoint is good or not.
                 values = {
-                    name: checkpoint.read(name)
-                    for name in variables
-                    if name in checkpoint.shapes
+                    name: value
+                    for name in checkpoint.shapes
+                    for value in [checkpoint.read(name)]
+                    if name in variables
                 }
-                record = self._read_resume_record(prefix)
             except ValueError as error:
                 logging.warning("%s Trying the checkpoint before it.", error)
                 continue
@@ -130,9 +146,10 @@ class CheckpointManager:
         prefix = self.prefix(point.global_step)
         tensors = {name: v.numpy() for name, v in variables.items()}
         tensors["global_step"] = np.int64(point.global_step)
-        record = json.dumps(dataclasses.asdict(point)) + "\n"
-        files.write_text(prefix + ".resume.json", record)
-        checkpoints.write(prefix, tensors)
+        with checkpoints.written(prefix, tensors) as index:
+            record = dataclasses.asdict(point)
+            record["index_sha256"] = files.sha256(index)
+            files.write_text(prefix + _RECORD, _encode(record))
         # Later ones belong to a run that went back in time; they are neither
         # counted nor removed, but overwritten when their step comes.
         steps = [step for step in self.steps() if step <= point.global_step]
@@ -155,10 +172,9 @@ class CheckpointManager:
 
     def _assign(self, checkpoint, variables, values):
         report = checkpoints.compare(checkpoint, variables)
-        weights_missing = [
-            name
-            for name in report.missing
-            if not name.endswith(("/adam_m", "/adam_v"))
+        weights_missing = [name for name in report.missing if is_weight(name)]
+        slots_missing = [
+            name for name in report.missing if name.endswith(SLOTS)
         ]
         if report.misshapen or weights_missing:
             first = [*report.misshapen, *weights_missing][0]
@@ -167,11 +183,11 @@ class CheckpointManager:
                 f"{checkpoint.prefix} does not fit ({first}). Give another "
                 "--output_dir, or the --bert_config_file of that run."
             )
-        if report.missing:
+        if slots_missing:
             logging.warning(
                 "%s has no optimizer slots for %d variables; they start at 0.",
                 checkpoint.prefix,
-                len(report.missing),
+                len(slots_missing),
             )
         for name, value in values.items():
             variables[name].assign(value)
@@ -179,8 +195,16 @@ class CheckpointManager:
     def _steps_up_to_latest(self) -> list[int]:
         """Steps up to the one that the `checkpoint` file names."""
         steps = self.steps()
-        latest = _NAME.fullmatch(f"{checkpoints.latest_name(self._dir)}.index")
+        name = checkpoints.latest_name(self._dir)
+        latest = _NAME.fullmatch(f"{name}.index")
         if not latest or int(latest[1]) not in steps:
+            if steps and name is not None:
+                logging.warning(
+                    "%s: its `checkpoint` file is damaged, or names what is "
+                    "not there (%s); taking the newest checkpoint.",
+                    self._dir,
+                    name or "nothing",
+                )
             return steps
         later = [step for step in steps if step > int(latest[1])]
         if later:
@@ -193,17 +217,6 @@ class CheckpointManager:
             )
         return [step for step in steps if step not in later]
 
-    def _read_resume_record(self, prefix: str) -> dict:
-        path = prefix + ".resume.json"
-        if not tf.io.gfile.exists(path):
-            return {}
-        with tf.io.gfile.GFile(path, "r") as file:
-            text = file.read()
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is damaged: {error}.") from None
-
     def prefix(self, step: int) -> str:
         """Where the checkpoint of a step lies."""
         return os.path.join(self._dir, f"model.ckpt-{step}")
@@ -213,8 +226,39 @@ class CheckpointManager:
         for ending in (
             ".index",
             ".data-00000-of-00001",
-            ".resume.json",
+            _RECORD,
             ".meta",  # of the original
         ):
             with contextlib.suppress(tf.errors.NotFoundError):
                 tf.io.gfile.remove(self.prefix(step) + ending)
+
+
+def _encode(record: Mapping[str, Any]) -> str:
+    """A resume record as text, with a checksum of itself."""
+    checksum = hashlib.sha256(json.dumps(record).encode()).hexdigest()
+    return json.dumps({**record, "sha256": checksum}) + "\n"
+
+
+def _read_record(prefix: str) -> dict[str, Any]:
+    """The resume record of a checkpoint; {} if it has none.
+
+    Raises:
+      ValueError: it is damaged, or the checkpoint's index is.
+    """
+    path = prefix + _RECORD
+    if not files.exists(path):
+        return {}
+    with files.open_read(path) as file:
+        data = file.read()
+    try:
+        record = json.loads(data)
+        # Two names: no one byte can make both go.
+        is_signed = not {"sha256", "index_sha256"}.isdisjoint(record)
+        record.pop("sha256", None)
+    except (ValueError, TypeError, AttributeError):
+        is_signed, record = True, {}
+    if is_signed and data != _encode(record).encode():
+        raise ValueError(f"{path} is damaged.")
+    if is_signed and files.sha256(prefix + ".index") != record["index_sha256"]:
+        raise ValueError(f"{prefix}.index is damaged: {path} has its checksum.")
+    return record

@@ -17,7 +17,7 @@ from modeling import BertConfig, TaskModel
 from training import feature_based, results, runs
 from training.checkpoint_table import check_steps, compare_checkpoints
 from training.checkpointing import CheckpointManager
-from training.description import TaskDescription
+from training.description import TaskDescription, place_of_weights
 from training.finetuning import Finetuning, FinetuningOptions
 from training.selection import Selection, check_options
 
@@ -251,9 +251,9 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
         do_lower_case=options.do_lower_case,
         document_context=options.document_context,
         model=model,
-        weights=os.path.relpath(weights, output_dir)
-        if step
-        else os.path.abspath(options.finetuning.init_checkpoint),
+        weights=place_of_weights(
+            weights if step else options.finetuning.init_checkpoint, output_dir
+        ),
     ).write(output_dir, options.vocab_file)
     return Outcome(step, evaluation.results, weights)
 

@@ -1,12 +1,13 @@
 """A model converted whole: the original's files to Hugging Face's, and back."""
 
+import contextlib
 import dataclasses
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
+import tensorflow as tf
 from absl import logging
 
 from data import files, vocabulary
@@ -80,8 +81,8 @@ def run(options: ConversionOptions) -> None:
         output_dir holds files already; nothing was written then.
     """
     output_dir = options.output_dir.rstrip("/")
-    if os.path.exists(output_dir) and (
-        not os.path.isdir(output_dir) or os.listdir(output_dir)
+    if tf.io.gfile.exists(output_dir) and (
+        not tf.io.gfile.isdir(output_dir) or tf.io.gfile.listdir(output_dir)
     ):
         raise ValueError(
             f"--output_dir={output_dir} is there already and not empty; "
@@ -95,11 +96,14 @@ def run(options: ConversionOptions) -> None:
             _to_original(options, staging)
         else:
             _to_huggingface(options, staging)
-        os.rename(staging, output_dir)
+        tf.io.gfile.rename(staging, output_dir, overwrite=True)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        with contextlib.suppress(tf.errors.OpError):
+            tf.io.gfile.rmtree(staging)
     logging.info(
-        "%s holds %s.", output_dir, ", ".join(sorted(os.listdir(output_dir)))
+        "%s holds %s.",
+        output_dir,
+        ", ".join(sorted(tf.io.gfile.listdir(output_dir))),
     )
 
 
@@ -184,11 +188,6 @@ def _to_huggingface(options: ConversionOptions, folder: str) -> None:
             weights, is_encoder_alone=values["architectures"] == ["BertModel"]
         ),
     )
-    # That file alone would be readable by its owner only.
-    shutil.copymode(
-        os.path.join(folder, huggingface.CONFIG),
-        os.path.join(folder, huggingface.WEIGHTS),
-    )
     logging.info("For transformers it is a %s.", values["architectures"][0])
 
 
@@ -200,7 +199,7 @@ def _find(model: str) -> tuple[str, str, dict[str, Any]]:
         found = description.read(folder)
         if found.kind != "pretraining":
             facts = dataclasses.asdict(found)
-            return os.path.join(folder, found.weights), folder, facts
+            return description.weights_of(folder, found), folder, facts
     prefix = checkpoints.Checkpoint(folder).prefix
     beside = os.path.dirname(prefix)
     return prefix, beside, _records_made(beside)

@@ -242,6 +242,31 @@ def vocab_of(output_dir: str) -> str:
     return os.path.join(output_dir, _VOCAB)
 
 
+def place_of_weights(prefix: str, output_dir: str) -> str:
+    """What `Description.weights` says of a checkpoint.
+
+    Args:
+      prefix: of the checkpoint.
+      output_dir: of the run.
+
+    Returns:
+      Its place in output_dir, so that the folder can be moved, or the whole
+      path of one that lies elsewhere.
+    """
+    inside = prefix.removeprefix(os.path.join(output_dir, ""))
+    if inside != prefix or "://" in prefix:
+        return inside
+    return os.path.abspath(prefix)
+
+
+def weights_of(output_dir: str, description: Description) -> str:
+    """Prefix of the checkpoint of a finished run."""
+    # `join` knows `/`, but not `gs://`, as the beginning of a whole path.
+    if "://" in description.weights:
+        return description.weights
+    return os.path.join(output_dir, description.weights)
+
+
 def model_folder(output_dir: str) -> str:
     """The folder of a run's model: of trials that of the chosen one."""
     path = os.path.join(output_dir, "trials.json")

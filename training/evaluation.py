@@ -1,13 +1,16 @@
 """Metrics of a model over batches, without dropout."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
+from data.input_pipeline import Shard
 from data.progress import Progress
 from modeling import losses
+from training import preemption
+from training.strategy import distribute
 
 _SUM = tf.distribute.ReduceOp.SUM
 
@@ -40,12 +43,16 @@ class Evaluator:
         self._strategy = tf.distribute.get_strategy()
 
     def evaluate(
-        self, batches: tf.data.Dataset, *, num_steps: int
+        self,
+        make_batches: Callable[[Shard], tf.data.Dataset],
+        *,
+        num_steps: int,
     ) -> dict[str, float]:
         """Averages the metrics of some batches.
 
         Args:
-          batches: of equal size, `num_steps` of them at least.
+          make_batches: from a shard to its rows of every batch; the batches
+            are of equal size, `num_steps` of them at least.
           num_steps: how many to take.
 
         Returns:
@@ -53,12 +60,12 @@ class Evaluator:
           batches' losses, as the original's.
         """
         sums: dict[str, np.ndarray] = {}
-        distributed = self._strategy.experimental_distribute_dataset(batches)
-        iterator = iter(distributed)
+        iterator = iter(distribute(self._strategy, make_batches))
         with Progress(
             "evaluating", total=num_steps, unit="batches"
         ) as progress:
             for _ in range(num_steps):
+                preemption.check()
                 for name, metric in self._step(next(iterator)).items():
                     sums[name] = sums.get(name, 0.0) + metric.numpy().astype(
                         np.float64

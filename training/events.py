@@ -1,7 +1,8 @@
 """TensorBoard points, and the figures that a progress line shows."""
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -28,6 +29,8 @@ class MetricLog:
         metrics: np.ndarray,
         step: int,
         seconds: float,
+        *,
+        is_last: bool,
     ) -> str:
         """Adds the metrics of one call into the device.
 
@@ -36,6 +39,7 @@ class MetricLog:
           metrics: float32 [steps, metrics, 2], each a sum and a weight.
           step: of the last of them.
           seconds: that the call took.
+          is_last: whether training ends with it: it is a log point then.
 
         Returns:
           The averages since the last log point, as text.
@@ -53,7 +57,7 @@ class MetricLog:
             steps_per_second * self._options.train_batch_size
         )
         due = step % self._options.log_steps == 0
-        if due or step == self._options.num_train_steps:
+        if due or is_last:
             for name, value in values.items():
                 tf.summary.scalar(name, value, step=step)
             tf.summary.scalar("global_step/sec", steps_per_second, step=step)
@@ -67,10 +71,37 @@ class MetricLog:
 def write_scalars(folder: str, values: Mapping[str, float], step: int) -> None:
     """Adds one TensorBoard point for each value to a folder's events."""
     tf.io.gfile.makedirs(folder)
-    writer = tf.summary.create_file_writer(
-        folder, filename_suffix=f".{os.getpid()}.{step}"
-    )
-    with writer.as_default():
+    with event_file(folder, f".{os.getpid()}.{step}"):
         for name, value in values.items():
             tf.summary.scalar(name, value, step=step)
-    writer.close()
+
+
+@contextlib.contextmanager
+def event_file(
+    folder: str, suffix: str | None = None
+) -> Iterator[tf.summary.SummaryWriter]:
+    """Opens a new file for the TensorBoard points of a block.
+
+    Args:
+      folder: where.
+      suffix: of its name; None = TensorFlow's.
+
+    Yields:
+      Its writer, which is the default one.
+
+    Raises:
+      OSError: it cannot be written, or the disk is full.
+    """
+    try:
+        writer = tf.summary.create_file_writer(folder, filename_suffix=suffix)
+        with writer.as_default():
+            yield writer
+        writer.close()
+    except tf.errors.OpError as error:
+        if "events.out.tfevents" not in error.message:
+            raise
+        raise OSError(
+            f"cannot write TensorBoard's points to {folder}: "
+            f"{error.message.splitlines()[0]}. Checkpoints are intact; check "
+            "the folder's permissions and free space."
+        ) from error

@@ -26,8 +26,8 @@ from modeling import (
     checkpoints,
 )
 from training import model_card, requests
-from training.description import model_folder, read, vocab_of
-from training.options import PRECISIONS, DeviceOptions
+from training.description import model_folder, read, vocab_of, weights_of
+from training.options import EXPORT_PRECISIONS, DeviceOptions
 from training.pretraining_serving import PretrainingServing
 from training.serving import TaskServing
 from training.span_serving import SpanServing
@@ -46,8 +46,8 @@ class ExportOptions:
     Attributes:
       output_dir: of a finished run.
       export_dir: a folder, in which each export is a new version: 1, 2, ...
-      precision: one of `PRECISIONS`; bfloat16 = arithmetic; weights, layer
-        norm and softmax stay float32.
+      precision: one of `EXPORT_PRECISIONS`; bfloat16 = arithmetic; weights,
+        layer norm and softmax stay float32.
 
     Raises:
       ValueError, OSError: there is no such precision, or the folder cannot be
@@ -61,10 +61,10 @@ class ExportOptions:
     def __post_init__(self):
         if not self.export_dir:
             raise ValueError("--do_export: give --export_dir, a folder.")
-        if self.precision not in PRECISIONS:
+        if self.precision not in EXPORT_PRECISIONS:
             raise ValueError(
                 f"--export_precision={self.precision}; it must be one of "
-                f"{', '.join(PRECISIONS)}."
+                f"{', '.join(EXPORT_PRECISIONS)}."
             )
         files.check_writable(self.export_dir, "export_dir")
 
@@ -96,7 +96,7 @@ def load(output_dir: str, precision: str = "float32") -> Serving:
         dtype=DeviceOptions(precision=precision).dtype_policy,
         **description.model,
     )
-    prefix = os.path.join(output_dir, description.weights)
+    prefix = weights_of(output_dir, description)
     report = checkpoints.init_from_checkpoint(
         prefix, checkpoints.variables_by_name(model.layers)
     )

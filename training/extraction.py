@@ -19,10 +19,14 @@ from data.progress import Progress
 from data.text_features import TextRow
 from modeling import BertConfig, checkpoints
 from modeling.pooling import EMBEDDINGS
-from training import runs
+from training import preemption, runs
 from training.extractor import Extractor, VectorOptions
 from training.options import DeviceOptions
-from training.strategy import check_batch_size, create_strategy
+from training.strategy import (
+    check_batch_size,
+    cluster_of,
+    create_strategy,
+)
 
 # Numbers of results that are held at once, 256 MB of float32: outputs go back
 # to the order of the lines within so many.
@@ -128,6 +132,11 @@ def run(options: ExtractionOptions) -> None:
     tokenizer = _load_tokenizer(options, config)
     num_lines = text_features.count_lines(options.input_file)
     _check_outputs(options, num_lines)
+    if cluster_of(options.device):
+        raise ValueError(
+            "vectors are made by one process, but TF_CONFIG names several; "
+            "unset it, and give each of them a part of the text."
+        )
     strategy = create_strategy(options.device)
     check_batch_size(
         "batch_size", options.batch_size, strategy.num_replicas_in_sync
@@ -186,6 +195,7 @@ def _write(options, extractor, rows, num_lines):
     ):
         for window in windows:
             for line in extractor.extract(window, progress.advance):
+                preemption.check()
                 write(line)
             num_written += len(window)
             num_cut += sum(row.num_lost > 0 for row in window)

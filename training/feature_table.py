@@ -8,7 +8,7 @@ from typing import Any
 
 from absl import logging
 
-from data import files
+from data import files, locks
 from data.json_files import write_json
 from modeling import BertConfig
 from modeling.layer_mix import MIXES, mixes_of
@@ -82,10 +82,10 @@ def _row(
     if "value" in row:
         logging.info("%s is done: %s", folder, text_of(row["value"]))
         return [mix, row["value"], row["seconds"]]
-    files.check_writable(folder)
-    write_json(path, row)
-    began = time.monotonic()
-    outcome = classification.run(options, inputs)
+    with locks.sole_use(folder):
+        write_json(path, row)
+        began = time.monotonic()
+        outcome = classification.run(options, inputs)
     row |= {
         "value": value_of(outcome.results, inputs.task.main_metric),
         "seconds": round(time.monotonic() - began, 1),

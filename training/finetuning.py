@@ -10,6 +10,7 @@ from absl import logging
 
 from data import length_batches
 from data.input_pipeline import RecordFiles
+from data.record_damage import naming_damage
 from modeling import BertConfig, TaskModel, checkpoints
 from training import loop, runs
 from training.checkpointing import CheckpointManager
@@ -125,7 +126,8 @@ class Finetuning:
     Args:
       options: how.
       make_model: `TaskModel`, or what has its methods, with everything given
-        but config, dtype and use_one_hot_embeddings.
+        but config, dtype, use_one_hot_embeddings and
+        gradient_checkpointing.
       num_choices: C, inputs of one example.
 
     Attributes:
@@ -171,6 +173,7 @@ class Finetuning:
                 dtype=options.device.dtype_policy,
                 use_one_hot_embeddings=options.use_one_hot_embeddings
                 or options.device.use_tpu,
+                gradient_checkpointing=options.train.gradient_checkpointing,
             )
             self._weights = checkpoints.variables_by_name(self.model.layers)
             # Differs from the original: a head for another number of labels is
@@ -219,13 +222,14 @@ class Finetuning:
             train.train_batch_size,
             train.num_train_steps,
         )
-        with self._strategy.scope():
+        with self._strategy.scope(), naming_damage(train_files.segments):
             return loop.Trainer(self.model, train).train(
-                lambda first_example: length_batches.training_batches(
+                lambda first_example, shard: length_batches.training_batches(
                     train_files,
                     batch_size=train.train_batch_size,
                     seed=train.seed,
                     first_example=first_example,
+                    shard=shard,
                     shuffle_window=self.options.shuffle_window,
                     group_by_length=self.options.group_by_length,
                     **self._batching,
@@ -324,19 +328,26 @@ class Finetuning:
     def outputs(self, predict_files: RecordFiles) -> dict[str, np.ndarray]:
         """What the model makes of examples; see `Scorer.outputs`."""
         batch_size = self.options.predict_batch_size
-        return self._scorer.outputs(
-            **self._all(predict_files, batch_size, "predicting")
-        )
+        with naming_damage(predict_files.segments):
+            return self._scorer.outputs(
+                **self._all(predict_files, batch_size, "predicting")
+            )
 
     def _score(self, record_files, batch_size, what):
-        return self._scorer.score(**self._all(record_files, batch_size, what))
+        with naming_damage(record_files.segments):
+            return self._scorer.score(
+                **self._all(record_files, batch_size, what)
+            )
 
     def _all(self, record_files, batch_size, what):
         """Every example once, for the scorer."""
         return {
-            "batches": length_batches.all_examples(
-                record_files, batch_size=batch_size, **self._batching
+            "make_batches": lambda shard: length_batches.all_examples(
+                record_files,
+                batch_size=batch_size,
+                shard=shard,
+                **self._batching,
             ),
-            "num_examples": record_files.count,
+            "num_steps": -(-record_files.count // batch_size),
             "what": what,
         }

@@ -51,6 +51,11 @@ def define_finetuning_flags(
         "Share of the updates in which the rate rises.",
     )
     flags.DEFINE_bool(
+        "use_one_hot_embeddings",
+        False,
+        "[new] Look words up by matrix product; always so on a TPU.",
+    )
+    flags.DEFINE_bool(
         "trim_batches",
         True,
         "[new] Cut each batch to its longest row: the same result, less time. "
@@ -103,6 +108,7 @@ def finetuning_options(eval_batch_size: int) -> FinetuningOptions:
         shuffle_window=FLAGS.shuffle_window,
         save_best=FLAGS.save_best,
         early_stopping_patience=FLAGS.early_stopping_patience,
+        use_one_hot_embeddings=FLAGS.use_one_hot_embeddings,
         # The steps follow from the epochs.
         train=dataclasses.replace(
             training_flags.train_options(num_train_steps=1, num_warmup_steps=0),

@@ -78,7 +78,7 @@ def define_export_flags() -> None:
     flags.DEFINE_enum(
         "export_precision",
         "float32",
-        options.PRECISIONS,
+        options.EXPORT_PRECISIONS,
         "[new] Arithmetic of the export; its README.md says what is lost.",
     )
 
@@ -103,13 +103,15 @@ def define_device_flags() -> None:
         "precision",
         "float32",
         options.PRECISIONS,
-        "[new] Arithmetic; weights, layer norm and softmax stay float32.",
+        "[new] Arithmetic; weights, layer norm and softmax stay float32. "
+        "float16 scales the loss, and skips updates that overflow.",
     )
     flags.DEFINE_enum(
         "distribution_strategy",
         "auto",
         options.STRATEGIES,
-        "[new] auto: the TPU if --use_tpu, else all GPUs, else the CPU.",
+        "[new] auto: the TPU if --use_tpu, else the hosts that TF_CONFIG "
+        "names, else all GPUs of this one, else the CPU.",
     )
 
 
@@ -158,6 +160,28 @@ def define_training_flags(has_eval_batch_size: bool = True) -> None:
         12345,
         "[new] Seed of initial weights, dropout and data order.",
     )
+    flags.DEFINE_enum(
+        "optimizer",
+        "adamw",
+        options.OPTIMIZERS,
+        "[new] adamw = the original's Adam; lamb = for batches of thousands.",
+    )
+    flags.DEFINE_float(
+        "num_train_minutes",
+        0.0,
+        "[new] Train so long, and let the learning rate follow the clock: it "
+        "is 0 when the time is over, however many updates that makes. The "
+        "warm-up keeps its share of the whole. Counted are compiling, saving, "
+        "evaluating while training, and the time before a resume, but not the "
+        "pause; 0 = train by steps.",
+    )
+    flags.DEFINE_bool(
+        "gradient_checkpointing",
+        False,
+        "[new] Compute the inside of each Transformer block twice, in place "
+        "of keeping it: less memory, up to a third more time, the same "
+        "result.",
+    )
     flags.DEFINE_bool(
         "xla",
         False,
@@ -202,5 +226,8 @@ def train_options(
         log_steps=FLAGS.log_steps,
         eval_every_steps=FLAGS.eval_every_steps,
         seed=FLAGS.seed,
+        optimizer=FLAGS.optimizer,
+        num_train_minutes=FLAGS.num_train_minutes,
+        gradient_checkpointing=FLAGS.gradient_checkpointing,
         xla=FLAGS.xla,
     )

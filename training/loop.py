@@ -4,20 +4,29 @@ Not Keras `fit`: under a strategy it clips before the sum, cannot accumulate,
 and does not resume within an epoch. The arithmetic is in `steps`.
 """
 
+import dataclasses
 import time
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
+from data.input_pipeline import Shard
 from data.progress import Progress
+from training import preemption, resuming
 from training.checkpointing import CheckpointManager, ResumePoint
 from training.evaluation import Model
-from training.events import MetricLog
+from training.events import MetricLog, event_file
 from training.options import TrainOptions
+from training.schedule import Schedule
 from training.steps import TrainSteps
-from training.strategy import check_batch_size, is_tpu
+from training.strategy import (
+    all_workers,
+    check_batch_size,
+    distribute,
+    is_tpu,
+    num_workers,
+)
 
 # Off a TPU, a call into the device lasts about this long, so that progress
 # shows and ^C is heard; the results do not depend on it.
@@ -30,13 +39,20 @@ class Trainer:
     Args:
       model: see `Model`.
       options: how to train.
+      clock: seconds, from any zero; what num_train_minutes is counted by.
 
     Raises:
       ValueError: the batch cannot be cut into equal parts.
     """
 
-    def __init__(self, model: Model, options: TrainOptions):
+    def __init__(
+        self,
+        model: Model,
+        options: TrainOptions,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._strategy = tf.distribute.get_strategy()
+        self._clock = clock
         check_batch_size(
             "train_batch_size",
             options.train_batch_size,
@@ -59,21 +75,23 @@ class Trainer:
 
     def train(
         self,
-        make_batches: Callable[[int], tf.data.Dataset],
+        make_batches: Callable[[int, Shard], tf.data.Dataset],
         manager: CheckpointManager,
         *,
         num_examples: int,
         evaluate: Callable[[int], bool | None] | None = None,
     ) -> int:
-        """Trains up to `num_train_steps`, from the newest checkpoint if any.
+        """Trains to the end, from the newest checkpoint if any.
 
         Args:
-          make_batches: from the number of examples seen before to the
-            batches after them, `train_batch_size` examples each.
+          make_batches: from the number of examples seen before, and a
+            shard, to its rows of the batches after them, `train_batch_size`
+            examples each.
           manager: of the folder that is resumed from and saved to.
           num_examples: examples of the whole input.
           evaluate: called with the step every `eval_every_steps`, not at
-            the end; True = stop here, with a checkpoint.
+            the end, and once more where a run resumes, in case that it was
+            stopped then; True = stop here, with a checkpoint.
 
         Returns:
           The last step.
@@ -83,72 +101,127 @@ class Trainer:
             last checkpoint before that is kept.
           ValueError: the devices refused a step: a record that does not fit,
             or too little memory.
+          preemption.Preempted: SIGTERM came; its step is saved.
         """
-        options = self._options
+        options, saved = self._options, self._steps.saved
         manager.remove_leftovers()
-        step, examples_seen = self._resume(manager, num_examples)
-        if step >= options.num_train_steps:
-            # Differs from the original: it passes over a finished run with
-            # hardly a word, because of which people wait for nothing.
-            logging.warning(
-                "%s already holds step %d of --num_train_steps=%d: nothing "
-                "to train. To go on, give more steps; to begin anew, give "
-                "another --output_dir.",
-                options.output_dir,
-                step,
-                options.num_train_steps,
-            )
-            return step
-        batches = self._strategy.experimental_distribute_dataset(
-            make_batches(examples_seen)
+        point = resuming.resume(
+            manager,
+            saved,
+            options,
+            num_examples=num_examples,
+            strategy=self._strategy,
         )
-        iterator = iter(batches)
-        events = tf.summary.create_file_writer(options.output_dir)
+        schedule = Schedule(
+            options,
+            seconds=point.train_seconds,
+            clock=self._clock,
+            strategy=self._strategy,
+        )
+        done = schedule.is_over(point.global_step)
+        if done:
+            resuming.tell_finished(options, point.global_step)
+            return point.global_step
+        seen = point.examples_seen
+        iterator = iter(
+            distribute(self._strategy, lambda shard: make_batches(seen, shard))
+        )
         with (
-            events.as_default(),
-            Progress(
-                "training",
-                total=options.num_train_steps,
-                initial=step,
-                unit="steps",
-                seconds=20,
-            ) as progress,
+            event_file(options.output_dir) as events,
+            self._progress(point.global_step) as progress,
+            preemption.deferred(),
         ):
             log = MetricLog(options)
-            while step < options.num_train_steps:
-                began = time.monotonic()
-                num_steps = self._next_call(step)
-                metrics = self.run_steps(
-                    iterator, first_step=step + 1, num_steps=num_steps
+            stopped = point.global_step > 0 and self._look(evaluate, point)
+            while not (done or stopped):
+                metrics, seconds, preempted = self._call(
+                    iterator, point.global_step, schedule
                 )
-                self._check_finite(metrics, step, manager)
-                step += num_steps
-                examples_seen += num_steps * options.train_batch_size
-                seconds = time.monotonic() - began
-                self._steps_per_call = max(
-                    1, int(num_steps * _CALL_SECONDS / seconds)
+                self._check_finite(metrics, point.global_step, manager)
+                step = point.global_step + len(metrics)
+                done = schedule.is_over(step)
+                point = _after(point, step, options, schedule)
+                figures = log.add(
+                    self.metric_names, metrics, step, seconds, is_last=done
                 )
-                figures = log.add(self.metric_names, metrics, step, seconds)
-                progress.advance(num_steps, figures)
-                point = ResumePoint(
-                    step, examples_seen, options.seed, num_examples
-                )
-                done = step == options.num_train_steps
-                saves = done or step % options.save_checkpoints_steps == 0
-                if saves:
-                    manager.save(self._steps.saved, point)
+                progress.advance(len(metrics), figures)
+                due = step % options.save_checkpoints_steps == 0
+                if done or preempted or due:
+                    manager.save(saved, point)
                     events.flush()
-                every = options.eval_every_steps
-                if not (every and step % every == 0) or done:
-                    continue
-                if evaluate(step):
-                    if not saves:
-                        manager.save(self._steps.saved, point)
-                    break
-        return step
+                if preempted:
+                    all_workers(self._strategy, [step])  # all have saved
+                    raise preemption.Preempted
+                stopped = not done and self._look(evaluate, point)
+                if stopped and not due:
+                    manager.save(saved, point)
+        return point.global_step
+
+    def _progress(self, step: int) -> Progress:
+        by_clock = self._options.num_train_minutes
+        return Progress(
+            "training",
+            total=None if by_clock else self._options.last_step,
+            initial=step,
+            unit="steps",
+            seconds=20,
+        )
+
+    def _call(
+        self, iterator, step: int, schedule: Schedule
+    ) -> tuple[np.ndarray, float, bool]:
+        """Makes the updates up to the next thing to do in between.
+
+        Args:
+          iterator: of batches.
+          step: of the last update.
+          schedule: of all updates.
+
+        Returns:
+          The metrics of each update; the seconds it took; whether SIGTERM has
+          come. Several workers make the same calls, and stop together.
+        """
+        began = self._clock()
+        num_steps = self._next_call(step, schedule.steps_left(step))
+        metrics = self.run_steps(
+            iterator,
+            first_step=step + 1,
+            num_steps=num_steps,
+            positions=schedule.positions(step),
+        )
+        seconds, preempted = all_workers(
+            self._strategy, [self._clock() - began, preemption.requested()]
+        ).max(axis=0)
+        self._steps_per_call = max(1, int(num_steps * _CALL_SECONDS / seconds))
+        schedule.measured(seconds / num_steps)
+        return metrics, seconds, bool(preempted)
+
+    def _look(
+        self,
+        evaluate: Callable[[int], bool | None] | None,
+        point: ResumePoint,
+    ) -> bool:
+        """Evaluates if it is time to; True = stop."""
+        every, step = self._options.eval_every_steps, point.global_step
+        if not every or step % every:
+            return False
+        if num_workers(self._strategy) > 1:  # SIGTERM waits for all of them
+            return bool(evaluate(step))
+        try:
+            with preemption.heeded():
+                return bool(evaluate(step))
+        except preemption.Preempted:
+            # Raised again where SIGTERM is no longer deferred: when the step
+            # is saved.
+            return True
 
     def run_steps(
-        self, iterator, *, first_step: int, num_steps: int
+        self,
+        iterator,
+        *,
+        first_step: int,
+        num_steps: int,
+        positions: np.ndarray | None = None,
     ) -> np.ndarray:
         """Makes updates in one call into the devices.
 
@@ -156,6 +229,7 @@ class Trainer:
           iterator: of (distributed) batches.
           first_step: number of the first update, counted from 1.
           num_steps: how many.
+          positions: see `Schedule.positions`; None = the updates' numbers.
 
         Returns:
           Float32 [num_steps, metrics, 2], each a sum and a weight.
@@ -163,11 +237,14 @@ class Trainer:
         Raises:
           ValueError: see `train`.
         """
+        if positions is None:
+            positions = np.array([first_step, 1], np.float32)
         try:
             return self._steps.run(
                 iterator,
                 tf.constant(first_step, tf.int64),
                 tf.constant(num_steps, tf.int32),
+                tf.constant(positions),
             ).numpy()
         except tf.errors.ResourceExhaustedError as error:
             raise ValueError(
@@ -183,33 +260,7 @@ class Trainer:
                 f"something that does not fit the model: {e.message}"
             ) from e
 
-    def _resume(
-        self, manager: CheckpointManager, num_examples: int
-    ) -> tuple[int, int]:
-        """Restores; returns the step and the examples seen before it."""
-        restored = manager.restore(self._steps.saved)
-        if restored is None:
-            return 0, 0
-        step, record = restored
-        for what, now in (
-            ("seed", self._options.seed),
-            ("num_examples", num_examples),
-        ):
-            before = record.get(what, now)
-            if before != now:
-                logging.warning(
-                    "%s is %d now, but was %d before: the run goes on, with "
-                    "another order of the data.",
-                    what,
-                    now,
-                    before,
-                )
-        logging.info("Resuming %s at step %d.", self._options.output_dir, step)
-        return step, record.get(
-            "examples_seen", step * self._options.train_batch_size
-        )
-
-    def _next_call(self, step: int) -> int:
+    def _next_call(self, step: int, steps_left: int) -> int:
         """Steps of the next call: up to the next thing to do in between."""
         options = self._options
         stops = [
@@ -221,7 +272,7 @@ class Trainer:
         most = options.iterations_per_loop
         if not is_tpu(self._strategy):
             most = min(most, self._steps_per_call)
-        return min(to_next_stop, most, options.num_train_steps - step)
+        return min(to_next_stop, most, steps_left)
 
     def _check_finite(
         self, metrics: np.ndarray, step: int, manager: CheckpointManager
@@ -246,3 +297,16 @@ class Trainer:
             "--learning_rate, lengthen --num_warmup_steps, or look at the "
             "data of that step."
         )
+
+
+def _after(
+    point: ResumePoint, step: int, options: TrainOptions, schedule: Schedule
+) -> ResumePoint:
+    """Where the run stands when it has come to another step."""
+    num_examples = (step - point.global_step) * options.train_batch_size
+    return dataclasses.replace(
+        point,
+        global_step=step,
+        examples_seen=point.examples_seen + num_examples,
+        train_seconds=schedule.seconds,
+    )

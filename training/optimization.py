@@ -36,9 +36,10 @@ def learning_rate(
     rate 0.
 
     Args:
-      step: integer scalar, the number of this update, counted from 1. (The
+      step: scalar, the number of this update, counted from 1. (The
         original's graph leaves open whether the schedule sees global_step
-        before or after it is raised; when run, it is after.)
+        before or after it is raised; when run, it is after.) A share of the
+        schedule's time, if that is what it follows, times num_train_steps.
       peak: rate that the warm-up aims at.
       num_train_steps: updates after which the rate is 0.
       num_warmup_steps: updates of warm-up; 0 = none.
@@ -155,6 +156,8 @@ class AdamWeightDecay:
     Args:
       variables: full name -> float32 variable.
       rates: full name -> factor of the learning rate; None = 1 for all.
+      skips_overflow: leave weights and slots as they are where the gradients
+        are not finite, as loss scaling needs.
 
     Attributes:
       slots: `<name>/adam_m` and `<name>/adam_v` -> variable, as in a
@@ -165,7 +168,10 @@ class AdamWeightDecay:
         self,
         variables: Mapping[str, tf.Variable],
         rates: Mapping[str, float] | None = None,
+        *,
+        skips_overflow: bool = False,
     ):
+        self._skips_overflow = skips_overflow
         self._variables = list(variables.values())
         self._factors = [rates[n] if rates else 1.0 for n in variables]
         self._decays = [WEIGHT_DECAY * is_decayed(name) for name in variables]
@@ -188,7 +194,10 @@ class AdamWeightDecay:
         self._compiled = tf.function(self._clip_and_update, jit_compile=True)
 
     def apply(
-        self, gradients: Sequence[tf.Tensor], rate: tf.Tensor
+        self,
+        gradients: Sequence[tf.Tensor],
+        rate: tf.Tensor,
+        step: tf.Tensor,
     ) -> tf.Tensor:
         """Clips the gradients to global norm 1 and updates the variables.
 
@@ -198,35 +207,56 @@ class AdamWeightDecay:
         Args:
           gradients: one for each variable, dense, float32.
           rate: float32 scalar.
+          step: int64 scalar, the number of this update, counted from 1.
 
         Returns:
           The global norm before clipping, float32 scalar.
         """
         if self._one_device:
-            return self._compiled(gradients, rate)
+            return self._compiled(gradients, rate, step)
         # Differs from the original: it clips each replica's gradient before
         # the sum, so that the effective bound grows with the replicas.
         clipped, norm = tf.clip_by_global_norm(gradients, CLIP_NORM)
         tf.distribute.get_replica_context().merge_call(
-            self._update_replicas, args=(clipped, rate)
+            self._update_replicas, args=(clipped, norm, rate, step)
         )
         return norm
 
-    def _clip_and_update(self, gradients, rate):
+    def new_values(self, param, m, v, grad, *, rate, weight_decay, step):
+        """See `adam_update`, which is the same at every step."""
+        del step
+        return adam_update(
+            param, m, v, grad, rate=rate, weight_decay=weight_decay
+        )
+
+    def _clip_and_update(self, gradients, rate, step):
         clipped, norm = tf.clip_by_global_norm(gradients, CLIP_NORM)
-        for row in self._rows(clipped):
-            _update(*row, rate=rate)
+        for *row, decay, factor in self._rows(clipped):
+            self._update(*row, norm, rate, step, decay=decay, factor=factor)
         return norm
 
-    def _update_replicas(self, strategy, gradients, rate):
+    def _update_replicas(self, strategy, gradients, norm, rate, step):
         """In cross-replica context: each device updates its own copy."""
-        for variable, m, v, gradient, *fixed in self._rows(gradients):
+        for variable, m, v, gradient, decay, factor in self._rows(gradients):
             strategy.extended.update(
                 variable,
-                lambda variable, m, v, gradient, rate, fixed=fixed: _update(
-                    variable, m, v, gradient, *fixed, rate=rate
-                ),
-                args=(m, v, gradient, rate),
+                self._update,
+                args=(m, v, gradient, norm, rate, step),
+                kwargs={"decay": decay, "factor": factor},
+            )
+
+    def _update(
+        self, variable, m, v, gradient, norm, rate, step, *, decay, factor
+    ):
+        """Writes `new_values` back into one variable and its slots."""
+        before = [x.read_value() for x in (variable, m, v)]
+        after = self.new_values(
+            *before, gradient, rate=rate * factor, weight_decay=decay, step=step
+        )
+        finite = tf.math.is_finite(norm)
+        for x, old, new in zip((variable, m, v), before, after, strict=True):
+            x.assign(
+                tf.where(finite, new, old) if self._skips_overflow else new
             )
 
     def _rows(self, gradients):
@@ -239,18 +269,3 @@ class AdamWeightDecay:
             self._factors,
             strict=True,
         )
-
-
-def _update(variable, m, v, gradient, decay, factor, *, rate):
-    """Writes `adam_update` back into one variable and its slots."""
-    new, new_m, new_v = adam_update(
-        variable.read_value(),
-        m.read_value(),
-        v.read_value(),
-        gradient,
-        rate=rate * factor,
-        weight_decay=decay,
-    )
-    variable.assign(new)
-    m.assign(new_m)
-    v.assign(new_v)

@@ -2,8 +2,16 @@
 
 import dataclasses
 
-PRECISIONS = ("float32", "bfloat16")
-STRATEGIES = ("auto", "one_device", "mirrored", "tpu")
+PRECISIONS = ("float32", "bfloat16", "float16")
+EXPORT_PRECISIONS = ("float32", "bfloat16")
+OPTIMIZERS = ("adamw", "lamb")
+STRATEGIES = (
+    "auto",
+    "one_device",
+    "mirrored",
+    "multi_worker_mirrored",
+    "tpu",
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -18,10 +26,10 @@ class DeviceOptions:
       master: address of the TPU's master, the original's other way to name
         it.
       num_tpu_cores: cores expected; only checked, with a warning.
-      precision: `float32` or `bfloat16` (arithmetic; weights, layer norm
-        and softmax stay float32).
+      precision: one of `PRECISIONS` (arithmetic; weights, layer norm and
+        softmax stay float32).
       distribution_strategy: one of `STRATEGIES`; `auto` takes the TPU if
-        use_tpu, else all GPUs, else the CPU.
+        use_tpu, else the workers of TF_CONFIG, else all GPUs, else the CPU.
     """
 
     use_tpu: bool = False
@@ -36,9 +44,9 @@ class DeviceOptions:
     @property
     def dtype_policy(self) -> str:
         """The Keras policy of every layer."""
-        return {"float32": "float32", "bfloat16": "mixed_bfloat16"}[
-            self.precision
-        ]
+        if self.precision == "float32":
+            return "float32"
+        return f"mixed_{self.precision}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,6 +60,13 @@ class TrainOptions:
       learning_rate: peak of the schedule.
       num_train_steps: updates in all, those before a resume included.
       num_warmup_steps: updates of linear warm-up from 0.
+      num_train_minutes: the schedule follows the clock, for so long in all,
+        and training ends with it: num_train_steps and num_warmup_steps then
+        say no more than the warm-up's share; 0 = it follows the steps.
+      stop_at_step: end this run at a step of the schedule; 0 = at its end.
+      continue_from: folder of a run whose weights, slots and step this one
+        goes on from, with an input that begins at its beginning; "" = none.
+      optimizer: one of `OPTIMIZERS`.
       save_checkpoints_steps: updates between checkpoints.
       keep_checkpoint_max: checkpoints kept; 0 = all.
       iterations_per_loop: most updates of one call into the device.
@@ -59,6 +74,7 @@ class TrainOptions:
       log_steps: updates between log lines and TensorBoard points.
       eval_every_steps: updates between evaluations; 0 = none.
       seed: of initial weights, dropout and the order of the data.
+      gradient_checkpointing: see `transformer.Encoder`.
       xla: compile the gradient into one program; pays for small models on a
         CPU, where many small operations cost more than their arithmetic.
       layerwise_lr_decay: see `optimization.layer_rates`; 1 = one rate for all.
@@ -70,6 +86,10 @@ class TrainOptions:
     learning_rate: float = 5e-5
     num_train_steps: int
     num_warmup_steps: int = 0
+    num_train_minutes: float = 0.0
+    stop_at_step: int = 0
+    continue_from: str = ""
+    optimizer: str = "adamw"
     save_checkpoints_steps: int = 1000
     keep_checkpoint_max: int = 5
     iterations_per_loop: int = 1000
@@ -77,6 +97,7 @@ class TrainOptions:
     log_steps: int = 100
     eval_every_steps: int = 0
     seed: int = 12345
+    gradient_checkpointing: bool = False
     xla: bool = False
     layerwise_lr_decay: float = 1.0
     trainable_layers: int = -1
@@ -96,6 +117,8 @@ class TrainOptions:
                 )
         for name in (
             "num_warmup_steps",
+            "num_train_minutes",
+            "stop_at_step",
             "keep_checkpoint_max",
             "eval_every_steps",
         ):
@@ -120,4 +143,47 @@ class TrainOptions:
         if not self.learning_rate > 0:
             raise ValueError(
                 f"--learning_rate={self.learning_rate}; it must be above 0."
+            )
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(
+                f"--optimizer={self.optimizer}; it must be one of "
+                f"{', '.join(OPTIMIZERS)}."
+            )
+        self._check_end()
+
+    @property
+    def last_step(self) -> int:
+        """The step that training ends with, unless by the clock."""
+        return self.stop_at_step or self.num_train_steps
+
+    @property
+    def end(self) -> tuple[str, float, str]:
+        """What ends training: the flag, its value, what there is more of."""
+        name = next(
+            name
+            for name in ("num_train_minutes", "stop_at_step", "num_train_steps")
+            if getattr(self, name)
+        )
+        unit = "minutes" if name == "num_train_minutes" else "steps"
+        return name, getattr(self, name), unit
+
+    def _check_end(self) -> None:
+        """Refuses contradictions about where training begins and ends."""
+        if self.stop_at_step and self.num_train_minutes:
+            raise ValueError(
+                f"--stop_at_step={self.stop_at_step} contradicts "
+                f"--num_train_minutes={self.num_train_minutes:g}, which ends "
+                "by the clock; drop one."
+            )
+        if self.stop_at_step > self.num_train_steps:
+            raise ValueError(
+                f"--stop_at_step={self.stop_at_step} lies behind "
+                f"--num_train_steps={self.num_train_steps}, the end of the "
+                "schedule; give the steps of all phases together there."
+            )
+        if self.continue_from and self.num_train_minutes:
+            raise ValueError(
+                f"--continue_from={self.continue_from} goes on with a schedule "
+                "of steps, which --num_train_minutes has not; begin the next "
+                "phase with --init_checkpoint."
             )

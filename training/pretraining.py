@@ -11,6 +11,7 @@ from data import files, input_pipeline
 from data.pretraining import queries as query_lines
 from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.options import PretrainingDataOptions
+from data.record_damage import naming_damage
 from modeling import BertConfig, PretrainingModel, checkpoints
 from training import evaluation, loop, pretraining_input, runs
 from training.checkpointing import CheckpointManager
@@ -29,6 +30,7 @@ class PretrainingOptions:
       input_file: files or globs of records; for evaluation too, unless
         eval_file says otherwise.
       eval_file: records to evaluate on.
+      skip_bad_records: leave out what is damaged of either.
       init_checkpoint: weights to start from, or None.
       max_seq_length: wordpieces of an example; as the records were made.
       max_predictions_per_seq: masked wordpieces of an example; likewise.
@@ -52,6 +54,7 @@ class PretrainingOptions:
     bert_config_file: str
     input_file: str | None
     eval_file: str | None = None
+    skip_bad_records: bool = False
     init_checkpoint: str | None = None
     max_seq_length: int = 128
     max_predictions_per_seq: int = 20
@@ -99,10 +102,34 @@ class PretrainingOptions:
                 raise ValueError(
                     f"--{name}={getattr(self, name)}; it must be at least 1."
                 )
+        self._check_phases()
         if self.train.eval_every_steps and not self.eval_file:
             raise ValueError(
                 "--eval_every_steps needs --eval_file: records that training "
                 "does not see."
+            )
+
+    def _check_phases(self) -> None:
+        """Refuses contradictions about where training begins."""
+        before = self.train.continue_from
+        if not before:
+            return
+        if not self.do_train:
+            raise ValueError(
+                f"--continue_from={before} is for training; add --do_train, or "
+                f"drop it and give --output_dir={before}."
+            )
+        if self.init_checkpoint:
+            raise ValueError(
+                f"--continue_from={before} takes weights, optimizer slots and "
+                f"step, --init_checkpoint={self.init_checkpoint} weights "
+                "alone; give one of them."
+            )
+        if os.path.normpath(before) == os.path.normpath(self.train.output_dir):
+            raise ValueError(
+                f"--continue_from={before} is the --output_dir; a run goes on "
+                "in its own folder by itself. Give another --output_dir, or "
+                "drop the flag."
             )
 
 
@@ -147,6 +174,7 @@ def run(options: PretrainingOptions) -> None:
             init_checkpoint=options.init_checkpoint,
             max_seq_length=options.max_seq_length,
         )
+    _check_continued(options.train.continue_from, config)
     runs.keep_config(options.train.output_dir, config, manager)
     # Initial weights come from the seed too.
     keras.utils.set_random_seed(options.train.seed)
@@ -156,6 +184,7 @@ def run(options: PretrainingOptions) -> None:
             dtype=options.device.dtype_policy,
             use_one_hot_embeddings=options.use_one_hot_embeddings
             or options.device.use_tpu,
+            gradient_checkpointing=options.train.gradient_checkpointing,
         )
         weights = checkpoints.variables_by_name(model.layers)
         runs.load_first_weights(
@@ -193,6 +222,18 @@ def run(options: PretrainingOptions) -> None:
         _strip(options, manager.prefix(step))
 
 
+def _check_continued(folder, config):
+    """Refuses to continue what is not there, or another model."""
+    if not folder:
+        return
+    if not tf.io.gfile.isdir(folder):
+        raise FileNotFoundError(
+            f"--continue_from={folder} is not there; it must be the "
+            "--output_dir of another run."
+        )
+    runs.check_same_model(folder, config)
+
+
 def _open_records(patterns, options, config):
     return pretraining_input.open_records(
         patterns,
@@ -200,49 +241,66 @@ def _open_records(patterns, options, config):
         max_seq_length=options.max_seq_length,
         max_predictions_per_seq=options.max_predictions_per_seq,
         vocab_file=options.vocab_file if options.masking else None,
+        skip_bad_records=options.skip_bad_records,
     )
 
 
 def _train(options, model, manager, train_files, masker, evaluate):
-    logging.info(
-        "Training %d steps of %d examples: %.2f passes over the input.",
-        options.train.num_train_steps,
-        options.train.train_batch_size,
-        options.train.num_train_steps
-        * options.train.train_batch_size
-        / train_files.count,
-    )
+    train = options.train
+    if train.num_train_minutes:
+        logging.info("Training for %g minutes.", train.num_train_minutes)
+    else:
+        logging.info(
+            "Training to step %d, %d examples each: %.2f passes over the "
+            "input from step 0.",
+            train.last_step,
+            train.train_batch_size,
+            train.last_step * train.train_batch_size / train_files.count,
+        )
 
-    def make_batches(first_example):
+    def make_batches(first_example, shard):
         place = {
             "batch_size": options.train.train_batch_size,
             "seed": options.train.seed,
             "first_example": first_example,
+            "shard": shard,
         }
         batches = input_pipeline.training_batches(train_files, **place)
         return mask_batches(batches, masker, **place) if masker else batches
 
     trainer = loop.Trainer(model, options.train)
-    return trainer.train(
-        make_batches,
-        manager,
-        num_examples=train_files.count,
-        evaluate=evaluate,
-    )
+    with naming_damage(train_files.segments):
+        return trainer.train(
+            make_batches,
+            manager,
+            num_examples=train_files.count,
+            evaluate=evaluate,
+        )
 
 
 def _evaluate(options, evaluator, eval_files, masker, step):
     """Evaluates; writes eval_results.txt and a TensorBoard point."""
     batch_size = options.eval_batch_size
-    batches = input_pipeline.evaluation_batches(
-        eval_files, batch_size=batch_size
-    )
-    if masker:
-        # The same masks in every evaluation: results can be compared.
-        batches = mask_batches(
-            batches, masker, batch_size=batch_size, seed=options.train.seed
+
+    def make_batches(shard):
+        batches = input_pipeline.evaluation_batches(
+            eval_files, batch_size=batch_size, shard=shard
         )
-    metrics = evaluator.evaluate(batches, num_steps=options.max_eval_steps)
+        if not masker:
+            return batches
+        # The same masks in every evaluation: results can be compared.
+        return mask_batches(
+            batches,
+            masker,
+            batch_size=batch_size,
+            seed=options.train.seed,
+            shard=shard,
+        )
+
+    with naming_damage(eval_files.segments):
+        metrics = evaluator.evaluate(
+            make_batches, num_steps=options.max_eval_steps
+        )
     runs.write_eval_results(options.train.output_dir, metrics, step)
 
 
@@ -250,15 +308,13 @@ def _predict(options, model, tokenizer_and_queries):
     """Answers the queries; writes predict_results.jsonl and prints them."""
     tokenizer, queries = tokenizer_and_queries
     max_predictions = max(1, *(len(q.masked_positions) for q in queries))
+    strategy = tf.distribute.get_strategy()
 
     @tf.function
-    def probabilities(batch):
-        masked_lm, next_sentence = model.logits(batch)
-        shape = [-1, max_predictions, model.config.vocab_size]
-        return (
-            tf.reshape(tf.nn.softmax(masked_lm), shape),
-            tf.nn.softmax(next_sentence),
-        )
+    def run(batch):
+        # Every device answers them all: few, and of a number that divides by
+        # nothing.
+        return strategy.run(_probabilities, args=(model, batch))
 
     answers = []
     for start in range(0, len(queries), options.eval_batch_size):
@@ -269,12 +325,13 @@ def _predict(options, model, tokenizer_and_queries):
             max_seq_length=options.max_seq_length,
             max_predictions=max_predictions,
         )
-        scores = probabilities(
-            {name: tf.constant(value) for name, value in batch.items()}
+        scores = (
+            strategy.experimental_local_results(score)[0].numpy()
+            for score in run(
+                {name: tf.constant(value) for name, value in batch.items()}
+            )
         )
-        for query, masked_lm, next_sentence in zip(
-            some, *(s.numpy() for s in scores), strict=True
-        ):
+        for query, masked_lm, next_sentence in zip(some, *scores, strict=True):
             answers.append(
                 query_lines.answer(
                     query,
@@ -289,6 +346,16 @@ def _predict(options, model, tokenizer_and_queries):
     files.write_text(path, lines)
     print(lines, end="")
     logging.info("%d answers written to %s.", len(answers), path)
+
+
+def _probabilities(model, batch):
+    """Of each word at each masked place [B, P, V], and of the pair [B, 2]."""
+    masked_lm, next_sentence = model.logits(batch)
+    shape = [-1, batch["masked_lm_positions"].shape[1], model.config.vocab_size]
+    return (
+        tf.reshape(tf.nn.softmax(masked_lm), shape),
+        tf.nn.softmax(next_sentence),
+    )
 
 
 def _strip(options, source):

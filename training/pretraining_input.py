@@ -1,5 +1,6 @@
 """What a pretraining run reads: records, vocabulary, queries; all checked."""
 
+import os
 from collections.abc import Mapping
 
 from absl import logging
@@ -22,6 +23,7 @@ from data.pretraining.options import (
     Wordpieces,
 )
 from data.pretraining.publishing import manifest_of
+from data.tfrecord import DamagedError
 from modeling import BertConfig
 from training import runs
 
@@ -33,6 +35,7 @@ def open_records(
     max_seq_length: int,
     max_predictions_per_seq: int,
     vocab_file: str | None = None,
+    skip_bad_records: bool = False,
 ) -> RecordFiles:
     """Checks records against the flags and the model.
 
@@ -43,6 +46,7 @@ def open_records(
       max_predictions_per_seq: P, likewise.
       vocab_file: the vocabulary of records that are masked while they are
         read; None = they have masks.
+      skip_bad_records: leave out what is damaged, and say how much.
 
     Returns:
       The files with their count.
@@ -65,13 +69,48 @@ def open_records(
     if not vocab_file:
         limits["masked_lm_ids"] = config.vocab_size
         limits["masked_lm_positions"] = max_seq_length
-    opened = input_pipeline.open_records(paths, specs, limits=limits)
+    try:
+        opened = input_pipeline.open_records(
+            paths, specs, limits=limits, skip_bad_records=skip_bad_records
+        )
+        _check_complete(opened, skip_bad_records)
+    except DamagedError as error:
+        raise DamagedError(
+            f"{error} Or pass --skip_bad_records: it leaves out what is "
+            "damaged, and reports how much that is."
+        ) from None
     if vocab_file:
         _check_made_with(opened, vocab_file)
     logging.info(
         "%s: %d files, %d examples.", patterns, len(paths), opened.count
     )
     return opened
+
+
+def _check_complete(opened: RecordFiles, skip_bad_records: bool) -> None:
+    """Refuses files that end early, but between two records.
+
+    No byte of theirs tells, only the manifest beside them, if there is one.
+    """
+    for path in opened.paths:
+        shards = (manifest_of(path) or {"shards": ()})["shards"]
+        for shard in shards:
+            found = opened.some([path]).count
+            expected = shard["counts"]["examples"]
+            if shard["file"] != os.path.basename(path) or found >= expected:
+                continue
+            if not skip_bad_records:
+                raise DamagedError(
+                    f"{path}: it has {found} records, but its manifest says "
+                    f"{expected}; copy or write the file again."
+                )
+            logging.warning(
+                "--skip_bad_records: %s has %d of the %d records that its "
+                "manifest names.",
+                path,
+                found,
+                expected,
+            )
 
 
 def _check_masks(path: str, masked: bool) -> None:
@@ -92,7 +131,7 @@ def _check_made_with(opened: RecordFiles, vocab_file: str) -> None:
     vocab = vocabulary.load_vocab(vocab_file)
     vocabulary.require_tokens(vocab, SPECIAL_TOKENS, vocab_file)
     for path in opened.paths:
-        first = next(iter(tfrecord.read_records(path)))
+        first = next(tfrecord.whole_records(path))
         row = record_reading.parse_batch(opened.specs, [first])
         ids = row["input_ids"][0][row["input_mask"][0] == 1].numpy()
         manifest = manifest_of(path)

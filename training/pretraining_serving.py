@@ -3,7 +3,6 @@
 Axes: B batch, S wordpieces, P [MASK]s of a row, V vocabulary.
 """
 
-import os
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +15,7 @@ from data.vocabulary import load_vocab, require_tokens
 from modeling import BertConfig, PretrainingModel, checkpoints
 from training import runs
 from training.checkpointing import CheckpointManager
-from training.description import PretrainingDescription
+from training.description import PretrainingDescription, place_of_weights
 from training.serving_rows import (
     INPUTS,
     as_function,
@@ -74,9 +73,9 @@ def describe(
         max_seq_length=max_seq_length,
         do_lower_case=do_lower_case,
         model={},
-        weights=os.path.basename(manager.prefix(steps[-1]))
-        if steps
-        else os.path.abspath(init_checkpoint),
+        weights=place_of_weights(
+            manager.prefix(steps[-1]) if steps else init_checkpoint, output_dir
+        ),
         top_k=top_k,
     ).write(output_dir, vocab_file)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from absl import app, flags, logging
 
 from data import files
+from training import preemption
 
 
 def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
@@ -14,7 +15,7 @@ def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
     What the user can mend (a bad flag, file or value, a full disk, a loss
     that diverges) ends in one message on standard error and exit code 1;
     `--verbosity=1` adds the traceback. Anything else is our bug and always
-    shows it.
+    shows it. SIGTERM ends in order too, with `preemption.EXIT_CODE`.
 
     Args:
       main: called without arguments once the flags are parsed.
@@ -28,7 +29,17 @@ def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
                 "--name=value (see --help)."
             )
         try:
+            preemption.install()
             main()
+        except preemption.Preempted:
+            logging.flush()
+            print(
+                "preempted by SIGTERM: files appear whole or not at all, and a "
+                "training run has saved its step; the same command goes on. "
+                f"Exit code {preemption.EXIT_CODE}: try again.",
+                file=sys.stderr,
+            )
+            raise
         except KeyboardInterrupt:
             print(
                 "interrupted: files appear whole or not at all; the same "
@@ -47,6 +58,8 @@ def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
                 raise
             logging.flush()
             sys.exit(f"error: {error}")
+        finally:
+            preemption.ignore()
 
     logging.set_verbosity(logging.INFO)
     flags.mark_flags_as_required(required)

@@ -35,6 +35,7 @@ _FREE = {
     "finetuning.train.keep_checkpoint_max",
     "finetuning.train.log_steps",
     "finetuning.train.iterations_per_loop",
+    "finetuning.train.gradient_checkpointing",
 }
 _DEVICE, _PRECISION = "finetuning.device.", "finetuning.device.precision"
 

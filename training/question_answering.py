@@ -21,7 +21,7 @@ from training.answering import (
     saved_threshold,
     survey,
 )
-from training.description import SpanDescription
+from training.description import SpanDescription, place_of_weights
 from training.finetuning import Finetuning, FinetuningOptions
 from training.selection import Results, Selection, check_options
 
@@ -213,9 +213,9 @@ def _describe(
         task_name="SQuAD 2.0" if options.version_2_with_negative else "SQuAD",
         kind="span",
         model={},
-        weights=os.path.relpath(weights, output_dir)
-        if weights
-        else os.path.abspath(finetuning.init_checkpoint),
+        weights=place_of_weights(
+            weights or finetuning.init_checkpoint, output_dir
+        ),
         do_lower_case=options.do_lower_case,
         null_score_diff_threshold=threshold or 0.0,
         **dataclasses.asdict(options.windows),

@@ -123,6 +123,33 @@ def _compare_tokenizers(init_checkpoint: str, do_lower_case: bool) -> None:
             )
 
 
+def check_same_model(folder: str, config: BertConfig) -> None:
+    """Refuses to go on with a run of another model, dropout left aside.
+
+    Args:
+      folder: of the run; without a configuration all is well.
+      config: of the model now.
+
+    Raises:
+      ValueError: says what differs.
+    """
+    path = os.path.join(folder, "bert_config.json")
+    if not tf.io.gfile.exists(path):
+        return
+    before = BertConfig.from_json_file(path).to_dict()
+    now = config.to_dict()
+    changed = [
+        f"{key} {before.get(key)} -> {now.get(key)}"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key) and "dropout" not in key
+    ]
+    if changed:
+        raise ValueError(
+            f"{folder} holds a run of another model: {'; '.join(changed)}. "
+            f"Give another --output_dir, or --bert_config_file={path}."
+        )
+
+
 def keep_config(
     output_dir: str, config: BertConfig, manager: CheckpointManager
 ) -> None:
@@ -140,20 +167,8 @@ def keep_config(
       ValueError: the folder holds a run of another model.
     """
     path = os.path.join(output_dir, "bert_config.json")
-    if manager.steps() and tf.io.gfile.exists(path):
-        before = BertConfig.from_json_file(path).to_dict()
-        now = config.to_dict()
-        changed = [
-            f"{key} {before.get(key)} -> {now.get(key)}"
-            for key in sorted(before.keys() | now.keys())
-            if before.get(key) != now.get(key) and "dropout" not in key
-        ]
-        if changed:
-            raise ValueError(
-                f"{output_dir} holds a run of another model: "
-                f"{'; '.join(changed)}. Give another --output_dir, or "
-                f"--bert_config_file={path}."
-            )
+    if manager.steps():
+        check_same_model(output_dir, config)
     files.write_text(path, config.to_json_string())
 
 

@@ -5,12 +5,16 @@ Axes: N examples, L labels, S wordpieces of the longest example.
 
 import dataclasses
 from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
+from data.input_pipeline import Shard
 from data.progress import Progress
 from modeling import TaskModel, losses
+from training import preemption
+from training.strategy import distribute, num_workers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,21 +81,27 @@ class Scorer:
     def __init__(self, model: TaskModel):
         self._model = model
         self._strategy = tf.distribute.get_strategy()
+        self._gathers = num_workers(self._strategy) > 1
 
     def score(
-        self, batches: tf.data.Dataset, *, num_examples: int, what: str
+        self,
+        make_batches: Callable[[Shard], tf.data.Dataset],
+        *,
+        num_steps: int,
+        what: str,
     ) -> Scores:
         """Predicts every example once, and compares it with its label.
 
         Args:
-          batches: see `length_batches.all_examples`.
-          num_examples: with those that are not real.
+          make_batches: from a shard to its rows of every batch; see
+            `length_batches.all_examples`.
+          num_steps: batches that hold all examples.
           what: a word for the progress line.
 
         Returns:
           Scores of the real examples, back in file order.
         """
-        arrays = self.outputs(batches, num_examples=num_examples, what=what)
+        arrays = self.outputs(make_batches, num_steps=num_steps, what=what)
         return Scores(
             labels=arrays.pop("label_ids"),
             label_mask=arrays.pop("label_mask", None),
@@ -99,13 +109,17 @@ class Scorer:
         )
 
     def outputs(
-        self, batches: tf.data.Dataset, *, num_examples: int, what: str
+        self,
+        make_batches: Callable[[Shard], tf.data.Dataset],
+        *,
+        num_steps: int,
+        what: str,
     ) -> dict[str, np.ndarray]:
         """What the model's `score_examples` makes of every example.
 
         Args:
-          batches: as for `score`.
-          num_examples: likewise.
+          make_batches: as for `score`.
+          num_steps: likewise.
           what: likewise.
 
         Returns:
@@ -113,15 +127,16 @@ class Scorer:
           `label_ids` and `label_mask` if the records have them. Rows of a
           shorter batch end in zeros.
         """
-        batch_size = batches.element_spec["example_index"].shape[0]
-        num_steps = -(-num_examples // batch_size)
         columns = defaultdict(list)
-        iterator = iter(self._strategy.experimental_distribute_dataset(batches))
+        iterator = iter(distribute(self._strategy, make_batches))
         with Progress(what, total=num_steps, unit="batches") as progress:
             for _ in range(num_steps):
+                preemption.check()
                 for name, value in self._step(iterator).items():
                     parts = self._strategy.experimental_local_results(value)
-                    columns[name] += [part.numpy() for part in parts]
+                    # With several workers, every replica has all rows.
+                    kept = parts[:1] if self._gathers else parts
+                    columns[name] += [part.numpy() for part in kept]
                 progress.advance()
         return _in_file_order(columns)
 
@@ -131,8 +146,16 @@ class Scorer:
 
     def _replica_step(self, batch):
         kept = ("example_index", "is_real_example", "label_ids", "label_mask")
-        return self._model.score_examples(batch) | {
+        results = self._model.score_examples(batch) | {
             name: batch[name] for name in kept if name in batch
+        }
+        if not self._gathers:
+            return results
+        replica = tf.distribute.get_replica_context()
+        # `identity`: what is gathered must lie on the replica's device.
+        return {
+            name: replica.all_gather(tf.identity(value), axis=0)
+            for name, value in results.items()
         }
 
 

@@ -4,14 +4,21 @@ All random numbers are functions of (seed, step, device, micro-batch), so a
 resumed run repeats an uninterrupted one bit for bit on one device.
 """
 
+import functools
+
 import tensorflow as tf
 
 from modeling import checkpoints
 from training import optimization
 from training.evaluation import Model
+from training.lamb import Lamb
+from training.loss_scale import LEAST, LossScale
 from training.options import TrainOptions
+from training.strategy import is_tpu
 
 _SUM = tf.distribute.ReduceOp.SUM
+# With the algorithm named: XLA would pick another one, and other dropout.
+_fold_in = functools.partial(tf.random.fold_in, alg="philox")
 
 
 class TrainSteps:
@@ -24,8 +31,9 @@ class TrainSteps:
     Attributes:
       weights: full name -> variable.
       optimizer: updates those that learn.
-      saved: what a checkpoint holds: the weights, and the slots of those that
-        learn.
+      loss_scale: of a model that computes in float16, else None.
+      saved: what a checkpoint holds: the weights, the slots of those that
+        learn, and the loss scale.
       metric_names: of a step's metrics, in order; known after one step.
     """
 
@@ -47,20 +55,32 @@ class TrainSteps:
         self._learning = {
             name: self.weights[name] for name in rates if name in trainable
         }
-        self.optimizer = optimization.AdamWeightDecay(self._learning, rates)
+        in_float16 = model.layers[0].compute_dtype == "float16"
+        self.loss_scale = LossScale() if in_float16 else None
+        optimizer = {"adamw": optimization.AdamWeightDecay, "lamb": Lamb}
+        self.optimizer = optimizer[options.optimizer](
+            self._learning, rates, skips_overflow=in_float16
+        )
         self.saved = {**self.weights, **self.optimizer.slots}
+        if self.loss_scale:
+            self.saved |= self.loss_scale.saved
         self.metric_names: list[str] = []
         # Only the gradient is compiled whole: under a strategy, a compiled
-        # function may not reach for another replica's variables.
+        # function may not reach for another replica's variables. A TPU
+        # compiles the step anyhow, and would take this for its host's.
         self._compute = (
             tf.function(self._gradients, jit_compile=True)
-            if options.xla
+            if options.xla and not is_tpu(self._strategy)
             else self._gradients
         )
 
     @tf.function
     def run(
-        self, iterator, first_step: tf.Tensor, num_steps: tf.Tensor
+        self,
+        iterator,
+        first_step: tf.Tensor,
+        num_steps: tf.Tensor,
+        schedule: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Makes updates in one call into the devices.
 
@@ -68,49 +88,70 @@ class TrainSteps:
           iterator: of (distributed) batches.
           first_step: int64 scalar, number of the first update, counted from 1.
           num_steps: int32 scalar, how many.
+          schedule: float32 [2]: for which step of the learning-rate schedule
+            the first update counts, and how many steps further each update
+            is; None = for its own, and 1.
 
         Returns:
           Float32 [num_steps, metrics, 2], each a sum and a weight.
         """
+        if schedule is None:
+            schedule = tf.stack([tf.cast(first_step, tf.float32), 1.0])
         rows = tf.TensorArray(tf.float32, size=num_steps)
         for i in tf.range(num_steps):
             metrics = self._strategy.run(
                 self._replica_step,
-                args=(next(iterator), first_step + tf.cast(i, tf.int64)),
+                args=(
+                    next(iterator),
+                    first_step + tf.cast(i, tf.int64),
+                    schedule[0] + schedule[1] * tf.cast(i, tf.float32),
+                ),
             )
             rows = rows.write(
                 i, self._strategy.reduce(_SUM, metrics, axis=None)
             )
         return rows.stack()
 
-    def _replica_step(self, batch, step):
+    def _replica_step(self, batch, step, position):
         """One update, as seen by one device: its metrics [metrics, 2]."""
         options = self._options
         replica = tf.distribute.get_replica_context()
         loss_weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
-        seed = tf.random.fold_in(
-            tf.random.fold_in([options.seed, 0], step),
+        seed = _fold_in(
+            _fold_in([options.seed, 0], step),
             replica.replica_id_in_sync_group,
         )
-        gradients, metrics = self._compute(batch, loss_weights, seed)
+        scale = self.loss_scale.value.read_value() if self.loss_scale else None
+        gradients, metrics = self._compute(batch, loss_weights, seed, scale)
         gradients = replica.all_reduce(_SUM, gradients)
+        if self.loss_scale:
+            gradients = [gradient / scale for gradient in gradients]
         rate = optimization.learning_rate(
-            step,
+            position,
             peak=options.learning_rate,
             num_train_steps=options.num_train_steps,
             num_warmup_steps=options.num_warmup_steps,
         )
-        norm = self.optimizer.apply(gradients, rate)
+        norm = self.optimizer.apply(gradients, rate, step)
+        figures = [[norm, 1.0], [rate, 1.0]]
+        if self.loss_scale:
+            finite = tf.math.is_finite(norm)
+            self.loss_scale.update(finite)
+            # A skipped update has no norm; at the least scale, there being
+            # nothing left to try, it shows the one that stops the run.
+            shown = finite | (scale <= LEAST)
+            figures[:1] = [
+                [tf.where(shown, norm, 0.0), tf.cast(shown, tf.float32)],
+                [scale, 1.0],
+            ]
         share = 1.0 / self._strategy.num_replicas_in_sync
-        return tf.concat(
-            [metrics, share * tf.stack([[norm, 1.0], [rate, 1.0]])], axis=0
-        )
+        return tf.concat([metrics, share * tf.stack(figures)], axis=0)
 
-    def _gradients(self, batch, loss_weights, seed):
+    def _gradients(self, batch, loss_weights, seed, scale):
         """Gradients and metrics of a device's batch, by micro-batches."""
         count = self._options.gradient_accumulation_steps
         if count == 1:
-            return self._micro_gradients(batch, loss_weights, seed)
+            return self._micro_gradients(batch, loss_weights, seed, scale)
         # The shape as a tensor: a trimmed batch's length differs from step
         # to step.
         parts = {
@@ -121,7 +162,7 @@ class TrainSteps:
         def micro(i):
             part = {name: x[i] for name, x in parts.items()}
             return self._micro_gradients(
-                part, loss_weights, tf.random.fold_in(seed, i)
+                part, loss_weights, _fold_in(seed, i), scale
             )
 
         gradients, metrics = micro(0)
@@ -139,16 +180,17 @@ class TrainSteps:
         )
         return gradients, metrics
 
-    def _micro_gradients(self, batch, loss_weights, seed):
-        """Gradients (dense) and stacked metrics of one micro-batch."""
+    def _micro_gradients(self, batch, loss_weights, seed, scale):
+        """Scaled gradients (dense) and stacked metrics of one micro-batch."""
         weights = list(self._learning.values())
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(weights)
             loss, metrics = self._model.losses(batch, loss_weights, seed)
+            scaled = loss if scale is None else loss * scale
         gradients = [
             tf.convert_to_tensor(gradient)
             for gradient in tape.gradient(
-                loss, weights, unconnected_gradients="zero"
+                scaled, weights, unconnected_gradients="zero"
             )
         ]
         # The shares of all devices and micro-batches add up to the loss.
@@ -157,7 +199,9 @@ class TrainSteps:
             * self._strategy.num_replicas_in_sync
         )
         names = sorted(metrics)
-        self.metric_names = [*names, "loss", "gradient_norm", "learning_rate"]
+        scales = ["loss_scale"] if self.loss_scale else []
+        self.metric_names = [*names, "loss", "gradient_norm", *scales]
+        self.metric_names.append("learning_rate")
         return gradients, tf.stack(
             [*(metrics[n] for n in names), tf.stack([loss, 1.0 / count])]
         )

@@ -1,46 +1,192 @@
-"""Chooses the devices, and says what it chose."""
+"""Chooses the devices, and says what it chose; feeds them, and hears them all.
 
+A replica is one device's copy of the model. Of several workers (processes)
+each has replicas of its own; whatever is here gives all of them the same.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from data.input_pipeline import Shard
+from training import workers
 from training.options import DeviceOptions
 
 
+@functools.cache  # a process connects to its workers, or to a TPU, but once
 def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
     """Picks the distribution strategy of a run.
+
+    With several workers, it is to be called before TensorFlow computes
+    anything: it waits for them. Called again it gives the same strategy.
 
     Args:
       options: what the flags say.
 
     Returns:
-      TPUStrategy, MirroredStrategy over several GPUs (or, by name, over all
-      logical devices), or the default strategy of one device.
+      TPUStrategy, MultiWorkerMirroredStrategy over the workers of TF_CONFIG,
+      MirroredStrategy over several GPUs (or, by name, over all logical
+      devices), or the default strategy of one device.
 
     Raises:
-      ValueError: contradictory options, or no TPU where one is asked for.
+      ValueError: contradictory options, no TPU where one is asked for, or a
+        TF_CONFIG that is none.
     """
     kind = options.distribution_strategy
     if options.use_tpu and kind not in ("auto", "tpu"):
         raise ValueError(
             f"--use_tpu contradicts --distribution_strategy={kind}; drop one."
         )
-    gpus = tf.config.list_logical_devices("GPU")
-    if options.use_tpu or kind == "tpu":
+    cluster = cluster_of(options)
+    if cluster:
+        strategy = _connect(cluster)
+    elif options.use_tpu or kind == "tpu":
         strategy = _tpu_strategy(options)
-    elif kind == "mirrored" or (kind == "auto" and len(gpus) > 1):
+    elif kind == "mirrored" or (
+        kind == "auto" and len(tf.config.list_logical_devices("GPU")) > 1
+    ):
+        gpus = tf.config.list_logical_devices("GPU")
         devices = gpus or tf.config.list_logical_devices("CPU")
         strategy = tf.distribute.MirroredStrategy([d.name for d in devices])
     else:
         strategy = tf.distribute.get_strategy()  # one device
+    gpus = tf.config.list_logical_devices("GPU")
     where = "TPU" if is_tpu(strategy) else "GPU" if gpus else "CPU"
     logging.info(
-        "Computing on %d %s device(s) by %s in %s.",
+        "Computing on %d %s device(s)%s by %s in %s.",
         strategy.num_replicas_in_sync,
         where,
+        f" of {num_workers(strategy)} workers"
+        if num_workers(strategy) > 1
+        else "",
         type(strategy).__name__.lstrip("_"),
         options.precision,
     )
     return strategy
+
+
+def cluster_of(options: DeviceOptions) -> workers.Cluster | None:
+    """The workers that a run is spread over; None = this process alone.
+
+    Args:
+      options: what the flags say; TF_CONFIG says who the workers are. A TPU
+        and strategies chosen by name do without it.
+
+    Raises:
+      ValueError: TF_CONFIG is needed, or is none.
+    """
+    by_name = options.distribution_strategy == "multi_worker_mirrored"
+    if not by_name and (
+        options.use_tpu or options.distribution_strategy != "auto"
+    ):
+        return None
+    cluster = workers.cluster_of(os.environ)
+    if by_name and not cluster:
+        raise ValueError(
+            "--distribution_strategy=multi_worker_mirrored needs TF_CONFIG to "
+            "name two workers or more, and which one this is."
+        )
+    return cluster
+
+
+def _connect(cluster: workers.Cluster) -> tf.distribute.Strategy:
+    """Waits for the other workers, and joins them."""
+    others = [n for i, n in enumerate(cluster.names) if i != cluster.index]
+    logging.info("Waiting for %s.", ", ".join(others))
+    tf.get_logger().setLevel("WARNING")  # it tells of every sum
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except RuntimeError as error:
+        raise ValueError(
+            "the workers of TF_CONFIG can only be joined before TensorFlow "
+            f"computes anything in this process ({error})."
+        ) from error
+
+
+def num_workers(strategy: tf.distribute.Strategy) -> int:
+    """Processes that share a run."""
+    return getattr(strategy.extended, "_num_workers", 1)
+
+
+def distribute(
+    strategy: tf.distribute.Strategy,
+    make_batches: Callable[[Shard], tf.data.Dataset],
+) -> tf.data.Dataset:
+    """Spreads batches over the replicas.
+
+    Args:
+      strategy: has them.
+      make_batches: from a shard to its rows of every global batch.
+
+    Returns:
+      What can be iterated for `strategy.run`. Replica by replica, and worker by
+      worker, a global batch is cut into parts of consecutive rows.
+    """
+
+    def of_worker(context):
+        count = context.num_input_pipelines
+        batches = make_batches(Shard(context.input_pipeline_id, count))
+        return _per_replica(batches, context.num_replicas_in_sync // count)
+
+    return strategy.distribute_datasets_from_function(of_worker)
+
+
+def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
+    """Cuts each batch into `count` batches, one after the other."""
+    if count == 1:
+        return batches
+
+    def cut(x):
+        rows = x.shape[0] // count
+        parts = tf.reshape(x, tf.concat([[count, rows], tf.shape(x)[1:]], 0))
+        return tf.ensure_shape(parts, [count, rows, *x.shape[1:]])
+
+    return batches.map(
+        lambda batch: tf.nest.map_structure(cut, batch),
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
+    ).unbatch()
+
+
+def all_workers(
+    strategy: tf.distribute.Strategy, values: Sequence[float]
+) -> np.ndarray:
+    """What each worker says; all must call this at the same point.
+
+    Args:
+      strategy: connects them.
+      values: N numbers of this worker.
+
+    Returns:
+      Float64 [workers, N].
+    """
+    row = np.asarray([values], np.float64)
+    if num_workers(strategy) == 1:
+        return row
+    # One row of each replica, of which a worker may have several.
+    rows = _gatherer(strategy)(tf.constant(row)).numpy()
+    return rows[:: strategy.num_replicas_in_sync // num_workers(strategy)]
+
+
+@functools.cache
+def _gatherer(strategy):
+    """The compiled function for a strategy: traced once."""
+
+    @tf.function
+    def gather(rows):
+        # `identity`: what is gathered must lie on the replica's device.
+        everyone = strategy.run(
+            lambda: tf.distribute.get_replica_context().all_gather(
+                tf.identity(rows), axis=0
+            )
+        )
+        return strategy.experimental_local_results(everyone)[0]
+
+    return gather
 
 
 def is_tpu(strategy: tf.distribute.Strategy) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from data import files
+from data import files, locks
 from data.json_files import write_json
 from data.tasks import Task, get_task
 from training import trials
@@ -79,7 +79,8 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         logging.info("***** Task %d of %d: %s *****", number, len(found), name)
         task_options = _options_of(options, name, folder)
         try:
-            outcomes[name] = trials.run(task_options, trial_options)
+            with locks.sole_use(task_options.finetuning.train.output_dir):
+                outcomes[name] = trials.run(task_options, trial_options)
         except (
             ValueError,
             OSError,

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 from absl import logging
 
-from data import files
+from data import files, locks
 from data.json_files import write_json
 from training import classification
 from training.checkpointing import CheckpointManager
@@ -231,16 +231,18 @@ def _finish(
             f"{folder} holds no finished trial; give --do_train, or the flags "
             "of the trials that are there."
         )
-    write_json(path, record)
-    began, results, failure = time.monotonic(), {}, ""
-    try:
-        results = classification.run(options, inputs._replace(test={})).results
-    except FloatingPointError as error:
-        logging.error("%s failed: %s", folder, error)
-        failure = str(error)
-    seconds = round(time.monotonic() - began, 1)
-    record |= {"results": results, "seconds": seconds, "failure": failure}
-    write_json(path, record)
+    with locks.sole_use(folder):
+        write_json(path, record)
+        began, results, failure = time.monotonic(), {}, ""
+        inputs = inputs._replace(test={})
+        try:
+            results = classification.run(options, inputs).results
+        except FloatingPointError as error:
+            logging.error("%s failed: %s", folder, error)
+            failure = str(error)
+        seconds = round(time.monotonic() - began, 1)
+        record |= {"results": results, "seconds": seconds, "failure": failure}
+        write_json(path, record)
     return Trial(options, results, seconds, failure)
 
 

@@ -65,7 +65,8 @@ class Masker:
           input_ids: integers [N, S] with [CLS] and [SEP], which are never
             masked.
           lengths: [N], tokens of each row; what is behind them is padding.
-          rng: source of every random decision.
+          rng: source of every random decision; row by row of what is drawn,
+            so that a row's mask depends on its own draws alone.
 
         Returns:
           The rows and what to predict.
@@ -81,8 +82,13 @@ class Masker:
             np.cumsum(counts) - counts, counts
         )
         masked_ids = input_ids.copy()
-        masked_ids[row, column] = self._replace(labels, rng)
         shape = len(input_ids), self.num_predictions
+        masked_ids[row, column] = self._replace(
+            labels,
+            # A draw for every place, so that no row's depend on other rows.
+            rng.random(shape)[row, slot],
+            rng.integers(len(self._ids), size=shape)[row, slot],
+        )
         positions = np.zeros(shape, np.int32)
         label_ids = np.zeros(shape, np.int32)
         positions[row, slot] = column
@@ -93,20 +99,15 @@ class Masker:
         )
 
     def _replace(
-        self, labels: np.ndarray, rng: np.random.Generator
+        self, labels: np.ndarray, draw: np.ndarray, place: np.ndarray
     ) -> np.ndarray:
         """[MASK] for 80 %, a random token for 10 %, itself for the rest."""
         options = self._options
-        draw = rng.random(len(labels))
-        replaced = np.where(
-            draw < options.mask_token_prob, self._mask_id, labels
-        )
         is_random = (draw >= options.mask_token_prob) & (
             draw < options.mask_token_prob + options.random_token_prob
         )
-        replaced[is_random] = self._ids[
-            rng.integers(len(self._ids), size=int(is_random.sum()))
-        ]
+        replaced = np.where(is_random, self._ids[place], labels)
+        replaced[draw < options.mask_token_prob] = self._mask_id
         return replaced
 
     def _choose(

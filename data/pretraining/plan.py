@@ -23,7 +23,7 @@ from data.pretraining.corpus import Block, FileScan, scan_file
 from data.pretraining.shards import ShardRecipe, ShardTask
 
 # Part of the fingerprint: raise it when the same input gives other records.
-_FORMAT = 1
+_FORMAT = 2
 _MAX_BLOCK_BYTES = 1 << 20
 _BLOCKS_PER_SHARD = 16
 # More than a group may need: some hold what it has, and groups of a shard

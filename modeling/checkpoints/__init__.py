@@ -9,15 +9,20 @@ from modeling.checkpoints.assign import (
 )
 from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
 from modeling.checkpoints.tf1 import (
+    LOSS_SCALE,
+    LOSS_SCALE_GOOD_STEPS,
     Checkpoint,
     find_prefix,
     latest_name,
     strip,
     write,
     write_state,
+    written,
 )
 
 __all__ = [
+    "LOSS_SCALE",
+    "LOSS_SCALE_GOOD_STEPS",
     "Checkpoint",
     "HuggingFaceCheckpoint",
     "LoadReport",
@@ -30,4 +35,5 @@ __all__ = [
     "variables_by_name",
     "write",
     "write_state",
+    "written",
 ]

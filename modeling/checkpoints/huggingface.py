@@ -7,6 +7,7 @@ A dense layer's `weight` is [out, in] there; our `kernel`, the original's, is
 import json
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -212,14 +213,17 @@ class HuggingFaceCheckpoint:
         """Opens one file; its tensors are read when they are asked for."""
         path = os.path.join(self.prefix, name)
         try:
-            return safetensors.safe_open(path, framework="np")
-        except FileNotFoundError:
+            if "://" not in path:
+                return safetensors.safe_open(path, framework="np")
+            # It maps files into memory, which only a local one can be. What
+            # is mapped stays when its name goes.
+            with tempfile.NamedTemporaryFile() as local:
+                tf.io.gfile.copy(path, local.name, overwrite=True)
+                return safetensors.safe_open(local.name, framework="np")
+        except (FileNotFoundError, tf.errors.NotFoundError):
             raise FileNotFoundError(
                 f"{path}: no such file, but {INDEX} names it; copy all shards "
                 "into the folder."
-                if name != WEIGHTS
-                else f"{path}: no such file on this machine's disks; copy the "
-                "folder there."
             ) from None
         except safetensors.SafetensorError as error:
             raise self._damaged(name, error) from None
@@ -307,20 +311,20 @@ def write(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
     """Writes `model.safetensors` into a folder that is there.
 
     Args:
-      folder: on this machine's disks.
+      folder: where.
       tensors: see `to_tensors`.
 
     Raises:
       OSError: the file cannot be written.
     """
     path = os.path.join(folder, WEIGHTS)
+    # transformers refuses a file that does not say who wrote it.
+    content = safetensors.numpy.save(dict(tensors), metadata={"format": "pt"})
     try:
-        # transformers refuses a file that does not say who wrote it.
-        safetensors.numpy.save_file(
-            dict(tensors), path, metadata={"format": "pt"}
-        )
-    except safetensors.SafetensorError as error:
+        with tf.io.gfile.GFile(path, "wb") as file:
+            file.write(content)
+    except tf.errors.OpError as error:
         raise OSError(
-            f"cannot write {path}: {error}; check the folder's permissions "
-            "and free space."
+            f"cannot write {path}: {error.message}; check the folder's "
+            "permissions and free space."
         ) from error

@@ -5,14 +5,17 @@ with the names of `modeling.BertModel`, `<name>/adam_m`, `<name>/adam_v` and
 `global_step`.
 """
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 SLOTS = ("adam_m", "adam_v")
+LOSS_SCALE = "loss_scale"
+LOSS_SCALE_GOOD_STEPS = "loss_scale_good_steps"
 GLOBAL_STEP = "global_step"
 # How TensorFlow's reader reports damage: by checksum, by format, by length.
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
@@ -56,13 +59,17 @@ def latest_name(folder: str) -> str | None:
     """The name that a folder's `checkpoint` file gives, without its path.
 
     A path in it is left out, so that a folder can be copied and moved.
+
+    Returns:
+      "" if it is damaged, None if there is none.
     """
     path = os.path.join(folder, "checkpoint")
     if not tf.io.gfile.exists(path):
         return None
-    with tf.io.gfile.GFile(path, "r") as file:
-        match = re.search(r'^model_checkpoint_path: "(.*)"', file.read(), re.M)
-    return os.path.basename(match[1]) if match else None
+    with tf.io.gfile.GFile(path, "rb") as file:
+        text = file.read().decode("utf-8", "replace")
+    match = re.search(r'^model_checkpoint_path: "(.*)"', text, re.M)
+    return os.path.basename(match[1]) if match else ""
 
 
 def write_state(folder: str, names: Sequence[str]) -> None:
@@ -80,6 +87,9 @@ def write_state(folder: str, names: Sequence[str]) -> None:
             f"cannot write {path}: {error.message}; check the folder's "
             "permissions and free space."
         ) from error
+    finally:
+        if tf.io.gfile.exists(staging):
+            tf.io.gfile.remove(staging)
 
 
 class Checkpoint:
@@ -100,7 +110,7 @@ class Checkpoint:
     def __init__(self, path: str):
         self.prefix = find_prefix(path)
         try:
-            self._reader = tf.train.load_checkpoint(self.prefix)
+            self._reader = tf.compat.v1.train.NewCheckpointReader(self.prefix)
         except _UNREADABLE as error:
             raise self._damaged(error) from None
         self.shapes = {
@@ -137,6 +147,24 @@ def write(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
       tensors: variable name -> value.
 
     Raises:
+      OSError: see `written`.
+    """
+    with written(prefix, tensors):
+        pass
+
+
+@contextlib.contextmanager
+def written(prefix: str, tensors: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Writes a checkpoint that appears when the block ends well.
+
+    Args:
+      prefix: see `write`.
+      tensors: likewise.
+
+    Yields:
+      The path of its index until then.
+
+    Raises:
       OSError: the place cannot be written or the disk is full; other
         checkpoints are intact.
     """
@@ -151,6 +179,9 @@ def write(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
             shape_and_slices=[""] * len(names),
             tensors=[tf.convert_to_tensor(tensors[name]) for name in names],
         )
+        yield os.path.join(staging, base + ".index")
+        for ending in (".data-00000-of-00001", ".index"):
+            _flush(os.path.join(staging, base + ending))
         # The index comes last: it is what makes a checkpoint exist.
         for ending in (".data-00000-of-00001", ".index"):
             tf.io.gfile.rename(
@@ -161,16 +192,32 @@ def write(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
     except (tf.errors.OpError, OSError) as error:
         raise OSError(
             f"cannot write the checkpoint {prefix}: "
-            f"{str(error).splitlines()[0]}. Earlier checkpoints are intact; "
-            "check the folder's permissions and free space."
+            f"{_reason(error)}. Earlier checkpoints are intact; check the "
+            "folder's permissions and free space."
         ) from error
     finally:
         if tf.io.gfile.exists(staging):
             tf.io.gfile.rmtree(staging)
 
 
+def _flush(path: str) -> None:
+    """Has a local file reach the disk, or says now that it cannot."""
+    if "://" not in path:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, without the names that TensorFlow puts around it."""
+    line = str(getattr(error, "message", error)).splitlines()[0]
+    return re.sub(r"\{\{.*?\}\} | \[Op:\w+\]", "", line)
+
+
 def strip(source: str, target: str) -> int:
-    """Copies a checkpoint without optimizer slots and step.
+    """Copies a checkpoint without optimizer slots, step and loss scale.
 
     Args:
       source: see `find_prefix`.
@@ -190,5 +237,6 @@ def strip(source: str, target: str) -> int:
 
 
 def is_weight(name: str) -> bool:
-    """False for optimizer slots and the step counter."""
-    return name != GLOBAL_STEP and name.rpartition("/")[2] not in SLOTS
+    """False for optimizer slots, step counter and loss scale."""
+    state = (GLOBAL_STEP, LOSS_SCALE, LOSS_SCALE_GOOD_STEPS)
+    return name not in state and name.rpartition("/")[2] not in SLOTS

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from data import input_pipeline, records
+from data.input_pipeline import Shard
 
 SPECS = (records.FeatureSpec("x", 2), records.FeatureSpec("y", 1, "float32"))
 
@@ -65,7 +66,7 @@ def test_plain_and_gzip_files_may_be_mixed(files, tmp_path):
     mixed = input_pipeline.open_records(
         [files.paths[0], path, files.paths[2]], SPECS, limits={"x": 67}
     )
-    assert mixed.compressions == ("", "GZIP", "")
+    assert [s.compression for s in mixed.segments] == ["", "GZIP", ""]
     for batches in (
         functools.partial(input_pipeline.training_batches, seed=1),
         input_pipeline.evaluation_batches,
@@ -118,3 +119,112 @@ def test_values_the_model_has_no_row_for_are_refused(tmp_path, limit):
         ValueError, match=f"feature x holds 66, but .* 0 to {limit - 1}"
     ):
         input_pipeline.open_records([path], SPECS, limits={"x": limit})
+
+
+def shards_of(make, count):
+    """The batches of all workers, side by side."""
+    parts = [make(Shard(i, count)) for i in range(count)]
+    return [sum(rows, []) for rows in zip(*parts, strict=True)]
+
+
+@pytest.mark.parametrize("seen", [0, 24, 150])
+def test_workers_with_fewer_files_cut_the_batches_of_one(files, seen):
+    def make(shard):
+        batches = input_pipeline.training_batches(
+            files, batch_size=12, seed=3, first_example=seen, shard=shard
+        )
+        return numbers(batches, 10)
+
+    assert shards_of(make, 4) == make(input_pipeline.WHOLE)
+
+
+def test_workers_with_a_file_each_read_no_other(files, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        streams = [
+            np.concatenate(
+                numbers(
+                    input_pipeline.training_batches(
+                        files, batch_size=8, seed=3, shard=Shard(i, 2)
+                    ),
+                    count,
+                )
+            )
+            for i, count in ((0, 30), (1, 7))
+        ]
+    # Worker 0 has files a and c, worker 1 file b: four rows of every batch.
+    assert sorted(streams[0][:60]) == [*range(20), *range(27, 67)]
+    assert sorted(streams[0][60:120]) == [*range(20), *range(27, 67)]
+    for one in streams[1].reshape(4, 7):
+        assert sorted(one) == [*range(20, 27)]
+    assert [record.getMessage() for record in caplog.records] == [
+        "Worker 0 of 2 reads 2 of 3 files: 60 of 67 records.",
+        "Worker 1 of 2 reads 1 of 3 files: 7 of 67 records.",
+        "The files are so unequal that this worker has 0.2 times its share of "
+        "the records, and its records come up the more often; write files of "
+        "equal size.",
+    ]
+
+
+@pytest.mark.parametrize("seen", [0, 24, 150])
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_a_worker_with_files_of_its_own_can_resume(files, seen, index):
+    def make(first_example, count):
+        batches = input_pipeline.training_batches(
+            files,
+            batch_size=3,
+            seed=3,
+            first_example=first_example,
+            shard=Shard(index, 3),
+        )
+        return numbers(batches, count)
+
+    assert make(seen, 30) == make(0, seen // 3 + 30)[seen // 3 :]
+
+
+def test_workers_read_by_record_what_no_file_of_theirs_holds(files, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        input_pipeline.training_batches(
+            files, batch_size=8, seed=1, shard=Shard(1, 4)
+        )
+    assert caplog.messages == [
+        "Worker 1 of 4 reads all 3 files, and takes 2 of each 8 records; with "
+        "a file for each worker it would read its own alone."
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_workers_evaluate_the_batches_of_one(files, count):
+    def make(shard):
+        batches = input_pipeline.evaluation_batches(
+            files, batch_size=6, shard=shard
+        )
+        assert batches.element_spec["x"].shape == (6 // count, 2) or (
+            shard == input_pipeline.WHOLE
+        )
+        return numbers(batches, 12)
+
+    assert shards_of(make, count) == make(input_pipeline.WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "expected"), [(10, "8 or 12"), (3, "4")]
+)
+def test_a_batch_that_workers_cannot_share_is_refused(
+    files, batch_size, expected
+):
+    for batches in (
+        functools.partial(input_pipeline.training_batches, seed=1),
+        input_pipeline.evaluation_batches,
+    ):
+        with pytest.raises(ValueError) as error:
+            batches(files, batch_size=batch_size, shard=Shard(0, 4))
+        assert str(error.value) == (
+            f"batch_size is {batch_size}, but 4 workers share it; give "
+            f"{expected}."
+        )
+
+
+@pytest.mark.parametrize(("index", "count"), [(2, 2), (-1, 2), (0, 0)])
+def test_a_worker_that_is_none_is_refused(index, count):
+    with pytest.raises(ValueError, match=f"worker {index} of {count}; count"):
+        Shard(index, count)

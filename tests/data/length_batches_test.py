@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from data import input_pipeline, length_batches
-from tests.classifier_support import write_records
+from data.input_pipeline import WHOLE, Shard
+from tests.classifier_support import specs_of, write_records
 
 SEQ_LENGTH = 128
 
@@ -176,3 +177,69 @@ def test_every_example_is_evaluated_once_the_longest_first(files):
     assert real.tolist() == [True] * 67 + [False] * 5
     assert sorted(joined["example_index"][real]) == list(range(67))
     np.testing.assert_array_equal(joined["input_ids"], joined["example_index"])
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_workers_train_on_the_rows_of_one(files, group):
+    whole, _ = stream(files, 20, group_by_length=group, first_example=40)
+    parts = [
+        stream(files, 20, group_by_length=group, first_example=40, shard=shard)[
+            0
+        ]
+        for shard in (Shard(0, 2), Shard(1, 2))
+    ]
+    assert [a + b for a, b in zip(*parts, strict=True)] == whole
+
+
+def test_a_worker_groups_the_examples_of_its_own_files(tmp_path):
+    paths = []
+    for i, count in enumerate((30, 37)):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        lengths = np.random.default_rng(i).integers(1, 101, count)
+        paths += write_records(folder, lengths).paths
+    files = input_pipeline.open_records(
+        paths, specs_of("classification", 128, 2), limits={}
+    )
+    numbers, lengths = stream(
+        files, 2 * 37, batch_size=2, shard=Shard(1, 2), group_by_length=True
+    )
+    for one in np.reshape(numbers, (2, 37)):
+        assert sorted(one) == [*range(37)]
+    resumed, _ = stream(
+        files,
+        30,
+        batch_size=2,
+        shard=Shard(1, 2),
+        group_by_length=True,
+        first_example=2 * 44,
+    )
+    assert resumed == numbers[44:]
+
+
+@pytest.mark.parametrize("trim", [False, True])
+def test_workers_evaluate_the_rows_of_one(files, trim):
+    def batches(shard):
+        return list(
+            length_batches.all_examples(
+                files, batch_size=8, trim=trim, shard=shard
+            )
+        )
+
+    parts = [batches(Shard(i, 4)) for i in range(4)]
+    for whole, *rows in zip(batches(WHOLE), *parts, strict=True):
+        for name, expected in whole.items():
+            # Joined as they are: of one length, and cut in order.
+            joined = np.concatenate([row[name] for row in rows])
+            np.testing.assert_array_equal(joined, expected)
+
+
+def test_a_worker_has_static_rows(files):
+    shard = Shard(1, 4)
+    for batches in (
+        length_batches.training_batches(
+            files, batch_size=8, seed=1, shard=shard
+        ),
+        length_batches.all_examples(files, batch_size=8, shard=shard),
+    ):
+        assert batches.element_spec["input_ids"].shape[0] == 2

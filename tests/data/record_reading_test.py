@@ -110,7 +110,8 @@ def test_a_damaged_file_names_the_record(tmp_path, damage, number):
     with pytest.raises(ValueError) as error:
         record_reading.count_records(str(path))
     assert str(error.value) == (
-        f"{path}: record {number} is cut short or damaged; copy or write the "
+        f"{path}: record {number}, at byte {26 * (number - 1)} of "
+        f"{path.stat().st_size}, is cut short or damaged; copy or write the "
         "file again."
     )
 

@@ -132,8 +132,8 @@ def test_every_cut_of_a_plain_file_is_found(tmp_path):
             continue  # between two records
         (tmp_path / "a").write_bytes(data[:end])
         assert read_damaged(tmp_path / "a") == (
-            f"record {1 if end < 19 else 2} is cut short or damaged; copy or "
-            "write the file again."
+            f"record {'1, at byte 0' if end < 19 else '2, at byte 19'} of "
+            f"{end}, is cut short or damaged; copy or write the file again."
         )
 
 
@@ -143,7 +143,7 @@ def test_every_wrong_byte_of_a_plain_file_is_found(tmp_path):
     for i in range(len(data)):
         wrong = data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :]
         (tmp_path / "a").write_bytes(wrong)
-        found = f"record {1 if i < 19 else 2} is cut short or damaged; copy "
+        found = f"record {'1, at byte 0' if i < 19 else '2, at byte 19'} of 39,"
         assert read_damaged(tmp_path / "a").startswith(found)
 
 
@@ -154,7 +154,7 @@ def test_every_cut_of_a_gzip_file_is_found(tmp_path):
         (tmp_path / "a").write_bytes(data[:end])
         assert " or a later one is cut short" in read_damaged(tmp_path / "a")
     (tmp_path / "a").write_bytes(data[:2])
-    assert "record 1 is cut short" in read_damaged(tmp_path / "a")
+    assert "record 1, at byte 0 of 2, is cut" in read_damaged(tmp_path / "a")
 
 
 def test_no_wrong_byte_of_a_gzip_file_changes_a_record(tmp_path):
@@ -210,4 +210,6 @@ def test_records_in_a_store_that_is_no_disk(compression):
 def test_a_length_that_no_file_has_is_refused(tmp_path):
     header = struct.pack("<Q", 2**60)
     (tmp_path / "a").write_bytes(header + b"\0" * 8)
-    assert read_damaged(tmp_path / "a").startswith("record 1 is cut short")
+    assert read_damaged(tmp_path / "a").startswith(
+        "record 1, at byte 0 of 16, is cut short"
+    )

@@ -313,14 +313,15 @@ def test_a_tenth_of_the_heads_input_is_dropped_in_training(config):
 
 @pytest.mark.parametrize("head", ["linear", "bilstm"])
 @pytest.mark.parametrize("kind", LABELS)
-def test_bfloat16_follows_float32(config, kind, head):
+def test_sixteen_bits_follow_float32(config, kind, head):
     batch = make_batch(kind)
-    whole, half = (
+    whole, bfloat16, float16 = (
         make_model(config, kind, dtype=dtype, head=head).logits(batch)
-        for dtype in ("float32", "mixed_bfloat16")
+        for dtype in ("float32", "mixed_bfloat16", "mixed_float16")
     )
-    assert half.dtype == tf.float32
-    np.testing.assert_allclose(half, whole, atol=0.15)
+    assert bfloat16.dtype == float16.dtype == tf.float32
+    np.testing.assert_allclose(bfloat16, whole, atol=0.15)
+    np.testing.assert_allclose(float16, whole, atol=0.02)  # 3 bits more
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 import functools
 import json
 import logging
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from modeling import TaskModel, checkpoints
+from tests import fork_server
 from tests.classifier_support import write_records
 from tests.training.finetuning_test import (
     LENGTHS,
@@ -173,12 +173,9 @@ def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
     for devices in (1, 2):
         out = tmp_path / str(devices)
         out.mkdir()
-        done = subprocess.run(
+        done = fork_server.run(
             [sys.executable, "-c", SCRIPT, goldens, out, str(devices)],
             cwd=pytestconfig.rootpath,
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode == 0, done.stderr[-3000:]
         found.append(json.loads(done.stdout.splitlines()[-1]))

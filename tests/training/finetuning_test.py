@@ -2,7 +2,6 @@
 
 import functools
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -11,6 +10,7 @@ import tensorflow as tf
 
 from data import length_batches
 from modeling import TaskModel, checkpoints
+from tests import fork_server
 from tests.classifier_support import open_golden, write_records
 from tests.training.support import assert_same_weights
 from training import finetuning, loop, optimization, runs
@@ -253,6 +253,18 @@ def test_scores_come_back_in_file_order_without_fillers(goldens, tmp_path):
     assert summary["eval_absolute_error"] == pytest.approx(errors.mean())
 
 
+def test_records_damaged_under_the_run_are_named(goldens, tmp_path):
+    run = make_run(make_options(goldens, tmp_path))
+    some = write_records(tmp_path, LENGTHS, seq_length=64)
+    (path,) = some.paths
+    with open(path, "r+b") as file:
+        file.seek(100)
+        file.write(b"damage")
+    for read in (run.train, run.predict, run.outputs):
+        with pytest.raises(ValueError, match=f"^{path}: record 1, at byte 0 "):
+            read(some)
+
+
 @pytest.mark.slow
 def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
     # With dropout of the head and grouping; 19 examples, so steps of 8 pass
@@ -427,12 +439,9 @@ def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
     for devices in (1, 2):
         out = tmp_path / str(devices)
         out.mkdir()
-        done = subprocess.run(
+        done = fork_server.run(
             [sys.executable, "-c", SCRIPT, goldens, out, str(devices)],
             cwd=pytestconfig.rootpath,
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode == 0, done.stderr[-3000:]
         found.append(json.loads(done.stdout.splitlines()[-1]))

@@ -137,13 +137,11 @@ def test_a_loss_that_becomes_nan_names_its_step(goldens, tmp_path):
 
     run_steps = loop.Trainer.run_steps
 
-    def poisoned(self, iterator, *, first_step, num_steps):
+    def poisoned(self, iterator, *, first_step, **call):
         if first_step > 4:
             weight = self.weights["bert/pooler/dense/kernel"]
             weight.assign(weight * np.nan)
-        return run_steps(
-            self, iterator, first_step=first_step, num_steps=num_steps
-        )
+        return run_steps(self, iterator, first_step=first_step, **call)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop.Trainer, "run_steps", poisoned)
@@ -180,11 +178,14 @@ def test_only_the_newest_checkpoints_are_kept(goldens, tmp_path):
     assert 'model_checkpoint_path: "' in state
     assert state.count("all_model_checkpoint_paths") == 5
     point = json.loads((tmp_path / "model.ckpt-8.resume.json").read_text())
+    assert point.pop("index_sha256") != point.pop("sha256")
+    assert point.pop("train_seconds") > 0
     assert point == {
         "global_step": 8,
         "examples_seen": 128,
         "seed": 12345,
         "num_examples": 337,
+        "optimizer": "adamw",
     }
 
 

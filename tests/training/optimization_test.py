@@ -74,6 +74,14 @@ def numpy_adam(params, gradients, rates, names, factors=(1.0,) * 4):
     return params, m, v
 
 
+def apply(optimizer, gradients, lr, step=1):
+    return optimizer.apply(
+        [tf.constant(g) for g in gradients],
+        tf.constant(lr),
+        tf.constant(step, tf.int64),
+    )
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])  # clipped or not
 def test_forty_updates_equal_numpy(scale):
     rng = np.random.default_rng(0)
@@ -88,9 +96,7 @@ def test_forty_updates_equal_numpy(scale):
     variables = {n: tf.Variable(p) for n, p in zip(names, start, strict=True)}
     adam = optimization.AdamWeightDecay(variables)
     for step_gradients, lr in zip(gradients, rates, strict=True):
-        norm = adam.apply(
-            [tf.constant(g) for g in step_gradients], tf.constant(lr)
-        )
+        norm = apply(adam, step_gradients, lr)
         expected = np.sqrt(sum((g**2).sum() for g in step_gradients))
         assert float(norm) == pytest.approx(expected, rel=1e-5)
     params, m, v = numpy_adam(start, gradients, rates, names)
@@ -165,7 +171,7 @@ def test_updates_with_rates_of_their_own_equal_numpy():
     variables = {n: tf.Variable(p) for n, p in zip(names, start, strict=True)}
     adam = optimization.AdamWeightDecay(variables, rates)
     for step_gradients, lr in zip(gradients, learning, strict=True):
-        adam.apply([tf.constant(g) for g in step_gradients], tf.constant(lr))
+        apply(adam, step_gradients, lr)
     factors = [0.8**12, 0.8**11, 1.0, 1.0]
     params, *_ = numpy_adam(start, gradients, learning, names, factors)
     for name, expected in zip(names, params, strict=True):
@@ -178,5 +184,5 @@ def test_there_is_no_bias_correction():
     # 0.1 g / sqrt(0.001 g^2) = 3.162 times as long.
     variable = tf.Variable([0.0])
     adam = optimization.AdamWeightDecay({"x/bias": variable})
-    adam.apply([tf.constant([0.5])], tf.constant(0.01))
+    apply(adam, [[0.5]], 0.01)
     assert float(variable[0]) == pytest.approx(-0.01 * 3.1622, rel=1e-3)

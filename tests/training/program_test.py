@@ -26,6 +26,11 @@ program.run(main)
             "error: cut",
         ),
         ("KeyboardInterrupt", 130, "interrupted: files appear whole"),
+        (
+            "__import__('os').kill(__import__('os').getpid(), 15)",
+            75,
+            "preempted by SIGTERM: files appear whole or not at all",
+        ),
         # Our own mistakes are not dressed up.
         ("TypeError('a bug')", 1, "TypeError: a bug"),
     ],
@@ -41,3 +46,22 @@ def test_what_a_user_sees_last(pytestconfig, error, code, last_line):
     assert done.returncode == code
     assert done.stderr.splitlines()[-1].startswith(last_line)
     assert ("Traceback" in done.stderr) == ("TypeError" in error)
+
+
+def test_sigterm_has_no_effect_on_a_program_that_is_done(pytestconfig):
+    # While the interpreter ends, Python takes handlers away.
+    script = """
+import atexit, os, signal
+from training import program
+atexit.register(os.kill, os.getpid(), signal.SIGTERM)
+program.run(lambda: None)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr

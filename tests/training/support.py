@@ -1,5 +1,7 @@
 """A trainer on the golden model and records, shared by several tests."""
 
+import time
+
 import numpy as np
 
 from data import input_pipeline, records
@@ -17,9 +19,22 @@ def golden_run(
     dtype="float32",
     dropout=0.0,
     shuffle_window=1,
+    offset=0,
+    clock=time.monotonic,
     **options,
 ):
     """Trains as the golden trajectory did; call it in a strategy's scope.
+
+    Args:
+      goldens: the folder.
+      output_dir: of the run.
+      num_train_steps: of the schedule.
+      dtype: Keras policy.
+      dropout: both rates.
+      shuffle_window: of the records.
+      offset: examples to leave out at the beginning.
+      clock: see `loop.Trainer`.
+      options: of the loop, where they differ.
 
     Returns:
       The metrics of each step as {name: [steps]}, and the weights by name.
@@ -30,7 +45,11 @@ def golden_run(
         "attention_probs_dropout_prob": dropout,
     }
     config = BertConfig.from_dict(config.to_dict() | rates)
-    model = PretrainingModel(config, dtype=dtype)
+    model = PretrainingModel(
+        config,
+        dtype=dtype,
+        gradient_checkpointing=options.get("gradient_checkpointing", False),
+    )
     variables = checkpoints.variables_by_name(model.layers)
     checkpoints.init_from_checkpoint(str(goldens / "model/init"), variables)
     train_options = TrainOptions(
@@ -41,7 +60,7 @@ def golden_run(
         num_warmup_steps=10,
         **options,
     )
-    trainer = loop.Trainer(model, train_options)
+    trainer = loop.Trainer(model, train_options, clock)
     opened = input_pipeline.open_records(
         [str(goldens / "pretraining_data/wordpiece_masking.tf_record")],
         records.pretraining_features(64, 10),
@@ -50,30 +69,30 @@ def golden_run(
     history = []
     run_steps = trainer.run_steps
 
-    def recorded(iterator, *, first_step, num_steps):
-        metrics = run_steps(
-            iterator, first_step=first_step, num_steps=num_steps
-        )
+    def recorded(iterator, **call):
+        metrics = run_steps(iterator, **call)
         history.append(metrics)
         return metrics
 
     trainer.run_steps = recorded
     trainer.train(
-        lambda first_example: input_pipeline.training_batches(
+        lambda first_example, shard: input_pipeline.training_batches(
             opened,
             batch_size=16,
             seed=1,
-            first_example=first_example,
+            first_example=offset + first_example,
+            shard=shard,
             shuffle_window=shuffle_window,
         ),
         CheckpointManager(str(output_dir)),
         num_examples=opened.count,
     )
     stacked = np.concatenate(history) if history else np.zeros((0, 7, 2))
-    metrics = {
-        name: stacked[:, i, 0] / stacked[:, i, 1]
-        for i, name in enumerate(trainer.metric_names)
-    }
+    with np.errstate(invalid="ignore"):  # a skipped update has no norm: nan
+        metrics = {
+            name: stacked[:, i, 0] / stacked[:, i, 1]
+            for i, name in enumerate(trainer.metric_names)
+        }
     return metrics, {n: v.numpy() for n, v in variables.items()}
 
 

@@ -1,9 +1,13 @@
 """Masking while reading: new masks every epoch, and the same after a resume."""
 
+import dataclasses
+
 import numpy as np
+import pytest
 import tensorflow as tf
 
-from data.pretraining.dynamic_masking import mask_batches
+from data.input_pipeline import Shard
+from data.pretraining.dynamic_masking import _RowsRandom, mask_batches
 from data.pretraining.masking import Masker
 from data.pretraining.options import PretrainingDataOptions
 from tests.data.pretraining.support import CLS, MASK, SEP, WORDPIECES
@@ -80,3 +84,82 @@ def test_a_resumed_run_sees_the_masks_of_an_uninterrupted_one():
 def test_another_seed_masks_otherwise():
     a, b = masked(1)[1][0], masked(1, seed=8)[1][0]
     assert (a["masked_lm_positions"] != b["masked_lm_positions"]).any()
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_workers_see_the_masks_of_one(count):
+    _, batches = examples(5)
+    masker = Masker(WORDPIECES, OPTIONS)
+    place = {"seed": 7, "batch_size": BATCH, "first_example": 3 * BATCH}
+    whole = list(mask_batches(batches, masker, **place))
+    size = BATCH // count
+    for i in range(count):
+        own = batches.map(
+            lambda batch, i=i: {
+                name: x[i * size : (i + 1) * size] for name, x in batch.items()
+            }
+        )
+        found = mask_batches(own, masker, **place, shard=Shard(i, count))
+        for expected, got in zip(whole, found, strict=True):
+            for name, values in got.items():
+                rows = expected[name][i * size : (i + 1) * size]
+                np.testing.assert_array_equal(values, rows)
+
+
+def test_a_mask_does_not_depend_on_the_other_rows():
+    rng = np.random.default_rng(5)
+    places = np.array([40, 41, 7])
+    for options in (
+        OPTIONS,
+        dataclasses.replace(OPTIONS, max_ngram_size=3),
+        dataclasses.replace(OPTIONS, do_whole_word_mask=True),
+    ):
+        masker = Masker(WORDPIECES, options)
+        ids = rng.integers(5, 30, (3, 40))
+        lengths = np.array([40, 9, 23])
+        whole = masker.mask(ids, lengths, _RowsRandom(3, places))
+        for i in range(3):
+            alone = masker.mask(
+                ids[i : i + 1], lengths[i : i + 1], _RowsRandom(3, places[[i]])
+            )
+            for expected, got in zip(whole, alone, strict=True):
+                np.testing.assert_array_equal(got[0], expected[i])
+
+
+def test_the_numbers_of_rows_are_splitmix64s():
+    # Pure Python, after Steele, Lea and Flood (2014), figure 16.
+    def mixed(x):
+        x = (x + 0x9E3779B97F4A7C15) % 2**64
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+        return x ^ (x >> 31)
+
+    # The first numbers of state 0, as the C code of the xoshiro project
+    # prints them.
+    assert mixed(0) == 0xE220A8397B1DCDAF
+    assert mixed(0x9E3779B97F4A7C15) == 0x6E789E6AA1B965F4
+    for seed in (0, 12345, -1):
+        rows = _RowsRandom(seed, np.array([0, 1, 10**10]))
+        got = rows.integers(1 << 40, size=(3, 4))
+        chances = rows.random((3, 2))
+        for i, place in enumerate((0, 1, 10**10)):
+            state = mixed((mixed(seed % 2**64) + place) % 2**64)
+            for j in range(4):
+                assert got[i, j] == mixed(
+                    (state + j * 0x9E3779B97F4A7C15) % 2**64
+                ) % (1 << 40)
+            bits = mixed((state + (1 << 32) * 0x9E3779B97F4A7C15) % 2**64)
+            assert chances[i, 0] == (bits >> 11) / 2**53
+
+
+def test_the_numbers_of_rows_are_even():
+    chances = _RowsRandom(1, np.arange(1000)).random((1000, 100))
+    assert 0 <= chances.min() < 1e-4 and 1 - 1e-4 < chances.max() < 1
+    # Of 100,000 even numbers; 5 standard deviations.
+    assert abs(chances.mean() - 0.5) < 5 * np.sqrt(1 / 12 / 1e5)
+    for a, b in (
+        (chances[:-1], chances[1:]),  # neighbouring examples
+        (chances[:, :-1], chances[:, 1:]),  # neighbouring places
+    ):
+        correlation = np.corrcoef(a.ravel(), b.ravel())[0, 1]
+        assert abs(correlation) < 5 / np.sqrt(a.size)

@@ -1,0 +1,94 @@
+"""Gradient checkpointing gives the gradients of keeping everything."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import BertConfig, PretrainingModel
+
+CONFIG = BertConfig(
+    vocab_size=50,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=12,
+)
+
+
+def make_batch():
+    rng = np.random.default_rng(0)
+
+    def ints(high, *shape):
+        return tf.constant(rng.integers(0, high, shape), tf.int32)
+
+    return {
+        "input_ids": ints(50, 4, 12),
+        "input_mask": tf.constant([[1] * 12, [1] * 7 + [0] * 5] * 2),
+        "segment_ids": ints(2, 4, 12),
+        "masked_lm_positions": ints(7, 4, 3),
+        "masked_lm_ids": ints(50, 4, 3),
+        "masked_lm_weights": tf.ones([4, 3]),
+        "next_sentence_labels": ints(2, 4, 1),
+    }
+
+
+def make_model(dtype, checkpointing):
+    keras.utils.set_random_seed(1)
+    return PretrainingModel(
+        CONFIG, dtype=dtype, gradient_checkpointing=checkpointing
+    )
+
+
+def gradients(dtype, checkpointing, jit_compile):
+    model, batch = make_model(dtype, checkpointing), make_batch()
+    weights = [v.value for layer in model.layers for v in layer.weights]
+
+    @tf.function(jit_compile=jit_compile)
+    def compute():
+        with tf.GradientTape() as tape:
+            loss, _ = model.losses(
+                batch, model.loss_weights(batch), tf.constant([3, 4])
+            )
+        return [
+            loss,
+            *map(tf.convert_to_tensor, tape.gradient(loss, weights)),
+        ]
+
+    concrete = compute.get_concrete_function()
+    nodes = concrete.graph.as_graph_def().node
+    softmaxes = [node for node in nodes if node.op == "Softmax"]
+    return [value.numpy() for value in concrete()], len(softmaxes)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "jit_compile", "tolerance"),
+    [
+        ("float32", False, 1e-6),
+        ("float32", True, 1e-6),
+        # The compiler fuses other operations: rounding in 8 bits.
+        ("mixed_bfloat16", False, 2e-2),
+    ],
+)
+def test_gradients_are_the_same(dtype, jit_compile, tolerance):
+    kept, num_softmaxes = gradients(dtype, False, jit_compile)
+    again, num_again = gradients(dtype, True, jit_compile)
+    assert (num_softmaxes, num_again) == (2, 4)  # dropout is on, too
+    for want, got in zip(kept, again, strict=True):
+        np.testing.assert_allclose(
+            got, want, rtol=0, atol=tolerance * max(1, np.abs(want).max())
+        )
+
+
+def test_outputs_are_the_same_but_for_attention_in_training():
+    batch = make_batch()
+    ids = batch["input_ids"], batch["input_mask"], batch["segment_ids"]
+    kept, saving = (make_model("float32", c).bert for c in (False, True))
+    for seed in (None, tf.constant([3, 4])):
+        want, got = kept(*ids, seed), saving(*ids, seed)
+        for a, b in zip(
+            want.all_encoder_layers, got.all_encoder_layers, strict=True
+        ):
+            np.testing.assert_array_equal(a, b)
+        assert len(got.attention_probs) == (2 if seed is None else 0)

@@ -1,0 +1,158 @@
+"""A fine-tuning that is killed or preempted ends as if nothing had happened."""
+
+import json
+import sys
+from signal import SIGKILL, SIGTERM
+
+import pytest
+
+from tests.kill_support import (
+    Run,
+    after,
+    after_a_save,
+    assert_same_checkpoint,
+    interrupt_again_and_again,
+    twenty_one,
+    while_saving,
+)
+from training.preemption import EXIT_CODE
+
+SAVE_STEPS = 4
+
+
+def make_run(goldens, root, folder, program, *flags, save_steps=SAVE_STEPS):
+    config = json.loads((goldens / "bert_config.json").read_text())
+    config["num_hidden_layers"] = 1
+    path = folder.parent / "config.json"
+    path.write_text(json.dumps(config))
+    arguments = [
+        sys.executable,
+        program,
+        f"--vocab_file={goldens}/vocab.txt",
+        f"--bert_config_file={path}",
+        f"--output_dir={folder}",
+        "--do_train",
+        "--train_batch_size=8",
+        "--learning_rate=1e-3",
+        f"--save_checkpoints_steps={save_steps}",
+        "--log_steps=1",
+        *flags,
+    ]
+    return Run(root, folder, (arguments, {}))
+
+
+def make_classifier(goldens, root, folder, epochs, *flags, **options):
+    """MRPC: 64 examples, 8 steps an epoch; the best weights are kept, too."""
+    return make_run(
+        goldens,
+        root,
+        folder,
+        "run_classifier.py",
+        "--task_name=MRPC",
+        f"--data_dir={goldens}/classifier/MRPC",
+        "--max_seq_length=32",
+        f"--num_train_epochs={epochs}",
+        "--eval_every_steps=36",
+        "--save_best=eval_loss",
+        *flags,
+        **options,
+    )
+
+
+def assert_same_end(ours, theirs, step):
+    assert_same_checkpoint(*(f / f"model.ckpt-{step}" for f in (ours, theirs)))
+    best = [f / "best_checkpoint.json" for f in (ours, theirs)]
+    texts = [path.read_text() for path in best]
+    assert texts[0] == texts[1]
+    step = json.loads(texts[0])["step"]
+    assert_same_checkpoint(
+        *(f / f"best/model.ckpt-{step}" for f in (ours, theirs))
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(goldens, pytestconfig, tmp_path_factory):
+    """The folder of a run that nobody disturbs."""
+    folder = tmp_path_factory.mktemp("whole") / "out"
+    root = pytestconfig.rootpath
+    make_classifier(goldens, root, folder, 30, save_steps=240).finish()
+    return folder
+
+
+def test_an_interrupted_run_ends_with_the_same_weights(
+    goldens, pytestconfig, tmp_path, whole
+):
+    root = pytestconfig.rootpath
+    run = make_classifier(goldens, root, tmp_path / "interrupted", 30)
+    interruptions = [
+        (SIGKILL, after_a_save(0.3)),
+        (SIGKILL, while_saving),
+        (SIGTERM, after_a_save(0.5)),
+        (SIGKILL, after_a_save(0.3)),
+    ]
+    interrupt_again_and_again(run, interruptions, SAVE_STEPS)
+    assert_same_end(run.folder, whole, 240)
+
+
+def test_records_that_are_being_made_are_given_up(
+    goldens, pytestconfig, tmp_path
+):
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("train", "dev", "test"):
+        text = (goldens / f"classifier/MRPC/{name}.tsv").read_text("utf-8")
+        header, rows = text.split("\n", 1)
+        rows *= 200 if name == "train" else 1
+        (data / f"{name}.tsv").write_text(f"{header}\n{rows}", "utf-8")
+    run = make_classifier(
+        goldens,
+        pytestconfig.rootpath,
+        tmp_path / "out",
+        1,
+        f"--data_dir={data}",
+    )
+    run.interrupt(SIGTERM, after("*** Example ***"), EXIT_CODE)
+    assert "preempted by SIGTERM: files appear whole" in run.log()
+    assert "Computing on" not in run.log()
+    assert not list(run.folder.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [SIGKILL, SIGTERM])
+def test_a_classifier_interrupted_twenty_times(
+    goldens, pytestconfig, tmp_path, number
+):
+    root = pytestconfig.rootpath
+    whole = make_classifier(
+        goldens, root, tmp_path / "whole", 125, save_steps=1000
+    )
+    whole.finish()
+    run = make_classifier(goldens, root, tmp_path / "interrupted", 125)
+    interrupt_again_and_again(run, twenty_one(number), SAVE_STEPS)
+    assert_same_end(run.folder, whole.folder, 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [SIGKILL, SIGTERM])
+def test_questions_interrupted_twenty_times(
+    goldens, pytestconfig, tmp_path, number
+):
+    def make(name, **options):
+        return make_run(
+            goldens,
+            pytestconfig.rootpath,
+            tmp_path / name,
+            "run_squad.py",
+            f"--train_file={goldens}/squad/train-v1.1.json",
+            "--max_seq_length=96",
+            "--doc_stride=32",
+            "--max_query_length=16",
+            "--num_train_epochs=200",
+            **options,
+        )
+
+    whole, run = make("whole", save_steps=10000), make("interrupted")
+    whole.finish()
+    interrupt_again_and_again(run, twenty_one(number), SAVE_STEPS)
+    (last,) = (path.stem for path in whole.folder.glob("model.ckpt-*.index"))
+    assert_same_checkpoint(run.folder / last, whole.folder / last)

@@ -1,0 +1,145 @@
+"""One device, two devices, two workers: the same training and answers.
+
+Dropout is 0: its random numbers are each device's own.
+"""
+
+import json
+import socket
+import sys
+
+import numpy as np
+import pytest
+
+from tests import fork_server
+from tests.training.devices_run import CASES
+
+
+def free_ports(count):
+    """Ports that nobody listens at now."""
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [server.getsockname()[1] for server in servers]
+    for server in servers:
+        server.close()
+    return ports
+
+
+def configurations(count):
+    """TF_CONFIG of each of some workers of this host."""
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(count)]}
+    return [
+        json.dumps({"cluster": cluster, "task": {"type": "worker", "index": i}})
+        for i in range(count)
+    ]
+
+
+def results_of(goldens, root, out, kind, precision, cases):
+    """Runs cases; the results of each process, {case: {name: array}}."""
+    environments = [{}]
+    if kind == "multi_worker_mirrored":
+        environments = [{"TF_CONFIG": text} for text in configurations(2)]
+    arguments = [goldens, out, kind, precision, *cases]
+    logs = [out.with_suffix(f".{i}.log") for i in range(len(environments))]
+    processes = [
+        fork_server.start(
+            [sys.executable, "tests/training/devices_run.py", *arguments],
+            cwd=root,
+            stdout=log,
+            stderr=log,
+            env=environment,
+        )
+        for log, environment in zip(logs, environments, strict=True)
+    ]
+    for log, process in zip(logs, processes, strict=True):
+        assert process.wait() == 0, log.read_text()[-4000:]
+    return [
+        {name: dict(np.load(out / str(i) / f"{name}.npz")) for name in cases}
+        for i in range(len(environments))
+    ]
+
+
+# To add one number to all scores of a softmax changes nothing, so their
+# gradients are 0 but for rounding; which Adam divides by its own size.
+SHIFTS = ("self/key/bias", "weights/cls/squad/output_bias")
+
+
+def compare(found, want):
+    assert found.keys() == want.keys()
+    for name, value in want.items():
+        if value.dtype.kind in "UiOb":
+            np.testing.assert_array_equal(found[name], value, err_msg=name)
+            continue
+        # Losses and weights differ by the order of sums alone.
+        bound = 1e-5
+        if name.startswith("predict/"):  # scores of up to 5, of all weights
+            bound = 1e-4
+        if name.endswith(SHIFTS):
+            bound = 1e-3
+        if name == "gradient_norm":  # up to 100, of many rounded numbers
+            bound = 1e-3 * value.max()
+        np.testing.assert_allclose(
+            found[name], value, atol=bound, rtol=0, err_msg=name
+        )
+
+
+class Runs:
+    """Results on one device, made once for each precision and set of cases."""
+
+    def __init__(self, goldens, root, folder):
+        self._arguments = goldens, root
+        self._folder = folder
+        self._known = {}
+
+    def one_device(self, precision, cases):
+        key = precision, cases
+        if key not in self._known:
+            out = self._folder / f"one{len(self._known)}"
+            (self._known[key],) = results_of(
+                *self._arguments, out, "one_device", *key
+            )
+        return self._known[key]
+
+
+@pytest.fixture(scope="module")
+def runs(goldens, pytestconfig, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("devices")
+    return Runs(goldens, pytestconfig.rootpath, folder)
+
+
+QUICK = ("pretraining", "classification", "squad")
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("precision", "cases"),
+    [
+        ("float32", QUICK),
+        pytest.param("float32", ("accumulation", "tagging"), marks=SLOW),
+        pytest.param("bfloat16", tuple(CASES), marks=SLOW),
+    ],
+)
+@pytest.mark.parametrize("kind", ["mirrored", "multi_worker_mirrored"])
+def test_two_give_what_one_gives(
+    goldens, pytestconfig, tmp_path, runs, kind, precision, cases
+):
+    wanted = runs.one_device(precision, cases)
+    found = results_of(
+        goldens, pytestconfig.rootpath, tmp_path / kind, kind, precision, cases
+    )
+    for results in found:  # of each worker
+        for name, want in wanted.items():
+            assert len(want["loss"]) == 20
+            # Clipping takes part: the norm is above 1.
+            assert want["gradient_norm"].max() > 1
+            if precision == "float32":
+                compare(results[name], want)
+            else:
+                np.testing.assert_allclose(
+                    results[name]["loss"], want["loss"], atol=5e-3, rtol=0
+                )
+
+
+def test_all_examples_are_answered_once(runs):
+    results = runs.one_device("float32", QUICK)
+    assert len(results["classification"]["eval/losses"]) == 19
+    assert len(results["classification"]["predict/predictions"]) == 19
+    assert len(results["squad"]["predict/texts"]) > 20

@@ -1,0 +1,85 @@
+"""The ways of computing an update, on two devices as on one."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.training.support import golden_run
+
+# In a process of its own: see strategy_test.
+SCRIPT = """
+import json, pathlib, sys
+import numpy as np
+import tensorflow as tf
+goldens, out = map(pathlib.Path, sys.argv[1:])
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from modeling import checkpoints
+from training.options import DeviceOptions
+from training.strategy import create_strategy
+from tests.training.support import golden_run
+strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
+assert strategy.num_replicas_in_sync == 2
+with strategy.scope():
+    lamb, weights = golden_run(
+        goldens, out / "lamb", num_train_steps=20, optimizer="lamb",
+        gradient_accumulation_steps=2, gradient_checkpointing=True)
+    float16, _ = golden_run(
+        goldens, out / "float16", dtype="mixed_float16", stop_at_step=20)
+saved = checkpoints.Checkpoint(str(out / "float16" / "model.ckpt-20"))
+np.savez(out / "weights.npz", **{k.replace("/", "|"): v
+                                 for k, v in weights.items()})
+print(json.dumps({
+    "lamb": {name: lamb[name].tolist() for name in ("loss", "gradient_norm")},
+    "float16": float16["loss"].tolist(),
+    "loss_scale": [float(saved.read(name)) for name in
+                   ("loss_scale", "loss_scale_good_steps")]}))
+"""
+
+
+@pytest.fixture(scope="module")
+def two_devices(goldens, pytestconfig, tmp_path_factory):
+    out = tmp_path_factory.mktemp("two")
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(goldens), str(out)],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    figures = json.loads(done.stdout.splitlines()[-1])
+    with np.load(out / "weights.npz") as arrays:
+        weights = {k.replace("|", "/"): v for k, v in arrays.items()}
+    return figures, weights
+
+
+def test_lamb_with_micro_batches_and_recomputation_takes_the_same_steps(
+    goldens, tmp_path, two_devices
+):
+    figures, weights = two_devices
+    one, plain = golden_run(
+        goldens, tmp_path, num_train_steps=20, optimizer="lamb"
+    )
+    two = figures["lamb"]
+    np.testing.assert_allclose(two["loss"], one["loss"], atol=1e-5)
+    np.testing.assert_allclose(
+        two["gradient_norm"], one["gradient_norm"], rtol=1e-3
+    )
+    for name, value in plain.items():
+        np.testing.assert_allclose(
+            weights[name], value, atol=1e-5, err_msg=name
+        )
+
+
+def test_float16_on_two_devices_stays_near_float32(goldens, two_devices):
+    figures, _ = two_devices
+    with np.load(goldens / "model/pretraining_trajectory.npz") as arrays:
+        expected = arrays["losses"][:20, 0]
+    np.testing.assert_allclose(figures["float16"], expected, atol=5e-3, rtol=0)
+    # An update counts once, not once a device.
+    assert figures["loss_scale"] == [32768, 20]

@@ -1,0 +1,178 @@
+"""Two workers, of which one is killed or preempted at some moment."""
+
+import json
+import sys
+from signal import SIGKILL, SIGTERM
+
+import numpy as np
+import pytest
+
+from tests import run_finetuning_kill_test as finetuning
+from tests import run_pretraining_kill_test as pretraining
+from tests.kill_support import Run, after, after_a_save, while_saving
+from tests.pretraining_support import read_all
+from tests.training.devices_test import configurations
+from training.preemption import EXIT_CODE
+
+SAVE_STEPS = 4
+
+
+def on_two_workers(run, root):
+    """The same run, on two workers of this host."""
+    ((arguments, _),) = run._commands
+    return Run(
+        root,
+        run.folder,
+        *((arguments, {"TF_CONFIG": text}) for text in configurations(2)),
+    )
+
+
+def make_pretraining(goldens, root, folder, save_steps=SAVE_STEPS):
+    run = pretraining.make_run(
+        goldens,
+        root,
+        folder,
+        120,
+        "--distribution_strategy=multi_worker_mirrored",
+        save_steps=save_steps,
+    )
+    return on_two_workers(run, root)
+
+
+def make_classifier(goldens, root, folder, save_steps=SAVE_STEPS):
+    run = finetuning.make_classifier(
+        goldens, root, folder, 15, save_steps=save_steps
+    )
+    return on_two_workers(run, root)
+
+
+def interrupt_one(run, who, number, moment):
+    """Starts both workers and sends a signal to one: the other ends, too."""
+    run.start()
+    moment(run)
+    run.processes[who].send_signal(number)
+    other = 1 - who
+    # The issue of a death is known in two minutes at most.
+    status = run.processes[other].wait(timeout=120)
+    assert status == EXIT_CODE, run.log()[-3000:]
+    status = run.processes[who].wait()
+    if number == SIGKILL:
+        assert status == -SIGKILL
+        assert f"lost worker {who} (127.0.0.1:" in run.log()
+    else:
+        assert status == EXIT_CODE
+        assert "preempted by SIGTERM" in run.log()
+
+
+def interrupt_all(run, interruptions):
+    """Interrupts it again and again; at most SAVE_STEPS are repeated."""
+    kept = 0
+    for who, number, moment in interruptions:
+        interrupt_one(run, who, number, moment)
+        seen = run.seen_step()
+        if seen:
+            assert run.resumed_at() >= kept
+        kept = max(kept, seen - (0 if number == SIGTERM else SAVE_STEPS))
+    assert kept > 0
+    run.finish()
+    assert run.resumed_at() >= kept
+
+
+def assert_close(ours, theirs):
+    """Equal but for rounding: sums over workers may change their order."""
+    ours, theirs = read_all(ours), read_all(theirs)
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        np.testing.assert_allclose(
+            ours[name], value, atol=1e-5, rtol=0, err_msg=name
+        )
+
+
+def test_two_workers_of_which_one_is_lost_end_with_the_same_weights(
+    goldens, pytestconfig, tmp_path
+):
+    root = pytestconfig.rootpath
+    whole = make_pretraining(goldens, root, tmp_path / "whole", save_steps=120)
+    whole.finish()
+    run = make_pretraining(goldens, root, tmp_path / "interrupted")
+    interrupt_all(
+        run,
+        [
+            (1, SIGKILL, after_a_save(0.3)),
+            (0, SIGKILL, while_saving),
+            (1, SIGTERM, after_a_save(0.3)),
+        ],
+    )
+    last = "model.ckpt-120"
+    assert_close(run.folder / last, whole.folder / last)
+    # The chief alone has written there.
+    assert not list(run.folder.glob("*incomplete*"))
+    assert not list(run.folder.glob("*worker*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [make_pretraining, make_classifier])
+def test_two_workers_interrupted_twenty_times_end_with_the_same_weights(
+    goldens, pytestconfig, tmp_path, make
+):
+    root = pytestconfig.rootpath
+    whole = make(goldens, root, tmp_path / "whole", save_steps=120)
+    whole.finish()
+    run = make(goldens, root, tmp_path / "interrupted")
+    moments = [after_a_save(0.3), while_saving, after("Computing on", 8)]
+    interrupt_all(
+        run,
+        [
+            (i % 2, SIGTERM if i % 5 == 4 else SIGKILL, moments[i % 3])
+            for i in range(21)
+        ],
+    )
+    last = "model.ckpt-120"
+    assert_close(run.folder / last, whole.folder / last)
+
+
+def test_workers_that_see_different_folders_are_refused(
+    goldens, pytestconfig, tmp_path
+):
+    root = pytestconfig.rootpath
+    made = make_pretraining(goldens, root, tmp_path / "one", save_steps=120)
+    made.finish()
+    other = make_pretraining(goldens, root, tmp_path / "two", save_steps=120)
+    (one, environment), (_, other_environment) = made._commands
+    run = Run(
+        root,
+        tmp_path / "mixed",
+        (one, environment),
+        (other._commands[0][0], other_environment),
+    )
+    run.start()
+    assert [process.wait() for process in run.processes] == [1, 1]
+    assert "the workers find checkpoints of different steps" in run.log()
+    assert "It must be a folder that all of them see" in run.log()
+
+
+def test_a_worker_outside_the_cluster_is_refused(goldens, tmp_path):
+    text = json.dumps(
+        {
+            "cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]},
+            "task": {"type": "worker", "index": 2},
+        }
+    )
+    from tests import fork_server
+
+    done = fork_server.run(
+        [
+            sys.executable,
+            "run_pretraining.py",
+            "--do_train",
+            f"--input_file={goldens / 'none'}",
+            f"--bert_config_file={goldens / 'bert_config.json'}",
+            f"--output_dir={tmp_path / 'out'}",
+        ],
+        cwd=goldens.parent.parent,
+        env={"TF_CONFIG": text},
+    )
+    assert done.returncode == 1
+    assert "TF_CONFIG=" in done.stderr
+    assert "unset it to run on this host alone" in done.stderr
+    assert not (tmp_path / "out").exists()
