@@ -6,8 +6,12 @@ RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 # Apache Beam has an environment of its own: see requirements-beam.txt.
 BEAM_READY := .venv-beam/.ready
+# So have the peers that benchmarks/peers compares with.
+PEERS_READY := .venv-peers/.ready
+GARDEN_READY := .venv-model-garden/.ready
 
-.PHONY: demo test test-slow lint format bench clean
+.PHONY: demo test test-slow lint format bench peers peers-model-garden \
+	clean
 
 ## demo: raw text to a pretrained BERT, on text every Python carries
 ##       (make demo TEXT=my.txt takes yours)
@@ -31,10 +35,20 @@ format: $(READY)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-## bench: one pretraining step, float32 and bfloat16
+## bench: all that has a target, measured, and three pictures (an hour;
+##        QUICK=1 ONLY=ROW REAL_DATA=DIR TEXT=FILE MINILM=DIR)
 bench: $(READY)
-	$(RUN) benchmarks/train_step.py
-	$(RUN) benchmarks/train_step.py --precision=bfloat16
+	$(RUN) benchmarks/bench.py $(if $(QUICK),--quick) \
+		$(foreach row,$(ONLY),--only=$(row)) \
+		$(if $(REAL_DATA),--real_data="$(REAL_DATA)") \
+		$(if $(TEXT),--text="$(TEXT)") $(if $(MINILM),--minilm="$(MINILM)")
+
+## peers: the environments of other libraries that
+##        benchmarks/peers/compare.py measures (1.2 GB, 40 s)
+peers: $(READY) $(PEERS_READY)
+
+## peers-model-garden: another one, for pretraining alone (3.3 GB, 100 s)
+peers-model-garden: $(READY) $(GARDEN_READY)
 
 clean:
 	rm -rf build .pytest_cache .ruff_cache .hypothesis
@@ -42,7 +56,9 @@ clean:
 # Made anew when the requirements change; a half-made one has no .ready.
 $(READY): requirements.txt
 $(BEAM_READY): requirements-beam.txt
-$(READY) $(BEAM_READY):
+$(PEERS_READY): benchmarks/peers/requirements.txt
+$(GARDEN_READY): benchmarks/peers/requirements-model-garden.txt
+$(READY) $(BEAM_READY) $(PEERS_READY) $(GARDEN_READY):
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@

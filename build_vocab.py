@@ -12,7 +12,7 @@ The text needs no preparation: it is cut into words as the tokenizer cuts it.
 
 from absl import flags, logging
 
-from data import files, vocabulary, vocabulary_building
+from data import files, vocabulary
 from training import program
 
 
@@ -30,7 +30,7 @@ def define_flags() -> None:
     )
     flags.DEFINE_list(
         "reserved_tokens",
-        list(vocabulary_building.SPECIAL_TOKENS),
+        list(vocabulary.SPECIAL_TOKENS),
         "Tokens at the head of the vocabulary, [PAD] first.",
     )
     flags.DEFINE_integer(
@@ -54,6 +54,9 @@ def main() -> None:
     options = flags.FLAGS
     paths = files.expand_patterns(options.input_file)
     files.check_outputs(paths, [options.output_file])
+    # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
+    from data import vocabulary_building
+
     word_counts = vocabulary_building.count_words(
         paths,
         do_lower_case=options.do_lower_case,

@@ -21,7 +21,8 @@ weights are not used: such a model has none there.
 
 from absl import flags
 
-from training import conversion, program
+from data import tasks
+from training import program
 
 FLAGS = flags.FLAGS
 
@@ -48,7 +49,7 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "kind",
         None,
-        conversion.KINDS,
+        tasks.KINDS,
         "What a fine-tuned checkpoint answers; as its run says if not given.",
     )
     flags.DEFINE_string(
@@ -67,6 +68,9 @@ def define_flags() -> None:
 
 def main() -> None:
     """Turns the flags into options and converts."""
+    # Only now, since TensorFlow takes seconds: --help does without it.
+    from training import conversion
+
     conversion.run(
         conversion.ConversionOptions(
             model=FLAGS.model,

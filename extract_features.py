@@ -21,10 +21,14 @@ reshape `values` to `shape`. Any size of text streams through.
 from absl import flags
 
 from data import vector_files
-from modeling import pooling
-from training import extraction, program
+from modeling.choices import LAYER_MIXES, POOLINGS
 from training import flags as training_flags
-from training.extractor import VectorOptions
+from training import program
+from training.extraction_options import (
+    ExtractionOptions,
+    VectorOptions,
+    parse_layers,
+)
 
 FLAGS = flags.FLAGS
 
@@ -60,14 +64,14 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "pooling",
         "none",
-        pooling.POOLINGS,
+        POOLINGS,
         "[new] One vector a line: that of [CLS], or the mean or the largest "
         "of all wordpieces, [CLS] and [SEP] included.",
     )
     flags.DEFINE_enum(
         "layer_mix",
         "separate",
-        pooling.LAYER_MIXES,
+        LAYER_MIXES,
         "[new] Make one vector of those of the layers.",
     )
     flags.DEFINE_bool(
@@ -97,37 +101,39 @@ def define_flags() -> None:
 
 def main() -> None:
     """Turns the flags into options and runs them."""
-    extraction.run(
-        extraction.ExtractionOptions(
-            vectors=VectorOptions(
-                layers=extraction.parse_layers(FLAGS.layers),
-                pooling=FLAGS.pooling,
-                layer_mix=FLAGS.layer_mix,
-                whole_words=FLAGS.whole_words,
-                attention=FLAGS.attention,
-            ),
-            device=training_flags.device_options(),
-            **{
-                name: FLAGS[name].value
-                for name in (
-                    "input_file",
-                    "output_file",
-                    "bert_config_file",
-                    "init_checkpoint",
-                    "vocab_file",
-                    "do_lower_case",
-                    "max_seq_length",
-                    "batch_size",
-                    "use_one_hot_embeddings",
-                    "format",
-                    "attention_png",
-                    "attention_line",
-                    "attention_layer",
-                    "attention_head",
-                )
-            },
-        )
+    options = ExtractionOptions(
+        vectors=VectorOptions(
+            layers=parse_layers(FLAGS.layers),
+            pooling=FLAGS.pooling,
+            layer_mix=FLAGS.layer_mix,
+            whole_words=FLAGS.whole_words,
+            attention=FLAGS.attention,
+        ),
+        device=training_flags.device_options(),
+        **{
+            name: FLAGS[name].value
+            for name in (
+                "input_file",
+                "output_file",
+                "bert_config_file",
+                "init_checkpoint",
+                "vocab_file",
+                "do_lower_case",
+                "max_seq_length",
+                "batch_size",
+                "use_one_hot_embeddings",
+                "format",
+                "attention_png",
+                "attention_line",
+                "attention_layer",
+                "attention_head",
+            )
+        },
     )
+    # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
+    from training import extraction
+
+    extraction.run(options)
 
 
 if __name__ == "__main__":

@@ -17,25 +17,19 @@ resumes a run that was stopped. --num_trials=5 trains with five seeds and takes
 the best on the dev set; --task_name=GLUE goes through all tasks in data_dir.
 """
 
-import functools
-from collections.abc import Callable
-
 from absl import flags
 
 from data import tasks
-from modeling.layer_mix import MIXES
-from modeling.task_models import HEADS
-from training import (
-    classification,
-    export,
-    feature_table,
-    finetuning_flags,
-    program,
-    session,
-    suite,
-)
+from modeling.choices import HEADS, MIXES
+from training import finetuning_flags, program
 from training import flags as training_flags
-from training.trials import TrialOptions
+from training.finetuning_options import (
+    TABLE,
+    ClassifierOptions,
+    TrialOptions,
+    task_names,
+)
+from training.options import ExportOptions
 
 FLAGS = flags.FLAGS
 
@@ -102,7 +96,7 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "feature_based",
         "",
-        ["", *MIXES, feature_table.TABLE],
+        ["", *MIXES, TABLE],
         "[new] Tagging: leave the encoder as it is and train a BiLSTM on these "
         "of its layers (the paper's section 5.3); wants --learning_rate=3e-3. "
         "table = on each in turn, in --output_dir/CHOICE.",
@@ -160,43 +154,50 @@ def main() -> None:
     exported = _export_options() if FLAGS.do_export else None
     does_more = FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict
     if does_more or not exported:
-        _planned()  # wrong flags are refused before anything is waited for
+        _options()  # wrong flags are refused before anything is waited for
+    # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
+    from training import export, feature_table, session, suite
+
     device = training_flags.device_options()
-    with session.joined(device, FLAGS.output_dir) as here:
+    told = training_flags.shared_values()
+    with session.joined(device, FLAGS.output_dir, told) as here:
         FLAGS.output_dir = here.output_dir
         if does_more:
-            _planned()()
+            options, trials = _options()
+            if FLAGS.feature_based == TABLE:
+                feature_table.run(options)
+            else:
+                suite.run(options, trials)
         if exported and here.is_chief:
             export.run(exported)
 
 
-def _export_options() -> export.ExportOptions:
+def _export_options() -> ExportOptions:
     """What to export; refuses runs of several models."""
-    several = FLAGS.feature_based == feature_table.TABLE
-    if several or len(suite.task_names(FLAGS.task_name)) > 1:
+    several = FLAGS.feature_based == TABLE
+    if several or len(task_names(FLAGS.task_name)) > 1:
         raise ValueError(
             "--do_export exports one model; give it alone, with the "
             "--output_dir of one of them, when these runs are finished."
         )
-    return export.ExportOptions(
+    return ExportOptions(
         output_dir=FLAGS.output_dir,
         export_dir=FLAGS.export_dir,
         precision=FLAGS.export_precision,
     )
 
 
-def _planned() -> Callable[[], object]:
-    """What the flags ask for: training, evaluation, prediction."""
+def _options() -> tuple[ClassifierOptions, TrialOptions]:
+    """The flags, parsed; refuses those that do not go together."""
     trials = TrialOptions(
         num_trials=FLAGS.num_trials,
         learning_rates=_numbers("trial_learning_rates", float),
         epochs=_numbers("trial_epochs", float),
         batch_sizes=_numbers("trial_batch_sizes", int),
     )
-    if FLAGS.feature_based != feature_table.TABLE:
-        options = _options(feature_based=FLAGS.feature_based)
-        return functools.partial(suite.run, options, trials)
-    if len(suite.task_names(FLAGS.task_name)) > 1:
+    if FLAGS.feature_based != TABLE:
+        return _classifier_options(FLAGS.feature_based), trials
+    if len(task_names(FLAGS.task_name)) > 1:
         raise ValueError(
             "--feature_based=table is of one task; name one by --task_name."
         )
@@ -205,7 +206,7 @@ def _planned() -> Callable[[], object]:
             "--feature_based=table trains once on each mix of layers; give "
             "trials of one of them, such as --feature_based=concat_last_four."
         )
-    return functools.partial(feature_table.run, _options(feature_based=""))
+    return _classifier_options(feature_based=""), trials
 
 
 def _numbers(name: str, kind: type) -> tuple:
@@ -219,9 +220,9 @@ def _numbers(name: str, kind: type) -> tuple:
         ) from None
 
 
-def _options(feature_based: str) -> classification.ClassifierOptions:
-    """The flags, parsed."""
-    return classification.ClassifierOptions(
+def _classifier_options(feature_based: str) -> ClassifierOptions:
+    """The flags of one training, parsed."""
+    return ClassifierOptions(
         task_name=FLAGS.task_name,
         data_dir=FLAGS.data_dir,
         task_options={

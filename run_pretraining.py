@@ -21,14 +21,10 @@ import dataclasses
 from absl import flags
 
 from data.pretraining.options import MASKINGS, PretrainingDataOptions
-from training import (
-    export,
-    pretraining,
-    pretraining_serving,
-    program,
-    session,
-)
 from training import flags as training_flags
+from training import program
+from training.options import ExportOptions
+from training.pretraining_options import PretrainingOptions
 
 FLAGS = flags.FLAGS
 
@@ -139,7 +135,7 @@ def main() -> None:
     """Turns the flags into options and runs them."""
     exported = None
     if FLAGS.do_export:
-        exported = export.ExportOptions(
+        exported = ExportOptions(
             output_dir=FLAGS.output_dir,
             export_dir=FLAGS.export_dir,
             precision=FLAGS.export_precision,
@@ -154,17 +150,24 @@ def main() -> None:
     )
     # Wrong flags are refused before anything is waited for.
     options = _options() if does_more or not exported else None
+    # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
+    from training import export, pretraining, session
+
     device = training_flags.device_options()
-    with session.joined(device, FLAGS.output_dir) as here:
+    told = training_flags.shared_values()
+    with session.joined(device, FLAGS.output_dir, told) as here:
         FLAGS.output_dir = here.output_dir
         if options:
             pretraining.run(_options())
         if exported and here.is_chief:
-            _export(exported)
+            _describe()
+            export.run(exported)
 
 
-def _export(options: export.ExportOptions) -> None:
-    """Writes a SavedModel of what output_dir holds."""
+def _describe() -> None:
+    """Leaves in output_dir what an export must know of the flags."""
+    from training import pretraining_serving  # as in `main`
+
     pretraining_serving.describe(
         FLAGS.output_dir,
         bert_config_file=FLAGS.bert_config_file,
@@ -174,12 +177,11 @@ def _export(options: export.ExportOptions) -> None:
         top_k=FLAGS.predict_top_k,
         init_checkpoint=FLAGS.init_checkpoint,
     )
-    export.run(options)
 
 
-def _options() -> pretraining.PretrainingOptions:
+def _options() -> PretrainingOptions:
     """The flags, parsed."""
-    return pretraining.PretrainingOptions(
+    return PretrainingOptions(
         bert_config_file=FLAGS.bert_config_file,
         input_file=FLAGS.input_file,
         eval_file=FLAGS.eval_file,

@@ -19,15 +19,10 @@ that was stopped.
 
 from absl import flags
 
-from training import (
-    export,
-    finetuning_flags,
-    program,
-    question_answering,
-    session,
-)
+from training import finetuning_flags, program
 from training import flags as training_flags
-from training.question_answering import SquadOptions
+from training.finetuning_options import SquadOptions
+from training.options import ExportOptions
 
 FLAGS = flags.FLAGS
 
@@ -98,7 +93,7 @@ def main() -> None:
     """Turns the flags into options and runs them."""
     exported = None
     if FLAGS.do_export:
-        exported = export.ExportOptions(
+        exported = ExportOptions(
             output_dir=FLAGS.output_dir,
             export_dir=FLAGS.export_dir,
             precision=FLAGS.export_precision,
@@ -106,8 +101,12 @@ def main() -> None:
     does_more = FLAGS.do_train or FLAGS.do_predict or not exported
     # Wrong flags are refused before anything is waited for.
     options = _options() if does_more else None
+    # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
+    from training import export, question_answering, session
+
     device = training_flags.device_options()
-    with session.joined(device, FLAGS.output_dir) as here:
+    told = training_flags.shared_values()
+    with session.joined(device, FLAGS.output_dir, told) as here:
         FLAGS.output_dir = here.output_dir
         if options:
             question_answering.run(_options())

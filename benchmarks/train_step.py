@@ -3,8 +3,9 @@ r"""Times one pretraining step and its optimizer update on random records.
   python benchmarks/train_step.py --layers=4 --hidden=256
   python benchmarks/train_step.py --layers=12 --hidden=768 --precision=bfloat16
 
-Prints the best and the median of several steps, and the share of the machine's
-own matrix-product rate, measured in the same run.
+Prints the best and the median of several steps; the share of the machine's
+own rate of one large matrix product, measured in the same run; and the share of
+the step that its matrix products, at their own shapes, take by themselves.
 """
 
 import statistics
@@ -33,6 +34,7 @@ def define_flags():
     flags.DEFINE_integer("repeats", 8, "Timed steps.")
     flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "")
     flags.DEFINE_bool("xla", False, "Compile the gradient.")
+    flags.DEFINE_bool("fuse", True, "Compile the elementwise parts.")
 
 
 def random_batch(config, batch, length, predictions=20):
@@ -88,6 +90,63 @@ def matrix_rate(dtype, rows, hidden, repeats):
     return 10 * 2 * rows * hidden * 4 * hidden / best / 1e9
 
 
+def products(config, batch, length, predictions=20):
+    """All matrix products of a step, backward included.
+
+    Returns:
+      (how many, [leading dimensions], m, k, n, transpose_a, transpose_b) of
+      each kind.
+    """
+    rows, hidden, wide = (
+        batch * length,
+        config.hidden_size,
+        config.intermediate_size,
+    )
+    heads = config.num_attention_heads
+    blocks = config.num_hidden_layers
+    kinds = []
+
+    def add(count, leading, m, k, n, transposed=False):
+        """X [m, k] times w [k, n], and its two gradients."""
+        kinds.append((count, leading, m, k, n, False, transposed))
+        kinds.append((count, leading, m, n, k, False, not transposed))
+        if transposed:
+            kinds.append((count, leading, n, m, k, True, False))
+        else:
+            kinds.append((count, leading, k, m, n, True, False))
+
+    add(4 * blocks, [], rows, hidden, hidden)
+    add(blocks, [], rows, hidden, wide)
+    add(blocks, [], rows, wide, hidden)
+    add(blocks, [batch, heads], length, hidden // heads, length, True)
+    add(blocks, [batch, heads], length, length, hidden // heads)
+    add(1, [], batch * predictions, hidden, config.vocab_size, True)
+    return kinds
+
+
+def products_seconds(config, batch, length, dtype, repeats):
+    """Time of a step's matrix products alone, one after the other."""
+    total = 0.0
+    for count, leading, m, k, n, transpose_a, transpose_b in products(
+        config, batch, length
+    ):
+        a, b = (
+            tf.cast(tf.random.normal([*leading, *shape]), dtype)
+            for shape in (
+                (k, m) if transpose_a else (m, k),
+                (n, k) if transpose_b else (k, n),
+            )
+        )
+        product = tf.function(
+            lambda a, b, ta=transpose_a, tb=transpose_b: tf.matmul(
+                a, b, transpose_a=ta, transpose_b=tb
+            )
+        )
+        best, _ = seconds(lambda p=product, a=a, b=b: p(a, b), repeats)
+        total += count * best
+    return total
+
+
 def main(_):
     """Runs the benchmark."""
     config = BertConfig(
@@ -108,6 +167,7 @@ def main(_):
             train_batch_size=FLAGS.batch,
             num_train_steps=1000,
             xla=FLAGS.xla,
+            fuse=FLAGS.fuse,
         ),
     )
     batch = random_batch(config, FLAGS.batch, FLAGS.length)
@@ -122,21 +182,25 @@ def main(_):
     apply = tf.function(steps.optimizer.apply)
     rate = tf.constant(1e-4)
     best, median = seconds(step, FLAGS.repeats)
-    update, _ = seconds(lambda: apply(gradients, rate).numpy(), FLAGS.repeats)
+    update, _ = seconds(
+        lambda: apply(gradients, rate, first).numpy(), FLAGS.repeats
+    )
     gflops = flops(config, FLAGS.batch, FLAGS.length) / best / 1e9
     ceiling = matrix_rate(
-        "bfloat16" if FLAGS.precision == "bfloat16" else "float32",
-        FLAGS.batch * FLAGS.length,
-        FLAGS.hidden,
-        FLAGS.repeats,
+        FLAGS.precision, FLAGS.batch * FLAGS.length, FLAGS.hidden, FLAGS.repeats
+    )
+    alone = products_seconds(
+        config, FLAGS.batch, FLAGS.length, FLAGS.precision, FLAGS.repeats
     )
     print(
         f"{FLAGS.layers} x {FLAGS.hidden}, {FLAGS.batch} x {FLAGS.length}, "
-        f"{FLAGS.precision}{', xla' if FLAGS.xla else ''}: "
+        f"{FLAGS.precision}{', xla' if FLAGS.xla else ''}"
+        f"{'' if FLAGS.fuse else ', not fused'}: "
         f"step {best * 1e3:.0f} ms best, "
         f"{median * 1e3:.0f} ms median; {FLAGS.batch / best:.1f} examples/s; "
         f"{gflops:.0f} GFLOP/s = {gflops / ceiling:.0%} of the matrix rate "
-        f"{ceiling:.0f}; optimizer update {update * 1e3:.1f} ms"
+        f"{ceiling:.0f}; its matrix products alone {alone * 1e3:.0f} ms = "
+        f"{alone / best:.0%}; optimizer update {update * 1e3:.1f} ms"
     )
 
 

@@ -377,6 +377,18 @@ def whole_files(paths: list[str]) -> Iterator[list[str]]:
                     _storage(source).remove(source)
 
 
+def copy(source: str, path: str) -> None:
+    """Writes a file's bytes to a file that appears whole.
+
+    What stood at `path` is replaced; where that is a link, the file that it
+    leads to is not touched.
+    """
+    with whole_files([path]) as (temporary,):
+        with open_read(source) as old, open_write(temporary) as new:
+            while chunk := old.read(_CHUNK_BYTES):
+                new.write(chunk)
+
+
 def write_text(path: str, text: str) -> None:
     """Writes a UTF-8 text file that appears whole (see `whole_files`)."""
     with whole_files([path]) as (temporary,):

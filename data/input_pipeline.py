@@ -10,7 +10,6 @@ from absl import logging
 from data import record_damage, record_reading
 from data.record_damage import Segment
 from data.records import FeatureSpec
-from data.tfrecord import DamagedError
 
 # Records are read from this many files side by side, as the original does.
 _FILES_AT_ONCE = 4
@@ -129,28 +128,29 @@ def open_records(
 
     Raises:
       FileNotFoundError: a file is missing.
-      tfrecord.DamagedError: a file is cut short or damaged; says at which
-        record.
-      ValueError: a file is empty, or its records do not fit; says which file,
-        what it has, and what was expected.
+      tfrecord.DamagedError: a file is cut short, damaged or empty; says at
+        which record.
+      ValueError: records do not fit; says which file, what it has, and what
+        was expected. Or no file has a record that can be read.
     """
     segments, losses = [], record_damage.Losses()
     for path in paths:
         found = record_damage.find_segments(
             path, skip_bad_records=skip_bad_records, losses=losses
         )
+        if not found:
+            continue
         segments += found
         head = _read(found).take(sample)
-        try:
-            first = next(iter(head)).numpy()
-        except tf.errors.DataLossError:
-            # Python takes gzip headers that zlib does not.
-            raise DamagedError(
-                f"{path}: record 1 is cut short or damaged; copy or write the "
-                "file again."
-            ) from None
+        first = next(iter(head)).numpy()
         record_reading.check_record(specs, path, first)
         _check_values(path, specs, head.batch(sample), limits)
+    if not segments:
+        raise ValueError(
+            f"none of {len(paths)} record files has a record that can be read "
+            f"({paths[0]}{', ...' if len(paths) > 1 else ''}); copy or write "
+            "them again."
+        )
     if losses.num_files:
         logging.warning(
             "--skip_bad_records: %d of %d files are damaged (%s).",

@@ -8,6 +8,7 @@ of a window.
 """
 
 import functools
+from collections import Counter
 
 import numpy as np
 import tensorflow as tf
@@ -20,13 +21,14 @@ from data.input_pipeline import WHOLE, RecordFiles, Shard
 _BATCHES_OF_WINDOW = 100
 # Examples of an evaluation sorted at once: some ten megabytes.
 _SORTED_AT_ONCE = 20_000
-# Lengths that batches are trimmed to: multiples of 8, as GPUs like them, four
-# to an octave, since XLA compiles each: 8, 16, 24, 32, 40, 48, 56, 64, 80, ...
+_COUNTED_AT_ONCE = 1024
+# Lengths that batches are trimmed to: four to an octave, since XLA compiles
+# each, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, ... Half of CoLA's
+# sentences have 10 wordpieces or fewer, so each step counts.
 _LENGTHS = [
     8,
-    16,
-    24,
-    *(part << k for k in range(3, 29) for part in (4, 5, 6, 7)),
+    12,
+    *(part << k for k in range(2, 29) for part in (4, 5, 6, 7)),
 ]
 
 
@@ -112,56 +114,116 @@ def all_examples(
     num_choices: int = 1,
     shard: Shard = WHOLE,
 ) -> tf.data.Dataset:
-    """Every example once, the longest first; every batch is full.
+    """Every example once, about the longest first.
+
+    A batch of short examples has more of them: as many as make no more
+    wordpieces than B of the longest would.
 
     Args:
       files: the input.
       batch_size: B of all workers.
-      trim: as for `training_batches`, but the batch of all workers.
-      num_choices: likewise.
+      trim: cut each batch of all workers to its longest example; False for a
+        TPU, which needs one shape.
+      num_choices: see `training_batches`.
       shard: whose rows of each batch; every worker reads all files.
 
     Returns:
-      Dataset of ceil(count / B) batches, feature name -> tensor [B, length],
-      with `example_index` int32 [B, 1], an example's place in the files, and
-      `is_real_example` [B, 1], 1 for all if the records have none. The last
-      batch is filled up with copies that have it 0. One of several workers
-      has B / shard.count rows of each.
+      Dataset of `num_batches` batches, feature name -> tensor [R, length], R
+      a multiple of B, with `example_index` int32 [R, 1], an example's place in
+      the files, and `is_real_example` [R, 1], 1 for all if the records have
+      none. What is missing to a multiple of B is filled up with copies that
+      have it 0. One of several workers has R / shard.count rows of each.
 
     Raises:
       ValueError: the workers' rows would not be equally many.
     """
-    own = shard.rows_of(batch_size)
-
-    def by_length(indices, serialized):
-        order = tf.argsort(
-            _lengths(files.specs, num_choices, serialized),
-            direction="DESCENDING",
-            stable=True,
-        )
-        return tf.data.Dataset.from_tensor_slices(
-            (tf.gather(indices, order), tf.gather(serialized, order))
-        )
+    shard.part_of(batch_size)
+    stream = input_pipeline.file_order(files).enumerate()
+    if trim:
+        stream = _alike(stream, files, batch_size, num_choices)
+    else:
+        stream = stream.batch(batch_size)
 
     def parse(indices, serialized):
         batch = record_reading.parse_batch(files.specs, serialized)
         batch["example_index"] = tf.cast(indices, tf.int32)[:, tf.newaxis]
-        return _filled_up(batch, batch_size)
+        batch = _filled_up(batch, batch_size)
+        if trim:
+            return trim_batch(batch, num_choices)
+        return {
+            name: tf.ensure_shape(x, [batch_size, *x.shape[1:]])
+            for name, x in batch.items()
+        }
 
-    stream = input_pipeline.file_order(files).enumerate()
-    batches = (
-        stream.batch(_SORTED_AT_ONCE)
-        .flat_map(by_length)
-        .batch(batch_size)
-        .map(parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    def own_rows(x):
+        size = (x.shape[0] or tf.shape(x)[0]) // shard.count
+        return x[shard.index * size : (shard.index + 1) * size]
+
+    batches = stream.map(
+        parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
     )
-    if trim:
-        batches = _trimmed(batches, num_choices)
     if shard.count > 1:
         batches = batches.map(
-            lambda batch: {name: x[own] for name, x in batch.items()}
+            lambda batch: {name: own_rows(x) for name, x in batch.items()}
         )
     return batches.prefetch(tf.data.AUTOTUNE)
+
+
+def num_batches(
+    files: RecordFiles,
+    *,
+    batch_size: int,
+    trim: bool = True,
+    num_choices: int = 1,
+) -> int:
+    """How many batches `all_examples` has, by a pass over the records."""
+    if not trim:
+        return -(-files.count // batch_size)
+    longest = _seq_length(files, num_choices)
+    lengths = input_pipeline.file_order(files).batch(_COUNTED_AT_ONCE)
+    counts: Counter[int] = Counter()
+    for part in lengths.map(
+        lambda x: _trimmed_length(
+            _lengths(files.specs, num_choices, x), longest
+        )
+    ):
+        counts.update(part.numpy().tolist())
+    return sum(
+        -(-count // _num_rows(batch_size, longest, length))
+        for length, count in counts.items()
+    )
+
+
+def _alike(stream, files, batch_size, num_choices):
+    """Pairs (indices, serialized examples) of one trimmed length each."""
+    longest = _seq_length(files, num_choices)
+
+    def by_length(indices, serialized):
+        lengths = _lengths(files.specs, num_choices, serialized)
+        order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+        trimmed = tf.cast(_trimmed_length(lengths, longest), tf.int64)
+        return tf.data.Dataset.from_tensor_slices(
+            tuple(tf.gather(x, order) for x in (trimmed, indices, serialized))
+        )
+
+    return (
+        stream.batch(_SORTED_AT_ONCE)
+        .flat_map(by_length)
+        .group_by_window(
+            key_func=lambda length, *_: length,
+            reduce_func=lambda length, window: window.map(
+                lambda _, index, serialized: (index, serialized)
+            ).batch(_num_rows(batch_size, longest, length)),
+            window_size_func=lambda length: _num_rows(
+                batch_size, longest, length
+            ),
+        )
+    )
+
+
+def _num_rows(batch_size, longest, length):
+    """Examples of a length that are as many wordpieces as B of the longest."""
+    return batch_size * (longest // length)
 
 
 def trimmed_lengths(seq_length: int) -> list[int]:
@@ -187,8 +249,7 @@ def trim_batch(
         names += ["label_ids", "label_mask"]
     size = batch["input_mask"].shape[1] // num_choices
     needed = tf.reduce_max(_needed(batch["input_mask"], num_choices))
-    lengths = tf.constant(trimmed_lengths(size))
-    length = tf.gather(lengths, tf.searchsorted(lengths, [needed])[0])
+    length = _trimmed_length([needed], size)[0]
 
     def cut(x):
         rows = tf.reshape(x, [-1, num_choices, size])[..., :length]
@@ -206,6 +267,18 @@ def _needed(input_mask, num_choices):
     rows = tf.reshape(input_mask, [tf.shape(input_mask)[0], num_choices, -1])
     places = tf.range(1, tf.shape(rows)[2] + 1)
     return tf.reduce_max(rows * places, axis=[1, 2])
+
+
+def _trimmed_length(needed, longest):
+    """The least of the `trimmed_lengths` that hold so many: int32 [B]."""
+    lengths = tf.constant(trimmed_lengths(longest))
+    return tf.gather(lengths, tf.searchsorted(lengths, needed))
+
+
+def _seq_length(files, num_choices):
+    """S of the records."""
+    (size,) = (s.length for s in files.specs if s.name == "input_mask")
+    return size // num_choices
 
 
 def _lengths(specs, num_choices, serialized):
@@ -238,8 +311,8 @@ def _grouped(window, lengths, batch_size, *, seed):
 
 
 def _filled_up(batch, batch_size):
-    """Adds copies of the first example, marked as not real."""
-    missing = batch_size - tf.shape(batch["example_index"])[0]
+    """Adds copies of the first example, not real, up to a multiple of B."""
+    missing = -tf.shape(batch["example_index"])[0] % batch_size
     ones = tf.ones_like(batch["example_index"])
     real = batch.get("is_real_example", ones)
     batch = batch | {
@@ -247,7 +320,4 @@ def _filled_up(batch, batch_size):
         for name, x in batch.items()
     }
     batch["is_real_example"] = tf.pad(real, [[0, missing], [0, 0]])
-    return {
-        name: tf.ensure_shape(x, [batch_size, *x.shape[1:]])
-        for name, x in batch.items()
-    }
+    return batch

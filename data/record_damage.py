@@ -48,7 +48,7 @@ class Losses:
     """What was left out of damaged files.
 
     Attributes:
-      num_files: damaged files.
+      num_files: damaged files; one without any record is damaged, too.
       num_kept: records of these that are whole.
       num_records: damaged records that whole ones follow.
       num_bytes: of what nobody can tell how many records it held, behind the
@@ -76,26 +76,33 @@ def find_segments(
       path: a TFRecord file, plain or gzip.
       skip_bad_records: leave out what is damaged. Damaged contents cost one
         record; a damaged length or a cut, the rest of the file; in a gzip
-        file anything costs the rest. A warning says how much it was.
+        file anything costs the rest. A warning says how much it was, also
+        of a file without any record.
       losses: to which this file's are added.
 
     Returns:
-      One segment, the file; of a damaged one what lies between the damage.
+      One segment, the file; of a damaged one what lies between the damage,
+      which may be nothing.
 
     Raises:
       FileNotFoundError: there is no such file.
-      DamagedError: the file is cut short or damaged, and not to be skipped;
-        says at which record.
-      ValueError: there is no whole record in it.
+      DamagedError: the file is cut short, damaged or empty, and not to be
+        skipped; says at which record.
     """
     compression = record_reading.compression_of(path)
     try:
         count = record_reading.count_records(path)
+        if compression and not _count_readable(path, most=1):
+            # Python takes gzip headers that zlib does not.
+            raise DamagedError(
+                f"{path}: record 1 is cut short or damaged; copy or write the "
+                "file again."
+            )
         return [Segment(path, compression, 0, 1, count)]
     except DamagedError as error:
         if not skip_bad_records:
             raise
-        damage = str(error).removesuffix("; copy or write the file again.")
+        damage, _, _ = str(error).rpartition("; ")  # without the remedy
     size = files.size(path)
     if compression:
         runs, num_damaged, lost_from = [(0, 1, _count_readable(path))], 0, size
@@ -103,11 +110,6 @@ def find_segments(
         runs, num_damaged, lost_from = tfrecord.survey(path)
     segments = [Segment(path, compression, *run) for run in runs if run[-1]]
     kept = sum(segment.count for segment in segments)
-    if not kept:
-        raise ValueError(
-            f"{damage}, and no other can be read; leave the file out of the "
-            "input."
-        )
     loss = Losses(1, kept, num_damaged, size - lost_from)
     logging.warning("--skip_bad_records: %s (%s).", damage, loss)
     for field in dataclasses.fields(losses):
@@ -116,11 +118,11 @@ def find_segments(
     return segments
 
 
-def _count_readable(path):
+def _count_readable(path, most=-1):
     """The records that TensorFlow reads of a damaged gzip file."""
     # It unpacks in other portions than Python: what one can still read in
     # front of damage, the other cannot.
-    records = tf.data.TFRecordDataset(path, "GZIP").ignore_errors()
+    records = tf.data.TFRecordDataset(path, "GZIP").take(most).ignore_errors()
     return int(records.reduce(np.int64(0), lambda count, _: count + 1))
 
 

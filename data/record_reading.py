@@ -116,14 +116,13 @@ def count_records(path: str) -> int:
     Raises:
       FileNotFoundError: there is no such file.
       tfrecord.DamagedError: the file is cut short or damaged; says at which
-        record.
-      ValueError: it is empty.
+        record. Or it is empty.
     """
     # Not by tf.data: it takes a header cut short, and in a gzip file any cut,
     # for the end of the file.
     count = sum(1 for _ in tfrecord.read_records(path))
     if not count:
-        raise ValueError(f"{path} holds no records; write it again.")
+        raise tfrecord.DamagedError(f"{path} holds no records; write it again.")
     return count
 
 

@@ -6,6 +6,8 @@ from absl import logging
 
 from data import files
 
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
 
 def load_vocab(vocab_file: str) -> dict[str, int]:
     r"""Reads a vocabulary file.

@@ -20,8 +20,7 @@ from tensorflow_text.tools.wordpiece_vocab import (
 
 from data import files, tokenization
 from data.progress import Progress
-
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+from data.vocabulary import SPECIAL_TOKENS
 
 
 @dataclasses.dataclass(frozen=True)

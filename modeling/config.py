@@ -5,8 +5,6 @@ import difflib
 import json
 from typing import Any
 
-import tensorflow as tf
-
 from modeling import huggingface_config
 
 ACTIVATIONS = ("gelu", "gelu_exact", "relu", "tanh", "linear")
@@ -148,6 +146,8 @@ class BertConfig:
           FileNotFoundError: it cannot be read.
           ValueError: see `from_dict` and `huggingface_config.to_original`.
         """
+        import tensorflow as tf  # not above: flags are read without it
+
         try:
             with tf.io.gfile.GFile(json_file, "r") as reader:
                 values = json.loads(reader.read())

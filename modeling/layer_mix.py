@@ -8,20 +8,8 @@ from collections.abc import Sequence
 import keras
 import tensorflow as tf
 
+from modeling.choices import ALL_LAYERS, LAYERS_OF_MIXES, MIXES
 from modeling.config import BertConfig
-
-_ALL_LAYERS = -1
-# Mix -> how many of the last blocks it takes; 0 = what enters the first.
-_NUM_LAYERS = {
-    "embeddings": 0,
-    "last": 1,
-    "second_to_last": 2,
-    "sum_last_four": 4,
-    "concat_last_four": 4,
-    "weighted_last_four": 4,
-    "weighted_all": _ALL_LAYERS,
-}
-MIXES = tuple(_NUM_LAYERS)
 
 
 class LayerMix(keras.layers.Layer):
@@ -58,14 +46,14 @@ class LayerMix(keras.layers.Layer):
                 f"mix of layers {mix!r}; it must be one of {', '.join(MIXES)}."
             )
         blocks = config.num_hidden_layers
-        needed = _NUM_LAYERS[mix]
+        needed = LAYERS_OF_MIXES[mix]
         if needed > blocks:
             raise ValueError(
                 f"{mix} reads {needed} layers, but the model has {blocks}; "
                 f"take one of {', '.join(mixes_of(config))}."
             )
         self.mix = mix
-        self._num_layers = blocks if needed == _ALL_LAYERS else needed
+        self._num_layers = blocks if needed == ALL_LAYERS else needed
         is_concat = mix.startswith("concat")
         self.output_size = config.hidden_size * (4 if is_concat else 1)
         self.build()
@@ -113,6 +101,6 @@ def mixes_of(config: BertConfig) -> tuple[str, ...]:
     """The mixes that a model has layers enough for."""
     return tuple(
         mix
-        for mix, needed in _NUM_LAYERS.items()
+        for mix, needed in LAYERS_OF_MIXES.items()
         if needed <= config.num_hidden_layers
     )

@@ -6,6 +6,8 @@ replicas and steps are added; `mean` divides at the end.
 
 import tensorflow as tf
 
+from modeling.fusion import fused
+
 
 def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """-log softmax(logits)[label], in float32.
@@ -20,6 +22,35 @@ def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=labels, logits=tf.cast(logits, tf.float32)
     )
+
+
+@fused
+def vocabulary_loss(
+    products: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor
+) -> tf.Tensor:
+    """`cross_entropy` and `hits` over so many classes that each pass counts.
+
+    Args:
+      products: float [M, C], the logits but for their bias.
+      bias: float32 [C].
+      labels: int32 [M], each in 0 .. C - 1.
+
+    Returns:
+      Float32 [2, M]: the losses, and 1.0 where the highest score (of equal
+      ones the first) is the label's, else 0.0; these have no gradient.
+    """
+    logits = tf.cast(products, tf.float32) + bias
+    columns = tf.range(tf.shape(logits)[1])
+    highest = tf.stop_gradient(tf.reduce_max(logits, axis=1))
+    sums = tf.reduce_sum(tf.exp(logits - highest[:, tf.newaxis]), axis=1)
+    is_label = columns == labels[:, tf.newaxis]
+    own = tf.reduce_sum(tf.where(is_label, logits, 0.0), axis=1)
+    is_highest = tf.equal(logits, highest[:, tf.newaxis])
+    first = tf.reduce_min(
+        tf.where(is_highest, columns, tf.shape(logits)[1]), axis=1
+    )
+    hit = tf.cast(tf.equal(first, labels), tf.float32)
+    return tf.stack([tf.math.log(sums) + highest - own, hit])
 
 
 def squared_error(scores: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:

@@ -9,10 +9,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from modeling.bert import BertOutput
-
-EMBEDDINGS = "embeddings"
-POOLINGS = ("none", "cls", "mean", "max")
-LAYER_MIXES = ("separate", "concat", "sum")
+from modeling.choices import EMBEDDINGS
 
 
 def layer_output(output: BertOutput, layer: int | str) -> tf.Tensor:
@@ -36,7 +33,7 @@ def mix_layers(outputs: Sequence[tf.Tensor], layer_mix: str) -> tf.Tensor:
 
     Args:
       outputs: float [B, S, H] for each of the L layers.
-      layer_mix: one of `LAYER_MIXES`.
+      layer_mix: one of `choices.LAYER_MIXES`.
 
     Returns:
       Float32 [B, S, L, H] if separate, else [B, S, 1, W].
@@ -55,7 +52,7 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
     Args:
       vectors: float32 [B, S, L, W].
       input_mask: int32 [B, S]; 1 = real, [CLS] and [SEP] included.
-      pooling: one of `POOLINGS`.
+      pooling: one of `choices.POOLINGS`.
 
     Returns:
       Float32 [B, 1, L, W]; the vectors as they are if `none`.

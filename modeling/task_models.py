@@ -12,6 +12,7 @@ import tensorflow as tf
 from modeling import heads, layers, losses
 from modeling.bert import BertModel
 from modeling.bilstm import BiLSTM
+from modeling.choices import HEADS
 from modeling.config import BertConfig
 from modeling.layer_mix import LayerMix
 
@@ -56,7 +57,6 @@ _KINDS = {
     ),
 }
 KINDS = tuple(_KINDS)
-HEADS = ("linear", "bilstm")
 
 
 class TaskModel:

@@ -37,8 +37,12 @@ class ResidualOutput(keras.layers.Layer):
         dropout_seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Maps float [M, any] and a residual [M, H] to [M, H]."""
-        x = layers.dropout(self.dense(x), self.dropout_prob, dropout_seed)
-        return self.layer_norm(residual + x)
+        return self.layer_norm(
+            self.dense(x),
+            residual,
+            dropout_prob=self.dropout_prob,
+            dropout_seed=dropout_seed,
+        )
 
 
 class Attention(keras.layers.Layer):

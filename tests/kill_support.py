@@ -2,6 +2,9 @@
 
 A `Run` is one program, or several that work together: all of them are started,
 interrupted and awaited alike.
+
+Moments are random in time, but bounded by the run's own steps: however fast the
+machine is, it cannot come to the end before it is hit.
 """
 
 import random
@@ -117,33 +120,54 @@ class Run:
 
 def until(condition, run):
     """Waits until something holds, or the run has ended."""
+    deadline = time.monotonic() + 300
     while run.is_running() and not condition():
+        assert time.monotonic() < deadline, run.log()[-3000:]
         time.sleep(0.003)
 
 
-def after(text, seconds=0.0):
-    """A moment: so long, at random, after the log says something."""
+def pause(run, seconds, steps):
+    """Waits so long, or for so many steps that are saved: both at random."""
+    end = time.monotonic() + random.uniform(0, seconds)
+    last = latest_step(run.folder) + random.randint(1, steps)
+    until(
+        lambda: time.monotonic() >= end or latest_step(run.folder) >= last, run
+    )
+
+
+def after(text):
+    """A moment: the log says something."""
+    return lambda run: until(lambda: text in run.log(), run)
+
+
+def at_any_time(seconds, steps=40):
+    """A moment in the start-up or the first steps behind it, see `pause`."""
 
     def moment(run):
-        until(lambda: text in run.log(), run)
-        time.sleep(random.uniform(0, seconds))
+        after("Computing on")(run)
+        pause(run, seconds, steps)
 
     return moment
 
 
-def after_a_save(seconds):
-    """A moment: so long, at random, after a new checkpoint."""
+def wait_for_a_save(run):
+    """Waits for a new checkpoint."""
+    until(lambda: latest_step(run.folder) > run.before, run)
+
+
+def after_a_save(seconds, steps=40):
+    """A moment soon after a new checkpoint, see `pause`."""
 
     def moment(run):
-        until(lambda: latest_step(run.folder) > run.before, run)
-        time.sleep(random.uniform(0, seconds))
+        wait_for_a_save(run)
+        pause(run, seconds, steps)
 
     return moment
 
 
 def while_saving(run):
     """A moment: a checkpoint is being written, not the first."""
-    until(lambda: latest_step(run.folder) > run.before, run)
+    wait_for_a_save(run)
     until(lambda: any(run.folder.glob("model.ckpt-*.incomplete-*")), run)
 
 
@@ -153,8 +177,11 @@ def while_making_records(run):
 
 
 def twenty_one(number):
-    """So many interruptions by a signal, at all kinds of moments."""
-    moments = [after_a_save(0.3), while_saving, after("Computing on", 12)]
+    """So many interruptions by a signal, at all kinds of moments.
+
+    They take some 400 steps of a run that saves every 4, and 800 at most.
+    """
+    moments = [after_a_save(0.3), while_saving, at_any_time(12)]
     return [(number, moment) for moment in moments * 7]
 
 

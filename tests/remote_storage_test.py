@@ -30,13 +30,10 @@ from training import (
     question_answering,
     trials,
 )
-from training.classification import ClassifierOptions
 from training.conversion import ConversionOptions
-from training.export import ExportOptions
-from training.extraction import ExtractionOptions
-from training.extractor import VectorOptions
-from training.finetuning import FinetuningOptions
-from training.options import DeviceOptions, TrainOptions
+from training.extraction_options import ExtractionOptions, VectorOptions
+from training.finetuning_options import ClassifierOptions, FinetuningOptions
+from training.options import DeviceOptions, ExportOptions, TrainOptions
 from training.predictor import Predictor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

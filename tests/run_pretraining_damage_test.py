@@ -48,6 +48,29 @@ def test_damage_is_left_out_on_request(options, damaged, caplog):
     ) in caplog.messages
 
 
+def test_an_empty_file_is_left_out_on_request(
+    options, goldens, tmp_path, caplog
+):
+    path = tmp_path / "empty"
+    path.touch()
+    options = dataclasses.replace(
+        options, input_file=f"{path},{goldens / RECORDS}"
+    )
+    with pytest.raises(ValueError) as error:
+        pretraining.run(options)
+    assert str(error.value) == (
+        f"{path} holds no records; write it again. Or pass --skip_bad_records: "
+        "it leaves out what is damaged, and reports how much that is."
+    )
+    with caplog.at_level("INFO", logger="absl"):
+        pretraining.run(dataclasses.replace(options, skip_bad_records=True))
+    assert f"{options.input_file}: 2 files, 337 examples." in caplog.messages
+    assert (
+        f"--skip_bad_records: {path} holds no records (records kept: 0; left "
+        "out: 0, and 0 bytes behind damage)."
+    ) in caplog.messages
+
+
 def test_a_file_cut_between_records_is_told_by_its_manifest(
     goldens, damaged, caplog
 ):

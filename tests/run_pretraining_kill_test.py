@@ -1,18 +1,17 @@
 """A pretraining that is killed or preempted ends as if nothing had happened."""
 
 import json
-import random
-import time
 from signal import SIGKILL, SIGTERM
 
 import pytest
 
 from tests.kill_support import (
     Run,
-    after,
     after_a_save,
     assert_same_checkpoint,
+    at_any_time,
     interrupt_again_and_again,
+    pause,
     twenty_one,
     until,
     while_saving,
@@ -59,7 +58,7 @@ def while_evaluating(run):
     # That takes a second, and begins three steps after a checkpoint.
     last_save = run.before // 75 * 75 + 72
     until(lambda: latest_step(run.folder) >= last_save, run)
-    time.sleep(random.uniform(0.05, 1))
+    pause(run, seconds=1, steps=20)
 
 
 def test_an_interrupted_run_ends_with_the_same_weights(
@@ -77,7 +76,7 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     interruptions = [
         (SIGKILL, after_a_save(0.3)),
         (SIGKILL, while_saving),
-        (SIGTERM, after("Computing on", 8)),  # at any time
+        (SIGTERM, at_any_time(8)),
         (SIGKILL, after_a_save(0.3)),
         (SIGTERM, while_evaluating),
     ]

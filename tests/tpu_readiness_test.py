@@ -31,7 +31,7 @@ from modeling.task_models import HEADS, KINDS
 from tests import tpu_support
 from tests.classifier_support import write_records
 from tests.pretraining_support import RECORDS
-from training import finetuning, loop, pretraining
+from training import extraction, finetuning, loop, pretraining
 from training.evaluation import Evaluator
 from training.extractor import Extractor, VectorOptions
 from training.options import DeviceOptions, TrainOptions
@@ -331,6 +331,40 @@ def test_extract_features_runs_lines_of_one_shape(config, goldens, options):
         extractor._replica_step,
         {name: tf.constant(value) for name, value in batch.items()},
     )
+
+
+def test_every_program_looks_words_up_by_a_product(
+    options, goldens, tmp_path, monkeypatch
+):
+    class Made(Exception):
+        pass
+
+    def make(*_, use_one_hot_embeddings, **__):
+        assert use_one_hot_embeddings
+        raise Made
+
+    # They have no --use_tpu: only the strategy tells.
+    names = ("bert_config_file", "device")
+    same = {name: getattr(options, name) for name in names}
+    with pytest.raises(Made):
+        finetuning.Finetuning(
+            finetuning.FinetuningOptions(train=options.train, **same), make
+        )
+    monkeypatch.setattr(pretraining, "PretrainingModel", make)
+    with pytest.raises(Made):
+        pretraining.run(options)
+    monkeypatch.setattr(extraction, "Extractor", make)
+    with pytest.raises(Made):
+        extraction.run(
+            extraction.ExtractionOptions(
+                input_file=str(goldens / "extract_features/input.txt"),
+                output_file=str(tmp_path / "vectors"),
+                init_checkpoint=options.init_checkpoint,
+                vocab_file=str(goldens / "vocab.txt"),
+                vectors=VectorOptions(layers=(-1,)),
+                **same,
+            )
+        )
 
 
 @pytest.mark.parametrize("what", ["train", "predict"])

@@ -9,8 +9,8 @@ import pytest
 
 from tests import run_finetuning_kill_test as finetuning
 from tests import run_pretraining_kill_test as pretraining
-from tests.kill_support import Run, after, after_a_save, while_saving
-from tests.pretraining_support import read_all
+from tests.kill_support import Run, after_a_save, at_any_time, while_saving
+from tests.pretraining_support import RECORDS, latest_step, read_all
 from tests.training.devices_test import configurations
 from training.preemption import EXIT_CODE
 
@@ -27,21 +27,26 @@ def on_two_workers(run, root):
     )
 
 
-def make_pretraining(goldens, root, folder, save_steps=SAVE_STEPS):
+def make_pretraining(
+    goldens, root, folder, *flags, save_steps=SAVE_STEPS, num_steps=120
+):
     run = pretraining.make_run(
         goldens,
         root,
         folder,
-        120,
+        num_steps,
         "--distribution_strategy=multi_worker_mirrored",
+        *flags,
         save_steps=save_steps,
     )
     return on_two_workers(run, root)
 
 
-def make_classifier(goldens, root, folder, save_steps=SAVE_STEPS):
+def make_classifier(
+    goldens, root, folder, save_steps=SAVE_STEPS, num_steps=120
+):
     run = finetuning.make_classifier(
-        goldens, root, folder, 15, save_steps=save_steps
+        goldens, root, folder, num_steps // 8, save_steps=save_steps
     )
     return on_two_workers(run, root)
 
@@ -116,10 +121,12 @@ def test_two_workers_interrupted_twenty_times_end_with_the_same_weights(
     goldens, pytestconfig, tmp_path, make
 ):
     root = pytestconfig.rootpath
-    whole = make(goldens, root, tmp_path / "whole", save_steps=120)
+    whole = make(
+        goldens, root, tmp_path / "whole", save_steps=400, num_steps=400
+    )
     whole.finish()
-    run = make(goldens, root, tmp_path / "interrupted")
-    moments = [after_a_save(0.3), while_saving, after("Computing on", 8)]
+    run = make(goldens, root, tmp_path / "interrupted", num_steps=400)
+    moments = [after_a_save(0.3, 12), while_saving, at_any_time(8, 12)]
     interrupt_all(
         run,
         [
@@ -127,28 +134,73 @@ def test_two_workers_interrupted_twenty_times_end_with_the_same_weights(
             for i in range(21)
         ],
     )
-    last = "model.ckpt-120"
+    last = "model.ckpt-400"
     assert_close(run.folder / last, whole.folder / last)
+
+
+def test_sigterm_to_a_worker_that_evaluates_costs_nothing(
+    goldens, pytestconfig, tmp_path
+):
+    run = make_pretraining(
+        goldens,
+        pytestconfig.rootpath,
+        tmp_path / "out",
+        f"--eval_file={goldens / RECORDS}",
+        "--eval_every_steps=6",
+        "--max_eval_steps=1000000",  # longer than anybody waits
+        save_steps=120,
+    )
+    interrupt_one(run, 1, SIGTERM, after_a_save(2))
+    assert run.log().count("preempted by SIGTERM") == 2
+    assert latest_step(run.folder) == run.seen_step() == 6
 
 
 def test_workers_that_see_different_folders_are_refused(
     goldens, pytestconfig, tmp_path
 ):
-    root = pytestconfig.rootpath
-    made = make_pretraining(goldens, root, tmp_path / "one", save_steps=120)
-    made.finish()
-    other = make_pretraining(goldens, root, tmp_path / "two", save_steps=120)
-    (one, environment), (_, other_environment) = made._commands
-    run = Run(
-        root,
-        tmp_path / "mixed",
-        (one, environment),
-        (other._commands[0][0], other_environment),
+    run = with_different_workers(
+        make_pretraining(goldens, pytestconfig.rootpath, tmp_path / "one"),
+        f"--output_dir={tmp_path}/two",
     )
     run.start()
     assert [process.wait() for process in run.processes] == [1, 1]
-    assert "the workers find checkpoints of different steps" in run.log()
-    assert "It must be a folder that all of them see" in run.log()
+    (_, environment) = run._commands[0]
+    one, two = json.loads(environment["TF_CONFIG"])["cluster"]["worker"]
+    assert (
+        f"error: worker 1 ({two}) cannot see what worker 0 ({one}) writes to "
+        f"--output_dir (here: {tmp_path}/two). It must be a folder that all"
+    ) in run.log()
+    assert not list(tmp_path.glob("one/.*"))
+
+
+def with_different_workers(run, *flags):
+    """The same, but with other flags for the second worker."""
+    (one, environment), (two, other_environment) = run._commands
+    return Run(
+        run._root,
+        run.folder,
+        (one, environment),
+        ([*two, *flags], other_environment),
+    )
+
+
+def test_workers_with_different_flags_are_refused(
+    goldens, pytestconfig, tmp_path
+):
+    run = with_different_workers(
+        make_pretraining(goldens, pytestconfig.rootpath, tmp_path / "one"),
+        "--seed=7",
+        "--log_steps=10",
+        "--verbosity=0",  # may differ
+    )
+    run.start()
+    assert [process.wait() for process in run.processes] == [1, 1]
+    for here in ("--log_steps=1; --seed=12345", "--log_steps=10; --seed=7"):
+        assert (
+            f"in --log_steps, --seed (here: {here}). Start the same command"
+        ) in run.log()
+    assert "error: worker 1 (127.0.0.1:" in run.log()
+    assert not list(run.folder.glob("*"))
 
 
 def test_a_worker_outside_the_cluster_is_refused(goldens, tmp_path):

@@ -11,29 +11,6 @@ from training.selection import Results, flat
 from training.tables import aligned, write_tsv
 
 
-def check_steps(which: str, do_eval: bool) -> None:
-    """Refuses what `compare_checkpoints` cannot read.
-
-    Args:
-      which: `last`, `all`, or steps with commas between.
-      do_eval: whether to evaluate at all.
-
-    Raises:
-      ValueError: says what is expected.
-    """
-    if which not in ("last", "all") and not all(
-        step.isdecimal() for step in which.split(",")
-    ):
-        raise ValueError(
-            f"--eval_checkpoints={which}; it must be last, all, or steps with "
-            "commas between, such as 100,200."
-        )
-    if which != "last" and not do_eval:
-        raise ValueError(
-            f"--eval_checkpoints={which} evaluates; give --do_eval too."
-        )
-
-
 def compare_checkpoints(
     finetuning: Finetuning, which: str, evaluate: Callable[[], Results]
 ) -> list[list]:

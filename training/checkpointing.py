@@ -19,6 +19,7 @@ from modeling.checkpoints.tf1 import SLOTS, is_weight
 
 _NAME = re.compile(r"model\.ckpt-(\d+)\.index")
 _RECORD = ".resume.json"
+_PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,10 +69,17 @@ class CheckpointManager:
             files.check_writable(output_dir)
 
     def remove_leftovers(self) -> None:
-        """Removes what a killed run was writing; only the next run may."""
-        for name in tf.io.gfile.listdir(self._dir):
+        """Removes what a killed run was writing, or removing, half of it.
+
+        Only the next run may.
+        """
+        names = tf.io.gfile.listdir(self._dir)
+        for name in names:
             path = os.path.join(self._dir, name.rstrip("/"))
-            if ".incomplete-" not in name:
+            part = _PART.fullmatch(name)
+            # The index comes last and goes first.
+            is_alone = part and f"{part[1]}.index" not in names
+            if ".incomplete-" not in name and not is_alone:
                 continue
             if tf.io.gfile.isdir(path):
                 tf.io.gfile.rmtree(path)

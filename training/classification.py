@@ -1,10 +1,9 @@
 """A task fine-tuned: its records, its model, and what becomes of them."""
 
-import dataclasses
 import functools
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from absl import logging
 
@@ -15,61 +14,14 @@ from data.task_records import make_records
 from data.tasks import Task, get_task
 from modeling import BertConfig, TaskModel
 from training import feature_based, results, runs
-from training.checkpoint_table import check_steps, compare_checkpoints
+from training.checkpoint_table import compare_checkpoints
 from training.checkpointing import CheckpointManager
 from training.description import TaskDescription, place_of_weights
-from training.finetuning import Finetuning, FinetuningOptions
-from training.selection import Selection, check_options
+from training.finetuning import Finetuning
+from training.finetuning_options import ClassifierOptions
+from training.selection import Selection
 
 _SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassifierOptions:
-    """What run_classifier.py does.
-
-    Attributes:
-      task_name: one of `tasks.task_names`.
-      data_dir: folder of its files.
-      task_options: what only some tasks take; see `tasks.get_task`.
-      vocab_file: the model's vocabulary.
-      do_lower_case: True for an uncased vocabulary.
-      document_context: see `FeatureOptions`.
-      do_train: train on the train set.
-      do_eval: score the dev sets.
-      eval_checkpoints: of which checkpoints: `last`, `all`, or steps with
-        commas between; see `compare_checkpoints`.
-      do_predict: answer the test sets.
-      class_weights: see `TaskModel`.
-      feature_based: likewise.
-      head: likewise.
-      finetuning: how.
-    """
-
-    task_name: str
-    data_dir: str | None
-    task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    vocab_file: str
-    do_lower_case: bool = True
-    document_context: bool = False
-    do_train: bool = False
-    do_eval: bool = False
-    eval_checkpoints: str = "last"
-    do_predict: bool = False
-    class_weights: tuple[float, ...] = ()
-    feature_based: str = ""
-    head: str = "linear"
-    finetuning: FinetuningOptions
-
-    def __post_init__(self):
-        if not (self.do_train or self.do_eval or self.do_predict):
-            raise ValueError(
-                "At least one of `do_train`, `do_eval` or `do_predict' must be "
-                "True."
-            )
-        check_options(self.finetuning, self.do_train)
-        feature_based.check_options(self.finetuning.train, self.feature_based)
-        check_steps(self.eval_checkpoints, self.do_eval)
 
 
 class _Sets:
@@ -210,6 +162,8 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
             TaskModel, **model, class_weights=options.class_weights
         ),
         num_choices=num_labels if task.kind == "choice" else 1,
+        batch_sizes=["eval_batch_size"] * bool(dev_files)
+        + ["predict_batch_size"] * bool(test_files),
     )
     if options.do_train:
         feature_based.check_start(

@@ -12,6 +12,7 @@ from absl import logging
 
 from data import files, vocabulary
 from data.json_files import read_json
+from data.tasks import KINDS
 from modeling import BertConfig, BertModel, checkpoints, huggingface_config
 from modeling.checkpoints import huggingface
 from modeling.checkpoints.tf1 import is_weight
@@ -31,7 +32,6 @@ _TASKS = {
     "tagging": ("BertForTokenClassification", None),
     "choice": ("BertForMultipleChoice", None),
 }
-KINDS = tuple(_TASKS)
 # Written by training.feature_based: most of its mixes of layers show in no
 # variable, and transformers has none of them.
 _HEAD_FILE = "head.json"
@@ -54,8 +54,8 @@ class ConversionOptions:
       output_dir: a new folder, or an empty one.
       bert_config_file: of a checkpoint; None = bert_config.json beside it.
       vocab_file: None = the one beside the weights.
-      kind: what a checkpoint with `output_weights` answers, one of `KINDS`;
-        None = as the run, or the records beside it, say.
+      kind: what a checkpoint with `output_weights` answers, one of
+        `tasks.KINDS`; None = as the run, or the records beside it, say.
       labels_file: a label a line; None = labels.txt beside the checkpoint.
       do_lower_case: how a checkpoint's text was cased; None = as the run, or
         the records beside it, say, else True.

@@ -1,5 +1,6 @@
 """Metrics of a model over batches, without dropout."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -10,7 +11,7 @@ from data.input_pipeline import Shard
 from data.progress import Progress
 from modeling import losses
 from training import preemption
-from training.strategy import distribute
+from training.strategy import all_workers, distribute, num_workers
 
 _SUM = tf.distribute.ReduceOp.SUM
 
@@ -29,6 +30,38 @@ class Model(Protocol):
         self, batch: Batch, loss_weights: dict, dropout_seed: Any
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         """This part's share of the loss, and its metrics."""
+
+
+class PreemptionCheck:
+    """Lets SIGTERM break a loop over batches; several workers stop together.
+
+    Args:
+      strategy: of the workers; all of them must call this equally often.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self._strategy = strategy
+        self._asked = time.monotonic()
+        self._every = self._left = 1  # calls
+
+    def __call__(self) -> None:
+        """Raises `Preempted` if SIGTERM has come, to any worker."""
+        if num_workers(self._strategy) == 1:
+            preemption.check()
+            return
+        self._left -= 1
+        if self._left:
+            return
+        seconds, is_requested = all_workers(
+            self._strategy,
+            [time.monotonic() - self._asked, preemption.requested()],
+        ).max(axis=0)
+        if is_requested:
+            raise preemption.Preempted
+        # Once a second or so; and the same for all of them.
+        most = int(self._every / max(seconds, 1e-3))
+        self._every = self._left = max(1, min(2 * self._every, most))
+        self._asked = time.monotonic()
 
 
 class Evaluator:
@@ -61,11 +94,12 @@ class Evaluator:
         """
         sums: dict[str, np.ndarray] = {}
         iterator = iter(distribute(self._strategy, make_batches))
+        check = PreemptionCheck(self._strategy)
         with Progress(
             "evaluating", total=num_steps, unit="batches"
         ) as progress:
             for _ in range(num_steps):
-                preemption.check()
+                check()
                 for name, metric in self._step(next(iterator)).items():
                     sums[name] = sums.get(name, 0.0) + metric.numpy().astype(
                         np.float64

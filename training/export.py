@@ -27,7 +27,7 @@ from modeling import (
 )
 from training import model_card, requests
 from training.description import model_folder, read, vocab_of, weights_of
-from training.options import EXPORT_PRECISIONS, DeviceOptions
+from training.options import DeviceOptions, ExportOptions
 from training.pretraining_serving import PretrainingServing
 from training.serving import TaskServing
 from training.span_serving import SpanServing
@@ -37,36 +37,6 @@ _MOST_COMPARED = 256  # examples
 _REMEDY = "evaluate again, or remove it"
 
 Serving = TaskServing | SpanServing | PretrainingServing
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ExportOptions:
-    """What is exported, and where to.
-
-    Attributes:
-      output_dir: of a finished run.
-      export_dir: a folder, in which each export is a new version: 1, 2, ...
-      precision: one of `EXPORT_PRECISIONS`; bfloat16 = arithmetic; weights,
-        layer norm and softmax stay float32.
-
-    Raises:
-      ValueError, OSError: there is no such precision, or the folder cannot be
-        written.
-    """
-
-    output_dir: str
-    export_dir: str
-    precision: str = "float32"
-
-    def __post_init__(self):
-        if not self.export_dir:
-            raise ValueError("--do_export: give --export_dir, a folder.")
-        if self.precision not in EXPORT_PRECISIONS:
-            raise ValueError(
-                f"--export_precision={self.precision}; it must be one of "
-                f"{', '.join(EXPORT_PRECISIONS)}."
-            )
-        files.check_writable(self.export_dir, "export_dir")
 
 
 def load(output_dir: str, precision: str = "float32") -> Serving:

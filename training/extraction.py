@@ -1,6 +1,5 @@
 """Text to vectors: what extract_features.py does."""
 
-import dataclasses
 import os
 from collections.abc import Iterator
 from itertools import islice
@@ -18,103 +17,20 @@ from data import (
 from data.progress import Progress
 from data.text_features import TextRow
 from modeling import BertConfig, checkpoints
-from modeling.pooling import EMBEDDINGS
+from modeling.choices import EMBEDDINGS
 from training import preemption, runs
-from training.extractor import Extractor, VectorOptions
-from training.options import DeviceOptions
+from training.extraction_options import ExtractionOptions
+from training.extractor import Extractor
 from training.strategy import (
     check_batch_size,
     cluster_of,
     create_strategy,
+    is_tpu,
 )
 
 # Numbers of results that are held at once, 256 MB of float32: outputs go back
 # to the order of the lines within so many.
 _NUMBERS_AT_ONCE = 1 << 26
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ExtractionOptions:
-    """What extract_features.py does.
-
-    Attributes:
-      input_file: text, `A` or `A ||| B` a line.
-      output_file: where the vectors go.
-      bert_config_file: JSON file with the model's sizes.
-      init_checkpoint: the weights.
-      vocab_file: the model's vocabulary.
-      do_lower_case: its casing.
-      max_seq_length: most wordpieces of a line; longer ones are cut.
-      batch_size: lines of a batch, over all devices.
-      use_one_hot_embeddings: look words up by matrix product (TPU).
-      vectors: which are made.
-      format: one of `vector_files.FORMATS`.
-      attention_png: draw those of one line; None = do not.
-      attention_line: number of that line, from 0.
-      attention_layer: the block to draw.
-      attention_head: the head to draw; None = all.
-      device: options of the device.
-    """
-
-    input_file: str
-    output_file: str
-    bert_config_file: str
-    init_checkpoint: str
-    vocab_file: str
-    do_lower_case: bool = True
-    max_seq_length: int = 128
-    batch_size: int = 32
-    use_one_hot_embeddings: bool = False
-    vectors: VectorOptions = VectorOptions()
-    format: str = "jsonl"
-    attention_png: str | None = None
-    attention_line: int = 0
-    attention_layer: int = -1
-    attention_head: int | None = None
-    device: DeviceOptions
-
-    def __post_init__(self):
-        for name, least in (
-            ("max_seq_length", 3),  # [CLS] a [SEP]
-            ("batch_size", 1),
-            ("attention_line", 0),
-        ):
-            if getattr(self, name) < least:
-                raise ValueError(
-                    f"--{name}={getattr(self, name)}; it must be at least "
-                    f"{least}."
-                )
-        if self.vectors.attention and (
-            self.format != "npz" or self.vectors.pooling != "none"
-        ):
-            raise ValueError(
-                "--attention needs --format=npz and --pooling=none: maps are "
-                "written beside the vectors of the wordpieces."
-            )
-
-
-def parse_layers(text: str) -> tuple[int | str, ...]:
-    """Reads `--layers`.
-
-    Args:
-      text: numbers of blocks and `embeddings`, comma-separated.
-
-    Returns:
-      Them, in their order.
-
-    Raises:
-      ValueError: one is neither.
-    """
-    layers = []
-    for part in map(str.strip, text.split(",")):
-        try:
-            layers.append(part if part == EMBEDDINGS else int(part))
-        except ValueError:
-            raise ValueError(
-                f"--layers={text}: {part!r} is no layer; give numbers of "
-                f"blocks, or {EMBEDDINGS}, such as --layers=-1,-2."
-            ) from None
-    return tuple(layers)
 
 
 def run(options: ExtractionOptions) -> None:
@@ -149,7 +65,7 @@ def run(options: ExtractionOptions) -> None:
             batch_size=options.batch_size,
             dtype=options.device.dtype_policy,
             use_one_hot_embeddings=options.use_one_hot_embeddings
-            or options.device.use_tpu,
+            or is_tpu(strategy),
         )
         runs.compare_with_huggingface(options.init_checkpoint, config)
         report = checkpoints.init_from_checkpoint(

@@ -4,7 +4,6 @@ Axes: B rows of a batch, S wordpieces, L layers, H hidden; W width of a vector
 (H, or L * H of concatenated layers), U vectors of a row, N heads.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,53 +13,8 @@ from data import length_batches, text_features
 from data.text_features import TextRow
 from data.vector_files import LineVectors
 from modeling import BertConfig, BertModel, BertOutput, pooling
-from modeling.pooling import EMBEDDINGS
+from training.extraction_options import VectorOptions
 from training.strategy import is_tpu
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class VectorOptions:
-    """Which vectors are made of a text.
-
-    Attributes:
-      layers: blocks, from 0, or from -1 at the end, or `embeddings`, which is
-        what enters the first block.
-      pooling: `none` = a vector for each wordpiece; `cls` = that of [CLS];
-        `mean`, `max` = over all wordpieces, [CLS] and [SEP] included.
-      layer_mix: `separate` = each layer its own vector; `concat` = one vector
-        of all, in the order of `layers`; `sum` = their sum.
-      whole_words: a vector for each word: the mean of its wordpieces.
-      attention: the attention maps of the layers too.
-    """
-
-    layers: tuple[int | str, ...] = (-1, -2, -3, -4)
-    pooling: str = "none"
-    layer_mix: str = "separate"
-    whole_words: bool = False
-    attention: bool = False
-
-    def __post_init__(self):
-        if self.whole_words and self.pooling != "none":
-            raise ValueError(
-                "--whole_words gives a vector for each word, --pooling="
-                f"{self.pooling} one for each line; drop one."
-            )
-        if self.attention and EMBEDDINGS in self.layers:
-            raise ValueError(
-                "--attention: the embeddings have none; leave them out of "
-                "--layers."
-            )
-
-    @property
-    def layer_names(self) -> list[int | str | list]:
-        """Whose the L vectors are; of a mix, all of its layers."""
-        layers = list(self.layers)
-        return layers if self.layer_mix == "separate" else [layers]
-
-    def width(self, config: BertConfig) -> int:
-        """W."""
-        factor = len(self.layers) if self.layer_mix == "concat" else 1
-        return factor * config.hidden_size
 
 
 class Extractor:

@@ -15,27 +15,6 @@ _DEFAULT = {"feature_based": "", "head": "linear"}
 LEAST_RATE = 1e-4
 
 
-def check_options(options: TrainOptions, feature_based: str) -> None:
-    """Refuses flags that say how the encoder learns, when it does not.
-
-    Args:
-      options: of the training.
-      feature_based: see `TaskModel`.
-
-    Raises:
-      ValueError: names them.
-    """
-    if not feature_based:
-        return
-    for name in ("trainable_layers", "layerwise_lr_decay"):
-        value = getattr(options, name)
-        if value != getattr(TrainOptions, name):
-            raise ValueError(
-                f"--{name}={value}, but --feature_based={feature_based} "
-                "freezes the whole encoder; leave one of them out."
-            )
-
-
 def check_start(
     options: TrainOptions,
     feature_based: str,

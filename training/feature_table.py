@@ -11,14 +11,14 @@ from absl import logging
 from data import files, locks
 from data.json_files import write_json
 from modeling import BertConfig
-from modeling.layer_mix import MIXES, mixes_of
+from modeling.choices import MIXES
+from modeling.layer_mix import mixes_of
 from training import classification
-from training.classification import ClassifierOptions
+from training.finetuning_options import TABLE, ClassifierOptions
 from training.provenance import check_same, facts_of, read_record
 from training.selection import is_better, value_of
 from training.tables import aligned, text_of, write_tsv
 
-TABLE = "table"  # in place of a mix
 _ROW_FILE = "row.json"
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import keras
 import numpy as np
@@ -14,78 +14,10 @@ from data.record_damage import naming_damage
 from modeling import BertConfig, TaskModel, checkpoints
 from training import loop, runs
 from training.checkpointing import CheckpointManager
-from training.options import DeviceOptions, TrainOptions
+from training.finetuning_options import FinetuningOptions
+from training.options import TrainOptions
 from training.scoring import Scorer, Scores
 from training.strategy import check_batch_size, create_strategy, is_tpu
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuningOptions:
-    """How a model is fine-tuned, evaluated and asked.
-
-    Attributes:
-      bert_config_file: JSON file with the model's sizes.
-      init_checkpoint: weights to start from, or None.
-      max_seq_length: wordpieces of an example (of a choice).
-      num_train_epochs: passes over the training examples.
-      warmup_proportion: share of the steps that the rate rises in.
-      eval_batch_size: examples of one evaluation batch.
-      predict_batch_size: examples of one prediction batch.
-      trim_batches: cut each batch to its longest example; never on a TPU.
-      group_by_length: see `length_batches.training_batches`.
-      shuffle_window: see `length_batches.training_batches`.
-      save_best: metric by which the weights are chosen, see `Selection`; "" =
-        the last ones.
-      early_stopping_patience: evaluations without improvement after which
-        training stops; 0 = it never does.
-      use_one_hot_embeddings: look words up by matrix product (TPU).
-      train: options of the loop; its steps are set by num_train_epochs and
-        warmup_proportion, see `with_steps`.
-      device: options of the device.
-    """
-
-    bert_config_file: str
-    init_checkpoint: str | None = None
-    max_seq_length: int = 128
-    num_train_epochs: float = 3.0
-    warmup_proportion: float = 0.1
-    eval_batch_size: int = 8
-    predict_batch_size: int = 8
-    trim_batches: bool = True
-    group_by_length: bool = False
-    shuffle_window: int = 0
-    save_best: str = ""
-    early_stopping_patience: int = 0
-    use_one_hot_embeddings: bool = False
-    train: TrainOptions
-    device: DeviceOptions
-
-    def __post_init__(self):
-        for name in ("eval_batch_size", "predict_batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"--{name}={getattr(self, name)}; it must be at least 1."
-                )
-        if self.early_stopping_patience < 0:
-            raise ValueError(
-                f"--early_stopping_patience={self.early_stopping_patience}; it "
-                "must be at least 0 (0 = train to the end)."
-            )
-        if self.shuffle_window < 0:
-            raise ValueError(
-                f"--shuffle_window={self.shuffle_window}; it must be at least "
-                "0 (0 = the whole input)."
-            )
-        if not self.num_train_epochs > 0:
-            raise ValueError(
-                f"--num_train_epochs={self.num_train_epochs}; it must be "
-                "above 0."
-            )
-        if not 0 <= self.warmup_proportion <= 1:
-            raise ValueError(
-                f"--warmup_proportion={self.warmup_proportion}; it must be 0 "
-                "to 1."
-            )
 
 
 def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
@@ -129,6 +61,8 @@ class Finetuning:
         but config, dtype, use_one_hot_embeddings and
         gradient_checkpointing.
       num_choices: C, inputs of one example.
+      batch_sizes: fields of options, such as `eval_batch_size`, that will be
+        needed beside that of training.
 
     Attributes:
       model: made by make_model; its weights are those of init_checkpoint,
@@ -144,6 +78,10 @@ class Finetuning:
         options: FinetuningOptions,
         make_model: Callable[..., TaskModel],
         num_choices: int = 1,
+        batch_sizes: Collection[str] = (
+            "eval_batch_size",
+            "predict_batch_size",
+        ),
     ):
         # A model before this one is in cycles with its compiled functions;
         # only so it goes.
@@ -154,7 +92,7 @@ class Finetuning:
             options.max_seq_length, config, options.bert_config_file
         )
         self._strategy = create_strategy(options.device)
-        for name in ("eval_batch_size", "predict_batch_size"):
+        for name in batch_sizes:
             check_batch_size(
                 name,
                 getattr(options, name),
@@ -172,7 +110,7 @@ class Finetuning:
                 config,
                 dtype=options.device.dtype_policy,
                 use_one_hot_embeddings=options.use_one_hot_embeddings
-                or options.device.use_tpu,
+                or is_tpu(self._strategy),
                 gradient_checkpointing=options.train.gradient_checkpointing,
             )
             self._weights = checkpoints.variables_by_name(self.model.layers)
@@ -348,6 +286,8 @@ class Finetuning:
                 shard=shard,
                 **self._batching,
             ),
-            "num_steps": -(-record_files.count // batch_size),
+            "num_steps": length_batches.num_batches(
+                record_files, batch_size=batch_size, **self._batching
+            ),
             "what": what,
         }

@@ -8,7 +8,7 @@ import dataclasses
 from absl import flags
 
 from training import flags as training_flags
-from training.finetuning import FinetuningOptions
+from training.finetuning_options import FinetuningOptions
 from training.options import TrainOptions
 
 FLAGS = flags.FLAGS

@@ -10,6 +10,9 @@ from training import options
 
 FLAGS = flags.FLAGS
 
+# They may lie elsewhere for each worker.
+_PLACES = ("output_dir", "export_dir", "tfds_data_dir")
+
 
 def define_field(options_class: type, name: str, meaning: str) -> None:
     """Defines the flag of a field of an option dataclass.
@@ -188,6 +191,14 @@ def define_training_flags(has_eval_batch_size: bool = True) -> None:
         "[new] Compile the gradient with XLA: on a CPU faster for small "
         "models (hidden size 128), slower for large ones in bfloat16.",
     )
+    flags.DEFINE_bool(
+        "fuse",
+        True,
+        "[new] Compile the parts of a training step between its matrix "
+        "products, each into one loop, with XLA (a TPU does so anyhow): "
+        "faster on a CPU but for a few seconds at each new shape, the same "
+        "result but for rounding.",
+    )
 
 
 def device_options() -> options.DeviceOptions:
@@ -230,4 +241,16 @@ def train_options(
         num_train_minutes=FLAGS.num_train_minutes,
         gradient_checkpointing=FLAGS.gradient_checkpointing,
         xla=FLAGS.xla,
+        fuse=FLAGS.fuse,
     )
+
+
+def shared_values() -> dict[str, object]:
+    """Flag -> value, of all that every worker of a run must be given alike."""
+    return {
+        flag.name: flag.value
+        for module, defined in FLAGS.flags_by_module_dict().items()
+        if not module.startswith("absl.")  # of the log
+        for flag in defined
+        if flag.name not in _PLACES
+    }

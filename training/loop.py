@@ -145,7 +145,7 @@ class Trainer:
                     self.metric_names, metrics, step, seconds, is_last=done
                 )
                 progress.advance(len(metrics), figures)
-                due = step % options.save_checkpoints_steps == 0
+                due = self._is_save_due(step)
                 if done or preempted or due:
                     manager.save(saved, point)
                     events.flush()
@@ -196,16 +196,29 @@ class Trainer:
         schedule.measured(seconds / num_steps)
         return metrics, seconds, bool(preempted)
 
+    def _is_save_due(self, step: int) -> bool:
+        """Whether to save after a step, even if nothing else happened."""
+        if self._is_look_due(step) and num_workers(self._strategy) > 1:
+            # SIGTERM may take longer to be heard by all than a machine waits.
+            return True
+        return step % self._options.save_checkpoints_steps == 0
+
+    def _is_look_due(self, step: int) -> bool:
+        every = self._options.eval_every_steps
+        return every > 0 and step % every == 0
+
     def _look(
         self,
         evaluate: Callable[[int], bool | None] | None,
         point: ResumePoint,
     ) -> bool:
         """Evaluates if it is time to; True = stop."""
-        every, step = self._options.eval_every_steps, point.global_step
-        if not every or step % every:
+        step = point.global_step
+        if not self._is_look_due(step):
             return False
-        if num_workers(self._strategy) > 1:  # SIGTERM waits for all of them
+        if num_workers(self._strategy) > 1:
+            # Saved already. It ends where all workers hear of SIGTERM, see
+            # `PreemptionCheck`: if one alone did, the others would wait.
             return bool(evaluate(step))
         try:
             with preemption.heeded():

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from data import files
+
 PRECISIONS = ("float32", "bfloat16", "float16")
 EXPORT_PRECISIONS = ("float32", "bfloat16")
 OPTIMIZERS = ("adamw", "lamb")
@@ -77,6 +79,7 @@ class TrainOptions:
       gradient_checkpointing: see `transformer.Encoder`.
       xla: compile the gradient into one program; pays for small models on a
         CPU, where many small operations cost more than their arithmetic.
+      fuse: compile the elementwise parts of a step: see `modeling.fusion`.
       layerwise_lr_decay: see `optimization.layer_rates`; 1 = one rate for all.
       trainable_layers: see `optimization.layer_rates`; -1 = all.
     """
@@ -99,6 +102,7 @@ class TrainOptions:
     seed: int = 12345
     gradient_checkpointing: bool = False
     xla: bool = False
+    fuse: bool = True
     layerwise_lr_decay: float = 1.0
     trainable_layers: int = -1
 
@@ -187,3 +191,33 @@ class TrainOptions:
                 "of steps, which --num_train_minutes has not; begin the next "
                 "phase with --init_checkpoint."
             )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """What is exported, and where to.
+
+    Attributes:
+      output_dir: of a finished run.
+      export_dir: a folder, in which each export is a new version: 1, 2, ...
+      precision: one of `EXPORT_PRECISIONS`; bfloat16 = arithmetic; weights,
+        layer norm and softmax stay float32.
+
+    Raises:
+      ValueError, OSError: there is no such precision, or the folder cannot be
+        written.
+    """
+
+    output_dir: str
+    export_dir: str
+    precision: str = "float32"
+
+    def __post_init__(self):
+        if not self.export_dir:
+            raise ValueError("--do_export: give --export_dir, a folder.")
+        if self.precision not in EXPORT_PRECISIONS:
+            raise ValueError(
+                f"--export_precision={self.precision}; it must be one of "
+                f"{', '.join(EXPORT_PRECISIONS)}."
+            )
+        files.check_writable(self.export_dir, "export_dir")

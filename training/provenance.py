@@ -15,7 +15,8 @@ from typing import Any
 from data import files
 from data.json_files import read_json
 from modeling import BertConfig, checkpoints
-from training.classification import ClassifierOptions, Inputs
+from training.classification import Inputs
+from training.finetuning_options import ClassifierOptions
 
 # These change no result, or not the training: a run goes on, or counts as
 # done, whatever they are.

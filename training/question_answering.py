@@ -8,11 +8,9 @@ from absl import logging
 
 from data import files, input_pipeline, tokenization
 from data.input_pipeline import RecordFiles
-from data.squad.answers import AnswerOptions
-from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
 from data.squad.records import SquadReport, make_records
-from data.squad.windows import WindowOptions, feature_specs
+from data.squad.windows import feature_specs
 from modeling import BertConfig, SpanModel
 from training import runs
 from training.answering import (
@@ -22,137 +20,9 @@ from training.answering import (
     survey,
 )
 from training.description import SpanDescription, place_of_weights
-from training.finetuning import Finetuning, FinetuningOptions
-from training.selection import Results, Selection, check_options
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadOptions:
-    """What run_squad.py does.
-
-    Attributes:
-      train_file: questions to train on, in SQuAD's form.
-      predict_file: questions to answer, and to score if they have answers.
-      tfds: data set of tensorflow-datasets in place of both files; its splits
-        are train and validation.
-      tfds_data_dir: see `SquadData`.
-      vocab_file: the model's vocabulary.
-      do_lower_case: True for an uncased vocabulary.
-      do_train: train.
-      do_predict: answer.
-      doc_stride: see `WindowOptions`.
-      max_query_length: likewise.
-      n_best_size: see `AnswerOptions`.
-      max_answer_length: likewise.
-      version_2_with_negative: there are questions without an answer.
-      null_score_diff_threshold: see `Answering`.
-      find_null_threshold: likewise.
-      count_windows: count epochs by windows; False = by questions, of which
-        long paragraphs have several windows, so that three epochs are fewer
-        passes over them, as in the original.
-      score_padding: see `SpanModel`; no batch is trimmed then.
-      write_html: write predictions.html.
-      num_processes: that make records.
-      finetuning: how.
-    """
-
-    train_file: str | None = None
-    predict_file: str | None = None
-    tfds: str | None = None
-    tfds_data_dir: str | None = None
-    vocab_file: str
-    do_lower_case: bool = True
-    do_train: bool = False
-    do_predict: bool = False
-    doc_stride: int = 128
-    max_query_length: int = 64
-    n_best_size: int = 20
-    max_answer_length: int = 30
-    version_2_with_negative: bool = False
-    null_score_diff_threshold: float | None = None
-    find_null_threshold: bool = False
-    count_windows: bool = False
-    score_padding: bool = False
-    write_html: bool = False
-    num_processes: int = 1
-    finetuning: FinetuningOptions
-
-    def __post_init__(self):
-        # The checks and words of the original's validate_flags_or_throw.
-        if not self.do_train and not self.do_predict:
-            raise ValueError(
-                "At least one of `do_train` or `do_predict` must be True."
-            )
-        for name, is_needed in (
-            ("train_file", self.do_train),
-            ("predict_file", self.do_predict or self._watches),
-        ):
-            if not is_needed or self.tfds or getattr(self, name):
-                continue
-            why = "do_" + name.removesuffix("_file")
-            if not getattr(self, why):
-                why = "eval_every_steps"
-            raise ValueError(
-                f"If `{why}` is True, then `{name}` must be specified."
-            )
-        if self.tfds and (self.train_file or self.predict_file):
-            raise ValueError(
-                "--tfds takes the place of --train_file and --predict_file; "
-                "give it alone."
-            )
-        check_options(self.finetuning, self.do_train)
-        if self.find_null_threshold:
-            self._check_find_null_threshold()
-
-    def _check_find_null_threshold(self):
-        if not (self.version_2_with_negative and self.do_predict):
-            raise ValueError(
-                "--find_null_threshold needs --version_2_with_negative and "
-                "--do_predict."
-            )
-        if self.null_score_diff_threshold is not None:
-            raise ValueError(
-                "--find_null_threshold and --null_score_diff_threshold="
-                f"{self.null_score_diff_threshold} exclude each other; give "
-                "one of them."
-            )
-
-    @property
-    def _watches(self) -> bool:
-        return self.do_train and self.finetuning.train.eval_every_steps > 0
-
-    @property
-    def train_data(self) -> SquadData | None:
-        """The questions to train on; None = not wanted."""
-        return self._data(self.train_file, "train") if self.do_train else None
-
-    @property
-    def predict_data(self) -> SquadData | None:
-        """The questions to answer, in the end or now and then, or None."""
-        if self.do_predict or self._watches:
-            return self._data(self.predict_file, "validation")
-        return None
-
-    def _data(self, path: str | None, split: str) -> SquadData:
-        return SquadData(path or "", self.tfds or "", self.tfds_data_dir, split)
-
-    @property
-    def windows(self) -> WindowOptions:
-        """How long windows are."""
-        return WindowOptions(
-            self.finetuning.max_seq_length,
-            self.doc_stride,
-            self.max_query_length,
-        )
-
-    @property
-    def answers(self) -> AnswerOptions:
-        """How answers are chosen, but for the threshold."""
-        return AnswerOptions(
-            n_best_size=self.n_best_size,
-            max_answer_length=self.max_answer_length,
-            version_2_with_negative=self.version_2_with_negative,
-        )
+from training.finetuning import Finetuning
+from training.finetuning_options import SquadOptions
+from training.selection import Results, Selection
 
 
 def run(options: SquadOptions) -> None:
@@ -348,4 +218,5 @@ def _make_finetuning(options: SquadOptions) -> Finetuning:
     return Finetuning(
         finetuning,
         functools.partial(SpanModel, score_padding=options.score_padding),
+        batch_sizes=["predict_batch_size"] * bool(options.predict_data),
     )

@@ -1,14 +1,16 @@
 """Where training begins: anew, where this run stopped, or behind another."""
 
 import dataclasses
+import zlib
 from collections.abc import Mapping
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
 from training.checkpointing import CheckpointManager, ResumePoint
 from training.options import TrainOptions
-from training.strategy import all_workers
+from training.strategy import all_workers, num_workers
 
 
 def resume(
@@ -35,15 +37,20 @@ def resume(
       ValueError: a checkpoint is of another model or optimizer, or the workers
         find different ones.
     """
+    point = _restore(manager, saved, options, num_examples)
+    _check_workers(point, saved, strategy)
+    return point
+
+
+def _restore(
+    manager: CheckpointManager,
+    saved: Mapping[str, tf.Variable],
+    options: TrainOptions,
+    num_examples: int,
+) -> ResumePoint:
+    """Loads what this worker finds."""
     start = ResumePoint(0, 0, options.seed, num_examples, options.optimizer)
     step, record = manager.restore(saved) or (0, {})
-    steps = all_workers(strategy, [step])[:, 0].astype(int)
-    if len(set(steps)) > 1:
-        raise ValueError(
-            "the workers find checkpoints of different steps in --output_dir: "
-            f"{', '.join(map(str, steps))}. It must be a folder that all of "
-            "them see; or a checkpoint is damaged for some of them."
-        )
     if not step:
         return dataclasses.replace(start, global_step=_continue(saved, options))
     _check_optimizer(record, options, options.output_dir)
@@ -67,6 +74,37 @@ def resume(
         ),
         train_seconds=record.get("train_seconds", 0.0),
     )
+
+
+def _check_workers(
+    point: ResumePoint,
+    saved: Mapping[str, tf.Variable],
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Refuses workers that do not begin with the same."""
+    if num_workers(strategy) == 1:
+        return
+    weights = 0
+    for name in sorted(saved):
+        value = np.ascontiguousarray(saved[name].numpy())
+        weights = zlib.crc32(value.tobytes(), weights)
+    values = [point.global_step, point.examples_seen, point.num_examples]
+    found = all_workers(strategy, [*values, weights])
+    for column, what in enumerate(
+        (
+            "checkpoints of different steps",
+            "different places in the training input",
+            "different numbers of training examples",
+            "different weights",
+        )
+    ):
+        numbers = found[:, column].astype(int)
+        if len(set(numbers)) > 1:
+            raise ValueError(
+                f"the workers find {what}: {', '.join(map(str, numbers))} "
+                "(worker 0, 1, ...). All must see the same --output_dir and "
+                "the same input files; or a file is damaged for some."
+            )
 
 
 def tell_finished(options: TrainOptions, step: int) -> None:

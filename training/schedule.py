@@ -42,8 +42,9 @@ class Schedule:
 
     @property
     def seconds(self) -> float:
-        """Of training until now, by this worker's clock."""
-        return self._clock() - self._began
+        """Of training until now: what the next start goes on from."""
+        # Not this worker's clock alone: by it a finished run might not be.
+        return max(self._looked, self._own_seconds())
 
     def is_over(self, step: int) -> bool:
         """Whether the update of this number was the last one."""
@@ -81,5 +82,10 @@ class Schedule:
         self._seconds_per_step = seconds_per_step
 
     def _look(self) -> float:
-        self._looked = float(all_workers(self._strategy, [self.seconds]).max())
+        seconds = all_workers(self._strategy, [self._own_seconds()])
+        self._looked = float(seconds.max())
         return self._looked
+
+    def _own_seconds(self) -> float:
+        """Of training until now, by this worker's clock."""
+        return self._clock() - self._began

@@ -13,7 +13,7 @@ import tensorflow as tf
 from data.input_pipeline import Shard
 from data.progress import Progress
 from modeling import TaskModel, losses
-from training import preemption
+from training.evaluation import PreemptionCheck
 from training.strategy import distribute, num_workers
 
 
@@ -129,9 +129,10 @@ class Scorer:
         """
         columns = defaultdict(list)
         iterator = iter(distribute(self._strategy, make_batches))
+        check = PreemptionCheck(self._strategy)
         with Progress(what, total=num_steps, unit="batches") as progress:
             for _ in range(num_steps):
-                preemption.check()
+                check()
                 for name, value in self._step(iterator).items():
                     parts = self._strategy.experimental_local_results(value)
                     # With several workers, every replica has all rows.

@@ -15,7 +15,7 @@ from data import files
 from data.input_pipeline import RecordFiles
 from data.json_files import read_json, write_json
 from training.checkpointing import CheckpointManager
-from training.finetuning import Finetuning, FinetuningOptions
+from training.finetuning import Finetuning
 
 Results = Mapping[str, Mapping[str, float]]
 
@@ -54,30 +54,6 @@ def flat(results: Results) -> dict[str, float]:
         for number, (set_name, scores) in enumerate(results.items())
         for metric, value in scores.items()
     }
-
-
-def check_options(options: FinetuningOptions, do_train: bool) -> None:
-    """Refuses flags that contradict each other, before any work.
-
-    Args:
-      options: what the flags say.
-      do_train: whether to train.
-
-    Raises:
-      ValueError: says which flag is missing.
-    """
-    if not options.save_best:
-        if options.early_stopping_patience:
-            raise ValueError(
-                f"--early_stopping_patience={options.early_stopping_patience} "
-                "stops when a metric gets no better; say which, for example "
-                "--save_best=eval_loss."
-            )
-    elif do_train and not options.train.eval_every_steps:
-        raise ValueError(
-            f"--save_best={options.save_best} compares evaluations while "
-            "training; say how often, for example --eval_every_steps=100."
-        )
 
 
 class Selection:

@@ -3,14 +3,16 @@
 import contextlib
 import os
 import re
+import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data import locks
+from data import files, locks
 from training import preemption, strategy, workers
 from training.options import DeviceOptions
 
@@ -28,7 +30,11 @@ class Session(NamedTuple):
 
 
 @contextlib.contextmanager
-def joined(options: DeviceOptions, output_dir: str) -> Iterator[Session]:
+def joined(
+    options: DeviceOptions,
+    output_dir: str,
+    told: Mapping[str, object] | None = None,
+) -> Iterator[Session]:
     """Holds the output folder, and keeps several workers together.
 
     To be entered before TensorFlow computes anything.
@@ -36,14 +42,17 @@ def joined(options: DeviceOptions, output_dir: str) -> Iterator[Session]:
     Args:
       options: what the flags say.
       output_dir: of the run; every worker must see the same.
+      told: flag -> value, those that must be the same for every worker.
 
     Yields:
       What this process may touch.
 
     Raises:
-      ValueError: another run holds the folder, or TF_CONFIG is none.
+      ValueError: TF_CONFIG is none, or the workers were told different things.
+      OSError: another run holds the folder.
       SystemExit: another worker was lost.
     """
+    preemption.check()  # SIGTERM may have come while TensorFlow was loaded
     cluster = strategy.cluster_of(options)
     if not cluster:
         with locks.sole_use(output_dir):
@@ -55,16 +64,24 @@ def joined(options: DeviceOptions, output_dir: str) -> Iterator[Session]:
     if preempted:
         raise preemption.Preempted
     watchdog = workers.Watchdog(cluster)
+    is_chief = cluster.index == 0
     try:
-        # The chief has written nothing yet.
-        strategy.all_workers(devices, [0.0])
-        watchdog.start()
-        with _folder_of(cluster, output_dir) as folder:
-            # All have seen what was there.
-            strategy.all_workers(devices, [1.0])
-            yield Session(folder, is_chief=cluster.index == 0)
+        with contextlib.ExitStack() as held:
+            if is_chief:  # first: of a run that is refused nobody goes on
+                held.enter_context(locks.sole_use(output_dir))
+            _check_told(cluster, devices, told or {})
+            watchdog.start()
+            _check_folder(cluster, devices, output_dir)
+            if not is_chief:
+                name = f"worker-{cluster.index}"
+                output_dir = held.enter_context(
+                    workers.private_copy(output_dir, name)
+                )
+            # All have seen what was there; the chief has written nothing.
+            strategy.check_together(devices, "the beginning")
+            yield Session(output_dir, is_chief)
             # Nobody needs this one any more.
-            strategy.all_workers(devices, [2.0])
+            strategy.check_together(devices, "the end")
     except tf.errors.OpError as error:
         lost = _lost(cluster, error)
         if lost is None:
@@ -78,16 +95,61 @@ def joined(options: DeviceOptions, output_dir: str) -> Iterator[Session]:
         watchdog.stop()
 
 
-@contextlib.contextmanager
-def _folder_of(cluster: workers.Cluster, output_dir: str) -> Iterator[str]:
-    """The folder itself for the chief, a copy for each other worker."""
-    if cluster.index == 0:
-        with locks.sole_use(output_dir):
-            yield output_dir
-    else:
-        name = f"worker-{cluster.index}"
-        with workers.private_copy(output_dir, name) as folder:
-            yield folder
+def _check_told(
+    cluster: workers.Cluster,
+    devices: tf.distribute.Strategy,
+    told: Mapping[str, object],
+) -> None:
+    """Refuses workers that were started with different flags."""
+    flags = {f"--{name}": repr(value) for name, value in sorted(told.items())}
+    kind = {"flags": ",".join(flags), "TensorFlow": tf.__version__}
+    # What kind of program first: only then rows are of the same length.
+    for texts in (kind, flags):
+        sums = strategy.all_workers(
+            devices, [0.0, *map(strategy.checksum, texts.values())]
+        )[:, 1:]
+        differs = sums != sums[0]
+        if differs.any():
+            other = int(np.argmax(differs.any(axis=1)))
+            names = np.array(list(texts))[differs[other]]
+            here = "; ".join(f"{name}={texts[name]}" for name in names)
+            raise ValueError(
+                f"{cluster.names[other]} differs from {cluster.names[0]} in "
+                f"{', '.join(names)} (here: {here}). Start the same command, "
+                "of the same version, for all workers; only the index in "
+                "TF_CONFIG may differ, and where --output_dir is mounted."
+            )
+
+
+def _check_folder(
+    cluster: workers.Cluster, devices: tf.distribute.Strategy, output_dir: str
+) -> None:
+    """Refuses workers that do not see what the chief writes."""
+    mark = secrets.randbelow(1 << 48)
+
+    def path():
+        # If this run is killed now, the next one removes it.
+        name = os.path.join(output_dir, ".workers")
+        return files.incomplete(name, str(mark))
+
+    written = path() if cluster.index == 0 else None
+    if written:
+        with files.open_write(written) as file:
+            file.write(b"")
+    try:
+        # A name that is new: no cache says that it is not there.
+        mark = int(strategy.all_workers(devices, [mark])[0, 0])
+        sees = strategy.all_workers(devices, [files.exists(path())])[:, 0]
+    finally:
+        if written:
+            files.remove(written)
+    blind = [n for n, it in zip(cluster.names, sees, strict=True) if not it]
+    if blind:
+        raise ValueError(
+            f"{', '.join(blind)} cannot see what {cluster.names[0]} writes to "
+            f"--output_dir (here: {output_dir}). It must be a folder that all "
+            "of them see: on a network file system, or gs://."
+        )
 
 
 def _lost(

@@ -8,7 +8,7 @@ import functools
 
 import tensorflow as tf
 
-from modeling import checkpoints
+from modeling import checkpoints, fusion
 from training import optimization
 from training.evaluation import Model
 from training.lamb import Lamb
@@ -65,9 +65,11 @@ class TrainSteps:
         if self.loss_scale:
             self.saved |= self.loss_scale.saved
         self.metric_names: list[str] = []
+        # A TPU compiles the whole step, and would take a part that is compiled
+        # on its own for its host's.
+        self._fuse = options.fuse and not is_tpu(self._strategy)
         # Only the gradient is compiled whole: under a strategy, a compiled
-        # function may not reach for another replica's variables. A TPU
-        # compiles the step anyhow, and would take this for its host's.
+        # function may not reach for another replica's variables.
         self._compute = (
             tf.function(self._gradients, jit_compile=True)
             if options.xla and not is_tpu(self._strategy)
@@ -183,16 +185,17 @@ class TrainSteps:
     def _micro_gradients(self, batch, loss_weights, seed, scale):
         """Scaled gradients (dense) and stacked metrics of one micro-batch."""
         weights = list(self._learning.values())
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(weights)
-            loss, metrics = self._model.losses(batch, loss_weights, seed)
-            scaled = loss if scale is None else loss * scale
-        gradients = [
-            tf.convert_to_tensor(gradient)
-            for gradient in tape.gradient(
-                scaled, weights, unconnected_gradients="zero"
-            )
-        ]
+        with fusion.enabled(self._fuse):
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(weights)
+                loss, metrics = self._model.losses(batch, loss_weights, seed)
+                scaled = loss if scale is None else loss * scale
+            gradients = [
+                tf.convert_to_tensor(gradient)
+                for gradient in tape.gradient(
+                    scaled, weights, unconnected_gradients="zero"
+                )
+            ]
         # The shares of all devices and micro-batches add up to the loss.
         count = (
             self._options.gradient_accumulation_steps

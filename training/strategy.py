@@ -5,6 +5,7 @@ each has replicas of its own; whatever is here gives all of them the same.
 """
 
 import functools
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 
@@ -15,6 +16,8 @@ from absl import logging
 from data.input_pipeline import Shard
 from training import workers
 from training.options import DeviceOptions
+
+_PIECE = 4  # numbers that are gathered at once
 
 
 @functools.cache  # a process connects to its workers, or to a TPU, but once
@@ -95,8 +98,7 @@ def cluster_of(options: DeviceOptions) -> workers.Cluster | None:
 
 def _connect(cluster: workers.Cluster) -> tf.distribute.Strategy:
     """Waits for the other workers, and joins them."""
-    others = [n for i, n in enumerate(cluster.names) if i != cluster.index]
-    logging.info("Waiting for %s.", ", ".join(others))
+    workers.meet(cluster)
     tf.get_logger().setLevel("WARNING")  # it tells of every sum
     try:
         return tf.distribute.MultiWorkerMirroredStrategy()
@@ -104,6 +106,12 @@ def _connect(cluster: workers.Cluster) -> tf.distribute.Strategy:
         raise ValueError(
             "the workers of TF_CONFIG can only be joined before TensorFlow "
             f"computes anything in this process ({error})."
+        ) from error
+    except tf.errors.OpError as error:
+        raise ValueError(
+            f"{cluster.names[cluster.index]} could not join the workers of "
+            f"TF_CONFIG ({error.message.splitlines()[0]}). Its port must be "
+            "free, and TF_CONFIG the same for all but for the index."
         ) from error
 
 
@@ -141,8 +149,9 @@ def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
         return batches
 
     def cut(x):
-        rows = x.shape[0] // count
-        parts = tf.reshape(x, tf.concat([[count, rows], tf.shape(x)[1:]], 0))
+        parts = tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], 0))
+        # Static if it was: a TPU needs that.
+        rows = x.shape[0] and x.shape[0] // count
         return tf.ensure_shape(parts, [count, rows, *x.shape[1:]])
 
     return batches.map(
@@ -164,12 +173,43 @@ def all_workers(
     Returns:
       Float64 [workers, N].
     """
-    row = np.asarray([values], np.float64)
     if num_workers(strategy) == 1:
-        return row
+        return np.asarray([values], np.float64)
+    # In pieces of one shape, for which the function is compiled but once.
+    pieces = np.zeros([-(-len(values) // _PIECE), 1, _PIECE])
+    pieces.flat[: len(values)] = values
     # One row of each replica, of which a worker may have several.
-    rows = _gatherer(strategy)(tf.constant(row)).numpy()
-    return rows[:: strategy.num_replicas_in_sync // num_workers(strategy)]
+    replicas = strategy.num_replicas_in_sync // num_workers(strategy)
+    rows = [
+        _gatherer(strategy)(tf.constant(piece)).numpy()[::replicas]
+        for piece in pieces
+    ]
+    return np.concatenate(rows, axis=1)[:, : len(values)]
+
+
+def checksum(text: str) -> float:
+    """A number that `all_workers` can compare in place of a text."""
+    return float(int(hashlib.sha256(text.encode()).hexdigest()[:12], 16))
+
+
+def check_together(strategy: tf.distribute.Strategy, point: str) -> None:
+    """Refuses workers of which one does something else than the others.
+
+    Args:
+      strategy: connects them.
+      point: what this worker does next, in words.
+
+    Raises:
+      ValueError: names the first worker that goes another way.
+    """
+    sums = all_workers(strategy, [checksum(point)])[:, 0]
+    if len(set(sums)) > 1:
+        other = int(np.argmax(sums != sums[0]))
+        raise ValueError(
+            f"worker {other} and the chief go different ways: one of them "
+            f"comes to {point}, the other does not. Look at their logs, then "
+            "start all workers again with the same command."
+        )
 
 
 @functools.cache

@@ -15,13 +15,21 @@ from data import files, locks
 from data.json_files import write_json
 from data.tasks import Task, get_task
 from training import trials
-from training.classification import ClassifierOptions, Outcome
+from training.classification import Outcome
+from training.finetuning_options import (
+    DIAGNOSTIC,
+    GLUE,
+    ClassifierOptions,
+    TrialOptions,
+    task_names,
+)
+from training.strategy import (
+    check_together,
+    create_strategy,
+    num_workers,
+)
 from training.tables import aligned, write_tsv
-from training.trials import TrialOptions
 
-# As the server and the released folders call them, in the order of Table 1.
-GLUE = ("MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE", "WNLI")
-_DIAGNOSTIC = "AX"
 # What Table 1 shows, where it is not the task's main metric.
 _METRICS = {"stsb": "spearman"}
 # The paper leaves it out of its average: its dev set contradicts its train set.
@@ -46,15 +54,6 @@ class Score(NamedTuple):
     step: int
 
 
-def task_names(text: str) -> list[str]:
-    """The tasks that --task_name stands for, as GLUE writes them."""
-    if text.strip().lower() == "glue":
-        return list(GLUE)
-    usual = {name.lower(): name for name in (*GLUE, _DIAGNOSTIC)}
-    names = list(filter(None, (name.strip() for name in text.split(","))))
-    return [usual.get(name.lower(), name) for name in names]
-
-
 def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
     """Runs a task, or each of several in its own folder.
 
@@ -66,7 +65,8 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
     Raises:
       ValueError: a task failed; the others were finished first. Flags or
         folders that do not fit are refused before any of them.
-      OSError, FloatingPointError: see `trials.run`, of a single task.
+      OSError, FloatingPointError: see `trials.run`, of a single task; with
+        several workers, of any.
     """
     names = task_names(options.task_name)
     if options.task_name.strip().lower() != "glue" and len(names) < 2:
@@ -78,6 +78,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
     for number, (name, folder) in enumerate(found.items(), start=1):
         logging.info("***** Task %d of %d: %s *****", number, len(found), name)
         task_options = _options_of(options, name, folder)
+        _check_together(options, name, failures)
         try:
             with locks.sole_use(task_options.finetuning.train.output_dir):
                 outcomes[name] = trials.run(task_options, trial_options)
@@ -87,8 +88,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
             FloatingPointError,
             *files.op_errors(),
         ) as error:
-            logging.error("%s failed: %s", name, error)
-            failures[name] = str(error)
+            _fail(options, name, error, failures)
     for name, outcome in outcomes.items():
         scores += _scores(_task(options, name, found[name]), name, outcome)
     output_dir = options.finetuning.train.output_dir
@@ -115,12 +115,12 @@ def _folders(
         raise ValueError(
             f"--task_name={options.task_name}: expected each task once."
         )
-    if _DIAGNOSTIC in names and "MNLI" not in names:
+    if DIAGNOSTIC in names and "MNLI" not in names:
         raise ValueError(
             f"--task_name={options.task_name}: AX is answered by the model of "
             "MNLI; name MNLI, too."
         )
-    names = [name for name in names if name != _DIAGNOSTIC]
+    names = [name for name in names if name != DIAGNOSTIC]
     if not options.data_dir:
         found = dict.fromkeys(names)
     else:
@@ -196,7 +196,7 @@ def _predict_diagnostic(
     """Answers GLUE's diagnostic set with MNLI's model, if it is there."""
     folder = None
     if options.data_dir and "MNLI" in outcomes:
-        names = (_DIAGNOSTIC, "diagnostic")
+        names = (DIAGNOSTIC, "diagnostic")
         places = [_folder(options.data_dir, n) for n in names]
         places += [found["MNLI"], options.data_dir]
         for place in filter(None, places):
@@ -204,13 +204,13 @@ def _predict_diagnostic(
                 folder = place
                 break
     if folder is None:
-        if _DIAGNOSTIC in task_names(options.task_name):
-            failures[_DIAGNOSTIC] = (
+        if DIAGNOSTIC in task_names(options.task_name):
+            failures[DIAGNOSTIC] = (
                 f"--data_dir={options.data_dir} has no diagnostic.tsv, or MNLI "
                 "failed."
             )
         return
-    asked = _options_of(options, _DIAGNOSTIC, folder)
+    asked = _options_of(options, DIAGNOSTIC, folder)
     asked = dataclasses.replace(
         asked,
         do_train=False,
@@ -223,11 +223,37 @@ def _predict_diagnostic(
             early_stopping_patience=0,
         ),
     )
+    _check_together(options, DIAGNOSTIC, failures)
     try:
         trials.run(asked, TrialOptions())
     except (ValueError, OSError, *files.op_errors()) as error:
-        logging.error("%s failed: %s", _DIAGNOSTIC, error)
-        failures[_DIAGNOSTIC] = str(error)
+        _fail(options, DIAGNOSTIC, error, failures)
+
+
+def _check_together(
+    options: ClassifierOptions, name: str, failures: Mapping[str, str]
+) -> None:
+    """Refuses workers that do not come to a task together."""
+    text = f"task {name}, with {', '.join(failures) or 'none'} failed before"
+    check_together(create_strategy(options.finetuning.device), text)
+
+
+def _fail(
+    options: ClassifierOptions,
+    name: str,
+    error: Exception,
+    failures: dict[str, str],
+) -> None:
+    """Notes that a task failed, if the next one can be run.
+
+    Of several workers one alone may have failed, which must not leave the
+    others in this task; only a loss that diverges is that of all.
+    """
+    logging.error("%s failed: %s", name, error)
+    is_alone = num_workers(create_strategy(options.finetuning.device)) == 1
+    if not is_alone and not isinstance(error, FloatingPointError):
+        raise error
+    failures[name] = str(error)
 
 
 def _gather(
@@ -240,13 +266,13 @@ def _gather(
     target = os.path.join(output_dir, "submission")
     tf.io.gfile.makedirs(target)
     gathered = []
-    for name in (*found, _DIAGNOSTIC):
+    for name in (*found, DIAGNOSTIC):
         task = _task(options, name, found.get(name) or output_dir)
         for file_name in task.submission_files.values():
             path = os.path.join(output_dir, name, file_name)
             place = os.path.join(target, file_name)
             if name not in failures and files.exists(path):
-                tf.io.gfile.copy(path, place, overwrite=True)
+                files.copy(path, place)
                 gathered.append(file_name)
             elif files.exists(place):
                 files.remove(place)  # an earlier model's answers
@@ -277,7 +303,7 @@ def write_table(
       names: of the tasks that were asked for.
     """
     ran = list(dict.fromkeys(score.task for score in scores))
-    asked = [name for name in names if name != _DIAGNOSTIC]
+    asked = [name for name in names if name != DIAGNOSTIC]
     mean = average(scores)
     header = ["task", "dev set", "metric", "score x 100", "step"]
     rows = [header]

@@ -8,7 +8,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from training.classification import ClassifierOptions
+from training.finetuning_options import ClassifierOptions
 from training.selection import counts_downwards, is_better, value_of
 
 

@@ -19,12 +19,17 @@ from data import files, locks
 from data.json_files import write_json
 from training import classification
 from training.checkpointing import CheckpointManager
-from training.classification import ClassifierOptions, Inputs, Outcome
+from training.classification import Inputs, Outcome
 from training.description import model_folder
 from training.finetuning import with_steps
+from training.finetuning_options import ClassifierOptions, TrialOptions
 from training.provenance import check_same, facts_of, read_record
 from training.selection import flat
-from training.strategy import check_batch_size, create_strategy
+from training.strategy import (
+    check_batch_size,
+    check_together,
+    create_strategy,
+)
 from training.tables import aligned, write_tsv
 from training.trial_choice import Trial, choose, short, summarize
 
@@ -32,41 +37,6 @@ _RECORD = "trial.json"
 # What a chosen trial hands on to output_dir.
 _RESULT_FILES = ("*.txt", "*.tsv", "metrics.json")
 _ANSWER_FILES = ("predictions*.tsv", "test_results.tsv")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrialOptions:
-    """How often a task is trained, and with what.
-
-    Attributes:
-      num_trials: seeds: the run's, and those after it.
-      learning_rates: () = the run's.
-      epochs: likewise.
-      batch_sizes: likewise.
-    """
-
-    num_trials: int = 1
-    learning_rates: tuple[float, ...] = ()
-    epochs: tuple[float, ...] = ()
-    batch_sizes: tuple[int, ...] = ()
-
-    def __post_init__(self):
-        if self.num_trials < 1:
-            raise ValueError(
-                f"--num_trials={self.num_trials}; it must be at least 1."
-            )
-        for name in ("learning_rates", "epochs", "batch_sizes"):
-            values = getattr(self, name)
-            if len(set(values)) < len(values):
-                raise ValueError(
-                    f"--trial_{name}={','.join(map(str, values))} has a value "
-                    "twice; give each once."
-                )
-
-    @property
-    def are_asked_for(self) -> bool:
-        """False = one run, as the original's."""
-        return self != TrialOptions()
 
 
 def trials_of(
@@ -193,7 +163,7 @@ def _answer(
     for pattern in _RESULT_FILES:
         for path in tf.io.gfile.glob(os.path.join(folder, pattern)):
             target = os.path.join(output_dir, os.path.basename(path))
-            tf.io.gfile.copy(path, target, overwrite=True)
+            files.copy(path, target)
     return outcome
 
 
@@ -221,7 +191,12 @@ def _finish(
     if files.exists(path):
         record = read_record(path)
         check_same(path, record["made_from"], facts)
-    if "results" in record:
+    is_done = "results" in record
+    check_together(
+        create_strategy(options.finetuning.device),
+        f"{os.path.basename(folder)} ({'done' if is_done else 'to do'})",
+    )
+    if is_done:
         logging.info("%s: done before.", folder)
         return Trial(
             options, record["results"], record["seconds"], record["failure"]
@@ -237,7 +212,7 @@ def _finish(
         inputs = inputs._replace(test={})
         try:
             results = classification.run(options, inputs).results
-        except FloatingPointError as error:
+        except FloatingPointError as error:  # of all workers alike
             logging.error("%s failed: %s", folder, error)
             failure = str(error)
         seconds = round(time.monotonic() - began, 1)

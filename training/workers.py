@@ -7,6 +7,7 @@ nobody sees (links, and what it writes itself), and that is removed at the end.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -22,12 +23,20 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from training.preemption import EXIT_CODE
+from data import locks
+from training import preemption
 
 # A worker that nobody reaches for so long is given up; within the two minutes
 # that its absence may cost, and more than a restart of the network takes.
 _SILENCE_SECONDS = 60.0
 _LOOK_SECONDS = 5.0
+# While workers wait for each other to be started.
+_MEET_SECONDS = 0.5
+_TELL_SECONDS = 30.0
+_EXAMPLE = (
+    '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": '
+    '{"type": "worker", "index": 0}}'
+)
 
 
 class Cluster(NamedTuple):
@@ -61,10 +70,6 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
     text = environment.get("TF_CONFIG")
     if not text:
         return None
-    example = (
-        '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": '
-        '{"type": "worker", "index": 0}}'
-    )
     try:
         config = json.loads(text)
         jobs = config.get("cluster", {})
@@ -79,15 +84,17 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
         own = [m[:2] for m in members].index((task["type"], int(task["index"])))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"TF_CONFIG={text}: expected something like {example} ({error}). "
+            f"TF_CONFIG={text}: expected something like {_EXAMPLE} ({error}). "
             "Mend it, or unset it to run on this host alone."
         ) from None
     others = jobs.keys() - {"chief", "worker"}
     if others:
         raise ValueError(
             f"TF_CONFIG names a job {min(others)!r}; only chief and worker are "
-            f"known: all processes train alike, as in {example}."
+            f"known: all processes train alike, as in {_EXAMPLE}."
         )
+    for _, _, address in members:
+        _host_and_port(address)
     return Cluster(
         tuple(f"{job} {i} ({address})" for job, i, address in members),
         tuple(address for _, _, address in members),
@@ -97,15 +104,99 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
 
 def unreachable(cluster: Cluster, seconds: float = 2.0) -> list[str]:
     """Names of the other workers whose port nobody answers at."""
-    missing = []
-    for i, address in enumerate(cluster.addresses):
-        host, _, port = address.rpartition(":")
+    return [
+        cluster.names[i]
+        for i, address in enumerate(cluster.addresses)
+        if i != cluster.index and not _answers(address, seconds)
+    ]
+
+
+def _answers(address: str, seconds: float) -> bool:
+    """Whether somebody listens at an address."""
+    try:
+        socket.create_connection(_host_and_port(address), seconds).close()
+    except OSError:
+        return False
+    return True
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    """The parts of `host:port`, or of `[::1]:port`."""
+    host, _, port = str(address).rpartition(":")
+    bare = host[1:-1] if host[:1] + host[-1:] == "[]" else host
+    is_number = port.isascii() and port.isdigit() and 0 < int(port) < 65536
+    if not bare or (":" in bare and bare == host) or not is_number:
+        raise ValueError(
+            f"TF_CONFIG names a worker at {address!r}; expected host:port (of "
+            f"IPv6 [::1]:2222), as in {_EXAMPLE}."
+        )
+    return bare, int(port)
+
+
+def meet(cluster: Cluster) -> None:
+    """Waits until every worker has been seen alive.
+
+    TensorFlow waits, too; but it says nothing, and hears neither SIGTERM nor
+    ^C. So that the others see this one, it listens at its port meanwhile.
+
+    Args:
+      cluster: the workers.
+
+    Raises:
+      ValueError: this worker cannot have its port.
+      preemption.Preempted: SIGTERM came.
+    """
+    missing = {
+        name: address
+        for i, (name, address) in enumerate(
+            zip(cluster.names, cluster.addresses, strict=True)
+        )
+        if i != cluster.index
+    }
+    logging.info("Waiting for %s.", ", ".join(missing))
+    told = time.monotonic()
+    with _listen(cluster) as server:
+        while True:
+            preemption.check()
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    server.accept()[0].close()
+            for name, address in list(missing.items()):
+                if _answers(address, seconds=1.0):
+                    del missing[name]
+            if not missing:
+                return
+            if time.monotonic() - told >= _TELL_SECONDS:
+                told = time.monotonic()
+                logging.warning(
+                    "Still waiting for %s: nobody answers there. Is it "
+                    "started, with the same TF_CONFIG but for the index?",
+                    ", ".join(missing),
+                )
+            time.sleep(_MEET_SECONDS)
+
+
+def _listen(cluster: Cluster) -> socket.socket:
+    """Opens the port of this worker, on all of the host's addresses."""
+    _, port = _host_and_port(cluster.addresses[cluster.index])
+    kinds = [{"family": socket.AF_INET6, "dualstack_ipv6": True}, {}]
+    if not socket.has_dualstack_ipv6():
+        del kinds[0]
+    for kind in kinds:
         try:
-            if i != cluster.index:
-                socket.create_connection((host, int(port)), seconds).close()
-        except OSError:
-            missing.append(cluster.names[i])
-    return missing
+            server = socket.create_server(("", port), backlog=1024, **kind)
+            server.setblocking(False)
+            return server
+        except OSError as failure:
+            error = failure
+            if error.errno == errno.EADDRINUSE:
+                break
+    raise ValueError(
+        f"TF_CONFIG makes this process {cluster.names[cluster.index]}, but it "
+        f"cannot listen at port {port} ({os.strerror(error.errno)}). Another "
+        "process may have it, such as a run that has not ended yet: end that, "
+        "or give another port to all workers."
+    )
 
 
 class Watchdog(threading.Thread):
@@ -169,7 +260,7 @@ def _end_process(names: list[str]) -> None:
     """Ends it at once: its main thread may wait for the dead."""
     logging.flush()
     print(f"error: {lost_message(names)}", file=sys.stderr, flush=True)
-    os._exit(EXIT_CODE)
+    os._exit(preemption.EXIT_CODE)
 
 
 @contextlib.contextmanager
@@ -185,26 +276,43 @@ def private_copy(folder: str, name: str) -> Iterator[str]:
     Yields:
       The copy, in the system's folder of temporary files (TMPDIR); it is
       removed in the end, or by the next run if this one is killed.
+
+    Raises:
+      OSError: another run on this host has it.
     """
     full = folder if "://" in folder else os.path.abspath(folder)
     mark = hashlib.sha256(full.encode()).hexdigest()[:8]
     copy = os.path.join(
         tempfile.gettempdir(), f"bert-{os.getuid()}-{name}-{mark}"
     )
-    shutil.rmtree(copy, ignore_errors=True)
-    os.mkdir(copy, mode=0o700)
-    logging.info(
-        "The chief writes %s; what this worker writes goes to %s, and is "
-        "removed at the end.",
-        folder,
-        copy,
-    )
-    try:
-        if tf.io.gfile.isdir(folder):
-            _link(folder, copy)
-        yield copy
-    finally:
-        shutil.rmtree(copy, ignore_errors=True)
+    os.makedirs(copy, mode=0o700, exist_ok=True)
+    if os.stat(copy).st_uid != os.getuid():
+        raise OSError(f"{copy} is another user's; give another TMPDIR.")
+    with locks.sole_use(copy):
+        _empty(copy)
+        logging.info(
+            "The chief writes %s; what this worker writes goes to %s, and is "
+            "removed at the end.",
+            folder,
+            copy,
+        )
+        try:
+            if tf.io.gfile.isdir(folder):
+                _link(folder, copy)
+            yield copy
+        finally:
+            _empty(copy)
+    with contextlib.suppress(OSError):
+        os.rmdir(copy)
+
+
+def _empty(folder: str) -> None:
+    """Removes what a folder holds, but for its lock."""
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        elif entry.name != ".lock":
+            os.remove(entry.path)
 
 
 def _link(source: str, target: str) -> None:
@@ -212,7 +320,8 @@ def _link(source: str, target: str) -> None:
     for name in tf.io.gfile.listdir(source):
         name = name.rstrip("/")
         path, place = os.path.join(source, name), os.path.join(target, name)
-        if ".incomplete-" in name or name.startswith("events.out."):
+        # Events, what is being written, and hidden files: locks.
+        if ".incomplete-" in name or name.startswith(("events.out.", ".")):
             continue
         if tf.io.gfile.isdir(path):
             os.makedirs(place)

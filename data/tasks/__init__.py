@@ -42,6 +42,7 @@ __all__ = [
     "Task",
     "get_task",
     "register",
+    "require_task",
     "task_names",
     "task_options",
 ]
@@ -75,13 +76,7 @@ def get_task(
       ValueError: there is no such task, or an option is not for it.
     """
     key = name.lower()
-    if key not in task_names():
-        nearest = difflib.get_close_matches(key, task_names(), n=1)
-        raise ValueError(
-            f"--task_name={name}: no such task"
-            + (f" (the nearest is {nearest[0]})" if nearest else "")
-            + f"; there are {', '.join(task_names())}."
-        )
+    require_task(name)
     options = {o: value for o, value in options.items() if value is not None}
     known = task_options(key)
     for option in options:
@@ -103,6 +98,18 @@ def get_task(
             "--tfds."
         )
     return make_tfds_task(key, tfds, tfds_data_dir, options)
+
+
+def require_task(name: str) -> None:
+    """Refuses a name that `get_task` does not take, and says the nearest."""
+    key = name.lower()
+    if key not in task_names():
+        nearest = difflib.get_close_matches(key, task_names(), n=1)
+        raise ValueError(
+            f"--task_name={name}: no such task"
+            + (f" (the nearest is {nearest[0]})" if nearest else "")
+            + f"; there are {', '.join(task_names())}."
+        )
 
 
 def task_options(name: str) -> tuple[str, ...]:

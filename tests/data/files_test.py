@@ -180,6 +180,17 @@ def test_a_full_disk_says_where(tmp_path, error):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_copy_takes_the_place_of_a_link(tmp_path):
+    for name in ("source", "theirs"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "link").symlink_to(tmp_path / "theirs")
+    files.copy(str(tmp_path / "source"), str(tmp_path / "link"))
+    assert (tmp_path / "link").read_text() == "source"
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "theirs").read_text() == "theirs"
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 def test_size_and_checksum_of_a_file(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     assert files.size(str(tmp_path / "a")) == 3

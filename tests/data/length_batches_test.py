@@ -33,7 +33,7 @@ def stream(files, count, **options):
 
 def test_lengths_are_few_and_end_with_the_window():
     assert length_batches.trimmed_lengths(128) == [
-        *(8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+        *(8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
     ]
     assert length_batches.trimmed_lengths(512)[-4:] == [320, 384, 448, 512]
     assert length_batches.trimmed_lengths(100)[-2:] == [96, 100]
@@ -42,7 +42,7 @@ def test_lengths_are_few_and_end_with_the_window():
 
 
 @pytest.mark.parametrize(
-    ("longest", "length"), [(1, 8), (8, 8), (9, 16), (113, 128), (128, 128)]
+    ("longest", "length"), [(1, 8), (8, 8), (9, 12), (113, 128), (128, 128)]
 )
 def test_a_batch_is_cut_behind_its_longest_example(longest, length):
     mask = np.zeros((2, 128), np.int32)
@@ -71,7 +71,7 @@ def test_a_hole_in_the_mask_is_not_the_end():
     batch = dict.fromkeys(
         ("input_ids", "input_mask", "segment_ids"), tf.constant(mask)
     )
-    assert length_batches.trim_batch(batch)["input_ids"].shape == (1, 24)
+    assert length_batches.trim_batch(batch)["input_ids"].shape == (1, 20)
 
 
 def test_choices_are_cut_alike():
@@ -83,7 +83,7 @@ def test_choices_are_cut_alike():
     batch["input_mask"] = tf.constant(np.sign(rows).reshape(2, 96))
     cut = length_batches.trim_batch(batch, num_choices=3)
     np.testing.assert_array_equal(
-        cut["input_ids"], rows[:, :, :16].reshape(2, 48)
+        cut["input_ids"], rows[:, :, :12].reshape(2, 36)
     )
 
 
@@ -164,19 +164,38 @@ def test_the_originals_window_is_an_option(files):
     assert (np.concatenate(numbers) - np.arange(64)).max() <= 3
 
 
-def test_every_example_is_evaluated_once_the_longest_first(files):
-    batches = list(length_batches.all_examples(files, batch_size=8))
-    assert [b["input_ids"].shape[0] for b in batches] == [8] * 9
-    lengths = [b["input_ids"].shape[1] for b in batches]
-    assert lengths == sorted(lengths, reverse=True)
+def test_every_example_is_evaluated_once_about_the_longest_first(files):
+    batches = list(length_batches.all_examples(files, batch_size=3))
+    assert len(batches) == length_batches.num_batches(files, batch_size=3)
+    rows, lengths = zip(*(b["input_ids"].shape for b in batches), strict=True)
+    # As many as make no more wordpieces than 3 of the longest.
+    for count, length in zip(rows, lengths, strict=True):
+        assert count % 3 == 0
+        assert count * length <= 3 * SEQ_LENGTH
+    assert max(rows) > 3
+    assert lengths[0] > np.median(lengths)
     joined = {
         name: np.concatenate([b[name][:, 0] for b in batches])
         for name in ("example_index", "is_real_example", "input_ids")
     }
     real = joined["is_real_example"] == 1
-    assert real.tolist() == [True] * 67 + [False] * 5
     assert sorted(joined["example_index"][real]) == list(range(67))
     np.testing.assert_array_equal(joined["input_ids"], joined["example_index"])
+    # Fillers are fewer than 3 in a batch, and are its first example again.
+    for batch in batches:
+        places = batch["example_index"].numpy()
+        fillers = batch["is_real_example"].numpy() == 0
+        assert np.count_nonzero(fillers) < 3
+        assert set(places[fillers]) <= {places[0, 0]}
+
+
+def test_untrimmed_evaluation_is_in_file_order(files):
+    batches = list(length_batches.all_examples(files, batch_size=8, trim=False))
+    assert length_batches.num_batches(files, batch_size=8, trim=False) == 9
+    real = np.concatenate([b["is_real_example"][:, 0] for b in batches])
+    assert real.tolist() == [1] * 67 + [0] * 5
+    places = np.concatenate([b["example_index"][:, 0] for b in batches])
+    assert places[:67].tolist() == list(range(67))
 
 
 @pytest.mark.parametrize("group", [False, True])
@@ -240,6 +259,8 @@ def test_a_worker_has_static_rows(files):
         length_batches.training_batches(
             files, batch_size=8, seed=1, shard=shard
         ),
-        length_batches.all_examples(files, batch_size=8, shard=shard),
+        length_batches.all_examples(
+            files, batch_size=8, trim=False, shard=shard
+        ),
     ):
         assert batches.element_spec["input_ids"].shape[0] == 2

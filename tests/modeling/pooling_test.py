@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from modeling import pooling
+from modeling import choices, pooling
 
 RNG = np.random.default_rng(4)
 VECTORS = RNG.normal(size=(3, 6, 2, 5)).astype(np.float32)
@@ -31,7 +31,7 @@ def test_without_pooling_nothing_changes():
 
 
 def test_a_row_without_text_is_finite():
-    for name in pooling.POOLINGS:
+    for name in choices.POOLINGS:
         pooled = np.asarray(pooling.pool(VECTORS, 0 * MASK, name))
         assert np.isfinite(pooled).all(), name
 

@@ -129,12 +129,12 @@ def test_trimmed_batches_give_the_same(config, kind, head):
     model, batch = make_model(config, kind, head=head), make_batch(kind)
     choices = LABELS[kind] if kind == "choice" else 1
     trimmed = length_batches.trim_batch(batch, choices)
-    assert trimmed["input_ids"].shape == (5, 16 * choices)
+    assert trimmed["input_ids"].shape == (5, 12 * choices)
     whole, cut = model.predict(batch), model.predict(trimmed)
     if kind == "tagging":
-        whole = whole[:, :16]
+        whole = whole[:, :12]
         # Beyond an example's own length nothing is asked.
-        real = batch["input_mask"].numpy()[:, :16, None] == 1
+        real = batch["input_mask"].numpy()[:, :12, None] == 1
         whole, cut = whole * real, cut * real
     np.testing.assert_allclose(cut, whole, atol=1e-5)
     np.testing.assert_allclose(
@@ -242,10 +242,10 @@ def test_trimmed_features_give_the_same(config, mix, head):
     model = make_model(config, "tagging", feature_based=mix, head=head)
     batch = make_batch("tagging")
     trimmed = length_batches.trim_batch(batch)
-    real = batch["input_mask"].numpy()[:, :16, None] == 1
+    real = batch["input_mask"].numpy()[:, :12, None] == 1
     np.testing.assert_allclose(
         model.logits(trimmed) * real,
-        model.logits(batch)[:, :16] * real,
+        model.logits(batch)[:, :12] * real,
         atol=1e-5,
     )
 

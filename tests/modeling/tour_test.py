@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+import modeling
 from modeling import BertConfig, BertModel
 from tests import huggingface_support as theirs
 
@@ -65,3 +66,11 @@ def test_the_example_of_a_name_is_one():
     model = BertModel(BertConfig(vocab_size=7, num_hidden_layers=1))
     names = {variable.path for variable in model.trainable_variables}
     assert "bert/encoder/layer_0/attention/self/query/kernel" in names
+
+
+def test_the_package_gives_its_classes_when_they_are_asked_for():
+    assert {*modeling.__all__} <= {*dir(modeling)}
+    for name in modeling.__all__:
+        assert getattr(modeling, name).__name__ == name
+    with pytest.raises(AttributeError, match="'modeling' has no .* 'Bert'"):
+        modeling.Bert  # noqa: B018

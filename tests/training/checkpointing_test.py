@@ -174,3 +174,41 @@ def test_weights_to_start_from_must_be_whole(tmp_path, ending, position):
     values = {"bert/one": variables()["bert/one"]}
     with pytest.raises(ValueError, match="model.ckpt-2: this .* is damaged"):
         checkpoints.init_from_checkpoint(str(tmp_path), values)
+
+
+@pytest.mark.parametrize("ending", [".index", ".data-00000-of-00001"])
+def test_a_run_killed_while_it_removed_a_checkpoint_leaves_nothing(
+    tmp_path, monkeypatch, ending
+):
+    class Killed(Exception):
+        pass
+
+    remove = tf.io.gfile.remove
+
+    def remove_and_die(path):
+        remove(path)
+        if path.endswith(f"model.ckpt-1{ending}"):
+            raise Killed
+
+    manager = save(tmp_path, steps=(1, 2), keep_max=2)
+    # Of somebody else, and of the first release, without an index.
+    for name in ("bert_model.ckpt.data-00000-of-00001", "model.ckpt-1.meta"):
+        (tmp_path / name).touch()
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(tf.io.gfile, "remove", remove_and_die)
+        save(tmp_path, steps=(3,), keep_max=2)
+    assert (tmp_path / "model.ckpt-1.resume.json").exists()
+    manager.remove_leftovers()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [
+            "bert_model.ckpt.data-00000-of-00001",
+            "checkpoint",
+            "model.ckpt-1.meta",
+            *(
+                f"model.ckpt-{step}{ending}"
+                for step in (2, 3)
+                for ending in FILES
+            ),
+        ]
+    )
+    assert restored_step(manager) == 3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from training import classification, tables
-from training.finetuning import FinetuningOptions
+from training.finetuning_options import FinetuningOptions
 from training.options import DeviceOptions, TrainOptions
 
 WORDS = ["old", "the", "mill", "river", "snow", "town"]

@@ -12,8 +12,12 @@ from data import text_features
 from data.tokenization import FullTokenizer
 from modeling import BertConfig, checkpoints
 from training import extraction
-from training.extraction import ExtractionOptions, parse_layers
-from training.extractor import Extractor, VectorOptions
+from training.extraction_options import (
+    ExtractionOptions,
+    VectorOptions,
+    parse_layers,
+)
+from training.extractor import Extractor
 from training.options import DeviceOptions
 
 

@@ -16,7 +16,7 @@ from tests.training.finetuning_test import (
     make_options,
     record_losses,
 )
-from training import feature_based, finetuning
+from training import feature_based, finetuning, finetuning_options
 from training.checkpointing import CheckpointManager, ResumePoint
 from training.options import DeviceOptions, TrainOptions
 
@@ -190,13 +190,13 @@ def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
 )
 def test_flags_of_a_learning_encoder_are_refused(change):
     options = TrainOptions(output_dir="out", num_train_steps=1, **change)
-    feature_based.check_options(options, "")
+    finetuning_options.check_frozen(options, "")
     (flag,) = change
     with pytest.raises(
         ValueError,
         match=f"^--{flag}=.*, but --feature_based=last freezes the whole enc",
     ):
-        feature_based.check_options(options, "last")
+        finetuning_options.check_frozen(options, "last")
 
 
 def test_an_encoder_without_weights_is_refused(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from modeling import checkpoints
 from tests.training.classification_test import write_table
 from training import classification, feature_table
-from training.finetuning import FinetuningOptions
+from training.finetuning_options import FinetuningOptions
 from training.options import DeviceOptions, TrainOptions
 
 MIXES = ["last", "weighted_all"]

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from modeling import checkpoints
 from tests.training.support import golden_run
+from training import schedule
 from training.options import TrainOptions
 from training.schedule import Schedule
 
@@ -80,6 +81,20 @@ def test_the_time_before_a_resume_counts():
     assert schedule.positions(9).tolist() == [482, 2]
     clock.now += 60
     assert schedule.is_over(99)
+
+
+def test_a_run_is_finished_for_all_when_it_is_for_the_slowest(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(
+        schedule, "all_workers", lambda _, row: np.array([row, [300.0]])
+    )
+    first = make_schedule(clock, num_train_minutes=5.0)
+    clock.now += 299
+    assert first.is_over(7)
+    assert first.seconds == 300
+    monkeypatch.undo()
+    again = make_schedule(clock, seconds=first.seconds, num_train_minutes=5.0)
+    assert again.is_over(7)
 
 
 def test_training_by_the_clock_warms_up_and_decays(goldens, tmp_path, caplog):

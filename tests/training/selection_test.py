@@ -10,9 +10,9 @@ from modeling import checkpoints
 from tests.classifier_support import write_records
 from tests.training.classification_test import write_table
 from tests.training.finetuning_test import LENGTHS, make_options, make_run
-from training import classification, selection
+from training import classification, finetuning_options, selection
 from training.checkpointing import CheckpointManager
-from training.finetuning import FinetuningOptions
+from training.finetuning_options import FinetuningOptions
 from training.options import DeviceOptions, TrainOptions
 
 
@@ -222,7 +222,7 @@ def test_a_damaged_record_is_refused(tmp_path):
 def test_flags_that_need_others_are_refused(goldens, changes, message):
     options = make_options(goldens, "", **changes)
     with pytest.raises(ValueError, match=message):
-        selection.check_options(options, do_train=True)
+        finetuning_options.check_selection(options, do_train=True)
 
 
 def test_the_loop_stops_when_told_to_and_saves_that_step(goldens, tmp_path):

@@ -5,9 +5,8 @@ import json
 import numpy as np
 
 from training import question_answering
-from training.finetuning import FinetuningOptions
+from training.finetuning_options import FinetuningOptions, SquadOptions
 from training.options import DeviceOptions, TrainOptions
-from training.question_answering import SquadOptions
 
 OPTION_NAMES = FinetuningOptions.__dataclass_fields__
 

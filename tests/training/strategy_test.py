@@ -86,6 +86,22 @@ def test_a_batch_that_does_not_divide_names_the_nearest():
     strategy.check_batch_size("train_batch_size", 32, 8)
 
 
+def test_workers_that_go_different_ways_are_refused(monkeypatch):
+    def others(devices, values):
+        return np.array([values, values, [strategy.checksum("task CoLA")]])
+
+    devices = strategy.create_strategy(DeviceOptions())
+    strategy.check_together(devices, "task MRPC")  # alone
+    monkeypatch.setattr(strategy, "all_workers", others)
+    strategy.check_together(devices, "task CoLA")
+    with pytest.raises(
+        ValueError,
+        match="worker 2 and the chief go different ways: one of them comes to "
+        "task MRPC, the other does not",
+    ):
+        strategy.check_together(devices, "task MRPC")
+
+
 def test_contradicting_flags_are_refused():
     with pytest.raises(ValueError, match="--use_tpu contradicts"):
         strategy.create_strategy(

@@ -4,13 +4,14 @@ import json
 import os
 
 import pytest
+import tensorflow as tf
 
 from data.tasks import get_task
 from tests.training.finetuning_test import make_options
 from training import classification, suite, trials
 from training.classification import ClassifierOptions, Outcome
+from training.finetuning_options import TrialOptions
 from training.suite import Score
-from training.trials import TrialOptions
 
 ONCE = TrialOptions()
 # The paper's Table 1 in its order, with the averages it prints.
@@ -160,6 +161,55 @@ def test_one_failing_task_does_not_lose_the_others(goldens, tmp_path, ran):
     assert names == {"RTE.tsv", "MRPC.tsv"}
 
 
+@pytest.fixture
+def of_two_workers(monkeypatch):
+    """The chief of two, both of which do the same; where they met."""
+    points = []
+    monkeypatch.setattr(suite, "num_workers", lambda strategy: 2)
+    monkeypatch.setattr(
+        suite, "check_together", lambda strategy, point: points.append(point)
+    )
+    return points
+
+
+def test_several_workers_come_to_each_task_together(
+    goldens, tmp_path, ran, of_two_workers
+):
+    make_glue(tmp_path / "glue", ["CoLA", "RTE", "MRPC"])
+    # The loss is that of all workers: each of them goes on.
+    (tmp_path / "glue/CoLA/diverges").write_text("")
+    with pytest.raises(ValueError, match="^1 of 3 tasks failed: CoLA"):
+        suite.run(options_of(goldens, tmp_path, "CoLA,RTE,MRPC"), ONCE)
+    assert of_two_workers == [
+        "task CoLA, with none failed before",
+        "task RTE, with CoLA failed before",
+        "task MRPC, with CoLA failed before",
+    ]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("CoLA is in use"),
+        ValueError("CoLA: no such label"),
+        tf.errors.UnavailableError(None, None, "worker 1 is gone"),
+    ],
+)
+def test_of_several_workers_none_goes_on_alone(
+    goldens, tmp_path, monkeypatch, of_two_workers, error
+):
+    def run(options, trial_options):
+        raise error
+
+    monkeypatch.setattr(trials, "run", run)
+    make_glue(tmp_path / "glue", ["CoLA", "RTE"])
+    with pytest.raises(type(error)) as caught:
+        suite.run(options_of(goldens, tmp_path, "CoLA,RTE"), ONCE)
+    assert caught.value is error
+    assert of_two_workers == ["task CoLA, with none failed before"]
+    assert not (tmp_path / "out/glue.json").exists()
+
+
 def test_one_task_is_run_as_it_is(goldens, tmp_path, ran):
     make_glue(tmp_path / "glue", ["RTE"])
     options = options_of(goldens, tmp_path, "RTE")
@@ -173,7 +223,7 @@ def test_one_task_is_run_as_it_is(goldens, tmp_path, ran):
         ("CoLA,RTE", r"has no folder RTE; it should hold a folder for each"),
         ("CoLA,cola", "--task_name=CoLA,cola: expected each task once"),
         ("CoLA,AX", "AX is answered by the model of MNLI; name MNLI, too"),
-        ("CoLA,mrcp", "has no folder mrcp"),
+        ("CoLA,mrcp", "--task_name=mrcp: no such task .the nearest is mrpc"),
         ("CoLA,MRPC,xyz", "--task_name=xyz: no such task"),
     ],
 )

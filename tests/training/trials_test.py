@@ -12,8 +12,8 @@ from tests.training.finetuning_test import make_options
 from training import classification, trials
 from training.checkpointing import CheckpointManager
 from training.classification import Outcome
+from training.finetuning_options import TrialOptions
 from training.trial_choice import Trial, choose, short, summarize
-from training.trials import TrialOptions
 
 
 def classifier_options(goldens, folder, **changes):
@@ -219,6 +219,26 @@ def test_the_chosen_trial_answers_for_all(goldens, tmp_path, trained, caplog):
         (9.0, 12347),
         (0.3, 12347),
         (0.3, 12347),
+    ]
+
+
+def test_workers_come_to_each_trial_together(
+    goldens, tmp_path, trained, monkeypatch
+):
+    write_table(tmp_path / "data", "single")
+    points = []
+    monkeypatch.setattr(
+        trials, "check_together", lambda strategy, point: points.append(point)
+    )
+    options = classifier_options(goldens, tmp_path)
+    for num_trials in (1, 2):
+        asked = TrialOptions(num_trials=num_trials, learning_rates=(1e-3,))
+        trials.run(options, asked)
+    name = "trial-lr0.001-epochs1-batch8-seed"
+    assert points == [
+        f"{name}12345 (to do)",
+        f"{name}12345 (done)",
+        f"{name}12346 (to do)",
     ]
 
 

@@ -1,13 +1,18 @@
 """Who takes part in a run, and what happens when one of them is gone."""
 
+import contextlib
 import json
 import os
+import signal
 import socket
+import sys
+import threading
 import time
 
 import pytest
 
-from training import workers
+from tests import fork_server
+from training import preemption, workers
 
 TWO = {"worker": ["localhost:1", "localhost:2"]}
 
@@ -50,6 +55,10 @@ def test_one_worker_is_no_cluster():
         (environment(TWO, "chief"), "expected something like"),
         ({"TF_CONFIG": json.dumps({"cluster": TWO})}, "'task'"),
         (environment({**TWO, "ps": ["a:1"]}), "names a job 'ps'"),
+        *(
+            (environment({"worker": [address, "a:1"]}), r"at '.*expected host:")
+            for address in ("a", "a:", ":1", "a:b", "a:0", "a:65536", "::1:2")
+        ),
     ],
 )
 def test_a_wrong_tf_config_is_refused(values, message):
@@ -67,6 +76,78 @@ def test_who_has_no_open_port_is_named():
         assert workers.unreachable(cluster) == [
             f"worker 2 (127.0.0.1:{closed})"
         ]
+
+
+def test_an_address_may_be_of_ipv6():
+    try:
+        server = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with server:
+        address = f"[::1]:{server.getsockname()[1]}"
+        jobs = {"worker": ["127.0.0.1:1", address]}
+        cluster = workers.cluster_of(environment(jobs))
+        assert workers.unreachable(cluster) == []
+
+
+@pytest.fixture
+def lonely(monkeypatch):
+    """Worker 0 of two, on free ports."""
+    monkeypatch.setattr(workers, "_MEET_SECONDS", 0.01)
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in servers]
+    for server in servers:
+        server.close()
+    return workers.cluster_of(environment({"worker": addresses}))
+
+
+def test_who_is_missing_is_told_until_all_are_there(
+    lonely, monkeypatch, caplog
+):
+    monkeypatch.setattr(workers, "_TELL_SECONDS", 0.02)
+    caplog.set_level("INFO", logger="absl")
+    with contextlib.ExitStack() as stack:
+
+        def started(*args):
+            told(*args)
+            stack.enter_context(workers._listen(lonely._replace(index=1)))
+
+        told = workers.logging.warning
+        monkeypatch.setattr(workers.logging, "warning", started)
+        workers.meet(lonely)
+    assert f"Waiting for {lonely.names[1]}." in caplog.text
+    assert f"Still waiting for {lonely.names[1]}: nobody" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (signal.SIGTERM, preemption.Preempted),
+        (signal.SIGINT, KeyboardInterrupt),
+    ],
+)
+def test_the_wait_for_a_worker_can_be_broken(lonely, number, expected):
+    before = signal.getsignal(signal.SIGTERM)
+    preemption.install()
+    try:
+        timer = threading.Timer(0.1, os.kill, [os.getpid(), number])
+        timer.start()
+        with pytest.raises(expected):
+            workers.meet(lonely)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_port_in_use_is_named(lonely):
+    _, port = lonely.addresses[0].split(":")
+    with socket.create_server(("127.0.0.1", int(port))):
+        with pytest.raises(
+            ValueError,
+            match=rf"this process worker 0 \(127.0.0.1:{port}\), but it cannot "
+            rf"listen at port {port} \(Address already in use\)",
+        ):
+            workers.meet(lonely)
 
 
 def watch(monkeypatch, looks):
@@ -114,8 +195,11 @@ def test_a_copy_shows_the_folder_and_changes_without_it(tmp_path):
     (folder / "best/model.ckpt-1.index").write_text("two")
     (folder / "events.out.tfevents.1").write_text("not for us")
     (folder / "a.incomplete-7").write_text("nor this")
+    # Of the chief, who holds it, or of one that was killed.
+    (folder / "best/.lock").write_text("process 1 since yesterday")
     with workers.private_copy(str(folder), "worker-1") as copy:
-        assert sorted(os.listdir(copy)) == ["best", "checkpoint"]
+        assert sorted(os.listdir(copy)) == [".lock", "best", "checkpoint"]
+        assert os.listdir(f"{copy}/best") == ["model.ckpt-1.index"]
         with open(f"{copy}/best/model.ckpt-1.index") as file:
             assert file.read() == "two"
         workers.tf.io.gfile.rename(
@@ -132,4 +216,32 @@ def test_a_copy_shows_the_folder_and_changes_without_it(tmp_path):
 
 def test_a_copy_of_nothing_is_empty(tmp_path):
     with workers.private_copy(str(tmp_path / "none"), "worker-1") as copy:
-        assert os.listdir(copy) == []
+        assert os.listdir(copy) == [".lock"]
+
+
+def test_a_second_run_does_not_touch_the_copy_of_the_first(tmp_path):
+    arguments = str(tmp_path / "out"), "worker-1"
+    code = (
+        "from training import workers\n"
+        f"with workers.private_copy(*{arguments}): pass"
+    )
+    with workers.private_copy(*arguments) as copy:
+        with open(f"{copy}/train.tf_record", "w") as file:
+            file.write("records")
+        done = fork_server.run([sys.executable, "-c", code], cwd=os.getcwd())
+        assert f"{copy} is in use by process {os.getpid()}" in done.stderr
+        assert sorted(os.listdir(copy)) == [".lock", "train.tf_record"]
+
+
+def test_what_a_killed_run_left_in_its_copy_is_gone(tmp_path):
+    folder = str(tmp_path / "out")
+    with workers.private_copy(folder, "worker-1") as copy:
+        pass
+    os.makedirs(f"{copy}/best")
+    for name in ("checkpoint", "best/checkpoint", ".lock"):
+        with open(f"{copy}/{name}", "w") as file:
+            file.write("old")
+    with workers.private_copy(folder, "worker-1") as again:
+        assert again == copy
+        assert os.listdir(copy) == [".lock"]
+    assert not os.path.exists(copy)

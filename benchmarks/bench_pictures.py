@@ -1,0 +1,113 @@
+"""bench.py's pictures, each to be read without a word beside it."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402  (after the choice of backend)
+
+_DPI = 100
+_LIGHT = 0.6  # numbers are black on colours lighter than this
+
+
+def draw(results, folder, machine):
+    """Draws what the results hold.
+
+    Args:
+      results: row -> its values; a picture whose row is missing is left out.
+      folder: where to.
+      machine: what the titles say of machine and date.
+
+    Returns:
+      The files.
+    """
+    drawn = []
+    for row, (name, picture) in {
+        "step_by_length": ("bench_lengths.png", _lengths),
+        "records": ("bench_records.png", _records),
+        "step_by_part": ("bench_parts.png", _parts),
+    }.items():
+        if row in results:
+            figure = picture(results[row], machine)
+            figure.savefig(folder / name, dpi=_DPI)
+            pyplot.close(figure)
+            drawn.append(folder / name)
+    return drawn
+
+
+def _lengths(rates, machine):
+    """Throughput against sequence length."""
+    figure, axis = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+    for precision, row in rates.items():
+        lengths = [int(length) for length in row]
+        axis.plot(
+            lengths, [x / 1000 for x in row.values()], "o-", label=precision
+        )
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(lengths, [str(length) for length in lengths])
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("sequence length (wordpieces)")
+    axis.set_ylabel("throughput (1,000 wordpieces/s)")
+    axis.grid(alpha=0.3)
+    axis.legend(loc="lower left", title="arithmetic")
+    axis.set_title(
+        "A pretraining step of 4 layers x 256, 4,096 wordpieces a batch\n"
+        f"{machine}",
+        fontsize="medium",
+    )
+    return figure
+
+
+def _records(values, machine):
+    """Seconds and memory against the size of the text."""
+    figure, axes = pyplot.subplots(1, 2, figsize=(9, 4), layout="constrained")
+    for processes in (1, 2):
+        row = [p for p in values["points"] if p["processes"] == processes]
+        sizes = [point["text_mb"] for point in row]
+        label = f"{processes} process{'es' if processes > 1 else ''}"
+        for axis, key in zip(axes, ("seconds", "peak_mb"), strict=True):
+            axis.plot(sizes, [p[key] for p in row], "o-", label=label)
+    axes[0].set_ylabel("time but for the imports (s)")
+    axes[1].set_ylabel("peak memory of all processes (MB)")
+    for axis in axes:
+        axis.set_xlim(left=0)
+        axis.set_ylim(bottom=0)
+        axis.set_xlabel("size of the text (MB)")
+        axis.grid(alpha=0.3)
+        axis.legend(loc="lower right")
+    figure.suptitle(
+        "Making pretraining records: length 128, dupe_factor 10\n" + machine,
+        fontsize="medium",
+    )
+    return figure
+
+
+def _parts(shares, machine):
+    """Share of time per part, a bar for each model and precision."""
+    figure, axis = pyplot.subplots(figsize=(10, 4.6), layout="constrained")
+    names = list(shares)
+    parts = list(next(iter(shares.values())))
+    lefts = [0.0] * len(names)
+    for color, part in zip(
+        pyplot.colormaps["tab10"].colors, parts, strict=False
+    ):
+        widths = [100 * shares[name][part] for name in names]
+        bars = axis.barh(names, widths, left=lefts, color=color, label=part)
+        light = sum(color) / len(color) > _LIGHT
+        axis.bar_label(
+            bars,
+            [f"{width:.0f}" if width >= 2 else "" for width in widths],
+            label_type="center",
+            color="black" if light else "white",
+            fontsize="small",
+        )
+        lefts = [a + b for a, b in zip(lefts, widths, strict=True)]
+    axis.invert_yaxis()
+    axis.set_xlim(0, 100)
+    axis.set_xlabel("share of the step's time (%)")
+    axis.set_ylabel("model, arithmetic")
+    figure.legend(loc="outside lower center", ncols=4, fontsize="small")
+    axis.set_title(
+        "What a pretraining step of 32 x 128 spends its time on\n" + machine,
+        fontsize="medium",
+    )
+    return figure

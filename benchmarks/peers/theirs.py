@@ -1,0 +1,249 @@
+"""transformers' and tokenizers' side of compare.py, in their environment.
+
+| case | function |
+| --- | --- |
+| pretraining | `BertForPreTraining`, backward, `clip_grad_norm_`, `AdamW` |
+| prediction | `BertForSequenceClassification`, `BertForQuestionAnswering`; in |
+| | the given order, each batch padded to its longest sequence |
+| latency | `AutoTokenizer` (its fast one), `BertForSequenceClassification` |
+| tokenizing | `Tokenizer.encode` in a loop; `Tokenizer.encode_batch_fast` |
+
+It knows nothing of this project. The models are as their users get them (scaled
+dot-product attention of torch, the erf form of gelu). Where there are several
+good ways, all are measured, and the fastest counts.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+import torch
+import transformers
+from protocol import elapsed, serve
+from tokenizers import models, normalizers, pre_tokenizers
+
+_TOKENIZED_AT_ONCE = 1024  # lines
+_UNSCORED = -100  # the label of a place that is not to be predicted
+
+
+def pretraining(case):
+    """One update, dropout included."""
+    model = _model("BertForPreTraining", case).train()
+    optimizer = _optimizer(model)
+    batch = {
+        name: torch.tensor(value)
+        for name, value in np.load(case["input"]).items()
+    }
+    batch = {
+        name: x if x.is_floating_point() else x.long()
+        for name, x in batch.items()
+    }
+    inputs = {
+        "input_ids": batch["input_ids"],
+        "attention_mask": batch["input_mask"],
+        "token_type_ids": batch["segment_ids"],
+    }
+    positions, words = batch["masked_lm_positions"], batch["masked_lm_ids"]
+    pairs = batch["next_sentence_labels"][:, 0]
+    labels = torch.full_like(batch["input_ids"], _UNSCORED)
+    labels.scatter_(1, positions, words)
+    rows = torch.arange(len(positions))[:, None].expand_as(positions)
+    cross_entropy = torch.nn.functional.cross_entropy
+
+    def of_all(model):
+        return model(**inputs, labels=labels, next_sentence_label=pairs).loss
+
+    def of_masked(model):
+        # What their model computes, but for the scores that no label has.
+        output = model.bert(**inputs)
+        scores, relations = model.cls(
+            output.last_hidden_state[rows, positions], output.pooler_output
+        )
+        return cross_entropy(
+            scores.flatten(0, 1).float(), words.flatten()
+        ) + cross_entropy(relations.float(), pairs)
+
+    def step(loss_of):
+        with _autocast(case):
+            loss = loss_of(model)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.item()
+
+    losses = {"as it is": of_all, "masked places only": of_masked}
+    if case["compile"]:
+        losses["masked places only, compiled"] = torch.compile(of_masked)
+    return {
+        name: lambda loss_of=loss_of: [elapsed(step, loss_of)]
+        for name, loss_of in losses.items()
+    }
+
+
+def _optimizer(model):
+    """AdamW with their Trainer's exceptions from weight decay."""
+    decayed, others = [], []
+    for name, parameter in model.named_parameters():
+        plain = name.endswith("bias") or "LayerNorm" in name
+        (others if plain else decayed).append(parameter)
+    groups = [
+        {"params": decayed, "weight_decay": 0.01},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    # Of torch's three forms the fused one is the fastest on a CPU.
+    return torch.optim.AdamW(groups, lr=5e-5, eps=1e-6, fused=True)
+
+
+def prediction(case):
+    """All sequences, from ids to probabilities."""
+    arrays = np.load(case["input"])
+    names = {"input_ids": "input_ids", "token_type_ids": "segment_ids"}
+    ends = np.cumsum(arrays["sizes"])[:-1]
+    columns = {
+        name: [torch.tensor(x) for x in np.split(arrays[ours], ends)]
+        for name, ours in names.items()
+    }
+    spans = case["head"] == "span"
+    head = "QuestionAnswering" if spans else "SequenceClassification"
+
+    def run(model, context):
+        with torch.inference_mode(), context:
+            return [
+                _probabilities(model(**batch), spans)
+                for batch in _padded(columns, case["rows"])
+            ]
+
+    model = _model(f"BertFor{head}", case).eval()
+    ways = {"": (model, contextlib.nullcontext())}
+    if case["precision"] == "bfloat16":
+        rounded = _model(f"BertFor{head}", case).eval().to(torch.bfloat16)
+        ways = {
+            "autocast": (model, _autocast(case)),
+            "bfloat16 weights": (rounded, contextlib.nullcontext()),
+        }
+    return {
+        name: lambda way=way: [elapsed(run, *way)] for name, way in ways.items()
+    }
+
+
+def _padded(columns, rows):
+    """Batches in the given order, padded to their longest sequence."""
+    for start in range(0, len(columns["input_ids"]), rows):
+        chosen = slice(start, start + rows)
+        batch = {
+            name: torch.nn.utils.rnn.pad_sequence(x[chosen], batch_first=True)
+            for name, x in columns.items()
+        }
+        sizes = torch.tensor([len(x) for x in columns["input_ids"][chosen]])
+        places = torch.arange(batch["input_ids"].shape[1])
+        batch["attention_mask"] = (places < sizes[:, None]).long()
+        yield batch
+
+
+def _probabilities(output, spans):
+    """What is predicted, as arrays of float32."""
+    if spans:
+        return (
+            output.start_logits.float().numpy(),
+            output.end_logits.float().numpy(),
+        )
+    return output.logits.float().softmax(-1).numpy()
+
+
+def latency(case):
+    """One text after the other, from text to label."""
+    config = _config(case)
+    config.save_pretrained(case["folder"])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(case["folder"])
+    model = _model("BertForSequenceClassification", case).eval()
+    texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
+    if not tokenizer.is_fast:
+        raise ValueError("not the fast tokenizer")
+
+    def call(text):
+        with torch.inference_mode():
+            logits = model(**tokenizer(text, return_tensors="pt")).logits
+        probabilities = logits.softmax(-1)[0]
+        return model.config.id2label[int(probabilities.argmax())]
+
+    return {
+        "": lambda: [elapsed(call, next(texts)) for _ in range(case["calls"])]
+    }
+
+
+def _tokenizer(case):
+    """BERT's own, of the parts that their documentation gives for it."""
+    vocab = Path(case["vocab"]).read_text("utf-8").splitlines()
+    tokenizer = tokenizers.Tokenizer(
+        models.WordPiece(
+            {token: i for i, token in enumerate(vocab)}, unk_token="[UNK]"
+        )
+    )
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
+
+
+def tokenizing_python(case):
+    """Every line, one by one."""
+    lines = json.loads(Path(case["input"]).read_text())
+    encode = _tokenizer(case).encode
+
+    def run():
+        for line in lines:
+            encode(line)
+
+    return {"encode": lambda: [elapsed(run)]}
+
+
+def tokenizing_in_graph(case):
+    """Every line: all at once, and in batches."""
+    lines = json.loads(Path(case["input"]).read_text())
+    encode = _tokenizer(case).encode_batch_fast
+
+    def run(size):
+        for start in range(0, len(lines), size):
+            encode(lines[start : start + size])
+
+    return {
+        f"encode_batch_fast, {name}": lambda size=size: [elapsed(run, size)]
+        for name, size in (
+            ("all lines", len(lines)),
+            ("batches", _TOKENIZED_AT_ONCE),
+        )
+    }
+
+
+def _config(case):
+    return transformers.BertConfig(**case["model"] | {"hidden_act": "gelu"})
+
+
+def _model(name, case):
+    torch.manual_seed(1)
+    return getattr(transformers, name)(_config(case))
+
+
+def _autocast(case):
+    """Their way to compute in bfloat16 with weights in float32."""
+    enabled = case["precision"] == "bfloat16"
+    return torch.autocast("cpu", torch.bfloat16, enabled=enabled)
+
+
+def make(case):
+    """The case's ways, see `protocol.serve`."""
+    torch.set_num_threads(case["threads"])
+    libraries = f"torch {torch.__version__}, "
+    libraries += f"transformers {transformers.__version__}"
+    if case["kind"].startswith("tokenizing"):
+        libraries = f"tokenizers {tokenizers.__version__}"
+    return globals()[case["kind"]](case), libraries
+
+
+if __name__ == "__main__":
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    serve(make)
