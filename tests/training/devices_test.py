@@ -117,7 +117,11 @@ SLOW = pytest.mark.slow
         pytest.param("bfloat16", tuple(CASES), marks=SLOW),
     ],
 )
-@pytest.mark.parametrize("kind", ["mirrored", "multi_worker_mirrored"])
+@pytest.mark.parametrize(
+    # strategy_test has two quick devices in one process.
+    "kind",
+    [pytest.param("mirrored", marks=SLOW), "multi_worker_mirrored"],
+)
 def test_two_give_what_one_gives(
     goldens, pytestconfig, tmp_path, runs, kind, precision, cases
 ):
