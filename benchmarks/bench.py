@@ -111,7 +111,9 @@ def measure(name, bench):
     load, began = os.getloadavg()[0], time.perf_counter()
     try:
         found = vars(ROWS[name](bench))
-    except Exception as error:  # noqa: BLE001, it is told; the others go on
+    # Broad, because rows run other programs and libraries, and an hour of
+    # other rows must not be lost; it is told, and the exit code is 1.
+    except Exception as error:  # noqa: BLE001
         traceback.print_exc()
         told = (str(error).strip() or repr(error)).splitlines()[-1]
         found = {"text": told, "target": "", "met": _FAILED, "values": {}}

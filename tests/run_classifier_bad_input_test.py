@@ -9,7 +9,7 @@ import pytest
 from modeling import BertConfig, TaskModel, checkpoints
 from tests import fork_server
 from tests.training.classification_test import write_table
-from tests.training.finetuning_test import make_options, make_run
+from tests.training.finetuning_support import make_options, make_run
 from training import classification, runs
 
 MRPC = "classifier/MRPC/expected/model.ckpt-16"

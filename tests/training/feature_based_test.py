@@ -11,7 +11,7 @@ import pytest
 from modeling import TaskModel, checkpoints
 from tests import fork_server
 from tests.classifier_support import write_records
-from tests.training.finetuning_test import (
+from tests.training.finetuning_support import (
     LENGTHS,
     make_options,
     record_losses,

@@ -1,6 +1,5 @@
 """Fine-tuning against the original, and against itself."""
 
-import functools
 import json
 import sys
 
@@ -9,14 +8,18 @@ import pytest
 import tensorflow as tf
 
 from data import length_batches
-from modeling import TaskModel, checkpoints
+from modeling import checkpoints
 from tests import fork_server
 from tests.classifier_support import open_golden, write_records
+from tests.training.finetuning_support import (
+    LENGTHS,
+    make_options,
+    make_run,
+    record_losses,
+)
 from tests.training.support import assert_same_weights
-from training import finetuning, loop, optimization, runs
+from training import finetuning, optimization, runs
 from training import results as results_files
-from training.checkpointing import ResumePoint
-from training.options import DeviceOptions, TrainOptions
 
 TASKS = {"CoLA": 2, "MRPC": 2, "MNLI": 3}
 # Nothing orders the original's reading of its learning rate and the increment
@@ -24,37 +27,6 @@ TASKS = {"CoLA": 2, "MRPC": 2, "MNLI": 3}
 # all steps but these, which had the rate of the step before; with that, all
 # losses agree to 1e-6.
 READ_BEFORE = {"CoLA": (), "MRPC": (1,), "MNLI": (10,)}
-LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
-
-
-def make_options(goldens, output_dir, **changes):
-    """Options of a run from the golden pretrained model."""
-    train = {"learning_rate": 1e-3, "train_batch_size": 8} | {
-        name: changes.pop(name)
-        for name in TrainOptions.__dataclass_fields__
-        if name in changes
-    }
-    return finetuning.FinetuningOptions(
-        **{
-            "bert_config_file": str(goldens / "bert_config.json"),
-            "init_checkpoint": str(goldens / "model/trained"),
-            "max_seq_length": 64,
-            "num_train_epochs": 2.0,
-            "train": TrainOptions(
-                output_dir=str(output_dir), num_train_steps=1, **train
-            ),
-            "device": DeviceOptions(),
-            **changes,
-        }
-    )
-
-
-def make_run(options, kind="classification", num_labels=2):
-    """A run of a task."""
-    return finetuning.Finetuning(
-        options,
-        functools.partial(TaskModel, kind=kind, num_labels=num_labels),
-    )
 
 
 def read_expected(goldens, task):
@@ -156,21 +128,6 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
         if name.startswith("final/")
     }
     assert_same_weights(got, want, share=1e-3)
-
-
-def record_losses(monkeypatch):
-    """The list that the losses of all further steps are added to."""
-    losses = []
-    run_steps = loop.Trainer.run_steps
-
-    def recorded(self, *args, **kwargs):
-        metrics = run_steps(self, *args, **kwargs)
-        at = self.metric_names.index("loss")
-        losses.extend(metrics[:, at, 0] / metrics[:, at, 1])
-        return metrics
-
-    monkeypatch.setattr(loop.Trainer, "run_steps", recorded)
-    return losses
 
 
 @pytest.mark.parametrize(
@@ -327,70 +284,6 @@ def test_xla_gives_the_same_steps(goldens, tmp_path, monkeypatch):
     np.testing.assert_allclose(*found, atol=1e-5)
 
 
-def test_without_a_checkpoint_there_is_nothing_to_evaluate(goldens, tmp_path):
-    run = make_run(make_options(goldens, tmp_path, init_checkpoint=None))
-    with pytest.raises(ValueError, match="holds no checkpoint; train first"):
-        run.restore()
-    run = make_run(make_options(goldens, tmp_path))
-    with pytest.raises(
-        ValueError,
-        match="model/trained has no output_weights and output_bias for this "
-        "task, only an encoder; train first",
-    ):
-        run.restore()
-    tuned = str(goldens / "classifier/MRPC/expected/model.ckpt-16")
-    run = make_run(make_options(goldens, tmp_path, init_checkpoint=tuned))
-    assert run.restore() == 0
-
-
-def test_another_task_in_the_same_folder_is_refused(goldens, tmp_path):
-    options = make_options(goldens, tmp_path)
-    run = make_run(options)
-    run.manager.save(run._weights, ResumePoint(4, 32, 12345, 19))
-    other = make_run(options, num_labels=3)
-    with pytest.raises(
-        ValueError, match=r"holds a run of another model.*\(output_weights: "
-    ):
-        other.restore()
-
-
-def test_steps_are_rounded_down(goldens, tmp_path):
-    # The README of the original: MRPC, int(3668 / 32 * 3) = 343.
-    options = make_options(
-        goldens, tmp_path, num_train_epochs=3.0, train_batch_size=32
-    )
-    train = finetuning.with_steps(options, 3668)
-    assert (train.num_train_steps, train.num_warmup_steps) == (343, 34)
-    with pytest.raises(
-        ValueError,
-        match="^10 training examples in batches of 32, 3.0 times: less than "
-        "one step. Give more examples, a smaller --train_batch_size or more ",
-    ):
-        finetuning.with_steps(options, 10)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"eval_batch_size": 0}, "--eval_batch_size=0; it must be at least 1"),
-        ({"num_train_epochs": 0.0}, "--num_train_epochs=0.0; it must be above"),
-        ({"warmup_proportion": 1.5}, "--warmup_proportion=1.5; it must be 0 "),
-        ({"shuffle_window": -1}, "--shuffle_window=-1; it must be at least 0"),
-        ({"trainable_layers": -2}, "--trainable_layers=-2; it must be at lea"),
-        ({"layerwise_lr_decay": 0.0}, "--layerwise_lr_decay=0.0; it must be"),
-    ],
-)
-def test_impossible_options_are_refused(goldens, tmp_path, change, message):
-    with pytest.raises(ValueError, match=message):
-        make_options(goldens, tmp_path, **change)
-
-
-def test_a_window_beyond_the_model_is_refused(goldens, tmp_path):
-    options = make_options(goldens, tmp_path, max_seq_length=129)
-    with pytest.raises(ValueError, match="pass --max_seq_length=128 or less"):
-        make_run(options)
-
-
 def test_frozen_layers_stay_and_have_no_slots(goldens, tmp_path):
     train_files = write_records(tmp_path, LENGTHS, seq_length=64)
     run = make_run(make_options(goldens, tmp_path, trainable_layers=1))
@@ -413,7 +306,7 @@ tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
 import pytest
 from tests.classifier_support import write_records
-from tests.training.finetuning_test import (
+from tests.training.finetuning_support import (
     LENGTHS, make_options, make_run, record_losses)
 from training.options import DeviceOptions
 kind = "mirrored" if int(devices) > 1 else "one_device"

@@ -11,7 +11,7 @@ from data import input_pipeline
 from data.squad import windows
 from modeling import BertConfig
 from tests.data.squad import support
-from tests.training.finetuning_test import record_losses
+from tests.training.finetuning_support import record_losses
 from tests.training.squad_support import (
     make_options,
     questions_of,

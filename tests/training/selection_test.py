@@ -9,7 +9,7 @@ import pytest
 from modeling import checkpoints
 from tests.classifier_support import write_records
 from tests.training.classification_test import write_table
-from tests.training.finetuning_test import LENGTHS, make_options, make_run
+from tests.training.finetuning_support import LENGTHS, make_options, make_run
 from training import classification, finetuning_options, selection
 from training.checkpointing import CheckpointManager
 from training.finetuning_options import FinetuningOptions

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from data.tasks import get_task
-from tests.training.finetuning_test import make_options
+from tests.training.finetuning_support import make_options
 from training import classification, suite, trials
 from training.classification import ClassifierOptions, Outcome
 from training.finetuning_options import TrialOptions

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from tests.training.classification_test import write_table
-from tests.training.finetuning_test import make_options
+from tests.training.finetuning_support import make_options
 from training import classification, trials
 from training.checkpointing import CheckpointManager
 from training.classification import Outcome

@@ -1,0 +1,71 @@
+"""What fine-tuning refuses, and how it counts its steps."""
+
+import pytest
+
+from tests.training.finetuning_support import make_options, make_run
+from training import finetuning
+from training.checkpointing import ResumePoint
+
+
+def test_without_a_checkpoint_there_is_nothing_to_evaluate(goldens, tmp_path):
+    run = make_run(make_options(goldens, tmp_path, init_checkpoint=None))
+    with pytest.raises(ValueError, match="holds no checkpoint; train first"):
+        run.restore()
+    run = make_run(make_options(goldens, tmp_path))
+    with pytest.raises(
+        ValueError,
+        match="model/trained has no output_weights and output_bias for this "
+        "task, only an encoder; train first",
+    ):
+        run.restore()
+    tuned = str(goldens / "classifier/MRPC/expected/model.ckpt-16")
+    run = make_run(make_options(goldens, tmp_path, init_checkpoint=tuned))
+    assert run.restore() == 0
+
+
+def test_another_task_in_the_same_folder_is_refused(goldens, tmp_path):
+    options = make_options(goldens, tmp_path)
+    run = make_run(options)
+    run.manager.save(run._weights, ResumePoint(4, 32, 12345, 19))
+    other = make_run(options, num_labels=3)
+    with pytest.raises(
+        ValueError, match=r"holds a run of another model.*\(output_weights: "
+    ):
+        other.restore()
+
+
+def test_steps_are_rounded_down(goldens, tmp_path):
+    # The README of the original: MRPC, int(3668 / 32 * 3) = 343.
+    options = make_options(
+        goldens, tmp_path, num_train_epochs=3.0, train_batch_size=32
+    )
+    train = finetuning.with_steps(options, 3668)
+    assert (train.num_train_steps, train.num_warmup_steps) == (343, 34)
+    with pytest.raises(
+        ValueError,
+        match="^10 training examples in batches of 32, 3.0 times: less than "
+        "one step. Give more examples, a smaller --train_batch_size or more ",
+    ):
+        finetuning.with_steps(options, 10)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"eval_batch_size": 0}, "--eval_batch_size=0; it must be at least 1"),
+        ({"num_train_epochs": 0.0}, "--num_train_epochs=0.0; it must be above"),
+        ({"warmup_proportion": 1.5}, "--warmup_proportion=1.5; it must be 0 "),
+        ({"shuffle_window": -1}, "--shuffle_window=-1; it must be at least 0"),
+        ({"trainable_layers": -2}, "--trainable_layers=-2; it must be at lea"),
+        ({"layerwise_lr_decay": 0.0}, "--layerwise_lr_decay=0.0; it must be"),
+    ],
+)
+def test_impossible_options_are_refused(goldens, tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        make_options(goldens, tmp_path, **change)
+
+
+def test_a_window_beyond_the_model_is_refused(goldens, tmp_path):
+    options = make_options(goldens, tmp_path, max_seq_length=129)
+    with pytest.raises(ValueError, match="pass --max_seq_length=128 or less"):
+        make_run(options)

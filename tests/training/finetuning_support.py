@@ -1,0 +1,54 @@
+"""Runs of fine-tuning from the golden pretrained model, and their losses."""
+
+import functools
+
+from modeling import TaskModel
+from training import finetuning, loop
+from training.options import DeviceOptions, TrainOptions
+
+LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
+
+
+def make_options(goldens, output_dir, **changes):
+    """Options of a run from the golden pretrained model."""
+    train = {"learning_rate": 1e-3, "train_batch_size": 8} | {
+        name: changes.pop(name)
+        for name in TrainOptions.__dataclass_fields__
+        if name in changes
+    }
+    return finetuning.FinetuningOptions(
+        **{
+            "bert_config_file": str(goldens / "bert_config.json"),
+            "init_checkpoint": str(goldens / "model/trained"),
+            "max_seq_length": 64,
+            "num_train_epochs": 2.0,
+            "train": TrainOptions(
+                output_dir=str(output_dir), num_train_steps=1, **train
+            ),
+            "device": DeviceOptions(),
+            **changes,
+        }
+    )
+
+
+def make_run(options, kind="classification", num_labels=2):
+    """A run of a task."""
+    return finetuning.Finetuning(
+        options,
+        functools.partial(TaskModel, kind=kind, num_labels=num_labels),
+    )
+
+
+def record_losses(monkeypatch):
+    """The list that the losses of all further steps are added to."""
+    losses = []
+    run_steps = loop.Trainer.run_steps
+
+    def recorded(self, *args, **kwargs):
+        metrics = run_steps(self, *args, **kwargs)
+        at = self.metric_names.index("loss")
+        losses.extend(metrics[:, at, 0] / metrics[:, at, 1])
+        return metrics
+
+    monkeypatch.setattr(loop.Trainer, "run_steps", recorded)
+    return losses
