@@ -66,14 +66,32 @@ def seconds(function, repeats):
     return min(times), statistics.median(times)
 
 
-def flops(config, batch, length, predictions=20):
-    """Multiplications and additions of matrix products, three passes."""
+def flops(config, batch, length, predictions=20, *, reads_all=False):
+    """Multiplications and additions of matrix products, three passes.
+
+    Args:
+      config: the model's sizes.
+      batch: examples.
+      length: wordpieces of each.
+      predictions: of each; 0 = the encoder alone.
+      reads_all: the last block is read everywhere, as for spans; False = at
+        the predictions and the first wordpiece.
+
+    Returns:
+      Their number.
+    """
     rows, hidden = batch * length, config.hidden_size
-    block = 2 * rows * (4 * hidden**2 + 2 * hidden * config.intermediate_size)
-    attention = 2 * 2 * rows * length * hidden
+
+    def block(read):
+        looked_at = 2 * rows * 2 * hidden**2  # keys and values
+        dense = 2 * hidden**2 + 2 * hidden * config.intermediate_size
+        return looked_at + 2 * read * dense + 2 * 2 * read * length * hidden
+
+    read = rows if reads_all else batch * (1 + predictions)
+    blocks = (config.num_hidden_layers - 1) * block(rows) + block(read)
     scored = batch * predictions
     head = 2 * scored * (hidden**2 + hidden * config.vocab_size)
-    return 3 * (config.num_hidden_layers * (block + attention) + head)
+    return 3 * (blocks + head)
 
 
 def matrix_rate(dtype, rows, hidden, repeats):
@@ -103,7 +121,6 @@ def products(config, batch, length, predictions=20):
         config.intermediate_size,
     )
     heads = config.num_attention_heads
-    blocks = config.num_hidden_layers
     kinds = []
 
     def add(count, leading, m, k, n, transposed=False):
@@ -115,11 +132,17 @@ def products(config, batch, length, predictions=20):
         else:
             kinds.append((count, leading, k, m, n, True, False))
 
-    add(4 * blocks, [], rows, hidden, hidden)
-    add(blocks, [], rows, hidden, wide)
-    add(blocks, [], rows, wide, hidden)
-    add(blocks, [batch, heads], length, hidden // heads, length, True)
-    add(blocks, [batch, heads], length, length, hidden // heads)
+    def add_blocks(count, read):
+        """Blocks that are read at some positions of each example."""
+        add(2 * count, [], rows, hidden, hidden)  # keys and values
+        add(2 * count, [], batch * read, hidden, hidden)
+        add(count, [], batch * read, hidden, wide)
+        add(count, [], batch * read, wide, hidden)
+        add(count, [batch, heads], read, hidden // heads, length, True)
+        add(count, [batch, heads], read, length, hidden // heads)
+
+    add_blocks(config.num_hidden_layers - 1, length)
+    add_blocks(1, 1 + predictions)
     add(1, [], batch * predictions, hidden, config.vocab_size, True)
     return kinds
 

@@ -8,7 +8,6 @@ of a window.
 """
 
 import functools
-from collections import Counter
 
 import numpy as np
 import tensorflow as tf
@@ -21,10 +20,13 @@ from data.input_pipeline import WHOLE, RecordFiles, Shard
 _BATCHES_OF_WINDOW = 100
 # Examples of an evaluation sorted at once: some ten megabytes.
 _SORTED_AT_ONCE = 20_000
-_COUNTED_AT_ONCE = 1024
-# Lengths that batches are trimmed to: four to an octave, since XLA compiles
-# each, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, ... Half of CoLA's
-# sentences have 10 wordpieces or fewer, so each step counts.
+# An evaluation's batch holds none shorter than this share of its longest, but
+# to complete a multiple of B. 1,043 sentences of CoLA, B 32, are 11 batches and
+# 7 % padding; without this limit 5 and 21 %, with 100 % 17 and 4 %.
+_SHORTEST_PERCENT = 90
+# Lengths that training batches are trimmed to: four to an octave, since XLA
+# compiles each, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, ... Half of
+# CoLA's sentences have 10 wordpieces or fewer, so each step counts.
 _LENGTHS = [
     8,
     12,
@@ -40,6 +42,7 @@ def training_batches(
     first_example: int = 0,
     shuffle_window: int = 0,
     trim: bool = True,
+    exact: bool = False,
     group_by_length: bool = False,
     num_choices: int = 1,
     shard: Shard = WHOLE,
@@ -56,6 +59,8 @@ def training_batches(
         pass, 1 = none.
       trim: cut each worker's batch to its longest example; False for a TPU,
         which needs one length.
+      exact: cut to the very longest example, not to one of
+        `trimmed_lengths`: for steps of which nothing is compiled by shape.
       group_by_length: put examples of similar length into a batch. Each pass
         still holds every example once.
       num_choices: C rows of S wordpieces that an example is made of, one
@@ -102,7 +107,11 @@ def training_batches(
         shard=shard,
     )
     if trim:
-        return _trimmed(batches, num_choices).prefetch(tf.data.AUTOTUNE)
+        return batches.map(
+            functools.partial(trim_batch, num_choices=num_choices, exact=exact),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        ).prefetch(tf.data.AUTOTUNE)
     return batches
 
 
@@ -116,14 +125,14 @@ def all_examples(
 ) -> tf.data.Dataset:
     """Every example once, about the longest first.
 
-    A batch of short examples has more of them: as many as make no more
-    wordpieces than B of the longest would.
+    A batch holds examples of like length, and of short ones more: as many as
+    make no more wordpieces than B of the longest possible would.
 
     Args:
       files: the input.
       batch_size: B of all workers.
-      trim: cut each batch of all workers to its longest example; False for a
-        TPU, which needs one shape.
+      trim: cut each batch of all workers to its very longest example; False
+        for a TPU, which needs one shape.
       num_choices: see `training_batches`.
       shard: whose rows of each batch; every worker reads all files.
 
@@ -140,7 +149,7 @@ def all_examples(
     shard.part_of(batch_size)
     stream = input_pipeline.file_order(files).enumerate()
     if trim:
-        stream = _alike(stream, files, batch_size, num_choices)
+        stream = _sorted_batches(stream, files, batch_size, num_choices)
     else:
         stream = stream.batch(batch_size)
 
@@ -149,7 +158,7 @@ def all_examples(
         batch["example_index"] = tf.cast(indices, tf.int32)[:, tf.newaxis]
         batch = _filled_up(batch, batch_size)
         if trim:
-            return trim_batch(batch, num_choices)
+            return trim_batch(batch, num_choices, exact=True)
         return {
             name: tf.ensure_shape(x, [batch_size, *x.shape[1:]])
             for name, x in batch.items()
@@ -179,51 +188,59 @@ def num_batches(
     """How many batches `all_examples` has, by a pass over the records."""
     if not trim:
         return -(-files.count // batch_size)
-    longest = _seq_length(files, num_choices)
-    lengths = input_pipeline.file_order(files).batch(_COUNTED_AT_ONCE)
-    counts: Counter[int] = Counter()
-    for part in lengths.map(
-        lambda x: _trimmed_length(
-            _lengths(files.specs, num_choices, x), longest
-        )
-    ):
-        counts.update(part.numpy().tolist())
-    return sum(
-        -(-count // _num_rows(batch_size, longest, length))
-        for length, count in counts.items()
-    )
+    stream = input_pipeline.file_order(files).enumerate()
+    batches = _sorted_batches(stream, files, batch_size, num_choices)
+    return int(batches.reduce(np.int64(0), lambda count, *_: count + 1))
 
 
-def _alike(stream, files, batch_size, num_choices):
-    """Pairs (indices, serialized examples) of one trimmed length each."""
-    longest = _seq_length(files, num_choices)
+def _sorted_batches(stream, files, batch_size, num_choices):
+    """Pairs (indices, serialized examples), from the longest to the shortest.
 
-    def by_length(indices, serialized):
+    So within each part that is sorted at once.
+    """
+    (size,) = (s.length for s in files.specs if s.name == "input_mask")
+
+    def cut(indices, serialized):
         lengths = _lengths(files.specs, num_choices, serialized)
         order = tf.argsort(lengths, direction="DESCENDING", stable=True)
-        trimmed = tf.cast(_trimmed_length(lengths, longest), tf.int64)
-        return tf.data.Dataset.from_tensor_slices(
-            tuple(tf.gather(x, order) for x in (trimmed, indices, serialized))
+        cuts = _cuts(tf.gather(lengths, order), batch_size, size // num_choices)
+        indices, serialized = (
+            tf.gather(x, order) for x in (indices, serialized)
+        )
+        return tf.data.Dataset.from_tensor_slices((cuts[:-1], cuts[1:])).map(
+            lambda start, end: (indices[start:end], serialized[start:end])
         )
 
-    return (
-        stream.batch(_SORTED_AT_ONCE)
-        .flat_map(by_length)
-        .group_by_window(
-            key_func=lambda length, *_: length,
-            reduce_func=lambda length, window: window.map(
-                lambda _, index, serialized: (index, serialized)
-            ).batch(_num_rows(batch_size, longest, length)),
-            window_size_func=lambda length: _num_rows(
-                batch_size, longest, length
-            ),
-        )
+    return stream.batch(_SORTED_AT_ONCE).flat_map(cut)
+
+
+def _cuts(lengths, batch_size, longest):
+    """Where batches of examples begin, and the last one ends.
+
+    Args:
+      lengths: int32 [W], the longest first.
+      batch_size: B; all batches but the last are a multiple of it.
+      longest: length whose wordpieces, B times, are the most of a batch.
+
+    Returns:
+      Int32 [number of batches + 1], from 0 to W.
+    """
+    starts = tf.range(0, tf.size(lengths), batch_size)
+    # What the batch would be that begins at each multiple of B.
+    first = lengths[::batch_size]
+    shortest = -(-first * _SHORTEST_PERCENT // 100)
+    alike = tf.searchsorted(-lengths, -shortest, side="right") - starts
+    most = tf.minimum(longest // first, -(-alike // batch_size)) * batch_size
+    ends = tf.minimum(starts + most, tf.size(lengths))
+    (cuts,) = tf.while_loop(
+        lambda cuts: cuts[-1] < tf.size(lengths),
+        lambda cuts: [
+            tf.concat([cuts, [ends[cuts[-1] // batch_size]]], axis=0)
+        ],
+        [tf.constant([0])],
+        shape_invariants=[tf.TensorShape([None])],
     )
-
-
-def _num_rows(batch_size, longest, length):
-    """Examples of a length that are as many wordpieces as B of the longest."""
-    return batch_size * (longest // length)
+    return cuts
 
 
 def trimmed_lengths(seq_length: int) -> list[int]:
@@ -232,24 +249,27 @@ def trimmed_lengths(seq_length: int) -> list[int]:
 
 
 def trim_batch(
-    batch: dict[str, tf.Tensor], num_choices: int = 1
+    batch: dict[str, tf.Tensor], num_choices: int = 1, *, exact: bool = False
 ) -> dict[str, tf.Tensor]:
     """Cuts the padding that all examples of a batch share.
 
     Args:
       batch: with `input_mask` int32 [B, C * S]; 1 = real.
       num_choices: C.
+      exact: cut all of it, not down to one of `trimmed_lengths`.
 
     Returns:
       The batch; what has a value for each wordpiece is [B, C * S'], S' one of
-      `trimmed_lengths`.
+      `trimmed_lengths` or, if exact, the length of the longest example.
     """
     names = ["input_ids", "input_mask", "segment_ids"]
     if "label_mask" in batch:  # else label_ids do not belong to wordpieces
         names += ["label_ids", "label_mask"]
     size = batch["input_mask"].shape[1] // num_choices
-    needed = tf.reduce_max(_needed(batch["input_mask"], num_choices))
-    length = _trimmed_length([needed], size)[0]
+    length = tf.reduce_max(_needed(batch["input_mask"], num_choices))
+    if not exact:
+        lengths = tf.constant(trimmed_lengths(size))
+        length = lengths[tf.searchsorted(lengths, [length])[0]]
 
     def cut(x):
         rows = tf.reshape(x, [-1, num_choices, size])[..., :length]
@@ -263,37 +283,20 @@ def trim_batch(
 
 
 def _needed(input_mask, num_choices):
-    """Wordpieces that hold all real ones of every choice: int32 [B]."""
+    """Wordpieces that hold all real ones of every choice: int32 [B].
+
+    1 at least: the original's records for a TPU hold examples of none.
+    """
     rows = tf.reshape(input_mask, [tf.shape(input_mask)[0], num_choices, -1])
     places = tf.range(1, tf.shape(rows)[2] + 1)
-    return tf.reduce_max(rows * places, axis=[1, 2])
-
-
-def _trimmed_length(needed, longest):
-    """The least of the `trimmed_lengths` that hold so many: int32 [B]."""
-    lengths = tf.constant(trimmed_lengths(longest))
-    return tf.gather(lengths, tf.searchsorted(lengths, needed))
-
-
-def _seq_length(files, num_choices):
-    """S of the records."""
-    (size,) = (s.length for s in files.specs if s.name == "input_mask")
-    return size // num_choices
+    return tf.maximum(1, tf.reduce_max(rows * places, axis=[1, 2]))
 
 
 def _lengths(specs, num_choices, serialized):
-    """The same of serialized examples [W]."""
+    """The same of serialized examples: int32 [W]."""
     masks = [spec for spec in specs if spec.name == "input_mask"]
     batch = record_reading.parse_batch(masks, serialized)
     return _needed(batch["input_mask"], num_choices)
-
-
-def _trimmed(batches, num_choices):
-    return batches.map(
-        functools.partial(trim_batch, num_choices=num_choices),
-        num_parallel_calls=tf.data.AUTOTUNE,
-        deterministic=True,
-    )
 
 
 def _grouped(window, lengths, batch_size, *, seed):

@@ -1,12 +1,13 @@
 """Masked multi-head self-attention on flattened rows.
 
-Axis letters: see `layers`. T is S seen from the keys' side.
+Axis letters: see `layers`. T is S seen from the keys' side, Q the positions
+that look: S, or fewer.
 """
 
 import keras
 import tensorflow as tf
 
-from modeling import layers
+from modeling import fusion, layers
 from modeling.config import BertConfig
 
 # Added to the scores of hidden positions. Finite on purpose, as the
@@ -70,39 +71,42 @@ class SelfAttention(keras.layers.Layer):
         x: tf.Tensor,
         bias: tf.Tensor,
         dropout_seed: tf.Tensor | None = None,
+        looking: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Attends within each sequence.
 
         Args:
-          x: float [M, H].
-          bias: float [B, 1, 1 or S, T], from `attention_bias`.
+          x: float [M, H], what is looked at.
+          bias: float [B, 1, 1 or Q, T], from `attention_bias`.
           dropout_seed: int32 [2], or None for no dropout.
+          looking: float [B * Q, H], the rows of x that look; None = all.
 
         Returns:
-          The mixed values, float [M, H]; and the attention probabilities
-          before dropout, float [B, N, S, T].
+          The mixed values, float [B * Q, H]; and the attention probabilities
+          before dropout, float [B, N, Q, T].
         """
-        # [B, N, S, D]
-        query = self._split_heads(self.query(x), bias)
+        if looking is None:
+            looking = x
+        query = self._split_heads(self.query(looking), bias)
         key = self._split_heads(self.key(x), bias)
         value = self._split_heads(self.value(x), bias)
-        # [B, N, S, T]
+        # [B, N, Q, T]
+        # One kernel on a CPU, if all of it is in the compute dtype.
         scores = tf.matmul(query, key, transpose_b=True)
-        scores = tf.cast(scores, tf.float32) * (self.head_size**-0.5)
-        probabilities = tf.cast(
-            tf.nn.softmax(scores + tf.cast(bias, tf.float32)), query.dtype
-        )
+        scores *= tf.constant(self.head_size**-0.5, query.dtype)
+        scores += tf.cast(bias, query.dtype)
+        probabilities = _softmax(scores)
         kept = layers.dropout(
             probabilities,
             self.config.attention_probs_dropout_prob,
             dropout_seed,
         )
-        # [B, N, S, D] -> [B, S, N, D] -> [M, H]
+        # [B, N, Q, D] -> [B, Q, N, D] -> [B * Q, H]
         context = tf.transpose(tf.matmul(kept, value), [0, 2, 1, 3])
         return tf.reshape(context, [-1, self.config.hidden_size]), probabilities
 
     def _split_heads(self, x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-        """[M, H] -> [B, N, S, D]."""
+        """[B * any, H] -> [B, N, any, D]."""
         shape = [
             tf.shape(bias)[0],
             -1,
@@ -110,3 +114,10 @@ class SelfAttention(keras.layers.Layer):
             self.head_size,
         ]
         return tf.transpose(tf.reshape(x, shape), [0, 2, 1, 3])
+
+
+def _softmax(scores):
+    """Over the last axis, in float32."""
+    if fusion.in_one_kernel():  # which is in float32 inside
+        return tf.nn.softmax(scores)
+    return tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32)), scores.dtype)

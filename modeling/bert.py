@@ -17,11 +17,13 @@ class BertOutput(NamedTuple):
 
     Attributes:
       embedding_output: float [B, S, H], what enters the first block.
-      all_encoder_layers: float [B, S, H] for each block.
+      all_encoder_layers: float [B, S, H] for each block; [B, 1 + P, H] for the
+        last one, if the caller named P positions.
       pooled_output: float [B, H], tanh(dense(first wordpiece)).
       attention_probs: float [B, N, S, S] for each block: how much each
-        position (third axis) looks at each other (fourth); () while training
-        with gradient checkpointing.
+        position (third axis) looks at each other (fourth); [B, N, 1 + P, S]
+        for the last one, if P positions were named and only they computed; ()
+        while training with gradient checkpointing.
     """
 
     embedding_output: tf.Tensor
@@ -35,11 +37,11 @@ class BertOutput(NamedTuple):
         return self.pooled_output
 
     def get_sequence_output(self) -> tf.Tensor:
-        """Float [B, S, H], the last block's output."""
+        """Float [B, S or 1 + P, H], the last block's output."""
         return self.all_encoder_layers[-1]
 
     def get_all_encoder_layers(self) -> tuple[tf.Tensor, ...]:
-        """Float [B, S, H] for each block."""
+        """Float [B, S, H] for each block; see the class."""
         return self.all_encoder_layers
 
     def get_embedding_output(self) -> tf.Tensor:
@@ -85,6 +87,7 @@ class BertModel(keras.layers.Layer):
         in 16 bits with float32 weights, layer norm and softmax.
       use_one_hot_embeddings: see `Embeddings`.
       gradient_checkpointing: see `Encoder`.
+      whole_last_layer: see `Encoder`.
       name: first part of every variable's name in a checkpoint.
 
     Source: `modeling.BertModel`.
@@ -97,6 +100,7 @@ class BertModel(keras.layers.Layer):
         dtype: str | None = None,
         use_one_hot_embeddings: bool = False,
         gradient_checkpointing: bool = False,
+        whole_last_layer: bool = False,
         name: str = "bert",
     ):
         super().__init__(name=name, dtype=dtype)
@@ -109,6 +113,7 @@ class BertModel(keras.layers.Layer):
         self.encoder = Encoder(
             config,
             gradient_checkpointing=gradient_checkpointing,
+            whole_last_layer=whole_last_layer,
             dtype=self.dtype_policy,
         )
         self.pooler = Pooler(config, dtype=self.dtype_policy)
@@ -128,6 +133,7 @@ class BertModel(keras.layers.Layer):
         input_mask: tf.Tensor | None = None,
         token_type_ids: tf.Tensor | None = None,
         dropout_seed: tf.Tensor | None = None,
+        positions: tf.Tensor | None = None,
     ) -> BertOutput:
         """Encodes a batch.
 
@@ -136,6 +142,9 @@ class BertModel(keras.layers.Layer):
           input_mask: int32 [B, S]; 1 = real, 0 = padding; None = all real.
           token_type_ids: int32 [B, S], segment ids; None = all 0.
           dropout_seed: int32 [2] when training; None = no dropout.
+          positions: int32 [B, P], each in 0 .. S - 1, where the last block's
+            output is wanted beside the first wordpiece's, which the pooler
+            reads; None = everywhere.
 
         Returns:
           A `BertOutput`.
@@ -149,7 +158,11 @@ class BertModel(keras.layers.Layer):
         bias = attention_bias(
             input_mask, left_to_right=self.config.left_to_right
         )
-        outputs, attention_probs = self.encoder(embedded, bias, seeds[1])
+        if positions is not None:
+            positions = tf.pad(positions, [[0, 0], [1, 0]])
+        outputs, attention_probs = self.encoder(
+            embedded, bias, seeds[1], positions
+        )
         return BertOutput(
             embedding_output=embedded,
             all_encoder_layers=outputs,

@@ -37,6 +37,8 @@ class Embeddings(keras.layers.Layer):
                 name=name,
                 shape=(rows, config.hidden_size),
                 initializer=layers.initializer(config.initializer_range),
+                # Keras would cast a whole table for the sake of a few rows.
+                autocast=False,
             )
 
         self.word_embeddings = table("word_embeddings", config.vocab_size)
@@ -66,7 +68,8 @@ class Embeddings(keras.layers.Layer):
         """
         words = tf.convert_to_tensor(self.word_embeddings)
         if self.use_one_hot_embeddings:
-            x = self._one_hot_lookup(words, input_ids)
+            table = tf.cast(words, self.compute_dtype)
+            x = tf.cast(self._one_hot_lookup(table, input_ids), tf.float32)
         else:
             x = tf.gather(words, input_ids)
         # A handful of rows: the matrix product is the faster lookup anywhere.
@@ -75,7 +78,7 @@ class Embeddings(keras.layers.Layer):
         )
         seq_length = tf.shape(input_ids)[1]
         x += tf.convert_to_tensor(self.position_embeddings)[:seq_length]
-        x = self.layer_norm(x)
+        x = tf.cast(self.layer_norm(x), self.compute_dtype)
         return layers.dropout(x, self.config.hidden_dropout_prob, dropout_seed)
 
     def _one_hot_lookup(self, table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:

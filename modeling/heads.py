@@ -7,24 +7,6 @@ from modeling import layers
 from modeling.config import BertConfig
 
 
-def gather_positions(sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-    """Picks the vectors at some positions of every sequence.
-
-    Args:
-      sequence: float [B, S, H].
-      positions: int32 [B, P], each in 0 .. S - 1.
-
-    Returns:
-      Float [B * P, H].
-
-    Source: `run_pretraining.gather_indexes`.
-    """
-    shape = tf.shape(sequence)
-    first_row = tf.range(shape[0])[:, tf.newaxis] * shape[1]
-    rows = tf.reshape(sequence, [-1, sequence.shape[-1]])
-    return tf.gather(rows, tf.reshape(positions + first_row, [-1]))
-
-
 class Transform(keras.layers.Layer):
     """LayerNorm(act(dense(x))), before the output embedding."""
 

@@ -18,6 +18,7 @@ class PretrainingModel:
       dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       use_one_hot_embeddings: see `embeddings.Embeddings`.
       gradient_checkpointing: see `transformer.Encoder`.
+      whole_last_layer: see `transformer.Encoder`.
 
     Source: `run_pretraining.model_fn_builder`.
     """
@@ -29,6 +30,7 @@ class PretrainingModel:
         dtype: str = "float32",
         use_one_hot_embeddings: bool = False,
         gradient_checkpointing: bool = False,
+        whole_last_layer: bool = False,
     ):
         self.config = config
         self.bert = BertModel(
@@ -36,6 +38,7 @@ class PretrainingModel:
             dtype=dtype,
             use_one_hot_embeddings=use_one_hot_embeddings,
             gradient_checkpointing=gradient_checkpointing,
+            whole_last_layer=whole_last_layer,
         )
         self.cls = heads.PretrainingHeads(config, dtype=dtype)
         self.layers = (self.bert, self.cls)
@@ -44,13 +47,24 @@ class PretrainingModel:
         self,
         batch: dict[str, tf.Tensor],
         dropout_seed: tf.Tensor | None = None,
+        positions: tf.Tensor | None = None,
     ) -> BertOutput:
-        """Runs the encoder on input_ids, input_mask and segment_ids."""
+        """Runs the encoder on input_ids, input_mask and segment_ids.
+
+        Args:
+          batch: as for `logits`; `masked_lm_positions` are not looked at.
+          dropout_seed: int32 [2] when training; None = no dropout.
+          positions: see `BertModel.call`.
+
+        Returns:
+          A `BertOutput`.
+        """
         return self.bert(
             batch["input_ids"],
             batch["input_mask"],
             batch["segment_ids"],
             dropout_seed,
+            positions,
         )
 
     def logits(
@@ -74,12 +88,12 @@ class PretrainingModel:
 
     def _scores(self, batch, dropout_seed):
         """`logits`, the first in two parts: see `heads.MaskedLM`."""
-        output = self.encode(batch, dropout_seed)
-        vectors = heads.gather_positions(
-            output.get_sequence_output(), batch["masked_lm_positions"]
-        )
+        output = self.encode(batch, dropout_seed, batch["masked_lm_positions"])
+        # The first vector of each sequence is the pooler's.
+        vectors = output.get_sequence_output()[:, 1:]
         products, bias = self.cls.predictions(
-            vectors, tf.convert_to_tensor(self.bert.get_embedding_table())
+            tf.reshape(vectors, [-1, self.config.hidden_size]),
+            tf.convert_to_tensor(self.bert.get_embedding_table()),
         )
         return products, bias, self.cls.seq_relationship(output.pooled_output)
 

@@ -30,6 +30,7 @@ class SpanModel:
       dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       use_one_hot_embeddings: see `embeddings.Embeddings`.
       gradient_checkpointing: see `transformer.Encoder`.
+      whole_last_layer: see there; the head reads every position anyhow.
 
     Attributes:
       metric: name of the metric beside the loss: the share of windows with
@@ -48,6 +49,7 @@ class SpanModel:
         dtype: str = "float32",
         use_one_hot_embeddings: bool = False,
         gradient_checkpointing: bool = False,
+        whole_last_layer: bool = False,
     ):
         self.config = config
         self.bert = BertModel(
@@ -55,6 +57,7 @@ class SpanModel:
             dtype=dtype,
             use_one_hot_embeddings=use_one_hot_embeddings,
             gradient_checkpointing=gradient_checkpointing,
+            whole_last_layer=whole_last_layer,
         )
         self.head = heads.SpanHead(config.hidden_size, dtype=dtype)
         self.layers = (self.bert, self.head)

@@ -86,6 +86,7 @@ class TaskModel:
       dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       use_one_hot_embeddings: see `embeddings.Embeddings`.
       gradient_checkpointing: see `transformer.Encoder`.
+      whole_last_layer: see `transformer.Encoder`.
       class_weights: weight of each label in the training loss, for
         classification and tagging; () = all alike.
       head_dropout: share of the head's input set to 0 in training.
@@ -111,6 +112,7 @@ class TaskModel:
         dtype: str = "float32",
         use_one_hot_embeddings: bool = False,
         gradient_checkpointing: bool = False,
+        whole_last_layer: bool = False,
         class_weights: Sequence[float] = (),
         head_dropout: float = HEAD_DROPOUT,
         feature_based: str = "",
@@ -127,6 +129,7 @@ class TaskModel:
             dtype=dtype,
             use_one_hot_embeddings=use_one_hot_embeddings,
             gradient_checkpointing=gradient_checkpointing,
+            whole_last_layer=whole_last_layer,
         )
         self.feature_based = feature_based
         # A layer that is not trainable gets no gradient, slots or decay.
@@ -183,12 +186,15 @@ class TaskModel:
         return tf.reshape(self.head(vectors), shape)
 
     def _encode(self, inputs, encoder_seed, bilstm_seed):
-        """A vector for each token [B, S, any], and one for the text."""
+        """A vector for each token that is read, and one for the text."""
         if self.feature_based:
             output = self.bert(*inputs)
             output = tf.nest.map_structure(tf.stop_gradient, output)
         else:
-            output = self.bert(*inputs, encoder_seed)
+            # Of a text the linear head reads the first wordpiece alone.
+            reads_words = self.bilstm or self.kind == "tagging"
+            positions = None if reads_words else inputs[0][:, :0]
+            output = self.bert(*inputs, encoder_seed, positions)
         words = self.mix(output.embedding_output, output.all_encoder_layers)
         if not self.bilstm:
             return words, output.pooled_output

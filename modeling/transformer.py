@@ -1,4 +1,7 @@
-"""One Transformer block (post-layer-norm), and the stack of them."""
+"""One Transformer block (post-layer-norm), and the stack of them.
+
+Axis letters: see `layers`; Q the positions where a block's output is wanted.
+"""
 
 import keras
 import tensorflow as tf
@@ -63,11 +66,13 @@ class Attention(keras.layers.Layer):
         x: tf.Tensor,
         bias: tf.Tensor,
         dropout_seed: tf.Tensor | None = None,
+        wanted: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns [M, H] and the attention probabilities [B, N, S, T]."""
+        """See `TransformerBlock.call`."""
         seeds = layers.split_seed(dropout_seed, 2)
-        context, probabilities = self.self_attention(x, bias, seeds[0])
-        return self.output_layer(context, x, seeds[1]), probabilities
+        looking = x if wanted is None else tf.gather(x, wanted)
+        context, probabilities = self.self_attention(x, bias, seeds[0], looking)
+        return self.output_layer(context, looking, seeds[1]), probabilities
 
 
 class TransformerBlock(keras.layers.Layer):
@@ -95,10 +100,22 @@ class TransformerBlock(keras.layers.Layer):
         x: tf.Tensor,
         bias: tf.Tensor,
         dropout_seed: tf.Tensor | None = None,
+        wanted: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns [M, H] and the attention probabilities [B, N, S, T]."""
+        """Runs the block.
+
+        Args:
+          x: float [M, H].
+          bias: float [B, 1, 1 or Q, S], from `attention_bias`.
+          dropout_seed: int32 [2], or None for no dropout.
+          wanted: int32 [B * Q], the rows of x whose output is wanted, as many
+            of each sequence; None = all. The others are only looked at.
+
+        Returns:
+          Float [B * Q, H], and the attention probabilities [B, N, Q, S].
+        """
         seeds = layers.split_seed(dropout_seed, 2)
-        attended, probabilities = self.attention(x, bias, seeds[0])
+        attended, probabilities = self.attention(x, bias, seeds[0], wanted)
         widened = self.intermediate(attended)
         return self.output_layer(widened, attended, seeds[1]), probabilities
 
@@ -132,14 +149,22 @@ class Encoder(keras.layers.Layer):
       config: the model's sizes.
       gradient_checkpointing: while training keep what enters each block, and
         compute its inside again for the gradient.
+      whole_last_layer: compute the last block at every position, also where
+        nobody reads it.
     """
 
     def __init__(
-        self, config: BertConfig, *, gradient_checkpointing=False, **kwargs
+        self,
+        config: BertConfig,
+        *,
+        gradient_checkpointing=False,
+        whole_last_layer=False,
+        **kwargs,
     ):
         # The blocks cast their weights; `recomputed` reads them as they are.
         super().__init__(name="encoder", autocast=False, **kwargs)
         self.gradient_checkpointing = gradient_checkpointing
+        self.whole_last_layer = whole_last_layer
         self.blocks = [
             TransformerBlock(config, name=f"layer_{i}", dtype=self.dtype_policy)
             for i in range(config.num_hidden_layers)
@@ -155,6 +180,7 @@ class Encoder(keras.layers.Layer):
         x: tf.Tensor,
         bias: tf.Tensor,
         dropout_seed: tf.Tensor | None = None,
+        positions: tf.Tensor | None = None,
     ) -> tuple[tuple[tf.Tensor, ...], tuple[tf.Tensor, ...]]:
         """Runs the stack.
 
@@ -162,26 +188,63 @@ class Encoder(keras.layers.Layer):
           x: float [B, S, H], the embeddings.
           bias: float [B, 1, 1 or S, S], from `attention_bias`.
           dropout_seed: int32 [2], or None for no dropout.
+          positions: int32 [B, Q], each in 0 .. S - 1, where the last block's
+            output is wanted; None = everywhere.
 
         Returns:
-          Every block's output, float [B, S, H] each; and every block's
-          attention probabilities, float [B, N, S, S] each, but none while
-          training with gradient checkpointing, which is not to keep them.
+          Every block's output, float [B, S, H] each, of the last one
+          [B, Q, H]; and every block's attention probabilities, float
+          [B, N, S, S] each, of the last one [B, N, Q, S] unless it is
+          computed whole, but none while training with gradient checkpointing,
+          which is not to keep them.
         """
+        # Differs from the original: the last block does no work where nobody
+        # reads it (pretraining reads 21 of 128 positions, a classifier one),
+        # because what is read is the same without.
         shape = tf.shape(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # stays a matrix: see Dense
+        by_text = [shape[0], -1, x.shape[-1]]
         seeds = layers.split_seed(dropout_seed, len(self.blocks))
+        wanted = None if positions is None else _row_numbers(positions, shape)
+        narrows = positions is not None and not self.whole_last_layer
         outputs, attentions = [], []
         for block, seed in zip(self.blocks, seeds, strict=True):
-            if self.gradient_checkpointing and seed is not None:
-                rows = recomputed(
-                    lambda x, seed, block=block: block(x, bias, seed)[0],
-                    rows,
-                    seed,
-                    block.trainable_variables,
-                )
+            if narrows and block is self.blocks[-1]:
+                bias = _bias_at(bias, positions)
+                rows, kept = self._run(block, rows, bias, seed, wanted)
             else:
-                rows, probabilities = block(rows, bias, seed)
-                attentions.append(probabilities)
-            outputs.append(tf.reshape(rows, shape))
+                rows, kept = self._run(block, rows, bias, seed)
+            outputs.append(tf.reshape(rows, by_text))
+            attentions += kept
+        if positions is not None and self.whole_last_layer:
+            outputs[-1] = tf.reshape(tf.gather(rows, wanted), by_text)
         return tuple(outputs), tuple(attentions)
+
+    def _run(self, block, rows, bias, seed, wanted=None):
+        """A block's output; its attention probabilities, if they are kept."""
+        if self.gradient_checkpointing and seed is not None:
+            rows = recomputed(
+                lambda x, seed: block(x, bias, seed, wanted)[0],
+                rows,
+                seed,
+                block.trainable_variables,
+            )
+            return rows, []
+        rows, probabilities = block(rows, bias, seed, wanted)
+        return rows, [probabilities]
+
+
+def _row_numbers(positions, shape):
+    """Positions [B, Q] of sequences [B, S, any] as rows of a matrix: [B * Q].
+
+    Source: `run_pretraining.gather_indexes`.
+    """
+    first_row = tf.range(shape[0])[:, tf.newaxis] * shape[1]
+    return tf.reshape(positions + first_row, [-1])
+
+
+def _bias_at(bias, positions):
+    """What the positions [B, Q] may see: [B, 1, 1 or S, S] -> 1 or Q rows."""
+    if bias.shape[2] == 1:  # all see the same
+        return bias
+    return tf.gather(bias, positions, axis=2, batch_dims=1)

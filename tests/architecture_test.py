@@ -138,6 +138,7 @@ ORDER = {
         "loss_scale",
         "checkpointing",
         "events",
+        "custom_gradients",
         "evaluation",
         "steps",
         "schedule",

@@ -17,7 +17,6 @@ def command(goldens, output_dir, *flags):
         "--max_seq_length=64",
         "--max_predictions_per_seq=10",
         "--train_batch_size=16",
-        "--nofuse",  # these runs are short: a second less at each start
         *flags,
     ]
 

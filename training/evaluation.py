@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from data.input_pipeline import Shard
 from data.progress import Progress
-from modeling import losses
-from training import preemption
-from training.strategy import all_workers, distribute, num_workers
+from modeling import fusion, losses
+from training import custom_gradients, preemption
+from training.strategy import all_workers, distribute, has_onednn, num_workers
 
 _SUM = tf.distribute.ReduceOp.SUM
 
@@ -109,7 +109,8 @@ class Evaluator:
 
     @tf.function
     def _step(self, batch):
-        metrics = self._strategy.run(self._replica_step, args=(batch,))
+        with custom_gradients.released():
+            metrics = self._strategy.run(self._replica_step, args=(batch,))
         return {
             name: self._strategy.reduce(_SUM, metric, axis=None)
             for name, metric in metrics.items()
@@ -118,6 +119,7 @@ class Evaluator:
     def _replica_step(self, batch):
         replica = tf.distribute.get_replica_context()
         weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
-        loss, metrics = self._model.losses(batch, weights, None)
+        with fusion.kernels(has_onednn(self._strategy)):
+            loss, metrics = self._model.losses(batch, weights, None)
         share = 1.0 / self._strategy.num_replicas_in_sync
         return {**metrics, "loss": tf.stack([loss, share])}

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from data import length_batches, text_features
+from data import text_features
 from data.text_features import TextRow
 from data.vector_files import LineVectors
-from modeling import BertConfig, BertModel, BertOutput, pooling
+from modeling import BertConfig, BertModel, BertOutput, fusion, pooling
 from training.extraction_options import VectorOptions
-from training.strategy import is_tpu
+from training.strategy import has_onednn, is_tpu
 
 
 class Extractor:
@@ -91,9 +91,7 @@ class Extractor:
 
     def _pad(self, rows):
         """One batch; on a TPU, which compiles each shape, always the same."""
-        longest = max(len(row.tokens) for row in rows)
-        lengths = length_batches.trimmed_lengths(self._max_seq_length)
-        length = next(n for n in lengths if n >= longest)
+        length = max(len(row.tokens) for row in rows)
         parts = self._strategy.num_replicas_in_sync
         batch_size = -(-len(rows) // parts) * parts
         if is_tpu(self._strategy):
@@ -141,7 +139,8 @@ class Extractor:
 
     def _replica_step(self, batch):
         options = self._options
-        output = _encode(self.model, batch)
+        with fusion.kernels(has_onednn(self._strategy)):
+            output = _encode(self.model, batch)
         vectors = pooling.mix_layers(
             [pooling.layer_output(output, layer) for layer in options.layers],
             options.layer_mix,

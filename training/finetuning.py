@@ -17,6 +17,7 @@ from training.checkpointing import CheckpointManager
 from training.finetuning_options import FinetuningOptions
 from training.options import TrainOptions
 from training.scoring import Scorer, Scores
+from training.steps import with_fusion
 from training.strategy import check_batch_size, create_strategy, is_tpu
 
 
@@ -58,8 +59,8 @@ class Finetuning:
     Args:
       options: how.
       make_model: `TaskModel`, or what has its methods, with everything given
-        but config, dtype, use_one_hot_embeddings and
-        gradient_checkpointing.
+        but config, dtype, use_one_hot_embeddings,
+        gradient_checkpointing and whole_last_layer.
       num_choices: C, inputs of one example.
       batch_sizes: fields of options, such as `eval_batch_size`, that will be
         needed beside that of training.
@@ -112,6 +113,7 @@ class Finetuning:
                 use_one_hot_embeddings=options.use_one_hot_embeddings
                 or is_tpu(self._strategy),
                 gradient_checkpointing=options.train.gradient_checkpointing,
+                whole_last_layer=options.train.whole_last_layer,
             )
             self._weights = checkpoints.variables_by_name(self.model.layers)
             # Differs from the original: a head for another number of labels is
@@ -128,6 +130,12 @@ class Finetuning:
         self._batching = {
             "trim": options.trim_batches and not is_tpu(self._strategy),
             "num_choices": num_choices,
+        }
+        longest = options.max_seq_length
+        lengths = length_batches.trimmed_lengths(longest)
+        self._lengths = {
+            "seq_length": longest,
+            "num_lengths": len(lengths) if self._batching["trim"] else 1,
         }
 
     def train(
@@ -161,6 +169,7 @@ class Finetuning:
             train.num_train_steps,
         )
         with self._strategy.scope(), naming_damage(train_files.segments):
+            train = with_fusion(train, self.model.config, **self._lengths)
             return loop.Trainer(self.model, train).train(
                 lambda first_example, shard: length_batches.training_batches(
                     train_files,
@@ -170,6 +179,7 @@ class Finetuning:
                     shard=shard,
                     shuffle_window=self.options.shuffle_window,
                     group_by_length=self.options.group_by_length,
+                    exact=not (train.fuse or train.xla),
                     **self._batching,
                 ),
                 self.manager,

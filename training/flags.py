@@ -185,6 +185,14 @@ def define_training_flags(has_eval_batch_size: bool = True) -> None:
         "of keeping it: half the memory, 40 % more time, the same result.",
     )
     flags.DEFINE_bool(
+        "whole_last_layer",
+        False,
+        "[new] Compute the last Transformer block at every position, as the "
+        "original does, also where nobody reads it: pretraining reads the "
+        "masked ones and [CLS], a classifier [CLS]. Slower, the same result "
+        "but for rounding and the random numbers of dropout.",
+    )
+    flags.DEFINE_bool(
         "xla",
         False,
         "[new] Compile the gradient with XLA: on a CPU faster for small "
@@ -192,11 +200,12 @@ def define_training_flags(has_eval_batch_size: bool = True) -> None:
     )
     flags.DEFINE_bool(
         "fuse",
-        True,
+        None,
         "[new] Compile the parts of a training step between its matrix "
         "products, each into one loop, with XLA (a TPU does so anyhow): "
-        "faster on a CPU but for a few seconds at each new shape, the same "
-        "result but for rounding.",
+        "faster on a CPU but for about a second at each new length, the same "
+        "result but for rounding. Not given: where training is long enough "
+        "to repay that.",
     )
 
 
@@ -239,6 +248,7 @@ def train_options(
         optimizer=FLAGS.optimizer,
         num_train_minutes=FLAGS.num_train_minutes,
         gradient_checkpointing=FLAGS.gradient_checkpointing,
+        whole_last_layer=FLAGS.whole_last_layer,
         xla=FLAGS.xla,
         fuse=FLAGS.fuse,
     )

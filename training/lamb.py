@@ -62,7 +62,8 @@ def _one_minus_power(base: float, step: tf.Tensor) -> tf.Tensor:
 class Lamb(AdamWeightDecay):
     """LAMB with the slots, names, decay and clipping of `AdamWeightDecay`."""
 
-    def new_values(self, param, m, v, grad, *, rate, weight_decay, step):
+    @staticmethod
+    def new_values(param, m, v, grad, *, rate, weight_decay, step):
         """See `lamb_update`."""
         return lamb_update(
             param,

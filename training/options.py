@@ -77,9 +77,11 @@ class TrainOptions:
       eval_every_steps: updates between evaluations; 0 = none.
       seed: of initial weights, dropout and the order of the data.
       gradient_checkpointing: see `transformer.Encoder`.
+      whole_last_layer: see `transformer.Encoder`.
       xla: compile the gradient into one program; pays for small models on a
         CPU, where many small operations cost more than their arithmetic.
-      fuse: compile the elementwise parts of a step: see `modeling.fusion`.
+      fuse: compile the elementwise parts of a step: see `modeling.fusion`;
+        None = where that pays.
       layerwise_lr_decay: see `optimization.layer_rates`; 1 = one rate for all.
       trainable_layers: see `optimization.layer_rates`; -1 = all.
     """
@@ -101,8 +103,9 @@ class TrainOptions:
     eval_every_steps: int = 0
     seed: int = 12345
     gradient_checkpointing: bool = False
+    whole_last_layer: bool = False
     xla: bool = False
-    fuse: bool = True
+    fuse: bool | None = None
     layerwise_lr_decay: float = 1.0
     trainable_layers: int = -1
 

@@ -14,6 +14,7 @@ from modeling import BertConfig, PretrainingModel, checkpoints
 from training import evaluation, loop, pretraining_input, runs
 from training.checkpointing import CheckpointManager
 from training.pretraining_options import PretrainingOptions
+from training.steps import with_fusion
 from training.strategy import check_batch_size, create_strategy, is_tpu
 
 STRIPPED_NAME = "bert_model.ckpt"
@@ -71,6 +72,7 @@ def run(options: PretrainingOptions) -> None:
             use_one_hot_embeddings=options.use_one_hot_embeddings
             or is_tpu(strategy),
             gradient_checkpointing=options.train.gradient_checkpointing,
+            whole_last_layer=options.train.whole_last_layer,
         )
         weights = checkpoints.variables_by_name(model.layers)
         runs.load_first_weights(
@@ -154,7 +156,10 @@ def _train(options, model, manager, train_files, masker, evaluate):
         batches = input_pipeline.training_batches(train_files, **place)
         return mask_batches(batches, masker, **place) if masker else batches
 
-    trainer = loop.Trainer(model, options.train)
+    trainer = loop.Trainer(
+        model,
+        with_fusion(train, model.config, seq_length=options.max_seq_length),
+    )
     with naming_damage(train_files.segments):
         return trainer.train(
             make_batches,

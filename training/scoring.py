@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from data.input_pipeline import Shard
 from data.progress import Progress
-from modeling import TaskModel, losses
+from modeling import TaskModel, fusion, losses
 from training.evaluation import PreemptionCheck
-from training.strategy import distribute, num_workers
+from training.strategy import distribute, has_onednn, num_workers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,9 +147,9 @@ class Scorer:
 
     def _replica_step(self, batch):
         kept = ("example_index", "is_real_example", "label_ids", "label_mask")
-        results = self._model.score_examples(batch) | {
-            name: batch[name] for name in kept if name in batch
-        }
+        with fusion.kernels(has_onednn(self._strategy)):
+            results = self._model.score_examples(batch)
+        results |= {name: batch[name] for name in kept if name in batch}
         if not self._gathers:
             return results
         replica = tf.distribute.get_replica_context()

@@ -4,12 +4,13 @@ All random numbers are functions of (seed, step, device, micro-batch), so a
 resumed run repeats an uninterrupted one bit for bit on one device.
 """
 
+import dataclasses
 import functools
 
 import tensorflow as tf
 
-from modeling import checkpoints, fusion
-from training import optimization
+from modeling import BertConfig, checkpoints, fusion
+from training import custom_gradients, optimization
 from training.evaluation import Model
 from training.lamb import Lamb
 from training.loss_scale import LEAST, LossScale
@@ -19,6 +20,37 @@ from training.strategy import is_tpu
 _SUM = tf.distribute.ReduceOp.SUM
 # With the algorithm named: XLA would pick another one, and other dropout.
 _fold_in = functools.partial(tf.random.fold_in, alg="philox")
+
+
+def with_fusion(
+    options: TrainOptions,
+    config: BertConfig,
+    *,
+    seq_length: int,
+    num_lengths: int = 1,
+) -> TrainOptions:
+    """Decides `fuse` where it is left open; call it in the strategy's scope.
+
+    Args:
+      options: how to train.
+      config: the model's sizes.
+      seq_length: S, or the longest one that batches are trimmed to.
+      num_lengths: how many there are.
+
+    Returns:
+      The options, `fuse` True or False. A resumed run decides as before.
+    """
+    if options.fuse is not None:
+        return options
+    pays = options.num_train_minutes > 0 or fusion.pays(
+        config,
+        num_steps=options.num_train_steps,
+        batch_size=options.train_batch_size
+        // tf.distribute.get_strategy().num_replicas_in_sync,
+        seq_length=seq_length,
+        num_lengths=num_lengths,
+    )
+    return dataclasses.replace(options, fuse=pays)
 
 
 class TrainSteps:
@@ -100,18 +132,19 @@ class TrainSteps:
         if schedule is None:
             schedule = tf.stack([tf.cast(first_step, tf.float32), 1.0])
         rows = tf.TensorArray(tf.float32, size=num_steps)
-        for i in tf.range(num_steps):
-            metrics = self._strategy.run(
-                self._replica_step,
-                args=(
-                    next(iterator),
-                    first_step + tf.cast(i, tf.int64),
-                    schedule[0] + schedule[1] * tf.cast(i, tf.float32),
-                ),
-            )
-            rows = rows.write(
-                i, self._strategy.reduce(_SUM, metrics, axis=None)
-            )
+        with custom_gradients.released():
+            for i in tf.range(num_steps):
+                metrics = self._strategy.run(
+                    self._replica_step,
+                    args=(
+                        next(iterator),
+                        first_step + tf.cast(i, tf.int64),
+                        schedule[0] + schedule[1] * tf.cast(i, tf.float32),
+                    ),
+                )
+                rows = rows.write(
+                    i, self._strategy.reduce(_SUM, metrics, axis=None)
+                )
         return rows.stack()
 
     def _replica_step(self, batch, step, position):

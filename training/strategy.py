@@ -7,6 +7,7 @@ each has replicas of its own; whatever is here gives all of them the same.
 import functools
 import hashlib
 import os
+import platform
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -232,6 +233,16 @@ def _gatherer(strategy):
 def is_tpu(strategy: tf.distribute.Strategy) -> bool:
     """Whether steps are compiled for a TPU."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
+def has_onednn(strategy: tf.distribute.Strategy) -> bool:
+    """Whether steps run on a processor with the kernels of oneDNN."""
+    return (
+        not is_tpu(strategy)
+        and not tf.config.list_logical_devices("GPU")
+        and platform.machine() in ("x86_64", "AMD64")
+        and os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0"
+    )
 
 
 def check_batch_size(flag: str, size: int, parts: int) -> None:

@@ -1,8 +1,10 @@
 """Trimmed and grouped batches: nothing lost, nothing twice, resumable."""
 
+import hypothesis
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import strategies
 
 from data import input_pipeline, length_batches
 from data.input_pipeline import WHOLE, Shard
@@ -42,9 +44,14 @@ def test_lengths_are_few_and_end_with_the_window():
 
 
 @pytest.mark.parametrize(
-    ("longest", "length"), [(1, 8), (8, 8), (9, 12), (113, 128), (128, 128)]
+    ("longest", "exact", "length"),
+    [
+        *((n, False, m) for n, m in ((1, 8), (8, 8), (9, 12), (113, 128))),
+        *((n, True, n) for n in (1, 9, 113)),
+        *((128, exact, 128) for exact in (False, True)),
+    ],
 )
-def test_a_batch_is_cut_behind_its_longest_example(longest, length):
+def test_a_batch_is_cut_behind_its_longest_example(longest, exact, length):
     mask = np.zeros((2, 128), np.int32)
     mask[0, :longest] = 1
     mask[1, 0] = 1
@@ -55,12 +62,12 @@ def test_a_batch_is_cut_behind_its_longest_example(longest, length):
         "segment_ids": tf.zeros_like(ids),
         "label_ids": tf.ones([2, 128], tf.int32),
     }
-    cut = length_batches.trim_batch(batch)
+    cut = length_batches.trim_batch(batch, exact=exact)
     for name in ("input_ids", "input_mask", "segment_ids"):
         np.testing.assert_array_equal(cut[name], batch[name][:, :length])
     # 128 labels, but none of a wordpiece: they stay.
     assert cut["label_ids"].shape == (2, 128)
-    tagged = length_batches.trim_batch(batch | {"label_mask": ids})
+    tagged = length_batches.trim_batch(batch | {"label_mask": ids}, exact=exact)
     assert tagged["label_ids"].shape == (2, length)
     assert tagged["label_mask"].shape == (2, length)
 
@@ -71,19 +78,22 @@ def test_a_hole_in_the_mask_is_not_the_end():
     batch = dict.fromkeys(
         ("input_ids", "input_mask", "segment_ids"), tf.constant(mask)
     )
-    assert length_batches.trim_batch(batch)["input_ids"].shape == (1, 20)
+    for exact in (False, True):
+        cut = length_batches.trim_batch(batch, exact=exact)
+        assert cut["input_ids"].shape == (1, 20)
 
 
-def test_choices_are_cut_alike():
+@pytest.mark.parametrize(("exact", "length"), [(False, 12), (True, 9)])
+def test_choices_are_cut_alike(exact, length):
     rows = np.zeros((2, 3, 32), np.int32)
     rows[1, 2, :9] = 7
     batch = dict.fromkeys(
         ("input_ids", "segment_ids"), tf.constant(rows.reshape(2, 96))
     )
     batch["input_mask"] = tf.constant(np.sign(rows).reshape(2, 96))
-    cut = length_batches.trim_batch(batch, num_choices=3)
+    cut = length_batches.trim_batch(batch, num_choices=3, exact=exact)
     np.testing.assert_array_equal(
-        cut["input_ids"], rows[:, :, :12].reshape(2, 36)
+        cut["input_ids"], rows[:, :, :length].reshape(2, 3 * length)
     )
 
 
@@ -119,6 +129,14 @@ def test_a_batch_over_the_end_of_a_pass_breaks_no_other(files):
     numbers, _ = stream(files, 17, group_by_length=True)
     spread = [np.ptp(needed[batch]) for batch in numbers]
     assert max(spread[:8] + spread[9:16]) <= 25 < spread[8]
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_exact_batches_are_the_same_without_padding(files, group):
+    needed = example_lengths(files)
+    exact, lengths = stream(files, 20, group_by_length=group, exact=True)
+    assert exact == stream(files, 20, group_by_length=group)[0]
+    assert lengths == [needed[batch].max() for batch in exact]
 
 
 def example_lengths(files):
@@ -164,29 +182,92 @@ def test_the_originals_window_is_an_option(files):
     assert (np.concatenate(numbers) - np.arange(64)).max() <= 3
 
 
-def test_every_example_is_evaluated_once_about_the_longest_first(files):
-    batches = list(length_batches.all_examples(files, batch_size=3))
-    assert len(batches) == length_batches.num_batches(files, batch_size=3)
-    rows, lengths = zip(*(b["input_ids"].shape for b in batches), strict=True)
-    # As many as make no more wordpieces than 3 of the longest.
-    for count, length in zip(rows, lengths, strict=True):
-        assert count % 3 == 0
-        assert count * length <= 3 * SEQ_LENGTH
-    assert max(rows) > 3
-    assert lengths[0] > np.median(lengths)
-    joined = {
-        name: np.concatenate([b[name][:, 0] for b in batches])
-        for name in ("example_index", "is_real_example", "input_ids")
-    }
-    real = joined["is_real_example"] == 1
-    assert sorted(joined["example_index"][real]) == list(range(67))
-    np.testing.assert_array_equal(joined["input_ids"], joined["example_index"])
-    # Fillers are fewer than 3 in a batch, and are its first example again.
-    for batch in batches:
-        places = batch["example_index"].numpy()
-        fillers = batch["is_real_example"].numpy() == 0
-        assert np.count_nonzero(fillers) < 3
-        assert set(places[fillers]) <= {places[0, 0]}
+def cut_one_by_one(lengths, batch_size):
+    """Places of the examples in each batch of an evaluation."""
+    rest = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    while rest:
+        longest = lengths[rest[0]]
+        batch = []
+        while (
+            rest
+            and len(batch) < SEQ_LENGTH // longest * batch_size
+            and (
+                len(batch) % batch_size  # to be completed
+                or 10 * lengths[rest[0]] >= 9 * longest
+            )
+        ):
+            batch.append(rest.pop(0))
+        yield batch
+
+
+@hypothesis.given(
+    strategies.lists(strategies.integers(1, SEQ_LENGTH), min_size=1),
+    strategies.integers(1, 5),
+)
+@hypothesis.example([1] * 300, 2)
+@hypothesis.settings(max_examples=50, deadline=None)
+def test_the_first_of_a_batch_decides_how_many_follow(lengths, batch_size):
+    cuts = length_batches._cuts(
+        tf.constant(sorted(lengths, reverse=True)), batch_size, SEQ_LENGTH
+    )
+    batches = list(cut_one_by_one(lengths, batch_size))
+    assert cuts[0] == 0
+    assert np.diff(cuts).tolist() == [len(batch) for batch in batches]
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "at_once"), [(1, 67), (3, 1000), (8, 30), (100, 67)]
+)
+def test_every_example_is_evaluated_once_without_padding(
+    files, batch_size, at_once, monkeypatch
+):
+    monkeypatch.setattr(length_batches, "_SORTED_AT_ONCE", at_once)
+    needed = example_lengths(files)
+    expected = [
+        [start + place for place in batch]
+        for start in range(0, 67, at_once)
+        for batch in cut_one_by_one(needed[start : start + at_once], batch_size)
+    ]
+    batches = list(length_batches.all_examples(files, batch_size=batch_size))
+    count = length_batches.num_batches(files, batch_size=batch_size)
+    assert count == len(batches) == len(expected)
+    for batch, real in zip(batches, expected, strict=True):
+        # Copies of the first fill it up.
+        missing = -len(real) % batch_size
+        places = real + missing * real[:1]
+        assert batch["example_index"][:, 0].numpy().tolist() == places
+        np.testing.assert_array_equal(batch["input_ids"][:, 0], places)
+        assert batch["is_real_example"][:, 0].numpy().tolist() == (
+            [1] * len(real) + [0] * missing
+        )
+        # As long as the first; no more than B of the longest possible.
+        assert batch["input_mask"].shape == (len(places), needed[real[0]])
+        assert len(places) * needed[real[0]] <= batch_size * SEQ_LENGTH
+
+
+def test_the_longest_choice_decides(tmp_path):
+    lengths = [12, 30, 12, 12, 12, 12, 12]
+    files = write_records(
+        tmp_path, lengths, kind="choice", seq_length=32, num_labels=3
+    )
+    options = {"batch_size": 2, "num_choices": 3}
+    batches = list(length_batches.all_examples(files, **options))
+    # Example 0 completes the batch of example 1, which alone is long.
+    shapes = [batch["input_ids"].shape for batch in batches]
+    assert shapes == [(2, 3 * 30), (4, 3 * 12), (2, 3 * 12)]
+    assert batches[0]["example_index"][:, 0].numpy().tolist() == [1, 0]
+    assert length_batches.num_batches(files, **options) == 3
+
+
+def test_examples_of_no_wordpiece_are_kept(tmp_path):
+    # The original fills prediction records for a TPU up with such.
+    files = write_records(tmp_path, [0, 0, 0, 7, 0, 0])
+    batches = list(length_batches.all_examples(files, batch_size=2))
+    assert length_batches.num_batches(files, batch_size=2) == len(batches) == 2
+    shapes = [batch["input_ids"].shape for batch in batches]
+    assert shapes == [(2, 7), (4, 1)]
+    places = np.concatenate([b["example_index"][:, 0] for b in batches])
+    assert places.tolist() == [3, 0, 1, 2, 4, 5]
 
 
 def test_untrimmed_evaluation_is_in_file_order(files):

@@ -1,10 +1,10 @@
-"""Functions compiled into one loop: the same values and gradients."""
+"""Functions in one loop or one kernel: the same values and gradients."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import fusion, layers, losses
+from modeling import BertConfig, TaskModel, fusion, layers, losses
 
 
 def run(function, *arguments, on):
@@ -123,3 +123,75 @@ def test_of_equal_scores_the_first_is_the_highest():
         np.testing.assert_allclose(
             loss, losses.cross_entropy(products, tf.constant(labels)), rtol=1e-6
         )
+
+
+@pytest.fixture(scope="module")
+def config():
+    return BertConfig(
+        vocab_size=50,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+    )
+
+
+@pytest.mark.parametrize("kind", ["classification", "tagging"])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [("float32", 1e-5), ("mixed_bfloat16", 0.02)]
+)
+def test_predictions_in_kernels_are_the_plain_ones(
+    config, kind, dtype, tolerance
+):
+    model = TaskModel(config, kind, 3, dtype=dtype)
+    for layer in model.layers:
+        for variable in layer.weights:
+            variable.assign(variable + 0.2 * normal(*variable.shape))
+    ids = tf.random.stateless_uniform([5, 11], [1, 2], 0, 50, tf.int32)
+    lengths = tf.constant([11, 1, 7, 4, 10])
+    batch = {
+        "input_ids": ids,
+        "input_mask": tf.sequence_mask(lengths, 11, tf.int32),
+        "segment_ids": ids % 2,
+    }
+    probabilities = {}
+    for on in (True, False):
+
+        @tf.function
+        def predict(batch, on=on):
+            with fusion.kernels(on):
+                return model.predict(batch)
+
+        nodes = predict.get_concrete_function(batch).graph.as_graph_def()
+        assert any("FusedBatchNorm" in n.op for n in nodes.node) == on
+        probabilities[on] = predict(batch).numpy()
+    # float32: sums in another order; bfloat16: 8 bits, twice for each layer.
+    np.testing.assert_allclose(
+        probabilities[True], probabilities[False], atol=tolerance
+    )
+    assert np.ptp(probabilities[False]) > 5 * tolerance
+
+
+def test_kernels_end_with_their_scope():
+    with fusion.kernels(True):
+        with fusion.kernels(False):
+            assert not fusion.in_one_kernel()
+        assert fusion.in_one_kernel()
+    assert not fusion.in_one_kernel()
+
+
+def test_compiling_pays_for_long_training_and_large_models():
+    small = BertConfig(
+        vocab_size=9,
+        hidden_size=384,
+        num_hidden_layers=6,
+        num_attention_heads=6,
+        intermediate_size=1536,
+    )
+    batches = {"batch_size": 32, "seq_length": 128}
+    # One length: 2e8 / (32 * 128 * 6 * 384) = 21.2 steps.
+    assert not fusion.pays(small, num_steps=21, **batches)
+    assert fusion.pays(small, num_steps=22, **batches)
+    # Ten lengths, half as long: twenty times as many.
+    assert not fusion.pays(small, num_steps=423, num_lengths=10, **batches)
+    assert fusion.pays(small, num_steps=424, num_lengths=10, **batches)

@@ -195,7 +195,8 @@ def test_a_predictor_takes_the_words_off_their_padding(tagger):
 
 def test_a_predictor_chooses(loaded, goldens):
     model, signatures = loaded("choice", False)
-    examples = examples_of("choice", False, 3)
+    # The others have one choice twice: rounding says which of both is better.
+    examples = examples_of("choice", False, 6)[3::2]
     wanted = predictions_of(model, rows_of(goldens, "choice", examples))
     predictor = Predictor(signatures)
     texts = [(example.contexts[0], example.choices) for example in examples]

@@ -1,5 +1,6 @@
 """The ways of computing an update, on two devices as on one."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -7,7 +8,10 @@ import sys
 import numpy as np
 import pytest
 
+from modeling import BertConfig
 from tests.training.support import golden_run
+from training.options import TrainOptions
+from training.steps import with_fusion
 
 # In a process of its own: see strategy_test.
 SCRIPT = """
@@ -83,3 +87,26 @@ def test_float16_on_two_devices_stays_near_float32(goldens, two_devices):
     np.testing.assert_allclose(figures["float16"], expected, atol=5e-3, rtol=0)
     # An update counts once, not once a device.
     assert figures["loss_scale"] == [32768, 20]
+
+
+def test_what_is_compiled_is_decided_by_the_length_of_training():
+    config = BertConfig(
+        vocab_size=9,
+        hidden_size=256,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        intermediate_size=1024,
+    )
+
+    def decided(fuse=None, **change):
+        options = TrainOptions(
+            output_dir="out", num_train_steps=20, train_batch_size=32, fuse=fuse
+        )
+        changed = dataclasses.replace(options, **change)
+        return with_fusion(changed, config, seq_length=128)
+
+    assert decided().fuse is False
+    assert decided(num_train_steps=1000).fuse is True
+    assert decided(num_train_minutes=1.0).fuse is True
+    assert decided(fuse=True).fuse is True
+    assert decided(fuse=False, num_train_steps=1000).fuse is False

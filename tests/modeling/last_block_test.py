@@ -1,0 +1,216 @@
+"""The last block, computed where it is read, gives what the whole one gives."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import BertConfig, BertModel, PretrainingModel, TaskModel
+
+CONFIG = BertConfig(
+    vocab_size=50,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=24,
+    max_position_embeddings=13,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+LEFT_TO_RIGHT = BertConfig.from_dict(CONFIG.to_dict() | {"left_to_right": True})
+SEED = tf.constant([3, 4])
+
+
+def with_weights(model, layers):
+    """Large enough that every position differs from every other."""
+    rng = np.random.default_rng(1)
+    for layer in layers:
+        for variable in layer.weights:
+            variable.assign(rng.normal(size=variable.shape) * 0.3)
+    return model
+
+
+def make_model(kind, config=CONFIG, **options):
+    if kind == "pretraining":
+        model = PretrainingModel(config, **options)
+    else:
+        options["head_dropout"] = 0.0
+        model = TaskModel(config, kind, 3, **options)
+    return with_weights(model, model.layers)
+
+
+def make_batch(kind, length=13):
+    """Four rows: a random mask, a padded, a full and an empty one."""
+    rng = np.random.default_rng(2)
+
+    def ints(high, *shape):
+        return tf.constant(rng.integers(0, high, shape), tf.int32)
+
+    mask = rng.integers(0, 2, [4, length])
+    mask[1:] = np.arange(length) < [[length // 2 + 1], [length], [0]]
+    width = length * (3 if kind == "choice" else 1)
+    batch = {
+        "input_ids": ints(50, 4, width),
+        "input_mask": tf.constant(np.tile(mask, width // length), tf.int32),
+        "segment_ids": ints(2, 4, width),
+    }
+    if kind != "pretraining":
+        real = {"is_real_example": tf.ones([4, 1], tf.int32)}
+        return batch | real | {"label_ids": ints(3, 4, 1)}
+    # Filled up with zeros, as in records; one position stands there twice.
+    places = ints(length, 4, 3)
+    places = [places, places[:, :1], tf.zeros([4, 2], tf.int32)]
+    return batch | {
+        "masked_lm_positions": tf.concat(places, axis=1),
+        "masked_lm_ids": ints(50, 4, 6),
+        "masked_lm_weights": tf.constant([[1.0, 1, 1, 1, 0, 0]] * 4),
+        "next_sentence_labels": ints(2, 4, 1),
+    }
+
+
+def results(kind, batch, seed=None, jit_compile=False, **options):
+    """Logits, loss and all gradients, by name."""
+    model = make_model(kind, **options)
+    weights = {v.path: v.value for x in model.layers for v in x.weights}
+
+    @tf.function(jit_compile=jit_compile)
+    def compute():
+        with tf.GradientTape() as tape:
+            loss, _ = model.losses(batch, model.loss_weights(batch), seed)
+        gradients = tape.gradient(loss, weights)
+        return {"loss": loss} | tf.nest.map_structure(
+            tf.convert_to_tensor, gradients
+        )
+
+    logits = tf.nest.flatten(model.logits(batch))
+    return compute() | {f"logits{i}": x for i, x in enumerate(logits)}
+
+
+def assert_same(kind, batch, tolerance=1e-6, **options):
+    want = results(kind, batch, whole_last_layer=True, **options)
+    got = results(kind, batch, **options)
+    assert got.keys() == want.keys()
+    for name, value in want.items():
+        np.testing.assert_allclose(
+            got[name],
+            value,
+            rtol=0,
+            atol=tolerance * max(1, np.abs(value).max()),
+            err_msg=name,
+        )
+    # The first block's weights, too, learn through the last one.
+    path = "bert/encoder/layer_0/attention/self/value/kernel"
+    assert np.abs(got[path]).max() > 1e-3
+
+
+@pytest.mark.parametrize("config", [CONFIG, LEFT_TO_RIGHT])
+@pytest.mark.parametrize("kind", ["pretraining", "classification", "choice"])
+def test_logits_loss_and_gradients_are_the_same(kind, config):
+    assert_same(kind, make_batch(kind), config=config)
+
+
+@pytest.mark.parametrize("kind", ["pretraining", "classification"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gradient_checkpointing": True, "seed": SEED},
+        pytest.param(
+            {"jit_compile": True, "config": LEFT_TO_RIGHT},
+            marks=pytest.mark.slow,
+        ),
+        # 8 bits, of products of another height.
+        {"dtype": "mixed_bfloat16", "tolerance": 0.05},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_so_they_are_however_it_is_computed(kind, options):
+    assert_same(kind, make_batch(kind), **options)
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_short_rows_are_no_exception(length):
+    assert_same("pretraining", make_batch("pretraining", length))
+
+
+@pytest.mark.parametrize(
+    ("kind", "read"), [("pretraining", 7), ("classification", 1)]
+)
+def test_only_keys_and_values_are_computed_everywhere(kind, read):
+    model, batch = make_model(kind), make_batch(kind)
+    graph = tf.function(model.logits).get_concrete_function(batch).graph
+    heights = [
+        op.outputs[0].shape[0]
+        for op in graph.get_operations()
+        if op.type == "BiasAdd"
+    ]
+    everywhere, narrow = [4 * 13] * 3, [4 * read]
+    assert heights[:6] == everywhere * 2  # six dense layers of a block
+    # Query, key, value; those behind attention; the pooler.
+    assert heights[6:9] == narrow + everywhere[:2]
+    assert heights[9:12] == narrow * 3
+    assert 4 in heights[12:]
+    assert 4 * 13 not in heights[12:]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("places", [[[5, 0, 12, 5]], [[]]])
+def test_the_encoder_gives_the_first_position_and_those_named(places, whole):
+    batch = make_batch("classification")
+    ids = [batch[name] for name in ("input_ids", "input_mask", "segment_ids")]
+    bert = BertModel(LEFT_TO_RIGHT, whole_last_layer=whole)
+    bert = with_weights(bert, [bert])
+    places = tf.constant(places * 4, tf.int32)
+    full, some = bert(*ids), bert(*ids, positions=places)
+    taken = [0, *places.numpy()[0]]
+    np.testing.assert_allclose(
+        some.get_sequence_output(),
+        full.get_sequence_output().numpy()[:, taken],
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(
+        some.pooled_output, full.pooled_output, atol=1e-6
+    )
+    np.testing.assert_array_equal(
+        some.all_encoder_layers[0], full.all_encoder_layers[0]
+    )
+    looks = full.attention_probs[1].numpy()
+    np.testing.assert_allclose(
+        some.attention_probs[1],
+        looks if whole else looks[:, :, taken],
+        atol=1e-6,
+    )
+
+
+def test_a_position_named_twice_has_twice_the_gradient():
+    batch = make_batch("classification")
+    bert = BertModel(CONFIG)
+    kernel = with_weights(bert, [bert]).encoder.blocks[0].output_layer.dense
+
+    def gradient(places):
+        places = tf.constant([places] * 4)
+        with tf.GradientTape() as tape:
+            output = bert(
+                batch["input_ids"], batch["input_mask"], positions=places
+            )
+            read = tf.reduce_sum(output.get_sequence_output()[:, 1:] ** 3)
+        return tape.gradient(read, kernel.kernel.value)
+
+    once = gradient([7])
+    assert np.abs(once).max() > 1e-3
+    np.testing.assert_allclose(gradient([7, 7]), 2 * once, rtol=1e-3, atol=1e-3)
+
+
+def test_dropout_of_the_last_block_is_a_function_of_its_seed():
+    config = BertConfig.from_dict(
+        CONFIG.to_dict() | {"num_hidden_layers": 1, "hidden_dropout_prob": 0.5}
+    )
+    model, batch = make_model("pretraining", config), make_batch("pretraining")
+    embedded = model.bert.embeddings(batch["input_ids"], batch["segment_ids"])
+    bias = tf.zeros([4, 1, 1, 13])
+    places = batch["masked_lm_positions"]
+    quiet, noisy, again, other = (
+        model.bert.encoder(embedded, bias, seed, places)[0][-1]
+        for seed in (None, SEED, SEED, tf.constant([3, 5]))
+    )
+    np.testing.assert_array_equal(noisy, again)
+    assert np.abs(noisy - quiet).max() > 0.1
+    assert np.abs(noisy - other).max() > 0.1
