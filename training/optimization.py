@@ -161,6 +161,7 @@ class AdamWeightDecay:
         are not finite, as loss scaling needs.
 
     Attributes:
+      takes_slices: whether `apply` takes gradients of looked-up rows alone.
       slots: `<name>/adam_m` and `<name>/adam_v` -> variable, as in a
         checkpoint.
     """
@@ -191,6 +192,7 @@ class AdamWeightDecay:
         self._one_device = strategy.num_replicas_in_sync == 1 and not is_tpu(
             strategy
         )
+        self.takes_slices = self._one_device and not skips_overflow
         self._update = functools.partial(
             _update, self.new_values, skips_overflow
         )
@@ -207,6 +209,7 @@ class AdamWeightDecay:
         gradients: Sequence[tf.Tensor],
         rate: tf.Tensor,
         step: tf.Tensor,
+        squares: Mapping[int, tf.Tensor] | None = None,
     ) -> tf.Tensor:
         """Clips the gradients to global norm 1 and updates the variables.
 
@@ -214,19 +217,29 @@ class AdamWeightDecay:
         replicas.
 
         Args:
-          gradients: one for each variable, dense, float32.
+          gradients: one for each variable, float32: dense, or tf.IndexedSlices
+            if `takes_slices`.
           rate: float32 scalar.
           step: int64 scalar, the number of this update, counted from 1.
+          squares: float32 scalars, for those variables (by their place) whose
+            rows are looked up: the sum of the squares of the gradients of
+            all rows, before those of a row that is looked up twice are added.
+            The original's norm is made of these.
 
         Returns:
           The global norm before clipping, float32 scalar.
         """
-        # Not in the compiled function, which writes the squares to memory.
-        norm = tf.linalg.global_norm(gradients)
+        norm = _global_norm(gradients, squares or {})
         if self._one_device:
+            m, v = map(_local, (self._m, self._v))
+            gradients = [
+                _add_rows(*row, norm)
+                if isinstance(row[-1], tf.IndexedSlices)
+                else row[-1]
+                for row in zip(m, v, gradients, strict=True)
+            ]
             self._compiled(
-                *map(_local, (self._variables, self._m, self._v)),
-                *(gradients, norm, rate, step),
+                *(_local(self._variables), m, v, gradients, norm, rate, step)
             )
             return norm
         # Differs from the original: it clips each replica's gradient before
@@ -258,6 +271,35 @@ class AdamWeightDecay:
                 args=(m, v, gradient, norm, rate, step),
                 kwargs={"decay": decay, "factor": factor},
             )
+
+
+def _global_norm(gradients, squares):
+    # Not in the compiled function, which would write all squares to memory.
+    return tf.sqrt(
+        tf.add_n(
+            [
+                squares[i] if i in squares else 2.0 * tf.nn.l2_loss(gradient)
+                for i, gradient in enumerate(gradients)
+            ]
+        )
+    )
+
+
+def _add_rows(m, v, slices, norm):
+    """Adds the clipped gradient of some rows to Adam's means of it.
+
+    Returns:
+      0, the gradient that is left for all rows: their decay is to come.
+    """
+    rows, places = tf.unique(slices.indices)
+    summed = tf.math.unsorted_segment_sum(slices.values, places, tf.size(rows))
+    (clipped,) = _clip([summed], norm)
+    for mean, beta, value in (
+        (m, BETA_1, clipped),
+        (v, BETA_2, tf.square(clipped)),
+    ):
+        mean.scatter_add(tf.IndexedSlices(value * ((1.0 - beta) / beta), rows))
+    return tf.zeros([])
 
 
 def _clip(gradients, norm):

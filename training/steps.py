@@ -100,6 +100,12 @@ class TrainSteps:
         # A TPU compiles the whole step, and would take a part that is compiled
         # on its own for its host's.
         self._fuse = options.fuse and not is_tpu(self._strategy)
+        # What adds gradients up, or scales them, takes dense ones.
+        self._keeps_slices = (
+            self.optimizer.takes_slices
+            and options.gradient_accumulation_steps == 1
+            and not in_float16
+        )
         # Only the gradient is compiled whole: under a strategy, a compiled
         # function may not reach for another replica's variables.
         self._compute = (
@@ -157,17 +163,21 @@ class TrainSteps:
             replica.replica_id_in_sync_group,
         )
         scale = self.loss_scale.value.read_value() if self.loss_scale else None
-        gradients, metrics = self._compute(batch, loss_weights, seed, scale)
-        gradients = replica.all_reduce(_SUM, gradients)
+        gradients, squares, metrics = self._compute(
+            batch, loss_weights, seed, scale
+        )
+        if not self._keeps_slices:
+            gradients, squares = replica.all_reduce(_SUM, (gradients, squares))
         if self.loss_scale:
             gradients = [gradient / scale for gradient in gradients]
+            squares = {i: x / (scale * scale) for i, x in squares.items()}
         rate = optimization.learning_rate(
             position,
             peak=options.learning_rate,
             num_train_steps=options.num_train_steps,
             num_warmup_steps=options.num_warmup_steps,
         )
-        norm = self.optimizer.apply(gradients, rate, step)
+        norm = self.optimizer.apply(gradients, rate, step, squares)
         figures = [[norm, 1.0], [rate, 1.0]]
         if self.loss_scale:
             finite = tf.math.is_finite(norm)
@@ -183,7 +193,7 @@ class TrainSteps:
         return tf.concat([metrics, share * tf.stack(figures)], axis=0)
 
     def _gradients(self, batch, loss_weights, seed, scale):
-        """Gradients and metrics of a device's batch, by micro-batches."""
+        """`_micro_gradients` of a device's batch, summed."""
         count = self._options.gradient_accumulation_steps
         if count == 1:
             return self._micro_gradients(batch, loss_weights, seed, scale)
@@ -200,35 +210,40 @@ class TrainSteps:
                 part, loss_weights, _fold_in(seed, i), scale
             )
 
-        gradients, metrics = micro(0)
-
-        def add(i, gradients, metrics):
-            more, more_metrics = micro(i)
-            summed = [a + b for a, b in zip(gradients, more, strict=True)]
-            return i + 1, summed, metrics + more_metrics
-
-        _, gradients, metrics = tf.while_loop(
-            lambda i, *_: i < count,
-            add,
-            (tf.constant(1), gradients, metrics),
+        _, total = tf.while_loop(
+            lambda i, _: i < count,
+            lambda i, sums: (
+                i + 1,
+                tf.nest.map_structure(tf.add, sums, micro(i)),
+            ),
+            (tf.constant(1), micro(0)),
             parallel_iterations=1,  # one micro-batch in memory at a time
         )
-        return gradients, metrics
+        return total
 
     def _micro_gradients(self, batch, loss_weights, seed, scale):
-        """Scaled gradients (dense) and stacked metrics of one micro-batch."""
+        """Of one micro-batch.
+
+        Returns:
+          Scaled gradients, one for each weight that learns; the squares of
+          those of rows looked up, see `AdamWeightDecay.apply`; metrics.
+        """
         weights = list(self._learning.values())
         with fusion.enabled(self._fuse):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(weights)
                 loss, metrics = self._model.losses(batch, loss_weights, seed)
                 scaled = loss if scale is None else loss * scale
-            gradients = [
-                tf.convert_to_tensor(gradient)
-                for gradient in tape.gradient(
-                    scaled, weights, unconnected_gradients="zero"
-                )
-            ]
+            gradients = tape.gradient(
+                scaled, weights, unconnected_gradients="zero"
+            )
+        squares = {
+            i: tf.reduce_sum(tf.square(gradient.values))
+            for i, gradient in enumerate(gradients)
+            if isinstance(gradient, tf.IndexedSlices)
+        }
+        if not self._keeps_slices:
+            gradients = [tf.convert_to_tensor(x) for x in gradients]
         # The shares of all devices and micro-batches add up to the loss.
         count = (
             self._options.gradient_accumulation_steps
@@ -238,6 +253,5 @@ class TrainSteps:
         scales = ["loss_scale"] if self.loss_scale else []
         self.metric_names = [*names, "loss", "gradient_norm", *scales]
         self.metric_names.append("learning_rate")
-        return gradients, tf.stack(
-            [*(metrics[n] for n in names), tf.stack([loss, 1.0 / count])]
-        )
+        figures = [*(metrics[n] for n in names), tf.stack([loss, 1.0 / count])]
+        return gradients, squares, tf.stack(figures)
