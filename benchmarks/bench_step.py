@@ -70,7 +70,10 @@ def make_steps():
     )
     batch = FLAGS.wordpieces // int(FLAGS.lengths[0])
     options = TrainOptions(
-        output_dir="unused", train_batch_size=batch, num_train_steps=1000
+        output_dir="unused",
+        train_batch_size=batch,
+        num_train_steps=1000,
+        fuse=True,
     )
     dtype = DeviceOptions(precision=FLAGS.precision).dtype_policy
     return config, TrainSteps(PretrainingModel(config, dtype=dtype), options)

@@ -62,7 +62,7 @@ def measure():
         gradient_checkpointing=FLAGS.gradient_checkpointing,
     )
     options = TrainOptions(
-        output_dir="unused", num_train_steps=1000, xla=FLAGS.xla
+        output_dir="unused", num_train_steps=1000, xla=FLAGS.xla, fuse=True
     )
     steps = TrainSteps(model, options)
     batch = random_batch(config, FLAGS.batch, FLAGS.length)

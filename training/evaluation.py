@@ -107,7 +107,7 @@ class Evaluator:
                 progress.advance()
         return {name: losses.mean(metric) for name, metric in sums.items()}
 
-    @tf.function
+    @tf.function(autograph=False)
     def _step(self, batch):
         with custom_gradients.released():
             metrics = self._strategy.run(self._replica_step, args=(batch,))

@@ -133,7 +133,7 @@ class Extractor:
         }
 
     # Lengths and the last batch differ: no graph for each of them.
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def _step(self, batch):
         return self._strategy.run(self._replica_step, args=(batch,))
 

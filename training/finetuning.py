@@ -18,7 +18,12 @@ from training.finetuning_options import FinetuningOptions
 from training.options import TrainOptions
 from training.scoring import Scorer, Scores
 from training.steps import with_fusion
-from training.strategy import check_batch_size, create_strategy, is_tpu
+from training.strategy import (
+    check_batch_size,
+    create_strategy,
+    is_tpu,
+    num_workers,
+)
 
 
 def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
@@ -289,6 +294,11 @@ class Finetuning:
 
     def _all(self, record_files, batch_size, what):
         """Every example once, for the scorer."""
+        num_steps = None
+        if num_workers(self._strategy) > 1:
+            num_steps = length_batches.num_batches(
+                record_files, batch_size=batch_size, **self._batching
+            )
         return {
             "make_batches": lambda shard: length_batches.all_examples(
                 record_files,
@@ -296,8 +306,7 @@ class Finetuning:
                 shard=shard,
                 **self._batching,
             ),
-            "num_steps": length_batches.num_batches(
-                record_files, batch_size=batch_size, **self._batching
-            ),
+            "num_examples": record_files.count,
+            "num_steps": num_steps,
             "what": what,
         }

@@ -328,7 +328,7 @@ def _compiled_update(
     """
     del shapes  # a key: a function traced for many, TensorFlow warns of
 
-    @functools.partial(tf.function, jit_compile=True)
+    @functools.partial(tf.function, jit_compile=True, autograph=False)
     def update(variables, m, v, gradients, norm, rate, step):
         for *row, decay, factor in zip(
             *(variables, m, v, _clip(gradients, norm), decays, factors),

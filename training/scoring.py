@@ -4,6 +4,7 @@ Axes: N examples, L labels, S wordpieces of the longest example.
 """
 
 import dataclasses
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -87,7 +88,8 @@ class Scorer:
         self,
         make_batches: Callable[[Shard], tf.data.Dataset],
         *,
-        num_steps: int,
+        num_examples: int,
+        num_steps: int | None,
         what: str,
     ) -> Scores:
         """Predicts every example once, and compares it with its label.
@@ -95,13 +97,20 @@ class Scorer:
         Args:
           make_batches: from a shard to its rows of every batch; see
             `length_batches.all_examples`.
-          num_steps: batches that hold all examples.
+          num_examples: of all batches.
+          num_steps: how many batches there are; None = go on to their end,
+            which several workers cannot: they would wait for each other.
           what: a word for the progress line.
 
         Returns:
           Scores of the real examples, back in file order.
         """
-        arrays = self.outputs(make_batches, num_steps=num_steps, what=what)
+        arrays = self.outputs(
+            make_batches,
+            num_examples=num_examples,
+            num_steps=num_steps,
+            what=what,
+        )
         return Scores(
             labels=arrays.pop("label_ids"),
             label_mask=arrays.pop("label_mask", None),
@@ -112,13 +121,15 @@ class Scorer:
         self,
         make_batches: Callable[[Shard], tf.data.Dataset],
         *,
-        num_steps: int,
+        num_examples: int,
+        num_steps: int | None,
         what: str,
     ) -> dict[str, np.ndarray]:
         """What the model's `score_examples` makes of every example.
 
         Args:
           make_batches: as for `score`.
+          num_examples: likewise.
           num_steps: likewise.
           what: likewise.
 
@@ -128,20 +139,33 @@ class Scorer:
           shorter batch end in zeros.
         """
         columns = defaultdict(list)
-        iterator = iter(distribute(self._strategy, make_batches))
-        check = PreemptionCheck(self._strategy)
-        with Progress(what, total=num_steps, unit="batches") as progress:
-            for _ in range(num_steps):
-                check()
-                for name, value in self._step(iterator).items():
+        with Progress(what, total=num_examples, unit="examples") as progress:
+            for results in self._results(make_batches, num_steps):
+                for name, value in results.items():
                     parts = self._strategy.experimental_local_results(value)
                     # With several workers, every replica has all rows.
                     kept = parts[:1] if self._gathers else parts
                     columns[name] += [part.numpy() for part in kept]
-                progress.advance()
+                real = columns["is_real_example"][-len(kept) :]
+                progress.advance(int(sum(part.sum() for part in real)))
         return _in_file_order(columns)
 
-    @tf.function
+    def _results(self, make_batches, num_steps):
+        """What `_step` makes of each batch."""
+        iterator = iter(distribute(self._strategy, make_batches))
+        check = PreemptionCheck(self._strategy)
+        steps = itertools.count() if num_steps is None else range(num_steps)
+        for _ in steps:
+            check()
+            try:
+                results = self._step(iterator)
+            except tf.errors.OutOfRangeError:
+                if num_steps is None:
+                    return
+                raise
+            yield results
+
+    @tf.function(autograph=False)
     def _step(self, iterator):
         return self._strategy.run(self._replica_step, args=(next(iterator),))
 

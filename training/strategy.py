@@ -135,10 +135,12 @@ def distribute(
       What can be iterated for `strategy.run`. Replica by replica, and worker by
       worker, a global batch is cut into parts of consecutive rows.
     """
+    # Datasets have no Python control flow over tensors to look for.
+    plain = tf.autograph.experimental.do_not_convert(make_batches)
 
     def of_worker(context):
         count = context.num_input_pipelines
-        batches = make_batches(Shard(context.input_pipeline_id, count))
+        batches = plain(Shard(context.input_pipeline_id, count))
         return _per_replica(batches, context.num_replicas_in_sync // count)
 
     return strategy.distribute_datasets_from_function(of_worker)

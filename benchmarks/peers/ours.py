@@ -55,7 +55,10 @@ def pretraining(case):
     model = PretrainingModel(config, dtype=_device(case).dtype_policy)
     rows, length = case["rows"], case["length"]
     options = TrainOptions(
-        output_dir="unused", train_batch_size=rows, num_train_steps=100_000
+        output_dir="unused",
+        train_batch_size=rows,
+        num_train_steps=100_000,
+        fuse=True,
     )
     trainer = Trainer(model, options)
     batch = dict(np.load(case["input"]))

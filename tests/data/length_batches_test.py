@@ -193,7 +193,7 @@ def cut_one_by_one(lengths, batch_size):
             and len(batch) < SEQ_LENGTH // longest * batch_size
             and (
                 len(batch) % batch_size  # to be completed
-                or 10 * lengths[rest[0]] >= 9 * longest
+                or 100 * lengths[rest[0]] >= 85 * longest
             )
         ):
             batch.append(rest.pop(0))
