@@ -6,7 +6,8 @@ The road, in the order of the files: `choices` (names that flags offer) ->
 -> `heads` -> `losses` -> `layer_mix`, `bilstm` (what is read of the encoder,
 and by whom) -> `pretraining_model`, `task_models`, `span_model` (fine-tuning);
 `pooling` (vectors of text). `checkpoints/` reads and writes the weights, the
-original's and Hugging Face's.
+original's and Hugging Face's. How it is computed, not what: `fusion` (one loop
+or kernel between matrix products), `recomputation` (gradient checkpointing).
 
 README.md beside this file is a tour of it: shapes, and where each rule of the
 paper stands.

@@ -1,12 +1,13 @@
-"""Elementwise parts of a training step, each compiled into one loop.
+"""Elementwise parts of a step, each in one loop or one kernel.
 
 Between its matrix products a step is bound by memory: TensorFlow passes over
 a whole tensor for every addition, multiplication and sum. `fused` has XLA
 compile a function into one pass, and its gradient into another one, which
 computes again what it needs instead of keeping it.
 
-Only training asks for it (`enabled`), where it `pays`: what is exported, and
-what a TPU runs, are plain operations, of the same functions.
+Only training asks for it (`enabled`), where it `pays`. On a CPU evaluation and
+prediction ask for what oneDNN has one kernel for (`kernels`). What is
+exported, and what a TPU runs, are plain operations, of the same functions.
 """
 
 import contextlib

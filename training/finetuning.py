@@ -294,8 +294,8 @@ class Finetuning:
 
     def _all(self, record_files, batch_size, what):
         """Every example once, for the scorer."""
-        num_steps = None
-        if num_workers(self._strategy) > 1:
+        num_steps = None  # of trimmed batches: counting reads all lengths
+        if num_workers(self._strategy) > 1 or not self._batching["trim"]:
             num_steps = length_batches.num_batches(
                 record_files, batch_size=batch_size, **self._batching
             )

@@ -95,8 +95,8 @@ def _cases():
                 share=share,
             )
     for name, model, length, count, data in (
-        ("full_base", "base", 128, 64, ""),
-        ("full_minilm", "minilm", 128, 512, ""),
+        ("full_base", "base", 128, 256, ""),
+        ("full_minilm", "minilm", 128, 2048, ""),
         ("cola", "minilm", 128, 0, "cola"),
         ("rte", "minilm", 128, 0, "rte"),
         ("squad", "minilm", 384, 640, "squad"),

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from training import optimization
+from training.lamb import Lamb
 
 
 def rate(step, warmup=10, steps=60):
@@ -186,3 +187,43 @@ def test_there_is_no_bias_correction():
     adam = optimization.AdamWeightDecay({"x/bias": variable})
     apply(adam, [[0.5]], 0.01)
     assert float(variable[0]) == pytest.approx(-0.01 * 3.1622, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", [optimization.AdamWeightDecay, Lamb])
+@pytest.mark.parametrize("scale", [0.01, 1.0])  # clipped or not
+def test_gradients_of_looked_up_rows_are_those_of_the_table(kind, scale):
+    rng = np.random.default_rng(1)
+    start = [rng.normal(size=s).astype(np.float32) for s in [(9, 4), (4,)]]
+    wholes = []
+    for as_slices in (True, False):
+        table, bias = (tf.Variable(x) for x in start)
+        optimizer = kind({"a/word_embeddings": table, "a/bias": bias})
+        assert optimizer.takes_slices
+        draws = np.random.default_rng(2)
+        norms = []
+        for step in range(1, 7):
+            # Most rows never, some twice in a step.
+            rows = tf.constant(draws.choice([0, 3, 3, 8], size=5))
+            values, other = (
+                tf.constant(scale * draws.normal(size=s), tf.float32)
+                for s in [(5, 4), (4,)]
+            )
+            slices = tf.IndexedSlices(values, rows, tf.constant([9, 4]))
+            gradient = slices if as_slices else tf.convert_to_tensor(slices)
+            norm = optimizer.apply(
+                [gradient, other],
+                tf.constant(0.01),
+                tf.constant(step, tf.int64),
+                {0: tf.reduce_sum(values**2)},
+            )
+            # Of a row that is looked up twice, both gradients.
+            expected = np.sqrt(
+                (values**2).numpy().sum() + (other**2).numpy().sum()
+            )
+            np.testing.assert_allclose(norm, expected, rtol=1e-6)
+            norms.append(norm)
+        wholes.append([table, bias, *optimizer.slots.values()])
+    for ours, dense in zip(*wholes, strict=True):
+        # float32: another order of multiplications.
+        np.testing.assert_allclose(ours, dense, rtol=1e-5, atol=1e-9)
+    assert (np.array(norms) > 1).any() == (scale == 1.0)
