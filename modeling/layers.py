@@ -152,7 +152,8 @@ class LayerNorm(keras.layers.Layer):
     """Layer normalisation over the last axis, always in float32.
 
     The epsilon 1e-12 vanishes in 16 bits, so the arithmetic and both
-    parameters stay float32 under every policy.
+    parameters stay float32 under every policy; evaluation on a CPU rounds the
+    parameters to the dtype of its kernel, see `fusion.kernels`.
 
     Source: `modeling.layer_norm` (tf.contrib.layers.layer_norm).
     """
@@ -204,7 +205,8 @@ class LayerNorm(keras.layers.Layer):
 
 def _normalise(x, gamma, beta):
     """In float32, back to the dtype of x."""
-    if fusion.in_one_kernel():
+    # If the shape is known, the kernel's form is simplified, and then missed.
+    if fusion.in_one_kernel() and None in x.shape.as_list():
         normed = _normed_rows(tf.reshape(x, [-1, x.shape[-1]]))
         normed = normed * tf.cast(gamma, x.dtype) + tf.cast(beta, x.dtype)
         return tf.reshape(normed, tf.shape(x))

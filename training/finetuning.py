@@ -21,6 +21,7 @@ from training.steps import with_fusion
 from training.strategy import (
     check_batch_size,
     create_strategy,
+    has_onednn,
     is_tpu,
     num_workers,
 )
@@ -175,6 +176,8 @@ class Finetuning:
         )
         with self._strategy.scope(), naming_damage(train_files.segments):
             train = with_fusion(train, self.model.config, **self._lengths)
+            # A GPU likes even lengths, a compiler few.
+            exact = not (train.fuse or train.xla) and has_onednn(self._strategy)
             return loop.Trainer(self.model, train).train(
                 lambda first_example, shard: length_batches.training_batches(
                     train_files,
@@ -184,7 +187,7 @@ class Finetuning:
                     shard=shard,
                     shuffle_window=self.options.shuffle_window,
                     group_by_length=self.options.group_by_length,
-                    exact=not (train.fuse or train.xla),
+                    exact=exact,
                     **self._batching,
                 ),
                 self.manager,

@@ -14,6 +14,7 @@ import tensorflow as tf
 from data.input_pipeline import Shard
 from data.progress import Progress
 from modeling import TaskModel, fusion, losses
+from training import custom_gradients
 from training.evaluation import PreemptionCheck
 from training.strategy import distribute, has_onednn, num_workers
 
@@ -167,7 +168,10 @@ class Scorer:
 
     @tf.function(autograph=False)
     def _step(self, iterator):
-        return self._strategy.run(self._replica_step, args=(next(iterator),))
+        with custom_gradients.released():
+            return self._strategy.run(
+                self._replica_step, args=(next(iterator),)
+            )
 
     def _replica_step(self, batch):
         kept = ("example_index", "is_real_example", "label_ids", "label_mask")

@@ -38,7 +38,8 @@ def with_fusion(
       num_lengths: how many there are.
 
     Returns:
-      The options, `fuse` True or False. A resumed run decides as before.
+      The options, `fuse` True or False: the same in a resumed run, unless it
+      is to train longer or on other devices.
     """
     if options.fuse is not None:
         return options

@@ -243,7 +243,8 @@ def has_onednn(strategy: tf.distribute.Strategy) -> bool:
         not is_tpu(strategy)
         and not tf.config.list_logical_devices("GPU")
         and platform.machine() in ("x86_64", "AMD64")
-        and os.environ.get("TF_ENABLE_ONEDNN_OPTS") != "0"
+        and os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower()
+        not in ("0", "false")
     )
 
 
