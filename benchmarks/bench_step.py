@@ -113,17 +113,16 @@ def profile(step, repeats):
         return xplane_pb2.XSpace.FromString(path.read_bytes())
 
 
-def spans(space, repeats):
+def spans(space):
     """What ran when.
 
     Args:
       space: the profiler's XSpace.
-      repeats: steps in it.
 
     Returns:
       List of (begin, end, part), in picoseconds.
     """
-    found, compiled = [], []
+    found = []
     for plane in space.planes:
         for line in plane.lines:
             for event in line.events:
@@ -131,12 +130,11 @@ def spans(space, repeats):
                 span = begin, begin + event.duration_ps
                 name = plane.event_metadata[event.metadata_id].name
                 if module := _module(plane, event):
-                    compiled.append((*span, module, name))
+                    found.append((*span, _compiled_part(module)))
                 elif operation := _OPERATION.fullmatch(name):
                     if not _CALLS.fullmatch(operation[1]):
                         found.append((*span, part_of(name, operation[1])))
-    parts = _compiled_parts(compiled, repeats)
-    return found + [(begin, end, parts[m]) for begin, end, m, _ in compiled]
+    return found
 
 
 def _module(plane, event):
@@ -156,33 +154,19 @@ def part_of(name, kind):
       name: of the operation, with the scopes around it.
       kind: its type, of oneDNN's operations theirs.
     """
+    if "vocabulary_loss" in name:
+        return VOCABULARY_LOSS
     if "BatchMatMul" in kind:
         return ATTENTION
-    if "MatMul" in kind:
+    if "MatMul" in kind and "bias_gradient" not in name:
         return BACKWARD if "gradient_tape/" in name else FORWARD
     return RANDOM if "StatelessRandom" in kind else REST
 
 
-def _compiled_parts(events, repeats):
-    """Program of XLA -> part."""
-    exponentials = Counter(
-        module for *_, module, name in events if "exponential" in name
-    )
-    parts = {}
-    for *_, module, _ in events:
-        function = _MODULE.match(module)
-        function = function[1] if function else module
-        # All gradients are called `backward`: that of the loss is the one
-        # with a softmax that runs once a step (attention: once a block).
-        if function == "vocabulary_loss" or (
-            function == "backward" and exponentials[module] == repeats
-        ):
-            parts[module] = VOCABULARY_LOSS
-        elif "update" in function:
-            parts[module] = OPTIMIZER
-        else:
-            parts[module] = ELEMENTWISE
-    return parts
+def _compiled_part(module):
+    """The part that a program of XLA belongs to."""
+    function = _MODULE.match(module)
+    return OPTIMIZER if function and "update" in function[1] else ELEMENTWISE
 
 
 def shares(found):
@@ -220,7 +204,7 @@ def main(_):
     if FLAGS.parts:
         step = make_step(config, steps, lengths[0])
         space = profile(step, FLAGS.repeats)
-        print(json.dumps(shares(spans(space, FLAGS.repeats))))
+        print(json.dumps(shares(spans(space))))
         return
     rates = {}
     for length in lengths:

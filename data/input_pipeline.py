@@ -197,8 +197,7 @@ def training_batches(
     """Endless shuffled batches, the same at every start.
 
     Each pass over the files has its own order of files and records, a
-    function of (seed, pass) - and of tf.random.set_seed, which TensorFlow
-    mixes in: a program sets it once.
+    function of (seed, pass).
 
     Several workers share the files if there is one for each, worker i of n
     having files i, i + n, ...: its rows are a stream of their own, with passes
@@ -246,6 +245,9 @@ def training_batches(
     first_pass, skipped = divmod(first_example, files.count)
 
     def pass_over(number):
+        # Of this function's graph alone. TensorFlow would mix in the seed of
+        # the whole program, and fails if that one is 0.
+        tf.random.set_seed(seed or 1)
         order = tf.random.experimental.stateless_shuffle(
             tf.range(len(files.segments)),
             seed=tf.stack([np.int64(seed), number]),

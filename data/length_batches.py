@@ -316,12 +316,11 @@ def _grouped(window, lengths, batch_size, *, seed):
 
 def _filled_up(batch, batch_size):
     """Adds copies of the first example, not real, up to a multiple of B."""
-    missing = -tf.shape(batch["example_index"])[0] % batch_size
-    ones = tf.ones_like(batch["example_index"])
-    real = batch.get("is_real_example", ones)
-    batch = batch | {
-        name: tf.concat([x, tf.repeat(x[:1], missing, axis=0)], axis=0)
-        for name, x in batch.items()
-    }
-    batch["is_real_example"] = tf.pad(real, [[0, missing], [0, 0]])
+    size = tf.shape(batch["example_index"])[0]
+    places = tf.range(size + -size % batch_size)
+    is_added = places >= size
+    rows = tf.where(is_added, 0, places)
+    batch = {name: tf.gather(x, rows) for name, x in batch.items()}
+    real = batch.get("is_real_example", tf.ones_like(batch["example_index"]))
+    batch["is_real_example"] = tf.where(is_added[:, tf.newaxis], 0, real)
     return batch

@@ -7,8 +7,9 @@ that look: S, or fewer.
 import keras
 import tensorflow as tf
 
-from modeling import fusion, layers
+from modeling import layers
 from modeling.config import BertConfig
+from modeling.fusion import Form, current
 
 # Added to the scores of hidden positions. Finite on purpose, as the
 # original's: a row that may look nowhere averages instead of becoming NaN.
@@ -102,7 +103,7 @@ class SelfAttention(keras.layers.Layer):
             dropout_seed,
         )
         # [B, N, Q, D] -> [B, Q, N, D] -> [B * Q, H]
-        context = tf.transpose(tf.matmul(kept, value), [0, 2, 1, 3])
+        context = _swapped(tf.matmul(kept, value))
         return tf.reshape(context, [-1, self.config.hidden_size]), probabilities
 
     def _split_heads(self, x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
@@ -113,11 +114,22 @@ class SelfAttention(keras.layers.Layer):
             self.config.num_attention_heads,
             self.head_size,
         ]
-        return tf.transpose(tf.reshape(x, shape), [0, 2, 1, 3])
+        return _swapped(tf.reshape(x, shape))
+
+
+def _swapped(x):
+    """[B, any, N, D] <-> [B, N, any, D]."""
+    if current() not in (Form.KERNELS, Form.SERVED):
+        return tf.transpose(x, [0, 2, 1, 3])
+    # oneDNN takes a transposition of floats over, and 40 us to set it up: four
+    # for each layer are a tenth of the answer to one text. Not of integers;
+    # but bits have no gradient.
+    bits = tf.bitcast(x, {2: tf.int16, 4: tf.int32}[x.dtype.size])
+    return tf.bitcast(tf.transpose(bits, [0, 2, 1, 3]), x.dtype)
 
 
 def _softmax(scores):
     """Over the last axis, in float32."""
-    if fusion.in_one_kernel():  # which is in float32 inside
+    if current() is Form.KERNELS:  # which is in float32 inside
         return tf.nn.softmax(scores)
     return tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32)), scores.dtype)

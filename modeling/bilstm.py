@@ -105,7 +105,7 @@ class Direction(keras.layers.Layer):
         rows = tf.matmul(
             tf.reshape(x, [-1, x.shape[-1]]), tf.convert_to_tensor(self.kernel)
         )
-        biased = tf.nn.bias_add(rows, tf.convert_to_tensor(self.bias))
+        biased = layers.add_bias(rows, self.bias)
         shape = tf.concat([tf.shape(x)[:2], [4 * self.width]], axis=0)
         return tf.reshape(biased, shape)
 

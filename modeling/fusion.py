@@ -1,16 +1,15 @@
-"""Elementwise parts of a step, each in one loop or one kernel.
+"""The parts of a step between its matrix products, in the form that is fastest.
 
-Between its matrix products a step is bound by memory: TensorFlow passes over
-a whole tensor for every addition, multiplication and sum. `fused` has XLA
-compile a function into one pass, and its gradient into another one, which
-computes again what it needs instead of keeping it.
-
-Only training asks for it (`enabled`), where it `pays`. On a CPU evaluation and
-prediction ask for what oneDNN has one kernel for (`kernels`). What is
-exported, and what a TPU runs, are plain operations, of the same functions.
+There a step is bound by memory: TensorFlow passes over a whole tensor for every
+addition, multiplication and sum. `fused` has XLA compile a function into one
+pass, and its gradient into another one, which computes again what it needs
+instead of keeping it. oneDNN has one kernel for some such parts, if they are
+written as it knows them. Who traces the model says which `form` it wants; a
+TPU runs plain operations of the same functions.
 """
 
 import contextlib
+import enum
 import functools
 import threading
 from collections.abc import Callable
@@ -27,40 +26,33 @@ _REPAID = 2e8
 _scope = threading.local()
 
 
-@contextlib.contextmanager
-def enabled(on: bool):
-    """Within it, functions under `fused` are compiled, if `on`."""
-    before = is_enabled()
-    _scope.on = on
-    try:
-        yield
-    finally:
-        _scope.on = before
+class Form(enum.Enum):
+    """How the functions of this package write what they compute."""
 
-
-def is_enabled() -> bool:
-    """Whether functions under `fused` are compiled just now."""
-    return getattr(_scope, "on", False)
+    PLAIN = enum.auto()
+    COMPILED = enum.auto()
+    """Functions under `fused` are compiled: for training, where it `pays`."""
+    KERNELS = enum.auto()
+    """For inference on a CPU: elsewhere it is slower, or not to be had. Without
+    a gradient."""
+    SERVED = enum.auto()
+    """For export: fast for one text, as good on any device. Likewise."""
 
 
 @contextlib.contextmanager
-def kernels(on: bool):
-    """Within it, what oneDNN has one kernel for is written as it knows it.
-
-    For inference on a CPU, and not for export: elsewhere it is slower, or not
-    to be had.
-    """
-    before = in_one_kernel()
-    _scope.kernels = on
+def form(chosen: Form):
+    """Within it, functions are written in the chosen form."""
+    before = current()
+    _scope.form = chosen
     try:
         yield
     finally:
-        _scope.kernels = before
+        _scope.form = before
 
 
-def in_one_kernel() -> bool:
-    """Whether `kernels` is on just now."""
-    return getattr(_scope, "kernels", False)
+def current() -> Form:
+    """The form in which functions are written just now."""
+    return getattr(_scope, "form", Form.PLAIN)
 
 
 def pays(
@@ -92,7 +84,7 @@ _compiled = functools.partial(tf.function, jit_compile=True, autograph=False)
 
 
 def fused(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-    """Has a function compiled where fusion is `enabled`.
+    """Has a function compiled where the form is `Form.COMPILED`.
 
     Args:
       function: from tensors, and constants by keyword, to a float tensor;
@@ -116,7 +108,7 @@ def fused(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
 
     @functools.wraps(function)
     def choose(*arguments, **constants):
-        if not is_enabled():
+        if current() is not Form.COMPILED:
             return function(*arguments, **constants)
 
         @tf.custom_gradient

@@ -53,22 +53,13 @@ class MaskedLM(keras.layers.Layer):
             name="output_bias", shape=(self.vocab_size,), initializer="zeros"
         )
 
-    def call(
-        self, x: tf.Tensor, embedding_table: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Maps vectors [M, H] and the table [V, H] to logits in two parts.
-
-        Their sum is the largest tensor of all: `losses.vocabulary_loss` does
-        without it.
-
-        Returns:
-          Products [M, V] in the compute dtype, and the bias, float32 [V].
-        """
+    def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
+        """Maps vectors [M, H] and the table [V, H] to logits [M, V]."""
         x = self.transform(x)
-        table = tf.cast(embedding_table, x.dtype)
-        return tf.matmul(x, table, transpose_b=True), tf.cast(
-            tf.convert_to_tensor(self.output_bias), tf.float32
+        products = tf.matmul(
+            x, tf.cast(embedding_table, x.dtype), transpose_b=True
         )
+        return layers.add_bias(products, self.output_bias)
 
 
 class LinearOutput(keras.layers.Layer):

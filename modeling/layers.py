@@ -13,8 +13,8 @@ them for the arithmetic.
 import keras
 import tensorflow as tf
 
-from modeling import fusion
 from modeling.config import activation_name
+from modeling.fusion import Form, current, fused
 
 _NUM_DRAWS = 1 << 16
 
@@ -93,7 +93,7 @@ def _drop(x, draws, *, rate):
     return x * (kept * tf.cast(scale, x.dtype))
 
 
-_fused_drop = fusion.fused(_drop)
+_fused_drop = fused(_drop)
 
 
 def split_seed(seed: tf.Tensor | None, num: int) -> list[tf.Tensor | None]:
@@ -102,6 +102,26 @@ def split_seed(seed: tf.Tensor | None, num: int) -> list[tf.Tensor | None]:
         return [None] * num
     # Named, because XLA would pick another algorithm, and other seeds.
     return tf.unstack(tf.random.split(seed, num, alg="philox"))
+
+
+def add_bias(x: tf.Tensor, bias: keras.Variable) -> tf.Tensor:
+    """Adds a bias [units] to each row of x [M, units].
+
+    Of bfloat16, TensorFlow's own gradient of it is summed in bfloat16 on a
+    CPU, and 4,096 rows lose up to a third; this one is summed in float32.
+    """
+    bias = tf.convert_to_tensor(bias)
+    return (_add_bias if x.dtype == tf.bfloat16 else tf.nn.bias_add)(x, bias)
+
+
+@tf.custom_gradient
+def _add_bias(x, bias):
+    def gradient(upstream):
+        with tf.name_scope("bias_gradient"):
+            ones = tf.ones([1, tf.shape(upstream)[0]], upstream.dtype)
+            return upstream, tf.matmul(ones, upstream)[0]
+
+    return tf.nn.bias_add(x, bias), gradient
 
 
 class Dense(keras.layers.Layer):
@@ -136,13 +156,13 @@ class Dense(keras.layers.Layer):
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, in] to [M, units]."""
         product = tf.matmul(x, tf.convert_to_tensor(self.kernel))
-        biased = tf.nn.bias_add(product, tf.convert_to_tensor(self.bias))
-        if fusion.is_enabled() and self.activation != "linear":
-            return _fused_activate(biased, hidden_act=self.activation)
-        return activate(biased, self.activation)
+        biased = add_bias(product, self.bias)
+        if self.activation == "linear" or current() is not Form.COMPILED:
+            return activate(biased, self.activation)
+        return _fused_activate(biased, hidden_act=self.activation)
 
 
-@fusion.fused
+@fused
 def _fused_activate(x, *, hidden_act):
     # XLA would round to 16 bits after every operation.
     return tf.cast(activate(tf.cast(x, tf.float32), hidden_act), x.dtype)
@@ -153,7 +173,7 @@ class LayerNorm(keras.layers.Layer):
 
     The epsilon 1e-12 vanishes in 16 bits, so the arithmetic and both
     parameters stay float32 under every policy; evaluation on a CPU rounds the
-    parameters to the dtype of its kernel, see `fusion.kernels`.
+    parameters to the dtype of its kernel, see `fusion.Form`.
 
     Source: `modeling.layer_norm` (tf.contrib.layers.layer_norm).
     """
@@ -206,7 +226,7 @@ class LayerNorm(keras.layers.Layer):
 def _normalise(x, gamma, beta):
     """In float32, back to the dtype of x."""
     # If the shape is known, the kernel's form is simplified, and then missed.
-    if fusion.in_one_kernel() and None in x.shape.as_list():
+    if current() is Form.KERNELS and None in x.shape.as_list():
         normed = _normed_rows(tf.reshape(x, [-1, x.shape[-1]]))
         normed = normed * tf.cast(gamma, x.dtype) + tf.cast(beta, x.dtype)
         return tf.reshape(normed, tf.shape(x))
@@ -238,14 +258,14 @@ def _normed_rows(x):
     return tf.reshape(normed[0], tf.shape(x))
 
 
-_norm = fusion.fused(_normalise)
+_norm = fused(_normalise)
 
 
-@fusion.fused
+@fused
 def _add_and_norm(x, residual, gamma, beta):
     return _normalise(residual + x, gamma, beta)
 
 
-@fusion.fused
+@fused
 def _drop_add_and_norm(x, draws, residual, gamma, beta, *, rate):
     return _normalise(residual + _drop(x, draws, rate=rate), gamma, beta)

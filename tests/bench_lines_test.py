@@ -113,6 +113,8 @@ def test_parts_that_run_at_once_share_the_time_and_gaps_are_the_rest():
         ("gradient_tape/x", "_MklBatchMatMulV2", bench_step.ATTENTION),
         ("x", "StatelessRandomUniformFullIntV2", bench_step.RANDOM),
         ("x", "_MklTranspose", bench_step.REST),
+        ("while/bias_gradient/MatMul", "_MklMatMul", bench_step.REST),
+        ("vocabulary_loss/Softmax", "_MklSoftmax", bench_step.VOCABULARY_LOSS),
     ],
 )
 def test_an_operations_part_follows_from_its_type(name, kind, part):

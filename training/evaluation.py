@@ -11,7 +11,12 @@ from data.input_pipeline import Shard
 from data.progress import Progress
 from modeling import fusion, losses
 from training import custom_gradients, preemption
-from training.strategy import all_workers, distribute, has_onednn, num_workers
+from training.strategy import (
+    all_workers,
+    distribute,
+    inference_form,
+    num_workers,
+)
 
 _SUM = tf.distribute.ReduceOp.SUM
 
@@ -119,7 +124,7 @@ class Evaluator:
     def _replica_step(self, batch):
         replica = tf.distribute.get_replica_context()
         weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
-        with fusion.kernels(has_onednn(self._strategy)):
+        with fusion.form(inference_form(self._strategy)):
             loss, metrics = self._model.losses(batch, weights, None)
         share = 1.0 / self._strategy.num_replicas_in_sync
         return {**metrics, "loss": tf.stack([loss, share])}

@@ -14,7 +14,7 @@ from data.text_features import TextRow
 from data.vector_files import LineVectors
 from modeling import BertConfig, BertModel, BertOutput, fusion, pooling
 from training.extraction_options import VectorOptions
-from training.strategy import has_onednn, is_tpu
+from training.strategy import inference_form, is_tpu
 
 
 class Extractor:
@@ -139,7 +139,7 @@ class Extractor:
 
     def _replica_step(self, batch):
         options = self._options
-        with fusion.kernels(has_onednn(self._strategy)):
+        with fusion.form(inference_form(self._strategy)):
             output = _encode(self.model, batch)
         vectors = pooling.mix_layers(
             [pooling.layer_output(output, layer) for layer in options.layers],

@@ -16,7 +16,7 @@ from data.progress import Progress
 from modeling import TaskModel, fusion, losses
 from training import custom_gradients
 from training.evaluation import PreemptionCheck
-from training.strategy import distribute, has_onednn, num_workers
+from training.strategy import distribute, inference_form, num_workers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Scorer:
 
     def _replica_step(self, batch):
         kept = ("example_index", "is_real_example", "label_ids", "label_mask")
-        with fusion.kernels(has_onednn(self._strategy)):
+        with fusion.form(inference_form(self._strategy)):
             results = self._model.score_examples(batch)
         results |= {name: batch[name] for name in kept if name in batch}
         if not self._gathers:

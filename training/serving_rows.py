@@ -3,6 +3,7 @@
 Axes: B batch, C choices, S wordpieces.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -11,7 +12,7 @@ import tensorflow as tf
 
 from data import record_reading
 from data.records import FeatureSpec, encode_examples
-from modeling import BertConfig
+from modeling import BertConfig, fusion
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 
@@ -74,7 +75,16 @@ def row_samples(
 
 def as_function(specs: Sequence[tf.TensorSpec]) -> Callable:
     """Decorates a function of tensors; it has no Python to be converted."""
-    return tf.function(input_signature=specs, autograph=False)
+
+    def decorate(function):
+        @functools.wraps(function)
+        def served(*arguments):
+            with fusion.form(fusion.Form.SERVED):
+                return function(*arguments)
+
+        return tf.function(served, input_signature=specs, autograph=False)
+
+    return decorate
 
 
 def strings(*shape: int | None) -> tf.TensorSpec:

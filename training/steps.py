@@ -10,6 +10,7 @@ import functools
 import tensorflow as tf
 
 from modeling import BertConfig, checkpoints, fusion
+from modeling.fusion import Form
 from training import custom_gradients, optimization
 from training.evaluation import Model
 from training.lamb import Lamb
@@ -100,7 +101,8 @@ class TrainSteps:
         self.metric_names: list[str] = []
         # A TPU compiles the whole step, and would take a part that is compiled
         # on its own for its host's.
-        self._fuse = options.fuse and not is_tpu(self._strategy)
+        is_fused = options.fuse and not is_tpu(self._strategy)
+        self._form = Form.COMPILED if is_fused else Form.PLAIN
         # What adds gradients up, or scales them, takes dense ones.
         self._keeps_slices = (
             self.optimizer.takes_slices
@@ -233,7 +235,7 @@ class TrainSteps:
           those of rows looked up, see `AdamWeightDecay.apply`; metrics.
         """
         weights = list(self._learning.values())
-        with fusion.enabled(self._fuse):
+        with fusion.form(self._form):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(weights)
                 loss, metrics = self._model.losses(batch, loss_weights, seed)

@@ -83,13 +83,13 @@ def full_sequences(count, length):
 
 
 def glue_sequences(task_name, folder, vocab_file, length, count):
-    """The dev set of a task, in file order, as its program cuts it."""
+    """The training set of a task, in file order, as its program cuts it."""
     task = get_task(task_name, folder)
     options = FeatureOptions.of_task(task, length)
     rows = map(
         _real,
         convert_examples(
-            task.examples("dev"), FullTokenizer(vocab_file), options
+            task.examples("train"), FullTokenizer(vocab_file), options
         ),
     )
     return sequences(list(itertools.islice(rows, count or None)))

@@ -61,6 +61,22 @@ def test_the_order_depends_on_the_seed_alone(files):
     assert first == same != other
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+def test_no_seed_of_the_program_changes_the_order(files, seed):
+    orders = []
+    try:
+        for of_program in (None, 0, 3, 7):
+            tf.random.set_seed(of_program)
+            batches = input_pipeline.training_batches(
+                files, batch_size=8, seed=seed
+            )
+            orders.append(numbers(batches, 20))
+    finally:
+        tf.random.set_seed(None)
+    assert orders == orders[:1] * 4
+    assert orders[0] != sorted(orders[0])
+
+
 def test_plain_and_gzip_files_may_be_mixed(files, tmp_path):
     path = write(tmp_path / "zipped", 20, 7, "GZIP")
     mixed = input_pipeline.open_records(

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import BertConfig, TaskModel, fusion, layers, losses
+from modeling import BertConfig, TaskModel, fusion, layers
+from modeling.fusion import Form
 
 
 def run(function, *arguments, on):
@@ -12,7 +13,7 @@ def run(function, *arguments, on):
 
     @tf.function
     def step(*arguments):
-        with fusion.enabled(on):
+        with fusion.form(Form.COMPILED if on else Form.PLAIN):
             watched = [x for x in arguments if x.dtype.is_floating]
             with tf.GradientTape() as tape:
                 tape.watch(watched)
@@ -27,7 +28,7 @@ def run(function, *arguments, on):
 def num_compiled(function, *arguments):
     @tf.function
     def step(*arguments):
-        with fusion.enabled(True):
+        with fusion.form(Form.COMPILED):
             return function(*arguments)
 
     nodes = step.get_concrete_function(*arguments).graph.as_graph_def().node
@@ -65,13 +66,6 @@ CASES = {
         lambda x: layers.dropout(x, 0.1, tf.constant([1, 2])),
         normal(3, 7, 5),
     ),
-    "vocabulary": lambda: (
-        lambda x, bias: losses.vocabulary_loss(
-            x, bias, tf.constant([0, 4, 30, 7, 7])
-        ),
-        5 * normal(5, 31),
-        normal(31),
-    ),
 }
 
 
@@ -103,26 +97,14 @@ def test_in_bfloat16_it_is_nearer_to_the_truth():
     assert errors[0] <= errors[1]
 
 
-def test_nothing_is_compiled_unless_asked_for():
-    with fusion.enabled(False):
-        assert not fusion.is_enabled()
-        with fusion.enabled(True):
-            assert fusion.is_enabled()
-        assert not fusion.is_enabled()
-    assert not fusion.is_enabled()
-
-
-def test_of_equal_scores_the_first_is_the_highest():
-    # Expected values by hand: -log(1/2) and -log(e^-3 / (2 + e^-3)).
-    products = tf.constant([[1.0, 4.0, 4.0], [4.0, 4.0, 1.0]])
-    for labels, hits in (([1, 0], [1, 1]), ([2, 2], [0, 0])):
-        loss, hit = losses.vocabulary_loss(
-            products, tf.zeros([3]), tf.constant(labels)
-        )
-        np.testing.assert_array_equal(hit, hits)
-        np.testing.assert_allclose(
-            loss, losses.cross_entropy(products, tf.constant(labels)), rtol=1e-6
-        )
+def test_a_form_ends_with_its_scope():
+    assert fusion.current() is Form.PLAIN
+    with fusion.form(Form.KERNELS):
+        with pytest.raises(KeyError), fusion.form(Form.COMPILED):
+            assert fusion.current() is Form.COMPILED
+            raise KeyError
+        assert fusion.current() is Form.KERNELS
+    assert fusion.current() is Form.PLAIN
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +145,7 @@ def test_predictions_in_kernels_are_the_plain_ones(
             ]
         )
         def predict(batch, on=on):
-            with fusion.kernels(on):
+            with fusion.form(Form.KERNELS if on else Form.PLAIN):
                 return model.predict(batch)
 
         nodes = predict.get_concrete_function().graph.as_graph_def().node
@@ -176,12 +158,32 @@ def test_predictions_in_kernels_are_the_plain_ones(
     assert np.ptp(probabilities[False]) > 5 * tolerance
 
 
-def test_kernels_end_with_their_scope():
-    with fusion.kernels(True):
-        with fusion.kernels(False):
-            assert not fusion.in_one_kernel()
-        assert fusion.in_one_kernel()
-    assert not fusion.in_one_kernel()
+def test_a_served_model_transposes_bits_and_answers_alike(config):
+    for dtype in ("float32", "mixed_bfloat16", "mixed_float16"):
+        model = TaskModel(config, "classification", 3, dtype=dtype)
+        ids = tf.random.stateless_uniform([3, 9], [1, 2], 0, 50, tf.int32)
+        batch = {
+            "input_ids": ids,
+            "input_mask": tf.sequence_mask([9, 1, 4], 9, tf.int32),
+            "segment_ids": ids % 2,
+        }
+
+        def predict(form, model=model, batch=batch):
+            with fusion.form(form):
+                return model.predict(batch)
+
+        # The same numbers: how they are moved is all that differs.
+        np.testing.assert_array_equal(
+            predict(Form.SERVED), predict(Form.PLAIN), strict=True
+        )
+        graph = tf.function(predict).get_concrete_function(Form.SERVED).graph
+        moved = [
+            op.outputs[0].dtype
+            for op in graph.get_operations()
+            if op.type == "Transpose"
+        ]
+        assert len(moved) == 2 * 4
+        assert all(dtype.is_integer for dtype in moved)
 
 
 def test_compiling_pays_for_long_training_and_large_models():
@@ -207,7 +209,7 @@ def test_a_norm_of_known_shape_is_the_plain_one():
 
     @tf.function
     def step(x):
-        with fusion.kernels(True):
+        with fusion.form(Form.KERNELS):
             return function(x)
 
     nodes = step.get_concrete_function(normal(40, 16)).graph.as_graph_def().node
