@@ -26,23 +26,27 @@ def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 @tf.custom_gradient
 def vocabulary_loss(
-    logits: tf.Tensor, labels: tf.Tensor
+    x: tf.Tensor, table: tf.Tensor, bias: tf.Tensor, labels: tf.Tensor
 ) -> tuple[tf.Tensor, Callable]:
     """`cross_entropy` and `hits` over so many classes that each pass counts.
 
-    Their own operations pass over the logits ten times and more; this is one
-    softmax, in one kernel on a CPU, one search in it, and one product back. A
-    loss in bfloat16 has the rounding of one probability: 0.002.
+    Their own operations pass over the logits ten times and more. This is one
+    softmax, in one kernel on a CPU, and one search in it; and of its gradient,
+    (probabilities - 1 at the label) * upstream, only the first part is that
+    large: the 1 picks a row of the table, upstream scales rows of x. A loss in
+    bfloat16 has the rounding of one probability: 0.002.
 
     Args:
-      logits: float [M, C].
+      x: float [M, H], in the compute dtype.
+      table: float32 [C, H]; the logits are x @ table^T + bias.
+      bias: float32 [C].
       labels: int32 [M], each in 0 .. C - 1.
 
     Returns:
       Float32 [2, M]: the losses, and 1.0 where the highest score (of equal
       ones the first) is the label's, else 0.0; these have no gradient.
     """
-    dtype = logits.dtype
+    dtype = x.dtype
     # The least of float16 is 6e-8: too much for a word of thousands.
     narrow = tf.bfloat16 if dtype == tf.bfloat16 else tf.float32
 
@@ -51,6 +55,10 @@ def vocabulary_loss(
         return tf.cast(picked, tf.float32)
 
     with tf.name_scope("vocabulary_loss"):
+        words = tf.cast(table, dtype)
+        logits = tf.nn.bias_add(
+            tf.matmul(x, words, transpose_b=True), tf.cast(bias, dtype)
+        )
         probabilities = tf.nn.softmax(tf.cast(logits, narrow))
         # Bits of floats from 0 up have the order of the floats, and are
         # searched in half the time.
@@ -69,14 +77,37 @@ def vocabulary_loss(
 
     def gradient(upstream):
         with tf.name_scope("vocabulary_loss"):
-            scale = tf.cast(upstream[0], narrow)
-            places = tf.stack([tf.range(tf.size(labels)), labels], axis=1)
-            scaled = tf.tensor_scatter_nd_sub(
-                probabilities * scale[:, tf.newaxis], places, scale
-            )
-            return tf.cast(scaled, dtype), None
+            # Not upstream[0, :, tf.newaxis]: TensorFlow's rewriting of graphs
+            # takes that for upstream[0].
+            scale = upstream[0][:, tf.newaxis]
+            return _vocabulary_gradient(x, words, probabilities, labels, scale)
 
     return values, gradient
+
+
+def _vocabulary_gradient(x, words, probabilities, labels, scale):
+    """Of x, of the table and of the bias; none of the labels."""
+    dtype, rows = x.dtype, tf.cast(x, tf.float32)
+    if dtype == tf.float16:  # too small for it but for the scale of the loss
+        probabilities, left = tf.cast(probabilities * scale, dtype), 1.0
+        right, ones = x, tf.ones([1, tf.shape(x)[0]], dtype)
+    else:
+        left, right = scale, tf.cast(scale * rows, dtype)
+        ones = tf.cast(tf.transpose(scale), dtype)
+
+    def product(*sides, **options):
+        return tf.cast(tf.matmul(*sides, **options), tf.float32)
+
+    picked = tf.cast(tf.gather(words, labels), tf.float32)
+    places = labels[:, tf.newaxis]
+    of_x = left * product(probabilities, words) - scale * picked
+    of_table = tf.tensor_scatter_nd_sub(
+        product(probabilities, right, transpose_a=True), places, scale * rows
+    )
+    of_bias = tf.tensor_scatter_nd_sub(
+        product(ones, probabilities)[0], places, scale[:, 0]
+    )
+    return tf.cast(of_x, dtype), of_table, of_bias, None
 
 
 def squared_error(scores: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:

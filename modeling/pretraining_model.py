@@ -83,19 +83,25 @@ class PretrainingModel:
           Masked-LM logits, float32 [B * P, V]; next-sentence logits,
           float32 [B, 2] (class 1 = the second part is a random one).
         """
-        masked_lm, next_sentence = self._scores(batch, dropout_seed)
-        return tf.cast(masked_lm, tf.float32), next_sentence
+        vectors, pooled = self._vectors(batch, dropout_seed)
+        masked_lm = self.cls.predictions(vectors, self._table())
+        return (
+            tf.cast(masked_lm, tf.float32),
+            self.cls.seq_relationship(pooled),
+        )
 
-    def _scores(self, batch, dropout_seed):
-        """`logits`, the first in the compute dtype."""
+    def _vectors(self, batch, dropout_seed):
+        """Those of the masked positions, [B * P, H], and of the pairs."""
         output = self.encode(batch, dropout_seed, batch["masked_lm_positions"])
         # The first vector of each sequence is the pooler's.
         vectors = output.get_sequence_output()[:, 1:]
-        masked_lm = self.cls.predictions(
+        return (
             tf.reshape(vectors, [-1, self.config.hidden_size]),
-            tf.convert_to_tensor(self.bert.get_embedding_table()),
+            output.pooled_output,
         )
-        return masked_lm, self.cls.seq_relationship(output.pooled_output)
+
+    def _table(self):
+        return tf.convert_to_tensor(self.bert.get_embedding_table())
 
     def loss_weights(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """What each loss is divided by; sums over the parts of a batch.
@@ -133,13 +139,19 @@ class PretrainingModel:
           masked_lm_loss, masked_lm_accuracy, next_sentence_loss,
           next_sentence_accuracy.
         """
-        masked_lm, next_sentence = self._scores(batch, dropout_seed)
+        vectors, pooled = self._vectors(batch, dropout_seed)
+        next_sentence = self.cls.seq_relationship(pooled)
         masked_lm_ids = tf.reshape(batch["masked_lm_ids"], [-1])
         weights = tf.reshape(batch["masked_lm_weights"], [-1])
         labels = tf.reshape(batch["next_sentence_labels"], [-1])
         ones = tf.ones(tf.shape(labels))
         masked_lm_losses, masked_lm_hits = tf.unstack(
-            losses.vocabulary_loss(masked_lm, masked_lm_ids)
+            losses.vocabulary_loss(
+                self.cls.predictions.transform(vectors),
+                self._table(),
+                tf.convert_to_tensor(self.cls.predictions.output_bias),
+                masked_lm_ids,
+            )
         )
         masked_lm_loss = losses.weighted(masked_lm_losses, weights)
         next_sentence_loss = losses.weighted(

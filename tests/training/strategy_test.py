@@ -5,12 +5,15 @@ failed collective later strategies of the same process fail too.
 """
 
 import json
+import platform
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from modeling.fusion import Form
 from training import strategy
 from training.options import DeviceOptions, TrainOptions
 
@@ -126,3 +129,33 @@ def test_a_tpu_that_does_not_answer_is_named():
 def test_impossible_options_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         TrainOptions(**{"output_dir": "x", "num_train_steps": 1, **change})
+
+
+def test_the_end_of_an_iterator_waits_for_no_tuner():
+    batches = strategy.distribute(
+        tf.distribute.get_strategy(), lambda shard: tf.data.Dataset.range(3)
+    )
+    assert not batches.options().autotune.enabled
+    assert [int(batch) for batch in batches] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("machine", "switch", "tpu", "form"),
+    [
+        ("x86_64", None, False, Form.KERNELS),
+        ("AMD64", "1", False, Form.KERNELS),
+        ("x86_64", "0", False, Form.PLAIN),
+        ("x86_64", "False", False, Form.PLAIN),
+        ("aarch64", None, False, Form.PLAIN),
+        ("x86_64", None, True, Form.PLAIN),
+    ],
+)
+def test_kernels_are_for_processors_that_have_them(
+    monkeypatch, machine, switch, tpu, form
+):
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(strategy, "is_tpu", lambda strategy: tpu)
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    if switch is not None:
+        monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", switch)
+    assert strategy.inference_form(tf.distribute.get_strategy()) is form
