@@ -246,8 +246,8 @@ def training_batches(
 
     def pass_over(number):
         # Of this function's graph alone. TensorFlow would mix in the seed of
-        # the whole program, and fails if that one is 0.
-        tf.random.set_seed(seed or 1)
+        # the whole program; it takes seeds modulo 2^31 - 1, and fails at 0.
+        tf.random.set_seed(seed % (2**31 - 1) or 1)
         order = tf.random.experimental.stateless_shuffle(
             tf.range(len(files.segments)),
             seed=tf.stack([np.int64(seed), number]),

@@ -119,13 +119,21 @@ class SelfAttention(keras.layers.Layer):
 
 def _swapped(x):
     """[B, any, N, D] <-> [B, N, any, D]."""
-    if current() not in (Form.KERNELS, Form.SERVED):
-        return tf.transpose(x, [0, 2, 1, 3])
+    order = [0, 2, 1, 3]
+    width, size = x.shape[-1], 8 // x.dtype.size
+    if current() is not Form.SERVED or width % size:
+        return tf.transpose(x, order)
     # oneDNN takes a transposition of floats over, and 40 us to set it up: four
-    # for each layer are a tenth of the answer to one text. Not of integers;
-    # but bits have no gradient.
-    bits = tf.bitcast(x, {2: tf.int16, 4: tf.int32}[x.dtype.size])
-    return tf.bitcast(tf.transpose(bits, [0, 2, 1, 3]), x.dtype)
+    # for each layer are a tenth of the answer to one text. It knows nothing of
+    # complex numbers, which are moved as they are: 8 bytes each.
+    shape = tf.gather(tf.shape(x), order)
+    x = tf.reshape(x, tf.concat([tf.shape(x)[:3], [-1, size]], axis=0))
+    moved = tf.transpose(tf.bitcast(x, tf.complex64), order)
+    x = tf.raw_ops.PreventGradient(
+        input=tf.reshape(tf.bitcast(moved, x.dtype), shape),
+        message="an exported model has no gradient",
+    )
+    return tf.ensure_shape(x, [None, None, None, width])
 
 
 def _softmax(scores):

@@ -33,10 +33,9 @@ class Form(enum.Enum):
     COMPILED = enum.auto()
     """Functions under `fused` are compiled: for training, where it `pays`."""
     KERNELS = enum.auto()
-    """For inference on a CPU: elsewhere it is slower, or not to be had. Without
-    a gradient."""
+    """For inference on a CPU: elsewhere it is slower, or not to be had."""
     SERVED = enum.auto()
-    """For export: fast for one text, as good on any device. Likewise."""
+    """For export: fast for one text, as good on any device; no gradient."""
 
 
 @contextlib.contextmanager

@@ -111,7 +111,11 @@ def add_bias(x: tf.Tensor, bias: keras.Variable) -> tf.Tensor:
     CPU, and 4,096 rows lose up to a third; this one is summed in float32.
     """
     bias = tf.convert_to_tensor(bias)
-    return (_add_bias if x.dtype == tf.bfloat16 else tf.nn.bias_add)(x, bias)
+    # TensorFlow keeps custom gradients and their graphs: not without need.
+    may_train = current() in (Form.PLAIN, Form.COMPILED)
+    if x.dtype == tf.bfloat16 and may_train:
+        return _add_bias(x, bias)
+    return tf.nn.bias_add(x, bias)
 
 
 @tf.custom_gradient

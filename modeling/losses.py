@@ -33,8 +33,10 @@ def vocabulary_loss(
     Their own operations pass over the logits ten times and more. This is one
     softmax, in one kernel on a CPU, and one search in it; and of its gradient,
     (probabilities - 1 at the label) * upstream, only the first part is that
-    large: the 1 picks a row of the table, upstream scales rows of x. A loss in
-    bfloat16 has the rounding of one probability: 0.002.
+    large: the 1 picks a row of the table, upstream scales rows of x.
+
+    In bfloat16 logits are rounded, with their bias, and so are probabilities:
+    a loss has an error of 2^-9 of its greatest logit, and 0.002.
 
     Args:
       x: float [M, H], in the compute dtype.
@@ -43,8 +45,9 @@ def vocabulary_loss(
       labels: int32 [M], each in 0 .. C - 1.
 
     Returns:
-      Float32 [2, M]: the losses, and 1.0 where the highest score (of equal
-      ones the first) is the label's, else 0.0; these have no gradient.
+      Float32 [2, M]: the losses, and 1.0 where the highest probability (of
+      equal ones, as they are rounded, the first) is the label's, else 0.0;
+      these have no gradient.
     """
     dtype = x.dtype
     # The least of float16 is 6e-8: too much for a word of thousands.
@@ -60,12 +63,14 @@ def vocabulary_loss(
             tf.matmul(x, words, transpose_b=True), tf.cast(bias, dtype)
         )
         probabilities = tf.nn.softmax(tf.cast(logits, narrow))
-        # Bits of floats from 0 up have the order of the floats, and are
-        # searched in half the time.
-        bits = tf.bitcast(
-            probabilities, tf.uint16 if narrow == tf.bfloat16 else tf.uint32
-        )
-        top = tf.argmax(bits, axis=1, output_type=tf.int32)
+        searched = probabilities
+        if not tf.config.list_logical_devices("GPU"):
+            # Bits of floats from 0 up have the order of the floats, and a CPU
+            # searches them in half the time; a GPU has no search in integers.
+            searched = tf.bitcast(
+                searched, tf.uint16 if narrow == tf.bfloat16 else tf.uint32
+            )
+        top = tf.argmax(searched, axis=1, output_type=tf.int32)
         # Not -log of the label's own probability, which may be 0.
         losses = (
             chosen(logits, top)
@@ -87,27 +92,40 @@ def vocabulary_loss(
 
 def _vocabulary_gradient(x, words, probabilities, labels, scale):
     """Of x, of the table and of the bias; none of the labels."""
-    dtype, rows = x.dtype, tf.cast(x, tf.float32)
+    dtype, narrow = x.dtype, probabilities.dtype
+    num_rows = tf.shape(probabilities)[0]
+    # What the label lacks to 1 is the sum of all others: 1 - its probability
+    # is 0 in 16 bits once that is 0.998.
+    others = tf.tensor_scatter_nd_update(
+        probabilities,
+        tf.stack([tf.range(num_rows), labels], axis=1),
+        tf.zeros([num_rows], narrow),
+    )
+    rest = tf.reduce_sum(others, axis=1, keepdims=True)
+    rest = scale * tf.cast(rest, tf.float32)
     if dtype == tf.float16:  # too small for it but for the scale of the loss
-        probabilities, left = tf.cast(probabilities * scale, dtype), 1.0
-        right, ones = x, tf.ones([1, tf.shape(x)[0]], dtype)
+        others, left = tf.cast(others * scale, dtype), 1.0
+        right, ones = x, tf.ones([1, num_rows], dtype)
     else:
-        left, right = scale, tf.cast(scale * rows, dtype)
+        left, right = scale, tf.cast(scale * tf.cast(x, tf.float32), dtype)
         ones = tf.cast(tf.transpose(scale), dtype)
-
-    def product(*sides, **options):
-        return tf.cast(tf.matmul(*sides, **options), tf.float32)
-
-    picked = tf.cast(tf.gather(words, labels), tf.float32)
+    picked = rest * tf.cast(tf.gather(words, labels), tf.float32)
     places = labels[:, tf.newaxis]
-    of_x = left * product(probabilities, words) - scale * picked
+    of_x = left * _product(others, words) - picked
     of_table = tf.tensor_scatter_nd_sub(
-        product(probabilities, right, transpose_a=True), places, scale * rows
+        _product(others, right, transpose_a=True),
+        places,
+        rest * tf.cast(x, tf.float32),
     )
     of_bias = tf.tensor_scatter_nd_sub(
-        product(ones, probabilities)[0], places, scale[:, 0]
+        _product(ones, others)[0], places, rest[:, 0]
     )
     return tf.cast(of_x, dtype), of_table, of_bias, None
+
+
+def _product(*sides, **options):
+    """In float32, whatever the sides are."""
+    return tf.cast(tf.matmul(*sides, **options), tf.float32)
 
 
 def squared_error(scores: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:

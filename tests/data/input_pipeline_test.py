@@ -61,7 +61,7 @@ def test_the_order_depends_on_the_seed_alone(files):
     assert first == same != other
 
 
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [0, 3, 2**31 - 1])
 def test_no_seed_of_the_program_changes_the_order(files, seed):
     orders = []
     try:

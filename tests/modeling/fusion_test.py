@@ -158,32 +158,57 @@ def test_predictions_in_kernels_are_the_plain_ones(
     assert np.ptp(probabilities[False]) > 5 * tolerance
 
 
-def test_a_served_model_transposes_bits_and_answers_alike(config):
-    for dtype in ("float32", "mixed_bfloat16", "mixed_float16"):
-        model = TaskModel(config, "classification", 3, dtype=dtype)
-        ids = tf.random.stateless_uniform([3, 9], [1, 2], 0, 50, tf.int32)
-        batch = {
-            "input_ids": ids,
-            "input_mask": tf.sequence_mask([9, 1, 4], 9, tf.int32),
-            "segment_ids": ids % 2,
-        }
+@pytest.mark.parametrize(
+    # Heads of 16 and of 2 numbers: of 2 bytes each, two do not make 8.
+    ("dtype", "num_heads", "is_moved_by_eight"),
+    [
+        ("float32", 2, True),
+        ("float32", 16, True),
+        ("mixed_bfloat16", 2, True),
+        ("mixed_bfloat16", 16, False),
+        ("mixed_float16", 2, True),
+    ],
+)
+def test_a_served_model_moves_eight_bytes_at_once_and_answers_alike(
+    config, dtype, num_heads, is_moved_by_eight
+):
+    config = BertConfig.from_dict(
+        config.to_dict() | {"num_attention_heads": num_heads}
+    )
+    model = TaskModel(config, "classification", 3, dtype=dtype)
+    ids = tf.random.stateless_uniform([3, 9], [1, 2], 0, 50, tf.int32)
+    batch = {
+        "input_ids": ids,
+        "input_mask": tf.sequence_mask([9, 1, 4], 9, tf.int32),
+        "segment_ids": ids % 2,
+    }
 
-        def predict(form, model=model, batch=batch):
-            with fusion.form(form):
-                return model.predict(batch)
+    def predict(form):
+        with fusion.form(form):
+            return model.predict(batch)
 
-        # The same numbers: how they are moved is all that differs.
-        np.testing.assert_array_equal(
-            predict(Form.SERVED), predict(Form.PLAIN), strict=True
-        )
-        graph = tf.function(predict).get_concrete_function(Form.SERVED).graph
-        moved = [
-            op.outputs[0].dtype
-            for op in graph.get_operations()
-            if op.type == "Transpose"
-        ]
-        assert len(moved) == 2 * 4
-        assert all(dtype.is_integer for dtype in moved)
+    # The same numbers: how they are moved is all that differs.
+    np.testing.assert_array_equal(
+        predict(Form.SERVED), predict(Form.PLAIN), strict=True
+    )
+    graph = tf.function(predict).get_concrete_function(Form.SERVED).graph
+    moved = [
+        op.outputs[0].dtype
+        for op in graph.get_operations()
+        if op.type == "Transpose"
+    ]
+    assert len(moved) == 2 * 4
+    assert [x.is_complex for x in moved] == [is_moved_by_eight] * 8
+
+
+def test_a_served_model_says_that_it_has_no_gradient(config):
+    model = TaskModel(config, "classification", 3)
+    ids = tf.ones([2, 4], tf.int32)
+    batch = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
+    with tf.GradientTape() as tape, fusion.form(Form.SERVED):
+        scores = model.predict(batch)
+    with pytest.raises(LookupError, match="exported model has no gradient"):
+        tape.gradient(scores, [v.value for v in model.bert.trainable_weights])
 
 
 def test_compiling_pays_for_long_training_and_large_models():

@@ -87,13 +87,44 @@ def test_float16_keeps_the_gradient_of_rare_words():
         np.testing.assert_allclose(gradient, 2.0**15 / 60_000, rtol=1e-3)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_of_equal_scores_the_first_is_the_highest(dtype):
-    # Expected values by hand: -log(1/2) and -log(e^-3 / (2 + e^-3)).
-    logits = np.array([[1.0, 4.0, 4.0], [4.0, 4.0, 1.0]], dtype)
-    for labels, hits in (([1, 0], [1, 1]), ([2, 2], [0, 0])):
-        _, hit, *_ = of_logits(logits, labels, [1.0, 1.0])
+@pytest.mark.parametrize(
+    # One probability is rounded: to 8 or 11 bits.
+    ("dtype", "tolerance"),
+    [("float32", 1e-6), ("bfloat16", 4e-3), ("float16", 5e-4)],
+)
+def test_of_equal_scores_the_first_is_the_highest(dtype, tolerance):
+    # By hand: -log of 1 / (2 + e^-3), and of e^-3 / (2 + e^-3).
+    logits = tf.constant([[1.0, 4.0, 4.0], [4.0, 4.0, 1.0]], dtype)
+    own = np.log(2 + np.exp(-3))
+    for labels, hits, values in (
+        ([1, 0], [1, 1], [own, own]),
+        ([2, 2], [0, 0], [own, own + 3]),
+    ):
+        found, hit, *_ = of_logits(logits, labels, [1.0, 1.0])
         np.testing.assert_array_equal(hit, hits)
+        np.testing.assert_allclose(found, values, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    # The logits, of up to 16, are rounded to 2^-4 (2^-7), and so the small
+    # probabilities have relative errors of some hundredths (thousandths).
+    ("dtype", "tolerance"),
+    [("float32", 1e-4), ("bfloat16", 5e-2), ("float16", 8e-3)],
+)
+def test_words_told_with_certainty_keep_their_gradient(dtype, tolerance):
+    # 1 - 0.998 is 0 or 0.004 in bfloat16.
+    table = normal(500, 64)
+    labels = tf.range(40) * 7
+    x = tf.cast(0.25 * tf.gather(table, labels), dtype)
+    arguments = x, table, tf.zeros([500]), labels
+    ours, theirs = (
+        results(function, *arguments, weights=tf.ones([40]))
+        for function in (losses.vocabulary_loss, plain_loss)
+    )
+    assert theirs[0].mean() < 0.02
+    for one, other in zip(ours[2:], theirs[2:], strict=True):
+        error = np.linalg.norm(one - other) / np.linalg.norm(other)
+        assert error < tolerance
 
 
 def test_the_highest_of_many_is_found_below_zero_too():
