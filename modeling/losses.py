@@ -6,6 +6,7 @@ replicas and steps are added; `mean` divides at the end.
 
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -31,12 +32,15 @@ def vocabulary_loss(
     """`cross_entropy` and `hits` over so many classes that each pass counts.
 
     Their own operations pass over the logits ten times and more. This is one
-    softmax, in one kernel on a CPU, and one search in it; and of its gradient,
-    (probabilities - 1 at the label) * upstream, only the first part is that
-    large: the 1 picks a row of the table, upstream scales rows of x.
+    softmax over all classes but the label, in one kernel on a CPU, and one
+    search in it. With o the log of the sum of exp(logit) over those others,
+    the loss is log(1 + exp(o - the label's logit)), whose derivative, `rest`,
+    is the probability of all others together: exact in 16 bits, too, where 1 -
+    0.998 is 0. The gradient of the logits is (softmax - 1 at the label) * rest
+    * upstream; only the softmax is large, so the 1 picks a row of the table,
+    and the factors scale rows of x.
 
-    In bfloat16 logits are rounded, with their bias, and so are probabilities:
-    a loss has an error of 2^-9 of its greatest logit, and 0.002.
+    In 16 bits the logits are rounded, with their bias.
 
     Args:
       x: float [M, H], in the compute dtype.
@@ -45,13 +49,13 @@ def vocabulary_loss(
       labels: int32 [M], each in 0 .. C - 1.
 
     Returns:
-      Float32 [2, M]: the losses, and 1.0 where the highest probability (of
-      equal ones, as they are rounded, the first) is the label's, else 0.0;
-      these have no gradient.
+      Float32 [2, M]: the losses, and 1.0 where no other class is likelier than
+      the label (of equal ones the first), else 0.0; these have no gradient.
     """
     dtype = x.dtype
     # The least of float16 is 6e-8: too much for a word of thousands.
     narrow = tf.bfloat16 if dtype == tf.bfloat16 else tf.float32
+    num_rows = tf.shape(x)[0]
 
     def chosen(values, columns):
         picked = tf.gather(values, columns, axis=1, batch_dims=1)
@@ -62,63 +66,54 @@ def vocabulary_loss(
         logits = tf.nn.bias_add(
             tf.matmul(x, words, transpose_b=True), tf.cast(bias, dtype)
         )
-        probabilities = tf.nn.softmax(tf.cast(logits, narrow))
-        searched = probabilities
+        own = chosen(logits, labels)
+        logits = tf.tensor_scatter_nd_update(
+            logits,
+            tf.stack([tf.range(num_rows), labels], axis=1),
+            tf.fill([num_rows], tf.constant(-np.inf, dtype)),
+        )
+        others = tf.nn.softmax(tf.cast(logits, narrow))
+        searched = others
         if not tf.config.list_logical_devices("GPU"):
             # Bits of floats from 0 up have the order of the floats, and a CPU
             # searches them in half the time; a GPU has no search in integers.
             searched = tf.bitcast(
-                searched, tf.uint16 if narrow == tf.bfloat16 else tf.uint32
+                others, tf.uint16 if narrow == tf.bfloat16 else tf.uint32
             )
         top = tf.argmax(searched, axis=1, output_type=tf.int32)
-        # Not -log of the label's own probability, which may be 0.
-        losses = (
-            chosen(logits, top)
-            - chosen(logits, labels)
-            - tf.math.log(chosen(probabilities, top))
-        )
-        hits = tf.cast(tf.equal(top, labels), tf.float32)
-        values = tf.stack([losses, hits])
+        highest = chosen(logits, top)
+        lead = own - highest + tf.math.log(chosen(others, top))
+        is_hit = (own > highest) | (tf.equal(own, highest) & (labels < top))
+        values = tf.stack([tf.nn.softplus(-lead), tf.cast(is_hit, tf.float32)])
 
     def gradient(upstream):
         with tf.name_scope("vocabulary_loss"):
             # Not upstream[0, :, tf.newaxis]: TensorFlow's rewriting of graphs
             # takes that for upstream[0].
-            scale = upstream[0][:, tf.newaxis]
-            return _vocabulary_gradient(x, words, probabilities, labels, scale)
+            scale = (upstream[0] * tf.sigmoid(-lead))[:, tf.newaxis]
+            return _vocabulary_gradient(x, words, others, labels, scale)
 
     return values, gradient
 
 
-def _vocabulary_gradient(x, words, probabilities, labels, scale):
+def _vocabulary_gradient(x, words, others, labels, scale):
     """Of x, of the table and of the bias; none of the labels."""
-    dtype, narrow = x.dtype, probabilities.dtype
-    num_rows = tf.shape(probabilities)[0]
-    # What the label lacks to 1 is the sum of all others: 1 - its probability
-    # is 0 in 16 bits once that is 0.998.
-    others = tf.tensor_scatter_nd_update(
-        probabilities,
-        tf.stack([tf.range(num_rows), labels], axis=1),
-        tf.zeros([num_rows], narrow),
-    )
-    rest = tf.reduce_sum(others, axis=1, keepdims=True)
-    rest = scale * tf.cast(rest, tf.float32)
+    dtype = x.dtype
+    rows = scale * tf.cast(x, tf.float32)
     if dtype == tf.float16:  # too small for it but for the scale of the loss
         others, left = tf.cast(others * scale, dtype), 1.0
-        right, ones = x, tf.ones([1, num_rows], dtype)
+        right, ones = x, tf.ones([1, tf.shape(x)[0]], dtype)
     else:
-        left, right = scale, tf.cast(scale * tf.cast(x, tf.float32), dtype)
+        left, right = scale, tf.cast(rows, dtype)
         ones = tf.cast(tf.transpose(scale), dtype)
-    picked = rest * tf.cast(tf.gather(words, labels), tf.float32)
     places = labels[:, tf.newaxis]
+    picked = scale * tf.cast(tf.gather(words, labels), tf.float32)
     of_x = left * _product(others, words) - picked
     of_table = tf.tensor_scatter_nd_sub(
-        _product(others, right, transpose_a=True),
-        places,
-        rest * tf.cast(x, tf.float32),
+        _product(others, right, transpose_a=True), places, rows
     )
     of_bias = tf.tensor_scatter_nd_sub(
-        _product(ones, others)[0], places, rest[:, 0]
+        _product(ones, others)[0], places, scale[:, 0]
     )
     return tf.cast(of_x, dtype), of_table, of_bias, None
 
