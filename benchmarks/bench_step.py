@@ -154,12 +154,13 @@ def part_of(name, kind):
       name: of the operation, with the scopes around it.
       kind: its type, of oneDNN's operations theirs.
     """
-    if "vocabulary_loss" in name:
-        return VOCABULARY_LOSS
     if "BatchMatMul" in kind:
         return ATTENTION
     if "MatMul" in kind and "bias_gradient" not in name:
-        return BACKWARD if "gradient_tape/" in name else FORWARD
+        backward = "gradient_tape/" in name or "vocabulary_gradient" in name
+        return BACKWARD if backward else FORWARD
+    if "vocabulary_" in name:
+        return VOCABULARY_LOSS
     return RANDOM if "StatelessRandom" in kind else REST
 
 

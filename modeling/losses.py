@@ -87,7 +87,7 @@ def vocabulary_loss(
         values = tf.stack([tf.nn.softplus(-lead), tf.cast(is_hit, tf.float32)])
 
     def gradient(upstream):
-        with tf.name_scope("vocabulary_loss"):
+        with tf.name_scope("vocabulary_gradient"):
             # Not upstream[0, :, tf.newaxis]: TensorFlow's rewriting of graphs
             # takes that for upstream[0].
             scale = (upstream[0] * tf.sigmoid(-lead))[:, tf.newaxis]

@@ -115,6 +115,9 @@ def test_parts_that_run_at_once_share_the_time_and_gaps_are_the_rest():
         ("x", "_MklTranspose", bench_step.REST),
         ("while/bias_gradient/MatMul", "_MklMatMul", bench_step.REST),
         ("vocabulary_loss/Softmax", "_MklSoftmax", bench_step.VOCABULARY_LOSS),
+        ("vocabulary_gradient/Mul", "Mul", bench_step.VOCABULARY_LOSS),
+        ("vocabulary_loss/MatMul", "_MklMatMul", bench_step.FORWARD),
+        ("vocabulary_gradient/MatMul", "_MklMatMul", bench_step.BACKWARD),
     ],
 )
 def test_an_operations_part_follows_from_its_type(name, kind, part):
