@@ -34,11 +34,11 @@ def vocabulary_loss(
     Their own operations pass over the logits ten times and more. This is one
     softmax over all classes but the label, in one kernel on a CPU, and one
     search in it. With o the log of the sum of exp(logit) over those others,
-    the loss is log(1 + exp(o - the label's logit)), whose derivative, `rest`,
-    is the probability of all others together: exact in 16 bits, too, where 1 -
-    0.998 is 0. The gradient of the logits is (softmax - 1 at the label) * rest
-    * upstream; only the softmax is large, so the 1 picks a row of the table,
-    and the factors scale rows of x.
+    and `lead` the label's logit less o, the loss is log(1 + exp(-lead)). Its
+    derivative, sigmoid(-lead), is the probability of all others together:
+    exact in 16 bits, too, where 1 - 0.998 is 0. The gradient of the logits is
+    (softmax - 1 at the label) * sigmoid(-lead) * upstream; only the softmax is
+    large, so the 1 picks a row of the table, and the factors scale rows of x.
 
     In 16 bits the logits are rounded, with their bias.
 
