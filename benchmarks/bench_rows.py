@@ -268,7 +268,7 @@ def _peers(name, case, bench):
     wanted = [f"{peer} {least:g}" for peer, least in case.targets.items()]
     wanted[0] = f"times as long as ours: {wanted[0]}"
     if case.share:
-        wanted.append(f"{case.share:.0%} of the matrix rate")
+        wanted.append(f"{case.share:.0%} at its own shapes")
     if case.rate:
         wanted.append(f"{case.rate:g} {case.unit}")
     target = ", ".join(wanted)
@@ -311,7 +311,10 @@ def peers_text(found):
         parts.append(ratio)
     parts += [f"{peer} not measured" for peer in found["not_measured"]]
     if "share" in found:
-        parts.append(f"{found['share']:.0%} of the matrix rate")
+        parts.append(
+            f"{found['own_shapes']:.0%} of the matrix rate at its own shapes, "
+            f"{found['share']:.0%} of that of one large product"
+        )
     return "; ".join(parts)
 
 

@@ -108,8 +108,15 @@ def matrix_rate(dtype, rows, hidden, repeats):
     return 10 * 2 * rows * hidden * 4 * hidden / best / 1e9
 
 
-def products(config, batch, length, predictions=20):
-    """All matrix products of a step, backward included.
+def products(config, batch, length, predictions=20, *, training=True):
+    """All matrix products of a step.
+
+    Args:
+      config: the model's sizes.
+      batch: examples.
+      length: wordpieces of each.
+      predictions: of each; 0 = the encoder alone, read at the first wordpiece.
+      training: with those of the gradient.
 
     Returns:
       (how many, [leading dimensions], m, k, n, transpose_a, transpose_b) of
@@ -126,6 +133,8 @@ def products(config, batch, length, predictions=20):
     def add(count, leading, m, k, n, transposed=False):
         """X [m, k] times w [k, n], and its two gradients."""
         kinds.append((count, leading, m, k, n, False, transposed))
+        if not training:
+            return
         kinds.append((count, leading, m, n, k, False, not transposed))
         if transposed:
             kinds.append((count, leading, n, m, k, True, False))
@@ -143,16 +152,21 @@ def products(config, batch, length, predictions=20):
 
     add_blocks(config.num_hidden_layers - 1, length)
     add_blocks(1, 1 + predictions)
-    add(1, [], batch * predictions, hidden, config.vocab_size, True)
+    if predictions:
+        add(1, [], batch * predictions, hidden, config.vocab_size, True)
     return kinds
 
 
-def products_seconds(config, batch, length, dtype, repeats):
-    """Time of a step's matrix products alone, one after the other."""
+def products_seconds(kinds, dtype, repeats):
+    """Time of matrix products alone, one after the other.
+
+    Args:
+      kinds: what `products` tells.
+      dtype: of the factors.
+      repeats: of each, of which the best counts.
+    """
     total = 0.0
-    for count, leading, m, k, n, transpose_a, transpose_b in products(
-        config, batch, length
-    ):
+    for count, leading, m, k, n, transpose_a, transpose_b in kinds:
         a, b = (
             tf.cast(tf.random.normal([*leading, *shape]), dtype)
             for shape in (
@@ -213,7 +227,9 @@ def main(_):
         FLAGS.precision, FLAGS.batch * FLAGS.length, FLAGS.hidden, FLAGS.repeats
     )
     alone = products_seconds(
-        config, FLAGS.batch, FLAGS.length, FLAGS.precision, FLAGS.repeats
+        products(config, FLAGS.batch, FLAGS.length),
+        FLAGS.precision,
+        FLAGS.repeats,
     )
     print(
         f"{FLAGS.layers} x {FLAGS.hidden}, {FLAGS.batch} x {FLAGS.length}, "

@@ -18,9 +18,10 @@ import tensorflow as tf
 
 from modeling.config import BertConfig
 
-# Compiling a step's parts for one length takes as long as fusion gains for so
-# many wordpieces times layers times hidden size: 0.7 s, and 52 ms of a step of
-# 4 x 256 on 32 x 128 (benchmarks/README.md).
+# Wordpieces times layers times hidden size after which fusion has gained the
+# 0.5 to 1 s that compiling a step's parts for one length takes, and as much
+# again: 24 ms of each step of 4 x 256 on 32 x 128, so 48 of them
+# (benchmarks/README.md).
 _REPAID = 2e8
 
 _scope = threading.local()

@@ -1,8 +1,11 @@
-"""What benchmarks print is read again by bench.py, figure by figure."""
+"""What benchmarks print is read again, and what they count is counted right."""
+
+import math
 
 import pytest
 
-from benchmarks import bench_lines, bench_rows, bench_step
+from benchmarks import bench_lines, bench_rows, bench_step, train_step
+from modeling import BertConfig
 
 
 def test_a_training_steps_figures_are_read():
@@ -141,3 +144,26 @@ def test_what_starting_costs_is_in_no_rate_of_records():
         "cost": 1,
         "memory": pytest.approx(140 / 120),
     }
+
+
+@pytest.mark.parametrize("predictions", [0, 3])
+@pytest.mark.parametrize("training", [True, False])
+def test_the_products_of_a_step_are_its_counted_arithmetic(
+    predictions, training
+):
+    config = BertConfig(
+        vocab_size=50,
+        hidden_size=8,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=32,
+    )
+    kinds = train_step.products(config, 5, 16, predictions, training=training)
+    counted = sum(
+        count * math.prod(leading) * 2 * m * k * n
+        for count, leading, m, k, n, *_ in kinds
+    )
+    expected = train_step.flops(config, 5, 16, predictions)
+    # The head's own [H, H] product, which `products` leaves out as too small.
+    expected -= 3 * 2 * 5 * predictions * 8 * 8
+    assert counted == (expected if training else expected / 3)

@@ -69,7 +69,12 @@ def pretraining(case):
         trainer.run_steps(iterator, first_step=next(numbers), num_steps=1)
 
     flops = train_step.flops(config, rows, length, case["predictions"])
-    return {"": lambda: [elapsed(step)], "=flops": lambda: flops}
+    kinds = train_step.products(config, rows, length, case["predictions"])
+    return {
+        "": lambda: [elapsed(step)],
+        "=flops": lambda: flops,
+        "=products": lambda: _products_seconds(kinds, case),
+    }
 
 
 def prediction(case):
@@ -90,16 +95,16 @@ def prediction(case):
     finetuning = _finetuning(case, spans)
     files = input_pipeline.open_records([path], specs, limits={})
     predict = finetuning.outputs if spans else finetuning.predict
+    config, rows = BertConfig(**case["model"]), case["rows"]
     # A forward pass without a head: a third of a step without predictions.
-    flops = (
-        train_step.flops(
-            BertConfig(**case["model"]), 1, length, 0, reads_all=spans
-        )
-        / 3
-    )
+    flops = train_step.flops(config, 1, length, 0, reads_all=spans) / 3
+    kinds = train_step.products(config, rows, length, 0, training=False)
     return {
         "": lambda: [elapsed(predict, files)],
         "=flops": lambda: flops * len(sequences),
+        "=products": lambda: (
+            _products_seconds(kinds, case) * len(sequences) / rows
+        ),
     }
 
 
@@ -219,6 +224,11 @@ def matrix_rate(case):
         case["model"]["hidden_size"],
         5,
     )
+
+
+def _products_seconds(kinds, case):
+    """Time of the matrix products alone, at their own shapes."""
+    return train_step.products_seconds(kinds, case["precision"], 5)
 
 
 def make(case):
