@@ -148,9 +148,8 @@ def kill_and_compare(start, text, tmp_path, goldens, num_kills, num_shards):
     for kill in range(num_kills):
         writer = start(text, dupe_factor, num_shards)
         # At any moment of the work on a shard, a little further each time.
-        # Half of the shards, a quarter of a second or more, lie behind it.
-        writer.wait_for_shards(num_shards // 2 * (kill + 1) // num_kills)
-        time.sleep(rng.uniform(0, 0.05))
+        writer.wait_for_shards((num_shards - 3) * (kill + 1) // num_kills)
+        time.sleep(rng.uniform(0, 0.1))
         writer.process.kill()
         # A run that ended before it was hit would prove nothing.
         assert writer.end()[0] == -signal.SIGKILL, killed_at
