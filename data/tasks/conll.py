@@ -19,6 +19,8 @@ from data.tasks.task import Task, register
 _DOCUMENT_START = "-DOCSTART-"
 _NO_VALUE = "_"  # CoNLL-U's mark
 _TAG = re.compile(r"([BIESUL])-(.+)")
+# No other white space: a word may hold, or be, a no-break space.
+_SEPARATORS = " \t"
 _SPACES = re.compile(" +")
 # As released, and as copies call them.
 _NAMES = {
@@ -140,7 +142,7 @@ class Conll(Task):
         for line, text in enumerate(files.read_lines(path), start=1):
             if self._is_comment(text):
                 starts = self._starts_document(text)
-            elif text.strip():
+            elif text.strip(_SEPARATORS):
                 starts = text.startswith(_DOCUMENT_START)
                 if not starts:
                     row = self._row(path, line, text, width)
@@ -171,10 +173,10 @@ class Conll(Task):
 
     def _row(self, path: str, line: int, text: str, width: int | None) -> Row:
         """The columns of a line; refuses another number of them."""
-        # Not every white space: a word may hold a no-break space.
-        cells = (
-            text.split("\t") if "\t" in text else _SPACES.split(text.strip())
-        )
+        if "\t" in text:
+            cells = text.split("\t")
+        else:
+            cells = _SPACES.split(text.strip(" "))
         names = self.columns if len(cells) == len(self.columns) else ()
         row = Row(path, line, line - 1, names, cells)
         if width not in (None, len(cells)):

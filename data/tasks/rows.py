@@ -13,6 +13,10 @@ from absl import logging
 
 from data import files
 
+# Longest cell of a quoted table, in characters: it bounds the memory that an
+# unclosed quote takes.
+_MAX_CELL = 2**27
+
 
 class Column(NamedTuple):
     """Where a value stands in a row.
@@ -159,7 +163,11 @@ def describe_labels(labels: Sequence[str]) -> str:
 
 
 def read_cells(
-    path: str, delimiter: str = "\t", quotechar: str | None = None
+    path: str,
+    delimiter: str = "\t",
+    quotechar: str | None = None,
+    *,
+    keep_empty: bool = False,
 ) -> Iterator[tuple[int, list[str]]]:
     """Streams the rows of a table as they are.
 
@@ -168,6 +176,8 @@ def read_cells(
       delimiter: between two cells.
       quotechar: a cell that begins with it goes on to the next one, over
         delimiters and lines; None = it is a character as any other.
+      keep_empty: yield an empty line between two rows as a row of no cells;
+        False = raise ValueError.
 
     Yields:
       For each row the number of its last line, from 1, and its cells; none
@@ -186,17 +196,20 @@ def read_cells(
         )
     else:
         numbered = _quoted(path, delimiter, quotechar)
-    num_empty = 0
+    has_rows, empty = False, []
     for line, cells in numbered:
         if not cells:
-            num_empty += 1
+            empty.append(line)
             continue
-        if num_empty:
+        if empty and not (keep_empty and has_rows):
             raise ValueError(
                 f"{path}: an empty line stands before line {line}; expected a "
                 "row on every line. Remove it."
             )
+        for empty_line in empty:
+            yield empty_line, []
         yield line, cells
+        has_rows, empty = True, []
 
 
 def _quoted(
@@ -204,16 +217,22 @@ def _quoted(
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows of a table with quotes."""
     lines = (f"{line}\n" for line in files.read_lines(path))
+    # The default, 131,072 characters, is less than a long text has. The limit
+    # is one for the whole process.
+    csv.field_size_limit(_MAX_CELL)
     reader = csv.reader(
         lines, delimiter=delimiter, quotechar=quotechar, strict=True
     )
+    start = 1
     try:
         for cells in reader:
             yield reader.line_num, cells
+            start = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
-            f"{path}, line {reader.line_num}: {error}; expected cells in "
-            f"quotes ({quotechar}) to be closed, and quotes in them doubled."
+            f"{path}, lines {start} to {reader.line_num}: {error}; expected "
+            f"cells in quotes ({quotechar}) to be closed, and quotes in them "
+            "doubled."
         ) from None
 
 
@@ -232,7 +251,8 @@ def read_table(
       header: whether the first row names the columns.
       delimiter: see `read_cells`.
       quotechar: see `read_cells`.
-      skip_broken: leave rows of another width out; how many is logged.
+      skip_broken: leave out rows of another width and empty lines; how many
+        is logged.
 
     Yields:
       The rows without the header.
@@ -243,7 +263,7 @@ def read_table(
         first one.
     """
     names, width, broken = (), None, []
-    rows = read_cells(path, delimiter, quotechar)
+    rows = read_cells(path, delimiter, quotechar, keep_empty=skip_broken)
     for number, (line, cells) in enumerate(rows):
         if width is None:
             width = len(cells)

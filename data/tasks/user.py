@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ _KINDS = {
     "choice": ("choice", ("accuracy",), ("text",)),
     "tagging": ("tagging", (), ("words",)),
 }
+# ASCII only: a word may hold, or be, a no-break space.
+_WHITE_SPACE = re.compile(r"\s+", re.ASCII)
 _SUFFIXES = (".tsv", ".csv", ".jsonl")
 
 
@@ -224,10 +227,14 @@ class UserTable(Task):
     def _listed(
         self, row: Row, column: Column, separator: str | None
     ) -> tuple[str, ...]:
-        """A JSON list, or a text cut at a separator (None = white space)."""
+        """A JSON list, or a text cut at a separator (None = ASCII spaces)."""
         value = row.value(column)
         if isinstance(value, str):
-            value = filter(None, map(str.strip, value.split(separator)))
+            if separator is None:
+                parts = _WHITE_SPACE.split(value)
+            else:
+                parts = map(str.strip, value.split(separator))
+            value = filter(None, parts)
         elif not isinstance(value, Sequence):
             row.fail(f"column {column} is {value!r}, expected text or a list.")
         return tuple(map(rows.label_text, value))

@@ -68,6 +68,19 @@ def test_two_columns_parted_by_tabs(conll):
     assert test == TaggingExample("test-0", ["New\u00a0York", "is"], None, 0)
 
 
+@pytest.mark.parametrize("word", ["\u00a0", "\u3000", "10\u00a0000"])
+def test_only_spaces_and_tabs_part_columns(conll, word):
+    files = {
+        "valid.txt": f" {word} NN I-NP O \n \t\nb NN I-NP O\n",
+        "test.txt": f"a\n{word}\n\nb\n",
+    }
+    task = conll(**files)
+    dev = [example.words for example in task.examples("dev")]
+    assert dev == [[word], ["b"]]
+    test = [example.words for example in task.examples("test")]
+    assert test == [["a", word], ["b"]]
+
+
 def test_files_and_labels_may_be_given(conll):
     task = conll(
         {"dev_file": "my.txt", "labels": ["O", "B-X"]},

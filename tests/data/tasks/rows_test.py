@@ -35,8 +35,10 @@ def test_byte_order_mark_and_carriage_returns_are_dropped(write, quotechar):
     assert row == Row(path, 2, 1, ("a", "b"), ["x", "y"])
 
 
-def test_a_very_long_cell_is_read(write):
-    assert cells(write("a\n" + "x" * 200_000 + "\n")) == [["x" * 200_000]]
+@pytest.mark.parametrize("quotechar", [None, '"'])
+def test_a_very_long_cell_is_read(write, quotechar):
+    path = write("a\n" + "x" * 200_000 + "\n")
+    assert cells(path, quotechar=quotechar) == [["x" * 200_000]]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,10 @@ def test_a_wrong_row_is_an_error_with_its_place(write, data, message):
 
 def test_an_open_quote_is_an_error(write):
     path = write('a,b\nx,"y\nz\n')
-    with pytest.raises(ValueError, match=r"t.tsv, line 3: .*quotes \(\"\) to"):
+    with pytest.raises(
+        ValueError,
+        match=r"t.tsv, lines 2 to 3: .*quotes \(\"\) to be closed",
+    ):
         cells(path, delimiter=",", quotechar='"')
 
 
@@ -72,6 +77,23 @@ def test_broken_rows_are_left_out_where_asked_for_and_counted(write, caplog):
         f"{path}: 2 rows have not 2 columns and are left out, the first is "
         "line 3." in caplog.text
     )
+
+
+@pytest.mark.parametrize("quotechar", [None, '"'])
+def test_empty_lines_are_broken_rows(write, caplog, quotechar):
+    path = write("a\tb\n1\t2\n\n\n3\t4\n\n")
+    found = list(rows.read_table(path, quotechar=quotechar, skip_broken=True))
+    assert [(row.line, row.number, row.cells) for row in found] == [
+        (2, 1, ["1", "2"]),
+        (5, 4, ["3", "4"]),
+    ]
+    assert "2 rows have not 2 columns and are left out" in caplog.text
+    assert "the first is line 3." in caplog.text
+
+
+def test_an_empty_line_is_no_header(write):
+    with pytest.raises(ValueError, match="empty line stands before line 2"):
+        cells(write("\na\tb\n1\t2\n"), skip_broken=True)
 
 
 def test_a_column_is_found_by_name_then_by_number():

@@ -131,6 +131,14 @@ def test_words_as_text_or_list(tsv):
     assert task.metrics == ("entity_f1", "token_accuracy")
 
 
+@pytest.mark.parametrize("word", ["\u00a0", "\u3000", "10\u00a0000"])
+def test_unusual_spaces_are_parts_of_words(tsv, word):
+    lines = f"words\tlabel\na  {word} b\tO B-X O\n"
+    task = tsv({"train.tsv": lines}, kind="tagging")
+    (example,) = train(task)
+    assert example.words == ("a", word, "b")
+
+
 def test_labels_and_metrics_may_be_given(tsv):
     # Of a finished model, without its training file.
     task = tsv(
