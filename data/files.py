@@ -78,7 +78,7 @@ def open_write(path: str) -> IO[bytes]:
 
 
 def find(pattern: str) -> list[str]:
-    """The paths that match a glob, sorted."""
+    """The paths that match a glob, sorted; `glob.escape` a user's folder."""
     return sorted(_storage(pattern).glob(pattern))
 
 

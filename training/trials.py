@@ -7,12 +7,12 @@ Source: the paper's sections 4.1 and A.3.
 """
 
 import dataclasses
+import glob
 import itertools
 import os
 import time
 from collections.abc import Sequence
 
-import tensorflow as tf
 from absl import logging
 
 from data import files, locks
@@ -158,13 +158,18 @@ def _answer(
     outcome = classification.run(options, inputs)
     folder = options.finetuning.train.output_dir
     for pattern in _ANSWER_FILES:
-        for path in tf.io.gfile.glob(os.path.join(output_dir, pattern)):
+        for path in _matches(output_dir, pattern):
             files.remove(path)  # perhaps of a trial that was chosen before
     for pattern in _RESULT_FILES:
-        for path in tf.io.gfile.glob(os.path.join(folder, pattern)):
+        for path in _matches(folder, pattern):
             target = os.path.join(output_dir, os.path.basename(path))
             files.copy(path, target)
     return outcome
+
+
+def _matches(folder: str, pattern: str) -> list[str]:
+    """The paths of a folder's files whose names match a glob."""
+    return files.find(os.path.join(glob.escape(folder), pattern))
 
 
 def _check(planned: Sequence[ClassifierOptions], inputs: Inputs) -> None:

@@ -1,5 +1,6 @@
 """RACE: questions of English exams about an article, four answers each."""
 
+import glob
 import json
 import os
 from collections.abc import Iterator
@@ -29,8 +30,13 @@ class Race(Task):
         """Streams the questions of a set, all with their answers."""
         part, _, school = set_name.partition("_")
         for one in (school,) if school else ("middle", "high"):
-            pattern = os.path.join(self.data_dir, part, one, "*.txt")
-            for path in files.expand_patterns(pattern, "data_dir"):
+            folder = os.path.join(self.data_dir, part, one)
+            paths = files.find(os.path.join(glob.escape(folder), "*.txt"))
+            if not paths:
+                raise FileNotFoundError(
+                    f"{folder} holds no article (*.txt); expected at least one."
+                )
+            for path in paths:
                 yield from self._questions(path)
 
     def _questions(self, path: str) -> Iterator[ChoiceExample]:

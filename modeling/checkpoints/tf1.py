@@ -45,14 +45,16 @@ def find_prefix(path: str) -> str:
     latest = latest_name(path)
     if latest and tf.io.gfile.exists(os.path.join(path, latest + ".index")):
         return os.path.join(path, latest)
-    found = tf.io.gfile.glob(os.path.join(path, "*.index"))
+    # No glob: the folder's own name may hold a bracket.
+    names = tf.io.gfile.listdir(path)
+    found = [name for name in names if name.endswith(".index")]
     if len(found) != 1:
         raise FileNotFoundError(
             f"{path}: this folder holds {len(found)} checkpoints and no "
             "`checkpoint` file that names one of them; give one by its "
             "prefix, such as DIR/bert_model.ckpt."
         )
-    return found[0].removesuffix(".index")
+    return os.path.join(path, found[0].removesuffix(".index"))
 
 
 def latest_name(folder: str) -> str | None:

@@ -1,5 +1,7 @@
 """Weights in and out, and what becomes of bad files."""
 
+import shutil
+
 import keras
 import numpy as np
 import pytest
@@ -41,6 +43,15 @@ def test_names_and_shapes_are_the_originals(config, init):
 def test_a_checkpoint_is_found_by_folder_prefix_or_file(goldens, path):
     found = checkpoints.find_prefix(str(goldens / "model/init") + path)
     assert found.endswith("init/bert_model.ckpt")
+
+
+@pytest.mark.parametrize("name", ["run[1]", "run*", "a, b"])
+def test_a_checkpoint_s_folder_may_have_any_name(goldens, tmp_path, name):
+    folder = tmp_path / name
+    shutil.copytree(goldens / "model/init", folder)
+    (folder / "checkpoint").unlink(missing_ok=True)
+    found = checkpoints.find_prefix(str(folder))
+    assert found == str(folder / "bert_model.ckpt")
 
 
 def test_loading_assigns_every_weight_and_reports(config, init):

@@ -163,6 +163,22 @@ def trained(monkeypatch):
 RATES = TrialOptions(num_trials=2, learning_rates=(0.1, 9.0, 0.3))
 
 
+@pytest.mark.parametrize("name", ["run[1]", "run*", "a, b"])
+def test_a_folder_of_trials_may_have_any_name(goldens, tmp_path, trained, name):
+    (tmp_path / name).mkdir()
+    write_table(tmp_path / name / "data", "single")
+    options = classifier_options(goldens, tmp_path / name, do_predict=True)
+    out = tmp_path / name / "out"
+    for rates in ((0.1,), (0.1, 0.3)):
+        trials.run(options, TrialOptions(learning_rates=rates, num_trials=2))
+        predicted = (out / "predictions.tsv").read_text()
+        assert predicted == f"by {rates[-1]} 12346"
+    options = dataclasses.replace(options, do_predict=False)
+    (out / "test_results.tsv").write_text("of an earlier choice")
+    trials.run(options, TrialOptions(learning_rates=(0.1,), num_trials=2))
+    assert not (out / "test_results.tsv").exists()
+
+
 def test_the_chosen_trial_answers_for_all(goldens, tmp_path, trained, caplog):
     caplog.set_level("INFO", logger="absl")
     write_table(tmp_path / "data", "single")

@@ -75,6 +75,12 @@ def test_race_has_sets_of_both_schools_and_of_each(race):
     assert len(guids["test_middle"]) == 2
 
 
+@pytest.mark.parametrize("name", ["RACE, both", "RACE[1]", "RA*CE"])
+def test_a_race_folder_may_have_any_name(tmp_path, name):
+    race = get_task("race", write_files(tmp_path / name, race_files()))
+    assert len(list(race.examples("dev"))) == 4
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
