@@ -9,7 +9,8 @@ The kind says which features, head and loss it gets.
 import abc
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,6 +186,18 @@ class Task(abc.ABC):
         """
         return metrics.compute(self.metrics, gold, predicted)
 
+    def submission_numbers(self, set_name: str) -> Iterable[int]:
+        """The numbers by which a benchmark's server knows the examples.
+
+        Args:
+          set_name: a test set.
+
+        Returns:
+          A number for each example, in the order of `examples`, and perhaps
+          more: 0, 1, 2, ... unless a subclass knows better.
+        """
+        return itertools.count()
+
     def submission(
         self, set_name: str, predictions: Sequence[str | float]
     ) -> Submission | None:
@@ -201,7 +214,8 @@ class Task(abc.ABC):
         if file_name is None:
             return None
         lines = ["index\tprediction"]
-        for number, prediction in enumerate(predictions):
+        numbers = self.submission_numbers(set_name)
+        for number, prediction in zip(numbers, predictions, strict=False):
             if not isinstance(prediction, str):
                 prediction = f"{prediction:.3f}"
             lines.append(f"{number}\t{prediction}")

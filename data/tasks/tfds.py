@@ -1,7 +1,7 @@
 """The same tasks from tensorflow-datasets, where no files are given."""
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from data.tasks.examples import InputExample
@@ -26,6 +26,8 @@ class _Source(NamedTuple):
     names: tuple[str, ...] = ()
 
 
+# GLUE's own number of an example: its place in the file, from 0.
+_IDX = Column("idx")
 _PAIR = ("sentence1", "sentence2")
 _INFERENCE = ("premise", "hypothesis")
 _SOURCES = {
@@ -85,12 +87,16 @@ def make_tfds_task(
         )
     task = make_task(name, "", options)
     source = _SOURCES[name]
-    task.read = functools.partial(
-        _examples,
+    numbered = functools.partial(
+        _numbered_examples,
         task,
         source,
         functools.partial(read, data_set or source.data_set),
         options.get("language", "zh"),
+    )
+    task.read = lambda set_name: (example for _, example in numbered(set_name))
+    task.submission_numbers = lambda set_name: (
+        number for number, _ in numbered(task.set_name(set_name))
     )
     return task
 
@@ -118,19 +124,58 @@ def _read_rows(
         yield Row(where, number + 1, number, names, cells)
 
 
-def _examples(
+def _numbered_examples(
     task: Task, source: _Source, read: Any, language: str, set_name: str
-) -> Iterator[InputExample]:
-    """Streams the examples of a set of one of the known tasks."""
+) -> Iterator[tuple[int, InputExample]]:
+    """Streams (number, example) of a set of one of the known tasks."""
     texts = list(filter(None, (source.text_a, source.text_b)))
-    for row in read(set_name):
+    file_name = task.submission_files.get(set_name)
+    rows = read(set_name)
+    if file_name:
+        rows = _in_order_of_idx(rows, file_name)
+    for row in rows:
         values = [row.value(Column(name)) for name in texts]
-        name = Column("idx")
-        yield InputExample(
-            f"{set_name}-{row.value(name) if row.has(name) else row.number}",
-            *(_in_language(row, value, language) for value in values),
-            label=_label(task, source, row),
+        number = row.value(_IDX) if row.has(_IDX) else row.number
+        yield (
+            number,
+            InputExample(
+                f"{set_name}-{number}",
+                *(_in_language(row, value, language) for value in values),
+                label=_label(task, source, row),
+            ),
         )
+
+
+def _in_order_of_idx(rows: Iterable[Row], file_name: str) -> Iterator[Row]:
+    """Sorts a test set by its examples' numbers in GLUE's file.
+
+    The data set stores them in the order of hashed keys, but line 3 of
+    test_results.tsv should be about line 3 of GLUE's file. All rows are in
+    memory meanwhile.
+    """
+    found: dict[int, Row] = {}
+    for row in rows:
+        if not row.has(_IDX):
+            row.fail(
+                f"there is no feature 'idx', only {', '.join(row.names)}, but "
+                f"{file_name} gives each answer the number of its example in "
+                "GLUE's file; add the feature, or read the data set with "
+                "--task_name=tsv, which writes no such file."
+            )
+        number = row.value(_IDX)
+        if not isinstance(number, int) or number < 0:
+            row.fail(
+                f"'idx' is {number!r}, expected the number of the example in "
+                "GLUE's file, from 0."
+            )
+        if number in found:
+            row.fail(
+                f"'idx' is {number} as in another example; expected another "
+                "number for each."
+            )
+        found[number] = row
+    for number in sorted(found):
+        yield found.pop(number)
 
 
 def _in_language(row: Row, text: Any, language: str) -> str:

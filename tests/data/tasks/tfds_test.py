@@ -1,10 +1,13 @@
 """The same tasks from data sets that the test prepares."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 from tensorflow_datasets.core import registered
 
+from data.pretraining import tfds_reading
 from data.tasks import InputExample, TaggingExample, get_task
 
 TEXT = tfds.features.Text()
@@ -111,20 +114,107 @@ def test_the_diagnostic_set_is_a_test_split(tmp_path):
     folder = prepare(
         tmp_path,
         "my_ax",
-        {"premise": TEXT, "hypothesis": TEXT, "label": label("entailment")},
-        {"test": [{"premise": "a", "hypothesis": "b", "label": -1}]},
+        {
+            "premise": TEXT,
+            "hypothesis": TEXT,
+            "label": label("entailment"),
+            "idx": np.int32,
+        },
+        {"test": [{"premise": "a", "hypothesis": "b", "label": -1, "idx": 0}]},
     )
     ax = get_task("ax", None, tfds="my_ax", tfds_data_dir=folder)
     assert list(ax.examples("test")) == [InputExample("diagnostic-0", "a", "b")]
+
+
+# Task -> its texts' features, its test set, and that set's split.
+TEST_SETS = {
+    "rte": (("sentence1", "sentence2"), "test", "test"),
+    "mnli": (("premise", "hypothesis"), "test_mismatched", "test_mismatched"),
+    "ax": (("premise", "hypothesis"), "diagnostic", "test"),
+}
+
+
+def prepare_test_set(folder, name, numbers):
+    """A test split of the examples of these numbers; None = it has no idx."""
+    (first, second), _, split = TEST_SETS[name]
+    numbered = numbers is not None
+    features = {first: TEXT, second: TEXT, "label": label("entailment")}
+    features |= {"idx": np.int32} if numbered else {}
+    examples = [
+        {first: f"{number}", second: "b", "label": -1}
+        | ({"idx": number} if numbered else {})
+        for number in numbers or range(12)
+    ]
+    return prepare(folder, f"my_{name}", features, {split: examples})
+
+
+@pytest.mark.parametrize("name", TEST_SETS)
+def test_a_test_set_is_answered_in_the_order_of_glue_s_file(tmp_path, name):
+    folder = prepare_test_set(tmp_path, name, range(12))
+    _, set_name, split = TEST_SETS[name]
+    # tensorflow-datasets stores the examples in the order of hashed keys.
+    builder = tfds_reading.find_and_prepare(f"my_{name}", folder)
+    stored = tfds_reading.read_examples(name, builder, split)
+    on_disk = [example["idx"] for example in stored]
+    assert sorted(on_disk) == list(range(12)) != on_disk
+
+    task = get_task(name, None, tfds=f"my_{name}", tfds_data_dir=folder)
+    examples = list(task.examples(set_name))
+    assert [example.guid for example in examples] == [
+        f"{set_name}-{number}" for number in range(12)
+    ]
+    # A model that answers each text with its own number is always right.
+    answers = [example.text_a for example in examples]
+    assert task.submission(set_name, answers).text == (
+        "index\tprediction\n" + "".join(f"{i}\t{i}\n" for i in range(12))
+    )
+
+
+def test_answers_keep_their_numbers_where_rows_are_missing(tmp_path):
+    # tensorflow-datasets leaves out rows of GLUE's files that it cannot read.
+    folder = prepare_test_set(tmp_path, "rte", [7, 2, 0])
+    rte = get_task("rte", None, tfds="my_rte", tfds_data_dir=folder)
+    answers = [example.text_a for example in rte.examples("test")]
+    assert answers == ["0", "2", "7"]
+    assert rte.submission("test", answers).text == (
+        "index\tprediction\n0\t0\n2\t2\n7\t7\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (
+            None,
+            "--tfds=my_rte, test, line 1: there is no feature 'idx', only "
+            "label, sentence1, sentence2, but RTE.tsv gives each answer the "
+            "number of its example in GLUE's file; add the feature, or read "
+            "the data set with --task_name=tsv, which writes no such file.",
+        ),
+        ([3, 3], "--tfds=my_rte, test, line 2: 'idx' is 3 as in another exam"),
+    ],
+)
+def test_answers_without_numbers_are_refused(tmp_path, numbers, message):
+    folder = prepare_test_set(tmp_path, "rte", numbers)
+    rte = get_task("rte", None, tfds="my_rte", tfds_data_dir=folder)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        list(rte.examples("test"))
 
 
 def test_scores_of_a_test_set_are_not_known(tmp_path):
     folder = prepare(
         tmp_path,
         "my_stsb",
-        {"sentence1": TEXT, "sentence2": TEXT, "label": np.float32},
         {
-            split: [{"sentence1": "a", "sentence2": "b", "label": score}]
+            "sentence1": TEXT,
+            "sentence2": TEXT,
+            "label": np.float32,
+            "idx": np.int32,
+        },
+        {
+            split: [
+                {"sentence1": "a", "sentence2": "b", "label": score, "idx": 0}
+            ]
             for split, score in (("train", 2.5), ("test", -1.0))
         },
     )
