@@ -94,7 +94,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
     output_dir = options.finetuning.train.output_dir
     if options.do_predict:
         _predict_diagnostic(options, found, outcomes, failures)
-        _gather(options, found, failures)
+        _gather(options, found, outcomes)
     # A prediction alone leaves an earlier table as it is.
     if scores or options.do_train or options.do_eval:
         write_table(output_dir, scores, failures, names)
@@ -114,6 +114,13 @@ def _folders(
     if repeated or not names:
         raise ValueError(
             f"--task_name={options.task_name}: expected each task once."
+        )
+    data_set = options.task_options.get("tfds")
+    if data_set and not options.data_dir:
+        raise ValueError(
+            f"--tfds={data_set} is one data set, but "
+            f"--task_name={options.task_name} names several tasks; give "
+            "--tfds='', which takes each from its own."
         )
     if DIAGNOSTIC in names and "MNLI" not in names:
         raise ValueError(
@@ -190,25 +197,21 @@ def _scores(task: Task, name: str, outcome: Outcome) -> list[Score]:
 def _predict_diagnostic(
     options: ClassifierOptions,
     found: Mapping[str, str | None],
-    outcomes: Mapping[str, Outcome],
+    outcomes: dict[str, Outcome],
     failures: dict[str, str],
 ) -> None:
     """Answers GLUE's diagnostic set with MNLI's model, if it is there."""
     folder = None
     if options.data_dir and "MNLI" in outcomes:
-        names = (DIAGNOSTIC, "diagnostic")
-        places = [_folder(options.data_dir, n) for n in names]
-        places += [found["MNLI"], options.data_dir]
-        for place in filter(None, places):
-            if files.exists(os.path.join(place, "diagnostic.tsv")):
-                folder = place
-                break
-    if folder is None:
+        folder = _diagnostic_folder(options.data_dir, found["MNLI"])
+    missing = ""
+    if "MNLI" not in outcomes:
+        missing = "MNLI failed, whose model answers it."
+    elif options.data_dir and not folder:
+        missing = f"--data_dir={options.data_dir} has no diagnostic.tsv."
+    if missing:
         if DIAGNOSTIC in task_names(options.task_name):
-            failures[DIAGNOSTIC] = (
-                f"--data_dir={options.data_dir} has no diagnostic.tsv, or MNLI "
-                "failed."
-            )
+            failures[DIAGNOSTIC] = missing
         return
     asked = _options_of(options, DIAGNOSTIC, folder)
     asked = dataclasses.replace(
@@ -225,9 +228,18 @@ def _predict_diagnostic(
     )
     _check_together(options, DIAGNOSTIC, failures)
     try:
-        trials.run(asked, TrialOptions())
+        outcomes[DIAGNOSTIC] = trials.run(asked, TrialOptions())
     except (ValueError, OSError, *files.op_errors()) as error:
         _fail(options, DIAGNOSTIC, error, failures)
+
+
+def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
+    """The folder of diagnostic.tsv, which releases keep in several places."""
+    places = [_folder(data_dir, name) for name in (DIAGNOSTIC, "diagnostic")]
+    for place in filter(None, (*places, mnli_folder, data_dir)):
+        if files.exists(os.path.join(place, "diagnostic.tsv")):
+            return place
+    return None
 
 
 def _check_together(
@@ -259,7 +271,7 @@ def _fail(
 def _gather(
     options: ClassifierOptions,
     found: Mapping[str, str | None],
-    failures: Mapping[str, str],
+    outcomes: Mapping[str, Outcome],
 ) -> None:
     """Puts all files for the server side by side."""
     output_dir = options.finetuning.train.output_dir
@@ -271,7 +283,7 @@ def _gather(
         for file_name in task.submission_files.values():
             path = os.path.join(output_dir, name, file_name)
             place = os.path.join(target, file_name)
-            if name not in failures and files.exists(path):
+            if name in outcomes and files.exists(path):
                 files.copy(path, place)
                 gathered.append(file_name)
             elif files.exists(place):

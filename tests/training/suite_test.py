@@ -66,7 +66,9 @@ def ran(monkeypatch):
         calls.append((options, trial_options))
         if options.data_dir and "diverges" in os.listdir(options.data_dir):
             raise FloatingPointError("step 3: loss became nan")
-        task = get_task(options.task_name, options.data_dir)
+        task = get_task(
+            options.task_name, options.data_dir, **options.task_options
+        )
         folder = options.finetuning.train.output_dir
         os.makedirs(folder, exist_ok=True)
         for file_name in task.submission_files.values():
@@ -248,6 +250,76 @@ def test_an_asked_diagnostic_set_that_is_missing_is_told(
     make_glue(tmp_path / "glue", ["MNLI"])
     with pytest.raises(ValueError, match="1 of 2 tasks failed: AX: .*diagnost"):
         suite.run(options_of(goldens, tmp_path, "MNLI,AX"), ONCE)
+
+
+@pytest.mark.parametrize(
+    ("task_name", "count"), [("MNLI,AX", 1), ("AX,mnli", 1), ("GLUE", 9)]
+)
+def test_tensorflow_datasets_has_the_diagnostic_set(
+    goldens, tmp_path, ran, task_name, count
+):
+    options = options_of(
+        goldens,
+        tmp_path,
+        task_name,
+        data_dir=None,
+        task_options={"tfds": "", "tfds_data_dir": str(tmp_path)},
+    )
+    suite.run(options, ONCE)
+    assert len(ran) == count + 1
+    ax, once = ran[-1]
+    assert (ax.task_name, ax.data_dir, once) == ("AX", None, ONCE)
+    assert ax.task_options == options.task_options
+    folder = tmp_path / "out"
+    weights = str(folder / "MNLI/model.ckpt-7")
+    assert ax.finetuning.init_checkpoint == weights
+    assert (folder / "submission/AX.tsv").read_text() == "AX"
+
+
+def test_answers_of_an_earlier_model_are_not_gathered(goldens, tmp_path, ran):
+    make_glue(tmp_path / "glue", ["MNLI", "RTE"])
+    (tmp_path / "glue/diagnostic.tsv").write_text("")
+    options = options_of(goldens, tmp_path, "MNLI,RTE")
+    suite.run(options, ONCE)
+    assert (tmp_path / "out/submission/AX.tsv").exists()
+    (tmp_path / "glue/diagnostic.tsv").unlink()
+    suite.run(options, ONCE)
+    assert {path.name for path in (tmp_path / "out/submission").iterdir()} == {
+        "MNLI-m.tsv",
+        "MNLI-mm.tsv",
+        "RTE.tsv",
+    }
+
+
+def test_the_diagnostic_set_needs_the_model_of_mnli(goldens, tmp_path, ran):
+    make_glue(tmp_path / "glue", ["MNLI"])
+    (tmp_path / "glue/MNLI/diverges").write_text("")
+    (tmp_path / "glue/diagnostic.tsv").write_text("")
+    with pytest.raises(
+        ValueError,
+        match="2 of 2 tasks failed: MNLI: .*; AX: MNLI failed, whose model ans",
+    ):
+        suite.run(options_of(goldens, tmp_path, "MNLI,AX"), ONCE)
+
+
+@pytest.mark.parametrize("task_name", ["MNLI,AX", "GLUE"])
+def test_one_data_set_is_not_that_of_several_tasks(
+    goldens, tmp_path, ran, task_name
+):
+    options = options_of(
+        goldens,
+        tmp_path,
+        task_name,
+        data_dir=None,
+        task_options={"tfds": "glue/mnli"},
+    )
+    with pytest.raises(
+        ValueError,
+        match=f"--tfds=glue/mnli is one data set, but --task_name={task_name} "
+        "names several tasks; give --tfds='', which takes each from its own",
+    ):
+        suite.run(options, ONCE)
+    assert not ran
 
 
 @pytest.mark.slow
