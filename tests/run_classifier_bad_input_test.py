@@ -10,7 +10,8 @@ from modeling import BertConfig, TaskModel, checkpoints
 from tests import fork_server
 from tests.training.classification_test import write_table
 from tests.training.finetuning_support import make_options, make_run
-from training import classification, runs
+from training import classification, runs, session
+from training.options import DeviceOptions
 
 MRPC = "classifier/MRPC/expected/model.ckpt-16"
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
@@ -211,6 +212,16 @@ def test_a_window_beyond_the_model_is_refused_before_records(goldens, tmp_path):
     with pytest.raises(ValueError, match="pass --max_seq_length=128 or less"):
         run(goldens, tmp_path, {"max_seq_length": 129})
     assert not list((tmp_path / "out").glob("*.tf_record"))
+
+
+def test_a_folder_that_tensorflow_reads_as_a_glob_is_refused(tmp_path):
+    # At the start, before records are made: TensorFlow would write checkpoints
+    # there and read none.
+    folder = tmp_path / "run[1]"
+    with pytest.raises(ValueError, match="out: TensorFlow reads no checkpoint"):
+        with session.joined(DeviceOptions(), f"{folder}/out"):
+            pass
+    assert not folder.exists()
 
 
 def test_labels_in_another_order_than_the_model_s_are_refused(

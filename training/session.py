@@ -13,6 +13,7 @@ import tensorflow as tf
 from absl import logging
 
 from data import files, locks
+from modeling import checkpoints
 from training import preemption, strategy, workers
 from training.options import DeviceOptions
 
@@ -48,10 +49,12 @@ def joined(
       What this process may touch.
 
     Raises:
-      ValueError: TF_CONFIG is none, or the workers were told different things.
+      ValueError: TF_CONFIG is none, the workers were told different things, or
+        no checkpoint in output_dir could be read.
       OSError: another run holds the folder.
       SystemExit: another worker was lost.
     """
+    checkpoints.require_readable(output_dir)
     preemption.check()  # SIGTERM may have come while TensorFlow was loaded
     cluster = strategy.cluster_of(options)
     if not cluster:

@@ -19,6 +19,8 @@ LOSS_SCALE_GOOD_STEPS = "loss_scale_good_steps"
 GLOBAL_STEP = "global_step"
 # How TensorFlow's reader reports damage: by checksum, by format, by length.
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
+# What a glob does not take for itself.
+_NOT_ITSELF = re.compile(r"\[[^/]*\]|\\")
 
 
 def find_prefix(path: str) -> str:
@@ -55,6 +57,26 @@ def find_prefix(path: str) -> str:
             "prefix, such as DIR/bert_model.ckpt."
         )
     return os.path.join(path, found[0].removesuffix(".index"))
+
+
+def require_readable(path: str) -> None:
+    """Refuses a path at which TensorFlow cannot read a checkpoint.
+
+    TensorFlow looks for a checkpoint's files with the path as a glob, in which
+    `[1]` stands for `1` and a backslash is dropped.
+
+    Args:
+      path: a prefix or a folder.
+
+    Raises:
+      ValueError: it holds such characters.
+    """
+    if _NOT_ITSELF.search(path):
+        raise ValueError(
+            f"{path}: TensorFlow reads no checkpoint whose path holds [...] or "
+            "a backslash, because it takes the path for a glob; rename the "
+            "folder, or give another one."
+        )
 
 
 def latest_name(folder: str) -> str | None:
@@ -111,6 +133,7 @@ class Checkpoint:
 
     def __init__(self, path: str):
         self.prefix = find_prefix(path)
+        require_readable(self.prefix)
         try:
             self._reader = tf.compat.v1.train.NewCheckpointReader(self.prefix)
         except _UNREADABLE as error:
@@ -169,7 +192,9 @@ def written(prefix: str, tensors: Mapping[str, np.ndarray]) -> Iterator[str]:
     Raises:
       OSError: the place cannot be written or the disk is full; other
         checkpoints are intact.
+      ValueError: see `require_readable`.
     """
+    require_readable(prefix)
     folder, base = os.path.split(prefix)
     staging = os.path.join(folder, f"{base}.incomplete-{os.getpid()}")
     names = sorted(tensors)

@@ -1,5 +1,6 @@
 """Weights in and out, and what becomes of bad files."""
 
+import re
 import shutil
 
 import keras
@@ -45,13 +46,25 @@ def test_a_checkpoint_is_found_by_folder_prefix_or_file(goldens, path):
     assert found.endswith("init/bert_model.ckpt")
 
 
-@pytest.mark.parametrize("name", ["run[1]", "run*", "a, b"])
-def test_a_checkpoint_s_folder_may_have_any_name(goldens, tmp_path, name):
+@pytest.mark.parametrize("name", ["run*", "run?", "a, b"])
+def test_a_checkpoint_s_folder_is_no_glob(goldens, tmp_path, name):
+    for folder in (tmp_path / name, tmp_path / "run1"):
+        shutil.copytree(goldens / "model/init", folder)
+        (folder / "checkpoint").unlink()
+    found = checkpoints.Checkpoint(str(tmp_path / name))
+    assert found.prefix == str(tmp_path / name / "bert_model.ckpt")
+
+
+@pytest.mark.parametrize("name", ["run[1]", "[a-c]", r"a\b"])
+def test_a_path_that_tensorflow_cannot_read_is_refused(goldens, tmp_path, name):
+    # TensorFlow would write it, and call it damaged ever after.
     folder = tmp_path / name
     shutil.copytree(goldens / "model/init", folder)
-    (folder / "checkpoint").unlink(missing_ok=True)
-    found = checkpoints.find_prefix(str(folder))
-    assert found == str(folder / "bert_model.ckpt")
+    message = re.escape(f"{folder}/bert_model.ckpt: TensorFlow reads no check")
+    with pytest.raises(ValueError, match=message):
+        checkpoints.Checkpoint(str(folder))
+    with pytest.raises(ValueError, match=message):
+        checkpoints.write(f"{folder}/bert_model.ckpt", {})
 
 
 def test_loading_assigns_every_weight_and_reports(config, init):

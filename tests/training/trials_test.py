@@ -163,9 +163,12 @@ def trained(monkeypatch):
 RATES = TrialOptions(num_trials=2, learning_rates=(0.1, 9.0, 0.3))
 
 
-@pytest.mark.parametrize("name", ["run[1]", "run*", "a, b"])
+@pytest.mark.parametrize("name", ["run*", "run?", "a, b"])
 def test_a_folder_of_trials_may_have_any_name(goldens, tmp_path, trained, name):
-    (tmp_path / name).mkdir()
+    for folder in (tmp_path / name, tmp_path / "run1"):
+        (folder / "out").mkdir(parents=True)
+    beside = tmp_path / "run1/out/predictions.tsv"
+    beside.write_text("of another run")
     write_table(tmp_path / name / "data", "single")
     options = classifier_options(goldens, tmp_path / name, do_predict=True)
     out = tmp_path / name / "out"
@@ -177,6 +180,7 @@ def test_a_folder_of_trials_may_have_any_name(goldens, tmp_path, trained, name):
     (out / "test_results.tsv").write_text("of an earlier choice")
     trials.run(options, TrialOptions(learning_rates=(0.1,), num_trials=2))
     assert not (out / "test_results.tsv").exists()
+    assert beside.read_text() == "of another run"
 
 
 def test_the_chosen_trial_answers_for_all(goldens, tmp_path, trained, caplog):
