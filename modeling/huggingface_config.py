@@ -118,6 +118,29 @@ def from_original(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def label_names(values: Mapping[str, Any], path: str) -> list[str]:
+    """Returns the names in `id2label`, in the order of the ids.
+
+    Args:
+      values: the JSON object of a `config.json`.
+      path: of the file, for the error.
+
+    Returns:
+      A name for each row of the output layer; [] if there are none.
+
+    Raises:
+      ValueError: `id2label` does not map ids to names.
+    """
+    names = values.get("id2label") or {}
+    try:
+        return [str(names[i]) for i in sorted(names, key=int)]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{path}: id2label is {names!r}; expected an object of ids and "
+            'names, such as {"0": "no", "1": "yes"}. Correct the file.'
+        ) from None
+
+
 def _require_bert(values: Mapping[str, Any]) -> None:
     """Refuses what Hugging Face does not call BERT."""
     architecture = next(iter(values.get("architectures") or ()), "Bert")

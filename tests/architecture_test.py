@@ -137,6 +137,8 @@ ORDER = {
         "lamb",
         "loss_scale",
         "checkpointing",
+        "head_labels",
+        "first_weights",
         "events",
         "custom_gradients",
         "evaluation",

@@ -13,7 +13,7 @@ from data.input_pipeline import RecordFiles
 from data.task_records import make_records
 from data.tasks import Task, get_task
 from modeling import BertConfig, TaskModel
-from training import feature_based, results, runs
+from training import feature_based, head_labels, results, runs
 from training.checkpoint_table import compare_checkpoints
 from training.checkpointing import CheckpointManager
 from training.description import TaskDescription, place_of_weights
@@ -164,6 +164,7 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
         num_choices=num_labels if task.kind == "choice" else 1,
         batch_sizes=["eval_batch_size"] * bool(dev_files)
         + ["predict_batch_size"] * bool(test_files),
+        labels=_row_labels(task),
     )
     if options.do_train:
         feature_based.check_start(
@@ -212,6 +213,11 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     return Outcome(step, evaluation.results, weights)
 
 
+def _row_labels(task: Task) -> Sequence[str]:
+    """The names of the rows of a task's output layer; () = it has one row."""
+    return () if task.kind in ("choice", "regression") else task.labels
+
+
 def _keep_labels(
     output_dir: str, labels: Sequence[str], manager: CheckpointManager
 ) -> None:
@@ -220,7 +226,7 @@ def _keep_labels(
     The same number of labels in another order fits every variable: each
     answer would be called by another's name.
     """
-    path = os.path.join(output_dir, "labels.txt")
+    path = os.path.join(output_dir, head_labels.FILE)
     text = "".join(f"{label}\n" for label in labels)
     if manager.steps() and files.exists(path):
         before = list(files.read_lines(path))

@@ -16,7 +16,7 @@ from data.tasks import KINDS
 from modeling import BertConfig, BertModel, checkpoints, huggingface_config
 from modeling.checkpoints import huggingface
 from modeling.checkpoints.tf1 import is_weight
-from training import description, runs
+from training import description, head_labels, runs
 
 # What transformers calls a model with our `output_weights`, and how it trains.
 _TASKS = {
@@ -132,10 +132,12 @@ def _to_original(options: ConversionOptions, folder: str) -> None:
         os.path.join(folder, "bert_config.json"), config.to_json_string()
     )
     _write_vocabulary(folder, vocab, config)
-    labels = _their_labels(read_json(config_file))
-    if labels and "output_weights" in weights:
+    labels = huggingface_config.label_names(read_json(config_file), config_file)
+    # What transformers writes if there are no names.
+    numbered = [f"LABEL_{i}" for i in range(len(labels))]
+    if "output_weights" in weights and labels != numbered:
         files.write_text(
-            os.path.join(folder, "labels.txt"),
+            os.path.join(folder, head_labels.FILE),
             "".join(f"{label}\n" for label in labels),
         )
     checkpoints.write(os.path.join(folder, "bert_model.ckpt"), weights)
@@ -266,7 +268,7 @@ def _labels(
     options: ConversionOptions, beside: str, num_labels: int
 ) -> dict[str, dict[str, Any]]:
     """id2label and label2id; transformers' own names if there are no labels."""
-    path = options.labels_file or os.path.join(beside, "labels.txt")
+    path = options.labels_file or os.path.join(beside, head_labels.FILE)
     labels = []
     if options.labels_file or files.exists(path):
         labels = _read_text(path).splitlines()
@@ -331,15 +333,6 @@ def _their_case(folder: str) -> bool | None:
     """do_lower_case of a folder of Hugging Face, if it says so."""
     path = os.path.join(folder, "tokenizer_config.json")
     return read_json(path).get("do_lower_case") if files.exists(path) else None
-
-
-def _their_labels(values: Mapping[str, Any]) -> list[str]:
-    """The names in id2label, in order; [] if they are only numbered."""
-    names = values.get("id2label") or {}
-    labels = [str(names[i]) for i in sorted(names, key=int)]
-    if labels == [f"LABEL_{i}" for i in range(len(labels))]:
-        return []
-    return labels
 
 
 def _read_text(path: str) -> str:

@@ -18,7 +18,7 @@ from data.progress import Progress
 from data.text_features import TextRow
 from modeling import BertConfig, checkpoints
 from modeling.choices import EMBEDDINGS
-from training import preemption, runs
+from training import first_weights, preemption, runs
 from training.extraction_options import ExtractionOptions
 from training.extractor import Extractor
 from training.strategy import (
@@ -67,7 +67,7 @@ def run(options: ExtractionOptions) -> None:
             use_one_hot_embeddings=options.use_one_hot_embeddings
             or is_tpu(strategy),
         )
-        runs.compare_with_huggingface(options.init_checkpoint, config)
+        first_weights.compare_with_huggingface(options.init_checkpoint, config)
         report = checkpoints.init_from_checkpoint(
             options.init_checkpoint,
             checkpoints.variables_by_name([extractor.model]),

@@ -2,7 +2,7 @@
 
 import dataclasses
 import gc
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import keras
 import numpy as np
@@ -25,6 +25,10 @@ from training.strategy import (
     is_tpu,
     num_workers,
 )
+
+# The output layer of a task, which another task's checkpoint has for other
+# labels.
+_HEAD = ("output_weights", "output_bias")
 
 
 def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
@@ -70,6 +74,7 @@ class Finetuning:
       num_choices: C, inputs of one example.
       batch_sizes: fields of options, such as `eval_batch_size`, that will be
         needed beside that of training.
+      labels: see `FirstWeights`.
 
     Attributes:
       model: made by make_model; its weights are those of init_checkpoint,
@@ -89,6 +94,7 @@ class Finetuning:
             "eval_batch_size",
             "predict_batch_size",
         ),
+        labels: Sequence[str] = (),
     ):
         # A model before this one is in cycles with its compiled functions;
         # only so it goes.
@@ -124,14 +130,16 @@ class Finetuning:
             self._weights = checkpoints.variables_by_name(self.model.layers)
             # Differs from the original: a head for another number of labels is
             # left out, because a model of MNLI is a good start for RTE.
-            self._untrained = runs.load_first_weights(
+            first = runs.load_first_weights(
                 options.init_checkpoint,
                 self._weights,
                 self.manager,
                 self._output_dir,
                 config,
-                heads=("output_weights", "output_bias"),
+                _HEAD,
+                labels,
             )
+            self._head_error = first.head_error() if first else ""
             self._scorer = Scorer(self.model)
         self._batching = {
             "trim": options.trim_batches and not is_tpu(self._strategy),
@@ -209,7 +217,8 @@ class Finetuning:
         """
         with self._strategy.scope():
             if step is None:
-                self._require_head()
+                if self._head_error and not self.manager.steps():
+                    raise ValueError(self._head_error)
                 return runs.restore_trained(
                     self._weights,
                     self.manager,
@@ -223,19 +232,6 @@ class Finetuning:
                 )
             self.load(self.manager.prefix(step))
             return step
-
-    def _require_head(self) -> None:
-        """Refuses answers of a head that nobody has trained."""
-        # Not the pooler: only some heads read it.
-        missing = [n for n in self._untrained if not n.startswith("bert/")]
-        # Differs from the original: it answers with random weights.
-        if missing and not self.manager.steps():
-            raise ValueError(
-                f"--init_checkpoint={self.options.init_checkpoint} has no "
-                f"{' and '.join(missing)} for this task, only an encoder; "
-                "train first (--do_train), or give the checkpoint, or the "
-                "--output_dir, of a model fine-tuned on it."
-            )
 
     def save_weights(self, prefix: str) -> None:
         """Writes a checkpoint of the weights alone: no slots, no step."""

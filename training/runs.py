@@ -1,7 +1,7 @@
 """How every run begins and ends: first weights, configuration, results."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -9,10 +9,11 @@ from absl import logging
 
 from data import files
 from data.json_files import read_json
-from modeling import BertConfig, checkpoints
+from modeling import BertConfig
 from modeling.checkpoints import huggingface
 from training import events
 from training.checkpointing import CheckpointManager
+from training.first_weights import FirstWeights, compare_with_huggingface
 
 
 def check_length(
@@ -179,76 +180,36 @@ def load_first_weights(
     output_dir: str,
     config: BertConfig,
     heads: Collection[str] = (),
-) -> list[str]:
+    labels: Sequence[str] = (),
+) -> FirstWeights | None:
     """Loads init_checkpoint, unless the run has begun, and says what it did.
 
     Args:
-      init_checkpoint: see `checkpoints.init_from_checkpoint`, or None.
+      init_checkpoint: see `FirstWeights`, or None.
       weights: full name -> variable.
       manager: of the run's checkpoints.
       output_dir: its folder, for the log.
       config: of the model.
-      heads: see `checkpoints.init_from_checkpoint`.
+      heads: see `FirstWeights`.
+      labels: see `FirstWeights`.
 
     Returns:
-      Names of the weights that it has not, or for another number of labels:
-      they must be trained first.
+      What was loaded; None = nothing.
 
     Raises:
-      ValueError: the checkpoint does not fit.
+      FileNotFoundError, ValueError: see `FirstWeights`.
     """
     if not init_checkpoint:
-        return []
+        return None
     if manager.steps():
         logging.info(
             "--init_checkpoint is left aside: %s holds checkpoints.", output_dir
         )
-        return []
+        return None
     compare_with_huggingface(init_checkpoint, config)
-    report = checkpoints.init_from_checkpoint(init_checkpoint, weights, heads)
-    logging.info("%s", report)
-    if report.misshapen:
-        logging.warning(
-            "--init_checkpoint=%s is of a task with another number of labels: "
-            "all but its head is taken, and the head of this task begins anew "
-            "(%s).",
-            init_checkpoint,
-            "; ".join(report.misshapen),
-        )
-    return [name for name in weights if name not in report.loaded]
-
-
-def compare_with_huggingface(init_checkpoint: str, config: BertConfig) -> None:
-    """Warns of what fits the weights' shapes and still is another model.
-
-    As it happens to who takes Hugging Face's weights with the original's
-    bert_config.json: `gelu` there is the tanh form.
-
-    Args:
-      init_checkpoint: where the weights are from; only a folder of Hugging
-        Face is looked at.
-      config: of the model that takes them.
-    """
-    path = os.path.join(init_checkpoint, huggingface.CONFIG)
-    if not huggingface.is_folder(init_checkpoint) or not files.exists(path):
-        return
-    theirs = BertConfig.from_json_file(path)
-    for key in ("hidden_act", "num_attention_heads"):
-        ours, trained = getattr(config, key), getattr(theirs, key)
-        if ours != trained:
-            logging.warning(
-                "--bert_config_file says %s %s, but the weights of %s were "
-                "trained with %s%s. Give --bert_config_file=%s, unless you "
-                "mean it.",
-                key,
-                ours,
-                init_checkpoint,
-                trained,
-                " (the erf form; Hugging Face calls it gelu)"
-                if trained == "gelu_exact"
-                else "",
-                path,
-            )
+    first = FirstWeights(init_checkpoint, weights, heads, labels)
+    first.load()
+    return first
 
 
 def restore_trained(

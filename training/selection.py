@@ -14,12 +14,11 @@ from absl import logging
 from data import files
 from data.input_pipeline import RecordFiles
 from data.json_files import read_json, write_json
-from training.checkpointing import CheckpointManager
+from training.checkpointing import BEST_FOLDER, CheckpointManager
 from training.finetuning import Finetuning
 
 Results = Mapping[str, Mapping[str, float]]
 
-_BEST = "best"
 _RECORD = "best_checkpoint.json"
 
 
@@ -239,11 +238,11 @@ class Selection:
         return [entry["step"] for entry in self._record.get("history", [])]
 
     def _prefix(self, step: int) -> str:
-        return os.path.join(self._output_dir, _BEST, f"model.ckpt-{step}")
+        return os.path.join(self._output_dir, BEST_FOLDER, f"model.ckpt-{step}")
 
     def _remove_others(self) -> None:
         """Leaves the best weights alone in their folder."""
-        best = CheckpointManager(os.path.join(self._output_dir, _BEST))
+        best = CheckpointManager(os.path.join(self._output_dir, BEST_FOLDER))
         best.remove_leftovers()
         best.keep_only(self._record["step"])
 

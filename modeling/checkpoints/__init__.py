@@ -2,9 +2,11 @@
 
 from modeling.checkpoints.assign import (
     LoadReport,
+    assign,
     compare,
     init_from_checkpoint,
     open_checkpoint,
+    require_fit,
     variables_by_name,
 )
 from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
@@ -27,12 +29,14 @@ __all__ = [
     "Checkpoint",
     "HuggingFaceCheckpoint",
     "LoadReport",
+    "assign",
     "compare",
     "find_prefix",
     "init_from_checkpoint",
     "latest_name",
     "open_checkpoint",
     "require_readable",
+    "require_fit",
     "strip",
     "variables_by_name",
     "write",

@@ -1,7 +1,7 @@
 """Puts a checkpoint's arrays into a model's variables, with a full account."""
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import keras
 import tensorflow as tf
@@ -112,28 +112,73 @@ def init_from_checkpoint(
 ) -> LoadReport:
     """Warm start: loads weights, never slots or the step.
 
+    Args:
+      path: see `open_checkpoint`.
+      variables: name -> variable, see `variables_by_name`.
+      heads: see `require_fit`.
+
+    Returns:
+      The account, to be shown to the user.
+
+    Raises:
+      ValueError: see `require_fit`; nothing was assigned then.
+
+    Source: `modeling.get_assignment_map_from_checkpoint`.
+    """
+    checkpoint = open_checkpoint(path)
+    report = require_fit(checkpoint, variables, heads)
+    assign(checkpoint, {name: variables[name] for name in report.loaded})
+    return report
+
+
+def assign(
+    checkpoint: Checkpoint | HuggingFaceCheckpoint,
+    variables: Mapping[str, tf.Variable],
+    rows: Mapping[str, Sequence[int]] | None = None,
+) -> None:
+    """Reads all values, then assigns them.
+
+    Args:
+      checkpoint: has all of the variables, in the same shapes.
+      variables: name -> variable.
+      rows: name -> for each row of the variable, the row of the checkpoint
+        that it takes. Variables that are not named keep the order.
+
+    Raises:
+      ValueError: a value is damaged; nothing was assigned then.
+    """
+    values = {name: checkpoint.read(name) for name in variables}
+    for name, order in (rows or {}).items():
+        values[name] = values[name][list(order)]
+    for name, value in values.items():
+        variables[name].assign(value)
+
+
+def require_fit(
+    checkpoint: Checkpoint | HuggingFaceCheckpoint,
+    variables: Mapping[str, tf.Variable],
+    heads: Collection[str] = (),
+) -> LoadReport:
+    """Refuses a checkpoint that a model cannot start from.
+
     Heads that the checkpoint lacks (`cls/...`, `output_weights`) keep their
     initial values, as fine-tuning wants it; an encoder (`bert/...`) must be
     there whole. Only its pooler may be missing: Hugging Face's models for
     masked LM, words and questions have none.
 
     Args:
-      path: see `open_checkpoint`.
-      variables: name -> variable, see `variables_by_name`.
+      checkpoint: see `open_checkpoint`.
+      variables: name -> variable; only their shapes are read.
       heads: variables of a task's head: if another task's checkpoint has them
         for another number of labels (their first axis), they keep their
         initial values, and are `misshapen` in the account.
 
     Returns:
-      The account, to be shown to the user.
+      The account.
 
     Raises:
-      ValueError: shapes differ, or part of the encoder is missing; nothing
-        was assigned then.
-
-    Source: `modeling.get_assignment_map_from_checkpoint`.
+      ValueError: shapes differ, or part of the encoder is missing.
     """
-    checkpoint = open_checkpoint(path)
     report = compare(checkpoint, variables)
     no_encoder = [
         name
@@ -164,7 +209,4 @@ def init_from_checkpoint(
             + "\nUse the bert_config.json that came with the checkpoint "
             "(--bert_config_file), or another --init_checkpoint."
         )
-    values = {name: checkpoint.read(name) for name in report.loaded}
-    for name, value in values.items():
-        variables[name].assign(value)
     return report

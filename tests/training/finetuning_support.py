@@ -31,11 +31,12 @@ def make_options(goldens, output_dir, **changes):
     )
 
 
-def make_run(options, kind="classification", num_labels=2):
+def make_run(options, kind="classification", num_labels=2, labels=()):
     """A run of a task."""
     return finetuning.Finetuning(
         options,
         functools.partial(TaskModel, kind=kind, num_labels=num_labels),
+        labels=labels,
     )
 
 
