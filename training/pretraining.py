@@ -1,5 +1,6 @@
 """Pretraining put together: records, model, loop, evaluation, queries."""
 
+import itertools
 import os
 
 import keras
@@ -18,6 +19,11 @@ from training.steps import with_fusion
 from training.strategy import check_batch_size, create_strategy, is_tpu
 
 STRIPPED_NAME = "bert_model.ckpt"
+# The variables that each kind of answer is computed with, beside the encoder.
+_HEADS = {
+    "masked LM": ("cls/predictions/",),
+    "next sentence": ("cls/seq_relationship/", "bert/pooler/"),
+}
 
 
 def run(options: PretrainingOptions) -> None:
@@ -75,7 +81,7 @@ def run(options: PretrainingOptions) -> None:
             whole_last_layer=options.train.whole_last_layer,
         )
         weights = checkpoints.variables_by_name(model.layers)
-        runs.load_first_weights(
+        first = runs.load_first_weights(
             options.init_checkpoint,
             weights,
             manager,
@@ -95,6 +101,8 @@ def run(options: PretrainingOptions) -> None:
                 ),
             )
         else:
+            if first:
+                _require_heads(options, first.untrained, queries)
             step = runs.restore_trained(
                 weights,
                 manager,
@@ -108,6 +116,33 @@ def run(options: PretrainingOptions) -> None:
             _predict(options, model, queries)
     if options.strip_checkpoint:
         _strip(options, manager.prefix(step))
+
+
+def _require_heads(options, untrained, queries):
+    """Refuses to evaluate or answer with the random weights of a head."""
+    asked = {"--do_eval": [*_HEADS] if options.do_eval else []}
+    if options.do_predict:
+        _, lines = queries
+        is_asked = (
+            any(query.masked_positions for query in lines),
+            any(query.is_pair for query in lines),
+        )
+        asked["--do_predict"] = list(itertools.compress(_HEADS, is_asked))
+    for flag, heads in asked.items():
+        found = {
+            head: [n for n in sorted(untrained) if n.startswith(_HEADS[head])]
+            for head in heads
+        }
+        lacking = [head for head in heads if found[head]]
+        # Differs from the original: it answers with random weights.
+        if lacking:
+            raise ValueError(
+                f"{flag} needs the {' and '.join(lacking)}, but "
+                f"--init_checkpoint={options.init_checkpoint} has no "
+                f"{', '.join(name for head in lacking for name in found[head])}"
+                "; give a checkpoint that has these weights, or train first "
+                "(--do_train)."
+            )
 
 
 def _check_continued(folder, config):

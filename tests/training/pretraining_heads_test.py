@@ -1,0 +1,98 @@
+"""Heads that --init_checkpoint lacks: they do not answer before training."""
+
+import dataclasses
+import json
+
+import pytest
+
+from modeling import checkpoints
+from training import pretraining
+
+MASKED_LM = (
+    "cls/predictions/output_bias, cls/predictions/transform/LayerNorm/beta, "
+    "cls/predictions/transform/LayerNorm/gamma, "
+    "cls/predictions/transform/dense/bias, "
+    "cls/predictions/transform/dense/kernel"
+)
+PAIR = "cls/seq_relationship/output_bias, cls/seq_relationship/output_weights"
+
+
+def without(goldens, tmp_path, *prefixes):
+    """The golden model without some of its variables."""
+    golden = checkpoints.Checkpoint(str(goldens / "model/trained"))
+    path = str(tmp_path / "less/bert_model.ckpt")
+    kept = {
+        name: golden.read(name)
+        for name in golden.shapes
+        if not name.startswith(prefixes)
+    }
+    checkpoints.write(path, kept)
+    return path
+
+
+def asked(options, goldens, tmp_path, init_checkpoint, text="", **changes):
+    """The options of an evaluation, or of answers to some queries."""
+    (tmp_path / "queries.txt").write_text(text)
+    return dataclasses.replace(
+        options,
+        **{
+            "init_checkpoint": init_checkpoint,
+            "do_train": False,
+            "do_eval": not text,
+            "do_predict": bool(text),
+            "predict_file": str(tmp_path / "queries.txt"),
+            "vocab_file": str(goldens / "vocab.txt"),
+        }
+        | changes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("lacks", "text", "flag", "what", "names"),
+    [
+        ("cls/", "", "--do_eval", "masked LM and next sentence", MASKED_LM),
+        ("cls/predictions", "", "--do_eval", "masked LM", MASKED_LM),
+        ("cls/seq", "", "--do_eval", "next sentence", PAIR),
+        ("bert/pooler", "", "--do_eval", "next sentence", "bert/pooler/dense"),
+        ("cls/", "the [MASK]", "--do_predict", "masked LM", MASKED_LM),
+        ("cls/", "a ||| b", "--do_predict", "next sentence", PAIR),
+        ("cls/seq", "a ||| [MASK]", "--do_predict", "next sentence", PAIR),
+    ],
+)
+def test_what_is_missing_does_not_answer(
+    options, goldens, tmp_path, lacks, text, flag, what, names
+):
+    path = without(goldens, tmp_path, lacks)
+    with pytest.raises(ValueError) as error:
+        pretraining.run(asked(options, goldens, tmp_path, path, text))
+    message = str(error.value)
+    assert f"{flag} needs the {what}, but --init_checkpoint={path}" in message
+    assert f"has no {names}" in message
+    assert "train first (--do_train)" in message
+    assert not (tmp_path / "out/eval_results.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("lacks", "text"),
+    [
+        (("cls/seq", "bert/pooler"), "the [MASK] mill"),
+        (("cls/predictions",), "the mill ||| snow"),
+    ],
+)
+def test_what_is_there_answers(options, goldens, tmp_path, lacks, text):
+    path = without(goldens, tmp_path, *lacks)
+    pretraining.run(asked(options, goldens, tmp_path, path, text))
+    found = (tmp_path / "out/predict_results.jsonl").read_text()
+    assert json.loads(found)["text"] == text
+
+
+def test_training_gives_the_heads(options, goldens, tmp_path):
+    path = without(goldens, tmp_path, "cls/")
+    train = dataclasses.replace(options.train, num_train_steps=1)
+    both = {"do_train": True, "do_eval": True, "max_eval_steps": 1}
+    run = asked(options, goldens, tmp_path, path, train=train, **both)
+    pretraining.run(run)
+    # The weights of the folder count now, not those of --init_checkpoint.
+    text = "the [MASK] ||| snow"
+    pretraining.run(asked(options, goldens, tmp_path, path, text, train=train))
+    assert (tmp_path / "out/predict_results.jsonl").exists()
