@@ -180,19 +180,28 @@ class CheckpointManager:
             if other != step:
                 self._remove(other)
 
+    def check(self, variables: Mapping[str, tf.Variable]) -> None:
+        """Refuses a newest checkpoint that is of another model.
+
+        Args:
+          variables: name -> variable of the weights; only shapes are read.
+
+        Raises:
+          ValueError: see `restore`. A damaged checkpoint is no error here:
+            `restore` takes the one before it.
+        """
+        for step in self.steps()[-1:]:
+            try:
+                checkpoint = checkpoints.Checkpoint(self.prefix(step))
+            except ValueError:
+                continue
+            self._require_fit(checkpoint, variables)
+
     def _assign(self, checkpoint, variables, values):
-        report = checkpoints.compare(checkpoint, variables)
-        weights_missing = [name for name in report.missing if is_weight(name)]
+        report = self._require_fit(checkpoint, variables)
         slots_missing = [
             name for name in report.missing if name.endswith(SLOTS)
         ]
-        if report.misshapen or weights_missing:
-            first = [*report.misshapen, *weights_missing][0]
-            raise ValueError(
-                f"{self._dir} holds a run of another model: "
-                f"{checkpoint.prefix} does not fit ({first}). Give another "
-                "--output_dir, or the --bert_config_file of that run."
-            )
         if slots_missing:
             logging.warning(
                 "%s has no optimizer slots for %d variables; they start at 0.",
@@ -201,6 +210,19 @@ class CheckpointManager:
             )
         for name, value in values.items():
             variables[name].assign(value)
+
+    def _require_fit(self, checkpoint, variables):
+        """Refuses a checkpoint of another model; returns the report."""
+        report = checkpoints.compare(checkpoint, variables)
+        weights_missing = [name for name in report.missing if is_weight(name)]
+        if report.misshapen or weights_missing:
+            first = [*report.misshapen, *weights_missing][0]
+            raise ValueError(
+                f"{self._dir} holds a run of another model: "
+                f"{checkpoint.prefix} does not fit ({first}). Give another "
+                "--output_dir, or the --bert_config_file of that run."
+            )
+        return report
 
     def _steps_up_to_latest(self) -> list[int]:
         """Steps up to the one that the `checkpoint` file names."""

@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from absl import logging
 
@@ -17,7 +17,7 @@ from training import feature_based, head_labels, results, runs
 from training.checkpoint_table import compare_checkpoints
 from training.checkpointing import CheckpointManager
 from training.description import TaskDescription, place_of_weights
-from training.finetuning import Finetuning
+from training.finetuning import Finetuning, check_start
 from training.finetuning_options import ClassifierOptions
 from training.selection import Selection
 
@@ -104,31 +104,110 @@ class Outcome(NamedTuple):
     weights: str
 
 
-def prepare(options: ClassifierOptions) -> Inputs:
+def check(
+    options: ClassifierOptions, first: ClassifierOptions | None = None
+) -> None:
+    """Refuses missing files and weights that do not fit; makes no records.
+
+    Args:
+      options: of a run; they say which sets are needed.
+      first: of the run that trains first on these sets; its weights are
+        checked. None = options.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit.
+    """
+    task = _task_of(options)
+    files.check_writable(options.finetuning.train.output_dir)
+    _check(task, options, first or options)
+
+
+def prepare(
+    options: ClassifierOptions, first: ClassifierOptions | None = None
+) -> Inputs:
     """Makes the records of a run in its output_dir, or finds them there.
 
     Args:
       options: of the run.
+      first: see `check`.
 
     Returns:
       What `run` takes.
 
     Raises:
-      ValueError, OSError: an input is missing or does not fit.
+      ValueError, OSError: an input is missing or does not fit. All paths and
+        checkpoints are checked before the first record is written.
     """
-    task = get_task(options.task_name, options.data_dir, **options.task_options)
+    task = _task_of(options)
     files.check_writable(options.finetuning.train.output_dir)
     sets = _Sets(options, task)
-    train_files, dev_files, test_files = None, {}, {}
-    if options.do_train:
-        first = task.train_sets[:1]
-        (train_files,) = _records_of(sets, "train", first).values()
+    _check(task, options, first or options)
+    made = {
+        name: _records_of(sets, name, set_names)
+        for name, set_names in _sets_asked_for(options, task).items()
+    }
+    train_files = next(iter(made.get("train", {}).values()), None)
+    return Inputs(
+        task, train_files, made.get("eval", {}), made.get("predict", {})
+    )
+
+
+def _task_of(options: ClassifierOptions) -> Task:
+    return get_task(options.task_name, options.data_dir, **options.task_options)
+
+
+def _sets_asked_for(
+    options: ClassifierOptions, task: Task
+) -> dict[str, Sequence[str]]:
+    """`train`, `eval` and `predict`, if they are asked for, -> sets."""
     watched = options.finetuning.train.eval_every_steps and options.do_train
-    if options.do_eval or watched:
-        dev_files = _records_of(sets, "eval", task.dev_sets)
-    if options.do_predict:
-        test_files = _records_of(sets, "predict", task.test_sets)
-    return Inputs(task, train_files, dev_files, test_files)
+    asked = {
+        "train": (options.do_train, task.train_sets[:1]),
+        "eval": (options.do_eval or watched, task.dev_sets),
+        "predict": (options.do_predict, task.test_sets),
+    }
+    found = {name: sets for name, (is_asked, sets) in asked.items() if is_asked}
+    for name, set_names in found.items():
+        if not set_names:
+            has = (*task.train_sets, *task.dev_sets, *task.test_sets)
+            raise ValueError(
+                f"--task_name={task.name} has no set for --do_{name}, only "
+                f"{', '.join(has)}."
+            )
+    return found
+
+
+def _check(
+    task: Task, options: ClassifierOptions, first: ClassifierOptions
+) -> None:
+    """Refuses missing files, and weights that do not fit the task."""
+    for set_names in _sets_asked_for(options, task).values():
+        next(task.examples(set_names[0]))
+    finetuning, feature = first.finetuning, first.feature_based
+    output_dir = finetuning.train.output_dir
+    manager = CheckpointManager(output_dir)
+    if first.do_train:
+        feature_based.require_weights(
+            feature, finetuning.init_checkpoint, manager
+        )
+    feature_based.check_head(output_dir, feature, first.head, manager)
+    _check_labels(output_dir, task.labels, manager)
+    check_start(
+        finetuning,
+        functools.partial(TaskModel, **_model_of(first, task)),
+        _row_labels(task),
+        trains=first.do_train,
+    )
+
+
+def _model_of(options: ClassifierOptions, task: Task) -> dict[str, Any]:
+    """Arguments of the task's `TaskModel`."""
+    return {
+        "kind": task.kind,
+        "num_labels": max(1, len(task.labels)),
+        "feature_based": options.feature_based,
+        "head": options.head,
+    }
 
 
 def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
@@ -149,19 +228,13 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     """
     task, train_files, dev_files, test_files = inputs or prepare(options)
     output_dir = options.finetuning.train.output_dir
-    num_labels = max(1, len(task.labels))
-    model = {
-        "kind": task.kind,
-        "num_labels": num_labels,
-        "feature_based": options.feature_based,
-        "head": options.head,
-    }
+    model = _model_of(options, task)
     finetuning = Finetuning(
         options.finetuning,
         functools.partial(
             TaskModel, **model, class_weights=options.class_weights
         ),
-        num_choices=num_labels if task.kind == "choice" else 1,
+        num_choices=model["num_labels"] if task.kind == "choice" else 1,
         batch_sizes=["eval_batch_size"] * bool(dev_files)
         + ["predict_batch_size"] * bool(test_files),
         labels=_row_labels(task),
@@ -221,13 +294,20 @@ def _row_labels(task: Task) -> Sequence[str]:
 def _keep_labels(
     output_dir: str, labels: Sequence[str], manager: CheckpointManager
 ) -> None:
-    """Writes labels.txt, in the order of the ids, or compares it.
+    """Writes labels.txt, in the order of the ids, or compares it."""
+    _check_labels(output_dir, labels, manager)
+    path = os.path.join(output_dir, head_labels.FILE)
+    files.write_text(path, "".join(f"{label}\n" for label in labels))
 
-    The same number of labels in another order fits every variable: each
-    answer would be called by another's name.
+
+def _check_labels(
+    output_dir: str, labels: Sequence[str], manager: CheckpointManager
+) -> None:
+    """Refuses a folder whose model has other labels, or another order.
+
+    The variables of both have the same shapes.
     """
     path = os.path.join(output_dir, head_labels.FILE)
-    text = "".join(f"{label}\n" for label in labels)
     if manager.steps() and files.exists(path):
         before = list(files.read_lines(path))
         if before != list(labels):
@@ -237,20 +317,12 @@ def _keep_labels(
                 f"{', '.join(labels)}; give --labels in that order, or "
                 "another --output_dir."
             )
-    files.write_text(path, text)
 
 
 def _records_of(
     sets: _Sets, name: str, set_names: Sequence[str]
 ) -> dict[str, RecordFiles]:
     """Set -> records: `NAME.tf_record` of the first, `NAME_SET` of others."""
-    task = sets.task
-    if not set_names:
-        has = (*task.train_sets, *task.dev_sets, *task.test_sets)
-        raise ValueError(
-            f"--task_name={task.name} has no set for --do_{name}, only "
-            f"{', '.join(has)}."
-        )
     found = {}
     for set_name in set_names:
         try:

@@ -35,11 +35,7 @@ def check_start(
     """
     if not feature_based:
         return
-    if not init_checkpoint and not manager.steps():
-        raise ValueError(
-            f"--feature_based={feature_based} never trains the encoder, which "
-            "would stay random; give --init_checkpoint."
-        )
+    require_weights(feature_based, init_checkpoint, manager)
     if options.learning_rate < LEAST_RATE:
         logging.warning(
             "--learning_rate=%g is a rate of fine-tuning; a head trained from "
@@ -48,10 +44,32 @@ def check_start(
         )
 
 
-def keep_head(
+def require_weights(
+    feature_based: str,
+    init_checkpoint: str | None,
+    manager: CheckpointManager,
+) -> None:
+    """Refuses to train on the features of a random encoder.
+
+    Args:
+      feature_based: see `TaskModel`.
+      init_checkpoint: weights to start from, or None.
+      manager: of the run's checkpoints.
+
+    Raises:
+      ValueError: there are no weights for the encoder.
+    """
+    if feature_based and not init_checkpoint and not manager.steps():
+        raise ValueError(
+            f"--feature_based={feature_based} never trains the encoder, which "
+            "would stay random; give --init_checkpoint."
+        )
+
+
+def check_head(
     output_dir: str, feature_based: str, head: str, manager: CheckpointManager
 ) -> None:
-    """Writes what the head reads beside the checkpoints, or compares it.
+    """Refuses a folder with a run of another head.
 
     Most mixes of layers have the same variables: a run resumed, or asked, with
     another one would go on, wrongly.
@@ -65,11 +83,8 @@ def keep_head(
     Raises:
       ValueError: the folder holds a run with another head.
     """
-    path = os.path.join(output_dir, _FILE)
     now = {"feature_based": feature_based, "head": head}
-    before = _DEFAULT
-    if files.exists(path):
-        before = read_json(path, tuple(now), f"it should hold {now}")
+    before = _read_head(output_dir)
     if manager.steps() and before != now:
         changed = [
             f"--{name} {before[name]!r} -> {value!r}"
@@ -80,7 +95,34 @@ def keep_head(
             f"{output_dir} holds a run of another model: {', '.join(changed)}. "
             "Give another --output_dir, or the flags of that run."
         )
+
+
+def _read_head(output_dir: str) -> dict:
+    """The head that a folder has."""
+    path = os.path.join(output_dir, _FILE)
+    if not files.exists(path):
+        return _DEFAULT
+    return read_json(path, tuple(_DEFAULT), f"it should hold {_DEFAULT}")
+
+
+def keep_head(
+    output_dir: str, feature_based: str, head: str, manager: CheckpointManager
+) -> None:
+    """Writes what the head reads beside the checkpoints, or compares it.
+
+    Args:
+      output_dir: see `check_head`.
+      feature_based: likewise.
+      head: likewise.
+      manager: likewise.
+
+    Raises:
+      ValueError: see `check_head`.
+    """
+    check_head(output_dir, feature_based, head, manager)
+    path = os.path.join(output_dir, _FILE)
+    now = {"feature_based": feature_based, "head": head}
     if now != _DEFAULT:
         write_json(path, now)
-    elif before != now:
+    elif _read_head(output_dir) != now:
         files.remove(path)

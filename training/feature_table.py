@@ -41,10 +41,10 @@ def run(options: ClassifierOptions) -> list[list[Any]]:
         row was made with other settings.
     """
     _check(options)
-    inputs = classification.prepare(options)
-    metric = inputs.task.main_metric
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
     mixes = mixes_of(config)
+    inputs = classification.prepare(options, _options_of(options, mixes[0]))
+    metric = inputs.task.main_metric
     left_out = [mix for mix in MIXES if mix not in mixes]
     if left_out:
         logging.warning(
@@ -66,14 +66,9 @@ def _row(
     options: ClassifierOptions, inputs: classification.Inputs, mix: str
 ) -> list[Any]:
     """Trains on one mix, unless that is done: mix, value, seconds."""
-    folder = os.path.join(options.finetuning.train.output_dir, mix)
+    options = _options_of(options, mix)
+    folder = options.finetuning.train.output_dir
     path = os.path.join(folder, _ROW_FILE)
-    train = dataclasses.replace(options.finetuning.train, output_dir=folder)
-    options = dataclasses.replace(
-        options,
-        feature_based=mix,
-        finetuning=dataclasses.replace(options.finetuning, train=train),
-    )
     facts = facts_of(options, inputs)
     row = {"made_from": facts}
     if files.exists(path):
@@ -92,6 +87,18 @@ def _row(
     }
     write_json(path, row)
     return [mix, row["value"], row["seconds"]]
+
+
+def _options_of(options: ClassifierOptions, mix: str) -> ClassifierOptions:
+    """The options of the run on one mix."""
+    train = options.finetuning.train
+    folder = os.path.join(train.output_dir, mix)
+    train = dataclasses.replace(train, output_dir=folder)
+    return dataclasses.replace(
+        options,
+        feature_based=mix,
+        finetuning=dataclasses.replace(options.finetuning, train=train),
+    )
 
 
 def _marked(rows: Sequence[Sequence[Any]], metric: str) -> list[list[Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import keras
 import numpy as np
+import tensorflow as tf
 from absl import logging
 
 from data import length_batches
@@ -15,6 +16,7 @@ from modeling import BertConfig, TaskModel, checkpoints
 from training import loop, runs
 from training.checkpointing import CheckpointManager
 from training.finetuning_options import FinetuningOptions
+from training.first_weights import FirstWeights
 from training.options import TrainOptions
 from training.scoring import Scorer, Scores
 from training.steps import with_fusion
@@ -61,6 +63,44 @@ def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
         num_train_steps=steps,
         num_warmup_steps=int(steps * options.warmup_proportion),
     )
+
+
+def check_start(
+    options: FinetuningOptions,
+    make_model: Callable[..., TaskModel],
+    labels: Sequence[str] = (),
+    *,
+    trains: bool,
+) -> None:
+    """Refuses weights that a run cannot start with, before any other work.
+
+    Args:
+      options: of the run.
+      make_model: see `Finetuning`.
+      labels: see `FirstWeights`.
+      trains: whether the run trains before it answers.
+
+    Raises:
+      ValueError, OSError: output_dir holds another model, init_checkpoint is
+        missing or does not fit, or there is nothing trained to answer with.
+    """
+    config = BertConfig.from_json_file(options.bert_config_file)
+    manager = CheckpointManager(options.train.output_dir)
+    # In a graph, variables have shapes and take no memory.
+    with tf.Graph().as_default():
+        variables = checkpoints.variables_by_name(make_model(config).layers)
+    if manager.steps():
+        runs.check_same_model(options.train.output_dir, config)
+        manager.check(variables)
+        return
+    # With save_best the answers come from the best weights.
+    needs_head = not trains and not options.save_best
+    if needs_head:
+        runs.require_weights(options.train.output_dir, options.init_checkpoint)
+    if options.init_checkpoint:
+        first = FirstWeights(options.init_checkpoint, variables, _HEAD, labels)
+        if needs_head and first.head_error():
+            raise ValueError(first.head_error())
 
 
 class Finetuning:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+from collections.abc import Callable
 
 from absl import logging
 
@@ -20,7 +21,7 @@ from training.answering import (
     survey,
 )
 from training.description import SpanDescription, place_of_weights
-from training.finetuning import Finetuning
+from training.finetuning import Finetuning, check_start
 from training.finetuning_options import SquadOptions
 from training.selection import Results, Selection
 
@@ -39,13 +40,19 @@ def run(options: SquadOptions) -> None:
     """
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
     tokenizer = _check_inputs(options, config)
+    for data in filter(None, (options.train_data, options.predict_data)):
+        next(data.articles(), None)
+    make_model = functools.partial(
+        SpanModel, score_padding=options.score_padding
+    )
+    check_start(options.finetuning, make_model, trains=options.do_train)
     answering = eval_files = train_files = None
     if options.predict_data:
         answering = _make_answering(options, tokenizer)
         eval_files, _ = _records(options, config, is_training=False)
     if options.train_data:
         train_files, report = _records(options, config, is_training=True)
-    finetuning = _make_finetuning(options)
+    finetuning = _make_finetuning(options, make_model)
 
     def evaluate(step: int) -> Results:
         return {"dev": answering.evaluate(finetuning.outputs(eval_files), step)}
@@ -210,13 +217,15 @@ def _records(
     return record_files, report
 
 
-def _make_finetuning(options: SquadOptions) -> Finetuning:
+def _make_finetuning(
+    options: SquadOptions, make_model: Callable[..., SpanModel]
+) -> Finetuning:
     """The model in its output_dir."""
     finetuning = options.finetuning
     if options.score_padding:
         finetuning = dataclasses.replace(finetuning, trim_batches=False)
     return Finetuning(
         finetuning,
-        functools.partial(SpanModel, score_padding=options.score_padding),
+        make_model,
         batch_sizes=["predict_batch_size"] * bool(options.predict_data),
     )

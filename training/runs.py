@@ -236,12 +236,25 @@ def restore_trained(
     if restored:
         logging.info("Using %s.", manager.prefix(restored[0]))
         return restored[0]
+    require_weights(output_dir, init_checkpoint)
+    return 0
+
+
+def require_weights(output_dir: str, init_checkpoint: str | None) -> None:
+    """Refuses a run without training that has no weights.
+
+    Args:
+      output_dir: the run's folder, without checkpoints.
+      init_checkpoint: the flag, or None.
+
+    Raises:
+      ValueError: there is no init_checkpoint either.
+    """
     if not init_checkpoint:
         raise ValueError(
             f"{output_dir} holds no checkpoint; train first, "
             "or give --init_checkpoint."
         )
-    return 0
 
 
 def write_eval_results(

@@ -73,6 +73,9 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         trials.run(options, trial_options)
         return
     found = _folders(options, names)
+    # All of them before the first, which may take hours.
+    for name, folder in found.items():
+        trials.check(_options_of(options, name, folder), trial_options)
     scores, failures = [], {}
     outcomes: dict[str, Outcome] = {}
     for number, (name, folder) in enumerate(found.items(), start=1):

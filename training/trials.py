@@ -99,10 +99,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     if not trials.are_asked_for:
         return _run_once(options, output_dir)
     planned = trials_of(options, trials)
-    # All trials are scored, whether or not the result is asked for.
-    inputs = classification.prepare(
-        dataclasses.replace(options, do_train=True, do_eval=True)
-    )
+    inputs = classification.prepare(*_first_of(options, planned))
     _check(planned, inputs)
     metric = inputs.task.main_metric
     done = []
@@ -131,23 +128,62 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     return outcome
 
 
-def _run_once(options: ClassifierOptions, output_dir: str) -> Outcome:
-    """Runs the one model of output_dir; of trials that are there, the best."""
+def check(options: ClassifierOptions, trials: TrialOptions) -> None:
+    """Refuses what `run` would refuse before it makes records.
+
+    Args:
+      options: see `run`.
+      trials: see `run`.
+
+    Raises:
+      ValueError, OSError: see `classification.check`.
+    """
+    if trials.are_asked_for:
+        planned = trials_of(options, trials)
+        classification.check(*_first_of(options, planned))
+    else:
+        classification.check(_of_one_model(options))
+
+
+def _first_of(
+    options: ClassifierOptions, planned: Sequence[ClassifierOptions]
+) -> tuple[ClassifierOptions, ClassifierOptions]:
+    """What all trials read, and the first trial that has not begun."""
+    # All trials are scored, whether or not the result is asked for.
+    options = dataclasses.replace(options, do_train=True, do_eval=True)
+    for trial in planned:
+        folder = trial.finetuning.train.output_dir
+        if not files.exists(os.path.join(folder, _RECORD)):
+            return options, trial
+    return options, planned[0]
+
+
+def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
+    """The options, with the folder of the chosen trial if there are trials."""
+    output_dir = options.finetuning.train.output_dir
     folder = model_folder(output_dir)
     if folder == output_dir:
-        return classification.run(options)
+        return options
     if options.do_train:
         raise ValueError(
             f"{output_dir} holds trials; give their flags (--num_trials, "
             "--trial_...) to go on with them, or another --output_dir."
         )
+    train = dataclasses.replace(options.finetuning.train, output_dir=folder)
+    finetuning = dataclasses.replace(options.finetuning, train=train)
+    return dataclasses.replace(options, finetuning=finetuning)
+
+
+def _run_once(options: ClassifierOptions, output_dir: str) -> Outcome:
+    """Runs the one model of output_dir; of trials that are there, the best."""
+    options = _of_one_model(options)
+    folder = options.finetuning.train.output_dir
+    if folder == output_dir:
+        return classification.run(options)
     logging.info(
         "%s holds trials: using the chosen one, %s.",
         *(output_dir, os.path.basename(folder)),
     )
-    train = dataclasses.replace(options.finetuning.train, output_dir=folder)
-    finetuning = dataclasses.replace(options.finetuning, train=train)
-    options = dataclasses.replace(options, finetuning=finetuning)
     return _answer(options, None, output_dir)
 
 

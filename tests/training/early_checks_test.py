@@ -1,0 +1,241 @@
+"""Paths and checkpoints that do not fit are refused before records are made."""
+
+import dataclasses
+import json
+import shutil
+
+import pytest
+
+from tests.training import squad_support
+from tests.training.classification_test import write_table
+from tests.training.finetuning_support import make_options
+from training import classification, feature_table, suite, trials
+from training.classification import ClassifierOptions
+from training.finetuning_options import TrialOptions
+
+MNLI = "classifier/MNLI/expected/model.ckpt-16"
+KINDS = ["single", "pair", "regression", "multilabel", "choice", "tagging"]
+
+
+def options_of(goldens, tmp_path, kind="single", finetuning=None, **changes):
+    """Trains, evaluates and predicts a table of one's own."""
+    task_options = {"kind": kind}
+    if kind == "choice":
+        task_options["choice_columns"] = ["endings"]
+    return ClassifierOptions(
+        **{
+            "task_name": "tsv",
+            "data_dir": str(tmp_path / "data"),
+            "task_options": task_options,
+            "vocab_file": str(goldens / "vocab.txt"),
+            "do_train": True,
+            "do_eval": True,
+            "do_predict": True,
+            "finetuning": make_options(
+                goldens,
+                tmp_path / "out",
+                **{"max_seq_length": 24} | (finetuning or {}),
+            ),
+            **changes,
+        }
+    )
+
+
+def refused(call, message, tmp_path):
+    """The call ends with an error, and no record file is there."""
+    with pytest.raises((ValueError, OSError), match=message):
+        call()
+    assert not list(tmp_path.rglob("*.tf_record*"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wrong_checkpoint_is_refused(goldens, tmp_path, kind):
+    write_table(tmp_path / "data", kind)
+    options = options_of(
+        goldens, tmp_path, kind, {"init_checkpoint": "/no/bert_model.ckpt"}
+    )
+    refused(
+        lambda: classification.run(options),
+        "/no/bert_model.ckpt: no checkpoint there",
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["dev", "test"])
+def test_a_missing_file_is_refused(goldens, tmp_path, kind, name):
+    write_table(tmp_path / "data", kind)
+    (tmp_path / f"data/{name}.jsonl").unlink()
+    options = options_of(goldens, tmp_path, kind)
+    refused(
+        lambda: classification.run(options),
+        f"--task_name=tsv, {name} set: .*/data",
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize(
+    ("finetuning", "message"),
+    [
+        ({}, "has no output_weights and output_bias for this task"),
+        ({"init_checkpoint": None}, "out holds no checkpoint; train first, or"),
+        ({"init_checkpoint": MNLI}, "has no output_weights and output_bias"),
+    ],
+)
+def test_an_untrained_head_is_refused(goldens, tmp_path, finetuning, message):
+    write_table(tmp_path / "data", "single")
+    if finetuning.get("init_checkpoint"):
+        finetuning = {"init_checkpoint": str(goldens / MNLI)}
+    options = options_of(
+        goldens, tmp_path, finetuning=finetuning, do_train=False
+    )
+    refused(lambda: classification.run(options), message, tmp_path)
+
+
+def test_an_encoder_of_another_size_is_refused(goldens, tmp_path):
+    write_table(tmp_path / "data", "single")
+    config = json.loads((goldens / "bert_config.json").read_text())
+    path = tmp_path / "wide.json"
+    path.write_text(json.dumps(config | {"intermediate_size": 80}))
+    options = options_of(
+        goldens, tmp_path, finetuning={"bert_config_file": str(path)}
+    )
+    refused(
+        lambda: classification.run(options),
+        "does not fit the configuration:\n.*intermediate/dense/kernel",
+        tmp_path,
+    )
+
+
+def test_a_frozen_encoder_without_weights_is_refused(goldens, tmp_path):
+    write_table(tmp_path / "data", "tagging")
+    finetuning = {"init_checkpoint": None}
+    options = options_of(
+        goldens, tmp_path, "tagging", finetuning, feature_based="last"
+    )
+    message = "--feature_based=last never trains the encoder"
+    refused(lambda: classification.run(options), message, tmp_path)
+    options = dataclasses.replace(
+        options, feature_based="", head="bilstm", do_predict=False
+    )
+    message = "--feature_based=embeddings never trains the encoder"
+    refused(lambda: feature_table.run(options), message, tmp_path)
+
+
+@pytest.mark.parametrize("change", ["labels", "kind", "config", "head"])
+def test_a_folder_of_another_model_is_refused(goldens, tmp_path, change):
+    write_table(tmp_path / "data", "single")
+    (tmp_path / "out").mkdir()
+    for suffix in (".index", ".data-00000-of-00001"):
+        source = f"{goldens / MNLI.replace('MNLI', 'MRPC')}{suffix}"
+        shutil.copy(source, tmp_path / f"out/model.ckpt-16{suffix}")
+    (tmp_path / "out/labels.txt").write_text("l0\nl1\n")
+    finetuning, changes = {}, {}
+    if change == "labels":
+        (tmp_path / "out/labels.txt").write_text("l1\nl0\n")
+        message = "out holds a model of the labels l1, l0"
+    elif change == "kind":
+        shutil.rmtree(tmp_path / "data")
+        write_table(tmp_path / "data", "regression")
+        changes = {"task_options": {"kind": "regression"}}
+        (tmp_path / "out/labels.txt").write_text("")
+        message = r"out holds a run of another model: .*\(output_weights: "
+    elif change == "config":
+        config = json.loads((goldens / "bert_config.json").read_text())
+        config["num_attention_heads"] //= 2
+        (tmp_path / "out/bert_config.json").write_text(json.dumps(config))
+        message = "out holds a run of another model: num_attention_heads"
+    else:
+        changes = {"head": "bilstm"}
+        message = "out holds a run of another model: --head 'linear' -> 'bil"
+    options = options_of(
+        goldens, tmp_path, finetuning=finetuning, do_train=False, **changes
+    )
+    refused(lambda: classification.run(options), message, tmp_path)
+    kept = options_of(goldens, tmp_path, finetuning=finetuning, **changes)
+    refused(lambda: classification.run(kept), message, tmp_path)
+
+
+def test_a_run_that_has_begun_needs_no_first_checkpoint(goldens, tmp_path):
+    write_table(tmp_path / "data", "single")
+    short = {"num_train_epochs": 1.0, "train_batch_size": 12}
+    classification.run(options_of(goldens, tmp_path, finetuning=short))
+    for path in (tmp_path / "out").glob("*.tf_record*"):
+        path.unlink()
+    again = short | {"init_checkpoint": "/no/bert_model.ckpt"}
+    options = options_of(goldens, tmp_path, finetuning=again)
+    assert classification.run(options).step == 2
+
+
+def test_trials_are_refused_before_any(goldens, tmp_path):
+    write_table(tmp_path / "data", "single")
+    asked = TrialOptions(num_trials=2)
+    options = options_of(
+        goldens, tmp_path, finetuning={"init_checkpoint": "/no/model.ckpt"}
+    )
+    refused(lambda: trials.run(options, asked), "no checkpoint there", tmp_path)
+    (tmp_path / "data/test.jsonl").unlink()
+    options = options_of(goldens, tmp_path)
+    message = "--task_name=tsv, test set: "
+    refused(lambda: trials.run(options, asked), message, tmp_path)
+
+
+@pytest.mark.parametrize("num_trials", [1, 2])
+@pytest.mark.parametrize(
+    ("missing", "init_checkpoint", "message"),
+    [
+        ("MRPC/dev.tsv", "model/trained", "--task_name=mrpc, dev set: "),
+        ("CoLA/test.tsv", "model/trained", "--task_name=cola, test set: "),
+        (None, "no/model.ckpt", "no/model.ckpt: no checkpoint there"),
+    ],
+)
+def test_several_tasks_are_refused_before_any(
+    goldens, tmp_path, num_trials, missing, init_checkpoint, message
+):
+    shutil.copytree(
+        goldens / "classifier",
+        tmp_path / "data",
+        ignore=shutil.ignore_patterns("expected"),
+    )
+    if missing:
+        (tmp_path / "data" / missing).unlink()
+    options = options_of(
+        goldens,
+        tmp_path,
+        finetuning={"init_checkpoint": str(goldens / init_checkpoint)},
+        task_name="MNLI,CoLA,MRPC",
+        task_options={},
+    )
+    asked = TrialOptions(num_trials=num_trials)
+    refused(lambda: suite.run(options, asked), message, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train_file": "/no.json"}, "^/no.json: no such SQuAD file"),
+        ({"predict_file": "/no.json"}, "^/no.json: no such SQuAD file"),
+        ({"init_checkpoint": "/no/bert.ckpt"}, "^/no/bert.ckpt: no checkpoint"),
+        (
+            {"do_train": False, "init_checkpoint": None},
+            "holds no checkpoint; train first",
+        ),
+        (
+            {"do_train": False, "init_checkpoint": "{goldens}/model/trained"},
+            "has no cls/squad/output_weights and cls/squad/output_bias for",
+        ),
+    ],
+)
+def test_questions_are_refused_before_their_records(
+    goldens, tmp_path, changes, message
+):
+    if changes.get("init_checkpoint"):
+        path = changes["init_checkpoint"].format(goldens=goldens)
+        changes = changes | {"init_checkpoint": path}
+    refused(
+        lambda: squad_support.run(
+            goldens, tmp_path / "out", **{"do_train": True} | changes
+        ),
+        message,
+        tmp_path,
+    )
