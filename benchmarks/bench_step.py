@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import train_step  # noqa: E402
 
 from modeling import BertConfig, PretrainingModel  # noqa: E402
-from training.options import DeviceOptions, TrainOptions  # noqa: E402
+from training.options import TrainOptions, dtype_policy  # noqa: E402
 from training.steps import TrainSteps  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -75,7 +75,7 @@ def make_steps():
         num_train_steps=1000,
         fuse=True,
     )
-    dtype = DeviceOptions(precision=FLAGS.precision).dtype_policy
+    dtype = dtype_policy(FLAGS.precision)
     return config, TrainSteps(PretrainingModel(config, dtype=dtype), options)
 
 

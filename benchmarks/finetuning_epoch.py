@@ -26,7 +26,7 @@ from data.features import feature_specs  # noqa: E402
 from data.squad import windows  # noqa: E402
 from modeling import BertConfig, SpanModel, TaskModel  # noqa: E402
 from training.loop import Trainer  # noqa: E402
-from training.options import DeviceOptions, TrainOptions  # noqa: E402
+from training.options import TrainOptions, dtype_policy  # noqa: E402
 from training.steps import with_fusion  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -64,7 +64,7 @@ def main(_):
     opened = open_records()
     epoch = opened.count // FLAGS.batch
     config = BertConfig.from_json_file(FLAGS.bert_config_file)
-    dtype = DeviceOptions(precision=FLAGS.precision).dtype_policy
+    dtype = dtype_policy(FLAGS.precision)
     if FLAGS.squad:
         model = SpanModel(config, dtype=dtype)
     else:

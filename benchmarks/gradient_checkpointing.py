@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.train_step import random_batch, seconds  # noqa: E402
 from modeling import BertConfig, PretrainingModel  # noqa: E402
-from training.options import DeviceOptions, TrainOptions  # noqa: E402
+from training.options import TrainOptions, dtype_policy  # noqa: E402
 from training.steps import TrainSteps  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -58,7 +58,7 @@ def measure():
     )
     model = PretrainingModel(
         config,
-        dtype=DeviceOptions(precision=FLAGS.precision).dtype_policy,
+        dtype=dtype_policy(FLAGS.precision),
         gradient_checkpointing=FLAGS.gradient_checkpointing,
     )
     options = TrainOptions(

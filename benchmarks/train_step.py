@@ -19,7 +19,7 @@ from absl import app, flags
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from modeling import BertConfig, PretrainingModel  # noqa: E402
-from training.options import DeviceOptions, TrainOptions  # noqa: E402
+from training.options import TrainOptions, dtype_policy  # noqa: E402
 from training.steps import TrainSteps  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -194,9 +194,7 @@ def main(_):
         intermediate_size=4 * FLAGS.hidden,
         type_vocab_size=2,
     )
-    model = PretrainingModel(
-        config, dtype=DeviceOptions(precision=FLAGS.precision).dtype_policy
-    )
+    model = PretrainingModel(config, dtype=dtype_policy(FLAGS.precision))
     steps = TrainSteps(
         model,
         TrainOptions(

@@ -131,6 +131,7 @@ ORDER = {
         "flags",
         "finetuning_flags",
         "workers",
+        "precision",
         "strategy",
         "session",
         "optimization",

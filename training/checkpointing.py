@@ -35,6 +35,8 @@ class ResumePoint:
       num_examples: examples of the training input, to notice another one.
       optimizer: the run's, to notice another one: its slots would fit.
       train_seconds: that training took until now, pauses left out.
+      arithmetic: dtype of the last updates, such as `bfloat16`; "" = not
+        known.
     """
 
     global_step: int
@@ -43,6 +45,7 @@ class ResumePoint:
     num_examples: int
     optimizer: str = "adamw"
     train_seconds: float = 0.0
+    arithmetic: str = ""
 
 
 class CheckpointManager:

@@ -124,7 +124,8 @@ class Evaluator:
     def _replica_step(self, batch):
         replica = tf.distribute.get_replica_context()
         weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
-        with fusion.form(inference_form(self._strategy)):
+        dtype = self._model.layers[0].compute_dtype
+        with fusion.form(inference_form(self._strategy, dtype)):
             loss, metrics = self._model.losses(batch, weights, None)
         share = 1.0 / self._strategy.num_replicas_in_sync
         return {**metrics, "loss": tf.stack([loss, share])}

@@ -27,7 +27,7 @@ from modeling import (
 )
 from training import model_card, requests
 from training.description import model_folder, read, vocab_of, weights_of
-from training.options import DeviceOptions, ExportOptions
+from training.options import ExportOptions, dtype_policy
 from training.pretraining_serving import PretrainingServing
 from training.serving import TaskServing
 from training.span_serving import SpanServing
@@ -63,7 +63,7 @@ def load(output_dir: str, precision: str = "float32") -> Serving:
     }.get(description.kind, (TaskModel, TaskServing))
     model = make_model(
         config,
-        dtype=DeviceOptions(precision=precision).dtype_policy,
+        dtype=dtype_policy(precision),
         **description.model,
     )
     prefix = weights_of(output_dir, description)

@@ -26,6 +26,7 @@ from training.strategy import (
     cluster_of,
     create_strategy,
     is_tpu,
+    policy_of,
 )
 
 # Numbers of results that are held at once, 256 MB of float32: outputs go back
@@ -63,7 +64,7 @@ def run(options: ExtractionOptions) -> None:
             options.vectors,
             max_seq_length=options.max_seq_length,
             batch_size=options.batch_size,
-            dtype=options.device.dtype_policy,
+            dtype=policy_of(options.device),
             use_one_hot_embeddings=options.use_one_hot_embeddings
             or is_tpu(strategy),
         )

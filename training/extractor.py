@@ -139,7 +139,8 @@ class Extractor:
 
     def _replica_step(self, batch):
         options = self._options
-        with fusion.form(inference_form(self._strategy)):
+        dtype = self.model.compute_dtype
+        with fusion.form(inference_form(self._strategy, dtype)):
             output = _encode(self.model, batch)
         vectors = pooling.mix_layers(
             [pooling.layer_output(output, layer) for layer in options.layers],

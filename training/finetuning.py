@@ -26,6 +26,7 @@ from training.strategy import (
     has_onednn,
     is_tpu,
     num_workers,
+    policy_of,
 )
 
 # The output layer of a task, which another task's checkpoint has for other
@@ -161,7 +162,7 @@ class Finetuning:
         with self._strategy.scope():
             self.model = make_model(
                 config,
-                dtype=options.device.dtype_policy,
+                dtype=policy_of(options.device),
                 use_one_hot_embeddings=options.use_one_hot_embeddings
                 or is_tpu(self._strategy),
                 gradient_checkpointing=options.train.gradient_checkpointing,

@@ -111,6 +111,7 @@ class Trainer:
             options,
             num_examples=num_examples,
             strategy=self._strategy,
+            arithmetic=self._steps.arithmetic,
         )
         schedule = Schedule(
             options,

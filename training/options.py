@@ -4,7 +4,7 @@ import dataclasses
 
 from data import files
 
-PRECISIONS = ("float32", "bfloat16", "float16")
+PRECISIONS = ("float32", "bfloat16", "float16", "auto")
 EXPORT_PRECISIONS = ("float32", "bfloat16")
 OPTIMIZERS = ("adamw", "lamb")
 STRATEGIES = (
@@ -14,6 +14,24 @@ STRATEGIES = (
     "multi_worker_mirrored",
     "tpu",
 )
+
+
+def dtype_policy(precision: str) -> str:
+    """Returns the Keras policy of every layer.
+
+    Args:
+      precision: one of `PRECISIONS`, but `auto`, which depends on the devices:
+        see `strategy.policy_of`.
+
+    Raises:
+      ValueError: the precision is unknown, or `auto`.
+    """
+    known = [name for name in PRECISIONS if name != "auto"]
+    if precision not in known:
+        raise ValueError(
+            f"precision {precision!r}; it must be one of {', '.join(known)}."
+        )
+    return precision if precision == "float32" else f"mixed_{precision}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,7 +47,8 @@ class DeviceOptions:
         it.
       num_tpu_cores: cores expected; only checked, with a warning.
       precision: one of `PRECISIONS` (arithmetic; weights, layer norm and
-        softmax stay float32).
+        softmax stay float32); `auto` is bfloat16 where the devices are faster
+        with it, else float32.
       distribution_strategy: one of `STRATEGIES`; `auto` takes the TPU if
         use_tpu, else the workers of TF_CONFIG, else all GPUs, else the CPU.
     """
@@ -42,13 +61,6 @@ class DeviceOptions:
     num_tpu_cores: int = 8
     precision: str = "float32"
     distribution_strategy: str = "auto"
-
-    @property
-    def dtype_policy(self) -> str:
-        """The Keras policy of every layer."""
-        if self.precision == "float32":
-            return "float32"
-        return f"mixed_{self.precision}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

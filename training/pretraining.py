@@ -16,7 +16,12 @@ from training import evaluation, loop, pretraining_input, runs
 from training.checkpointing import CheckpointManager
 from training.pretraining_options import PretrainingOptions
 from training.steps import with_fusion
-from training.strategy import check_batch_size, create_strategy, is_tpu
+from training.strategy import (
+    check_batch_size,
+    create_strategy,
+    is_tpu,
+    policy_of,
+)
 
 STRIPPED_NAME = "bert_model.ckpt"
 # The variables that each kind of answer is computed with, beside the encoder.
@@ -74,7 +79,7 @@ def run(options: PretrainingOptions) -> None:
     with strategy.scope():
         model = PretrainingModel(
             config,
-            dtype=options.device.dtype_policy,
+            dtype=policy_of(options.device),
             use_one_hot_embeddings=options.use_one_hot_embeddings
             or is_tpu(strategy),
             gradient_checkpointing=options.train.gradient_checkpointing,

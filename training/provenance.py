@@ -17,6 +17,7 @@ from data.json_files import read_json
 from modeling import BertConfig, checkpoints
 from training.classification import Inputs
 from training.finetuning_options import ClassifierOptions
+from training.strategy import precision_of
 
 # These change no result, or not the training: a run goes on, or counts as
 # done, whatever they are.
@@ -55,9 +56,10 @@ def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
     facts = {
         name: value
         for name, value in _fields("", dataclasses.asdict(options))
-        if name not in _FREE
-        and (name == _PRECISION or not name.startswith(_DEVICE))
+        if name not in _FREE and not name.startswith(_DEVICE)
     }
+    # Not `auto`, which is another arithmetic on another machine.
+    facts[_PRECISION] = precision_of(options.finetuning.device)
     # Not the paths: other weights may come to lie there.
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
     facts |= _fields("bert_config.", config.to_dict())

@@ -20,6 +20,7 @@ def resume(
     *,
     num_examples: int,
     strategy: tf.distribute.Strategy,
+    arithmetic: str = "",
 ) -> ResumePoint:
     """Loads the newest checkpoint of the run, or `continue_from`, if any.
 
@@ -29,6 +30,7 @@ def resume(
       options: of the loop.
       num_examples: of the training input.
       strategy: its workers must all find the same.
+      arithmetic: see `ResumePoint`.
 
     Returns:
       Where the run stands now.
@@ -37,7 +39,15 @@ def resume(
       ValueError: a checkpoint is of another model or optimizer, or the workers
         find different ones.
     """
-    point = _restore(manager, saved, options, num_examples)
+    start = ResumePoint(
+        0,
+        0,
+        options.seed,
+        num_examples,
+        options.optimizer,
+        arithmetic=arithmetic,
+    )
+    point = _restore(manager, saved, options, start)
     _check_workers(point, saved, strategy)
     return point
 
@@ -46,24 +56,28 @@ def _restore(
     manager: CheckpointManager,
     saved: Mapping[str, tf.Variable],
     options: TrainOptions,
-    num_examples: int,
+    start: ResumePoint,
 ) -> ResumePoint:
     """Loads what this worker finds."""
-    start = ResumePoint(0, 0, options.seed, num_examples, options.optimizer)
     step, record = manager.restore(saved) or (0, {})
     if not step:
         return dataclasses.replace(start, global_step=_continue(saved, options))
     _check_optimizer(record, options, options.output_dir)
-    for what in ("seed", "num_examples"):
+    for what, effect in (
+        ("seed", "another order of the data"),
+        ("num_examples", "another order of the data"),
+        ("arithmetic", "another rounding"),
+    ):
         now = getattr(start, what)
-        before = record.get(what, now)
-        if before != now:
+        before = record.get(what)
+        # Earlier versions have not written all of them.
+        if before not in (None, "", now):
             logging.warning(
-                "%s is %d now, but was %d before: the run goes on, with "
-                "another order of the data.",
+                "%s is %s now, but was %s before: the run goes on, with %s.",
                 what,
                 now,
                 before,
+                effect,
             )
     logging.info("Resuming %s at step %d.", options.output_dir, step)
     return dataclasses.replace(

@@ -175,7 +175,8 @@ class Scorer:
 
     def _replica_step(self, batch):
         kept = ("example_index", "is_real_example", "label_ids", "label_mask")
-        with fusion.form(inference_form(self._strategy)):
+        dtype = self._model.layers[0].compute_dtype
+        with fusion.form(inference_form(self._strategy, dtype)):
             results = self._model.score_examples(batch)
         results |= {name: batch[name] for name in kept if name in batch}
         if not self._gathers:

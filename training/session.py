@@ -15,7 +15,7 @@ from absl import logging
 from data import files, locks
 from modeling import checkpoints
 from training import preemption, strategy, workers
-from training.options import DeviceOptions
+from training.options import PRECISIONS, DeviceOptions
 
 
 class Session(NamedTuple):
@@ -73,6 +73,7 @@ def joined(
             if is_chief:  # first: of a run that is refused nobody goes on
                 held.enter_context(locks.sole_use(output_dir))
             _check_told(cluster, devices, told or {})
+            _check_precision(cluster, devices, options)
             watchdog.start()
             _check_folder(cluster, devices, output_dir)
             if not is_chief:
@@ -121,6 +122,26 @@ def _check_told(
                 f"{', '.join(names)} (here: {here}). Start the same command, "
                 "of the same version, for all workers; only the index in "
                 "TF_CONFIG may differ, and where --output_dir is mounted."
+            )
+
+
+def _check_precision(
+    cluster: workers.Cluster,
+    devices: tf.distribute.Strategy,
+    options: DeviceOptions,
+) -> None:
+    """Refuses workers for which `--precision=auto` chooses differently."""
+    if options.precision != "auto":
+        return
+    own = PRECISIONS.index(strategy.precision_of(options))
+    found = strategy.all_workers(devices, [own])[:, 0].astype(int)
+    for name, number in zip(cluster.names, found, strict=True):
+        if number != found[0]:
+            raise ValueError(
+                f"--precision=auto takes {PRECISIONS[found[0]]} on "
+                f"{cluster.names[0]} and {PRECISIONS[number]} on {name}: their "
+                "processors differ. Give all of them --precision=float32, or "
+                "--precision=bfloat16."
             )
 
 

@@ -65,6 +65,7 @@ class TrainSteps:
     Attributes:
       weights: full name -> variable.
       optimizer: updates those that learn.
+      arithmetic: dtype of the model's arithmetic, such as `bfloat16`.
       loss_scale: of a model that computes in float16, else None.
       saved: what a checkpoint holds: the weights, the slots of those that
         learn, and the loss scale.
@@ -89,7 +90,8 @@ class TrainSteps:
         self._learning = {
             name: self.weights[name] for name in rates if name in trainable
         }
-        in_float16 = model.layers[0].compute_dtype == "float16"
+        self.arithmetic = model.layers[0].compute_dtype
+        in_float16 = self.arithmetic == "float16"
         self.loss_scale = LossScale() if in_float16 else None
         optimizer = {"adamw": optimization.AdamWeightDecay, "lamb": Lamb}
         self.optimizer = optimizer[options.optimizer](

@@ -16,8 +16,8 @@ from absl import logging
 
 from data.input_pipeline import Shard
 from modeling.fusion import Form
-from training import workers
-from training.options import DeviceOptions
+from training import precision, workers
+from training.options import DeviceOptions, dtype_policy
 
 _PIECE = 4  # numbers that are gathered at once
 
@@ -61,17 +61,59 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
         strategy = tf.distribute.get_strategy()  # one device
     gpus = tf.config.list_logical_devices("GPU")
     where = "TPU" if is_tpu(strategy) else "GPU" if gpus else "CPU"
+    bfloat16 = _bfloat16(strategy)
     logging.info(
-        "Computing on %d %s device(s)%s by %s in %s.",
+        "Computing on %d %s device(s)%s by %s in %s (%s).",
         strategy.num_replicas_in_sync,
         where,
         f" of {num_workers(strategy)} workers"
         if num_workers(strategy) > 1
         else "",
         type(strategy).__name__.lstrip("_"),
-        options.precision,
+        precision.choose(options.precision, bfloat16),
+        bfloat16.found,
     )
+    if warning := precision.warning(options.precision, bfloat16):
+        logging.warning("%s", warning)
     return strategy
+
+
+def precision_of(options: DeviceOptions) -> str:
+    """The arithmetic of a run: `options.precision`, or what `auto` chooses.
+
+    Args:
+      options: what the flags say.
+
+    Returns:
+      One of `options.PRECISIONS`, but not `auto`.
+    """
+    bfloat16 = _bfloat16(create_strategy(options))
+    return precision.choose(options.precision, bfloat16)
+
+
+def policy_of(options: DeviceOptions) -> str:
+    """The Keras policy of every layer of a run."""
+    return dtype_policy(precision_of(options))
+
+
+def _bfloat16(strategy: tf.distribute.Strategy) -> precision.Bfloat16:
+    """What the devices of a strategy can do with bfloat16."""
+    if is_tpu(strategy):
+        return precision.TPU
+    gpus = tf.config.get_visible_devices("GPU")
+    if gpus:
+        details = map(tf.config.experimental.get_device_details, gpus)
+        return precision.of_gpus([d.get("compute_capability") for d in details])
+    return precision.of_cpu(_cpuinfo(), os.environ)
+
+
+def _cpuinfo() -> str:
+    """What Linux says of the processor; "" elsewhere."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def cluster_of(options: DeviceOptions) -> workers.Cluster | None:
@@ -250,14 +292,21 @@ def has_onednn(strategy: tf.distribute.Strategy) -> bool:
         not is_tpu(strategy)
         and not tf.config.list_logical_devices("GPU")
         and platform.machine() in ("x86_64", "AMD64")
-        and os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower()
-        not in ("0", "false")
+        and precision.onednn_is_on(os.environ)
     )
 
 
-def inference_form(strategy: tf.distribute.Strategy) -> Form:
-    """How a step without gradients is best written for these devices."""
-    return Form.KERNELS if has_onednn(strategy) else Form.PLAIN
+def inference_form(strategy: tf.distribute.Strategy, dtype: str) -> Form:
+    """How a step without gradients is best written for these devices.
+
+    Args:
+      strategy: has the devices.
+      dtype: that of the arithmetic, such as `bfloat16`.
+    """
+    has_kernels = has_onednn(strategy) and precision.has_kernels(
+        dtype, _cpuinfo(), os.environ
+    )
+    return Form.KERNELS if has_kernels else Form.PLAIN
 
 
 def check_batch_size(flag: str, size: int, parts: int) -> None:

@@ -41,7 +41,11 @@ from training import export  # noqa: E402
 from training.description import TaskDescription  # noqa: E402
 from training.finetuning import Finetuning, FinetuningOptions  # noqa: E402
 from training.loop import Trainer  # noqa: E402
-from training.options import DeviceOptions, TrainOptions  # noqa: E402
+from training.options import (  # noqa: E402
+    DeviceOptions,
+    TrainOptions,
+    dtype_policy,
+)
 from training.predictor import Predictor  # noqa: E402
 from training.serving import TaskServing  # noqa: E402
 
@@ -52,7 +56,7 @@ _TOKENIZED_AT_ONCE = 1024  # lines
 def pretraining(case):
     """One update, optimizer and dropout included."""
     config = BertConfig(**case["model"])
-    model = PretrainingModel(config, dtype=_device(case).dtype_policy)
+    model = PretrainingModel(config, dtype=dtype_policy(case["precision"]))
     rows, length = case["rows"], case["length"]
     options = TrainOptions(
         output_dir="unused",

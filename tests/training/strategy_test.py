@@ -150,12 +150,25 @@ def test_the_end_of_an_iterator_waits_for_no_tuner():
         ("x86_64", None, True, Form.PLAIN),
     ],
 )
+@pytest.mark.parametrize(
+    ("flags", "dtypes"),
+    [
+        ("avx2", {"float32"}),
+        ("avx2 avx512bw", {"float32", "bfloat16"}),
+        ("avx2 avx512bw avx512_bf16", {"float32", "bfloat16"}),
+        ("avx2 avx512bw avx512_fp16", {"float32", "bfloat16", "float16"}),
+    ],
+)
 def test_kernels_are_for_processors_that_have_them(
-    monkeypatch, machine, switch, tpu, form
+    monkeypatch, machine, switch, tpu, form, flags, dtypes
 ):
+    monkeypatch.setattr(strategy, "_cpuinfo", lambda: f"flags\t: {flags}\n")
     monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setattr(strategy, "is_tpu", lambda strategy: tpu)
     monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
     if switch is not None:
         monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", switch)
-    assert strategy.inference_form(tf.distribute.get_strategy()) is form
+    for dtype in ("float32", "bfloat16", "float16"):
+        expected = form if dtype in dtypes else Form.PLAIN
+        devices = tf.distribute.get_strategy()
+        assert strategy.inference_form(devices, dtype) is expected

@@ -1,0 +1,153 @@
+"""Whether bfloat16 is faster than float32 on the devices of a run."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+# The names of Linux (/proc/cpuinfo) for instructions that multiply bfloat16.
+_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
+# oneDNN has 16-bit kernels on processors with one of these. Those for bfloat16
+# compute in float32 where there are no bfloat16 instructions.
+_KERNELS = {
+    "bfloat16": {"avx512bw", "avx_ne_convert"},
+    "float16": {"avx512_fp16", "amx_fp16", "avx_ne_convert"},
+}
+# oneDNN reads the first of these that is set. The instruction sets below
+# AVX512_CORE_BF16 have no fast bfloat16.
+_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+_TOO_LOW = (
+    "SSE41",
+    "AVX",
+    "AVX2",
+    "AVX2_VNNI",
+    "AVX2_VNNI_2",
+    "AVX512_CORE",
+    "AVX512_CORE_VNNI",
+)
+_FIRST_CAPABILITY = (8, 0)  # NVIDIA's Ampere
+
+
+class Bfloat16(NamedTuple):
+    """What the devices of a run can do with bfloat16.
+
+    Attributes:
+      is_faster: whether it is faster than float32; None = not known.
+      found: what the devices have, for messages.
+    """
+
+    is_faster: bool | None
+    found: str
+
+
+TPU = Bfloat16(True, "a TPU, which multiplies bfloat16")
+
+
+def cpu_flags(cpuinfo: str) -> set[str]:
+    """Reads the instruction sets of an x86 processor.
+
+    Args:
+      cpuinfo: content of Linux's /proc/cpuinfo.
+
+    Returns:
+      Their names; empty for other processors.
+    """
+    for line in cpuinfo.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "flags":
+            return set(value.split())
+    return set()
+
+
+def onednn_is_on(environment: Mapping[str, str]) -> bool:
+    """Whether TensorFlow uses oneDNN, which it does on x86 by default."""
+    switch = environment.get("TF_ENABLE_ONEDNN_OPTS", "1")
+    return switch.lower() not in ("0", "false")
+
+
+def has_kernels(
+    dtype: str, cpuinfo: str, environment: Mapping[str, str]
+) -> bool:
+    """Whether oneDNN has kernels of a dtype on this x86 processor.
+
+    TensorFlow's own kernels replace the missing ones. In 16 bits those also
+    compute in 16 bits, with the error of several roundings.
+
+    Args:
+      dtype: that of the arithmetic, such as `bfloat16`.
+      cpuinfo: as for `cpu_flags`.
+      environment: such as `os.environ`.
+    """
+    if dtype == "float32" or not onednn_is_on(environment):
+        return onednn_is_on(environment)
+    return not _KERNELS[dtype].isdisjoint(cpu_flags(cpuinfo))
+
+
+def of_cpu(cpuinfo: str, environment: Mapping[str, str]) -> Bfloat16:
+    """Tells whether bfloat16 is faster on a CPU.
+
+    Args:
+      cpuinfo: as for `cpu_flags`.
+      environment: such as `os.environ`; variables of TensorFlow and oneDNN
+        can switch instructions off.
+    """
+    flags = cpu_flags(cpuinfo)
+    if not flags:
+        return Bfloat16(
+            None, "it is not known whether the CPU has bfloat16 instructions"
+        )
+    names = [name for name in _INSTRUCTIONS if name in flags]
+    if not names:
+        missing = " nor ".join(_INSTRUCTIONS)
+        return Bfloat16(False, f"no bfloat16 instructions: neither {missing}")
+    found = f"bfloat16 instructions: {', '.join(names)}"
+    limit = next((name for name in _LIMITS if environment.get(name)), None)
+    if not onednn_is_on(environment):
+        off = "TF_ENABLE_ONEDNN_OPTS"
+    elif limit and environment[limit].upper() in _TOO_LOW:
+        off = limit
+    else:
+        return Bfloat16(True, found)
+    return Bfloat16(False, f"{found}, not used: {off}={environment[off]}")
+
+
+def of_gpus(capabilities: Sequence[tuple[int, int] | None]) -> Bfloat16:
+    """Tells whether bfloat16 is faster on all of the GPUs.
+
+    Args:
+      capabilities: CUDA compute capability of each; None = not known.
+    """
+    if None in capabilities:
+        return Bfloat16(None, "the GPU's compute capability is not known")
+    major, minor = least = min(capabilities)
+    return Bfloat16(
+        least >= _FIRST_CAPABILITY,
+        f"a GPU of compute capability {major}.{minor}",
+    )
+
+
+def choose(precision: str, bfloat16: Bfloat16) -> str:
+    """Returns the arithmetic of a run.
+
+    Args:
+      precision: one of `options.PRECISIONS`.
+      bfloat16: what the devices can do.
+
+    Returns:
+      The precision, or what `auto` stands for on these devices.
+    """
+    if precision != "auto":
+        return precision
+    return "bfloat16" if bfloat16.is_faster else "float32"
+
+
+def warning(precision: str, bfloat16: Bfloat16) -> str:
+    """Returns what to say of a precision that is slower than float32, or ""."""
+    if precision != "bfloat16" or bfloat16.is_faster is not False:
+        return ""
+    other = ""
+    if "GPU" in bfloat16.found:
+        other = ", --precision=float16 from compute capability 7.0 on"
+    return (
+        f"--precision=bfloat16 is slower than float32 here ({bfloat16.found}); "
+        f"give --precision=float32{other}, or --precision=auto, which takes "
+        "bfloat16 only where it is faster."
+    )
