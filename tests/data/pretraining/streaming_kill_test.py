@@ -4,26 +4,60 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from data import files
 from tests.data.pretraining.support import contents, recipe_of, write
-from tests.data.pretraining.workers_test import wait_for
+from tests.data.pretraining.workers_test import HANGS, wait_for
 
+# It hits itself when so many shards are finished, and then a share of one
+# shard's bytes more: however fast or slow the machine is, that is before the
+# end.
 WRITER = """
+import math
+import multiprocessing
+import os
 import pathlib
+import signal
 import sys
 from absl import logging
+from data import progress
 from tests.data.pretraining.support import recipe_of, write
+
+HITS = {
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    # As the terminal does for ^C.
+    "interrupt": lambda: os.killpg(0, signal.SIGINT),
+    "kill a worker": lambda: multiprocessing.active_children()[0].kill(),
+}
+
+class Hitting(progress.Progress):
+    left = None
+
+    def advance(self, count=1, figures=""):
+        super().advance(count, figures)
+        num_now = len(list(pathlib.Path(folder).glob("*.json")))
+        if num_now < int(num_finished):
+            return
+        if self.left is None:
+            self.left = float(share) * self._total / int(num_shards)
+        self.left -= count
+        if self.left <= 0:
+            self.left = math.inf
+            print("hit after", num_now, "shards", file=sys.stderr, flush=True)
+            HITS[hit]()
 
 if __name__ == "__main__":
     logging.set_verbosity(logging.INFO)
-    folder, inputs, vocab, dupe_factor, num_shards, n = sys.argv[1:]
+    folder, inputs, vocab, dupe_factor, num_shards, n = sys.argv[1:7]
+    hit, num_finished, share = sys.argv[7:]
+    if hit:
+        progress.Progress = Hitting
     write(
         [inputs],
         pathlib.Path(folder),
@@ -50,7 +84,7 @@ class Writer:
 
     def end(self):
         """Waits; returns the exit code and what it said."""
-        said = self.process.communicate(timeout=60)[1]
+        said = self.process.communicate(timeout=HANGS)[1]
         return self.process.returncode, said
 
     def processes(self):
@@ -64,22 +98,6 @@ class Writer:
             if int(fields[3]) == self.process.pid and fields[0] != "Z":
                 found.append(int(path.parent.name))
         return found
-
-    def workers(self):
-        return [
-            i
-            for i in self.processes()
-            if b"spawn_main" in pathlib.Path(f"/proc/{i}/cmdline").read_bytes()
-        ]
-
-    def has_finished(self, count):
-        return len(list(self.folder.glob("*.json"))) >= count
-
-    def wait_for_shards(self, count):
-        """Waits until some shards are finished, or the run is."""
-        wait_for(
-            lambda: self.has_finished(count) or self.process.poll() is not None
-        )
 
 
 @pytest.fixture
@@ -98,7 +116,15 @@ def start(goldens, pytestconfig, tmp_path):
     """Starts runs, and ends what a failed test leaves of them."""
     started = []
 
-    def start(text, dupe_factor, num_shards=8, num_processes=2):
+    def start(
+        text,
+        dupe_factor,
+        num_shards=8,
+        num_processes=2,
+        hit="",
+        num_finished=0,
+        share=0.0,
+    ):
         writer = Writer(
             pytestconfig.rootpath,
             tmp_path / "out",
@@ -107,6 +133,9 @@ def start(goldens, pytestconfig, tmp_path):
             dupe_factor,
             num_shards,
             num_processes,
+            hit,
+            num_finished,
+            share,
         )
         started.append(writer)
         return writer
@@ -146,11 +175,15 @@ def kill_and_compare(start, text, tmp_path, goldens, num_kills, num_shards):
     killed_at = []
     num_finished = 0
     for kill in range(num_kills):
-        writer = start(text, dupe_factor, num_shards)
         # At any moment of the work on a shard, a little further each time.
-        writer.wait_for_shards((num_shards - 3) * (kill + 1) // num_kills)
-        time.sleep(rng.uniform(0, 0.1))
-        writer.process.kill()
+        writer = start(
+            text,
+            dupe_factor,
+            num_shards,
+            hit="kill",
+            num_finished=(num_shards - 3) * (kill + 1) // num_kills,
+            share=rng.random(),
+        )
         # A run that ended before it was hit would prove nothing.
         assert writer.end()[0] == -signal.SIGKILL, killed_at
         wait_for_end(writer)
@@ -180,15 +213,19 @@ def test_a_run_killed_twenty_times_ends_with_the_same_shards(
 def test_an_interrupted_run_ends_soon_and_keeps_what_it_has(
     start, make_text, tmp_path, num_processes
 ):
-    writer = start(make_text(30), dupe_factor=40, num_processes=num_processes)
-    writer.wait_for_shards(1)
-    os.killpg(writer.process.pid, signal.SIGINT)  # as the terminal does for ^C
-    end = time.monotonic() + 10
+    writer = start(
+        make_text(30),
+        dupe_factor=40,
+        num_processes=num_processes,
+        hit="interrupt",
+        num_finished=1,
+    )
     code, said = writer.end()
-    assert time.monotonic() < end
     assert code != 0 and "KeyboardInterrupt" in said
     num_finished = check_unfinished(tmp_path / "out")
-    assert num_finished >= 1
+    num_before = int(re.search(r"hit after (\d+) shards", said)[1])
+    # Soon: each process has finished the shard that it was at, at most.
+    assert 1 <= num_before <= num_finished <= num_before + num_processes
     assert f"{num_finished} of 8 shards are finished and kept; the same" in said
     wait_for_end(writer)
     # Nothing half-written is left: whole shards and their reports only.
@@ -200,9 +237,7 @@ def test_a_killed_worker_ends_the_run_and_loses_no_finished_shard(
     start, make_text, tmp_path
 ):
     text = make_text(30)
-    writer = start(text, dupe_factor=40)
-    writer.wait_for_shards(1)
-    os.kill(writer.workers()[0], signal.SIGKILL)
+    writer = start(text, dupe_factor=40, hit="kill a worker", num_finished=1)
     code, said = writer.end()
     assert code != 0
     assert said.rstrip().endswith(
@@ -212,7 +247,7 @@ def test_a_killed_worker_ends_the_run_and_loses_no_finished_shard(
     num_finished = check_unfinished(tmp_path / "out")
     assert num_finished >= 1
     wait_for_end(writer)
-    again = start(text, dupe_factor=40)
-    again.wait_for_shards(num_finished + 1)
-    again.process.kill()
+    again = start(
+        text, dupe_factor=40, hit="kill", num_finished=num_finished + 1
+    )
     assert f"{num_finished} of 8 shards are finished already." in again.end()[1]
