@@ -11,6 +11,7 @@ from absl import logging
 from data import text_features
 from data.tokenization import FullTokenizer
 from modeling import BertConfig, checkpoints
+from tests import rounding
 from training import extraction
 from training.extraction_options import (
     ExtractionOptions,
@@ -122,7 +123,11 @@ def test_several_devices_and_one_hot_embeddings(options, goldens):
 
 def test_bfloat16_comes_near(options, goldens):
     extraction.run(changed(options, device=DeviceOptions(precision="bfloat16")))
-    assert_golden(options.output_file, goldens, tolerance=0.15)
+    # Three blocks; what a layer norm gives has a mean square of 1, but for
+    # gamma and beta.
+    num_roundings = rounding.EMBEDDINGS + 3 * rounding.BLOCK
+    bound = rounding.most(1.0, "bfloat16", num_roundings)
+    assert_golden(options.output_file, goldens, tolerance=bound)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         assert_golden(options.output_file, goldens)
 

@@ -1,0 +1,70 @@
+"""How far arithmetic in 16 bits may be from float32.
+
+The bound comes from the number of roundings, not from a machine. TensorFlow
+rounds to nearest, with one exception: its own matrix product in bfloat16 on a
+CPU, where oneDNN has no kernel for it, sums in float32 and then cuts the lower
+bits off.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+# Half of the step between two numbers at 1. Rounded to nearest, a number has a
+# relative error of up to a unit, and 0.4 units in the mean square; cut off, it
+# has one of up to two units, and 0.8 units. So one unit bounds either.
+UNITS = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
+
+# In a path through a block: two residual sums and two layer norms. What is
+# rounded inside attention and feed-forward is less, by the share that these
+# have in the sums: a hundredth with initial weights.
+BLOCK = 4
+EMBEDDINGS = 1
+DENSE = 2  # the product, and its bias
+POOLER = DENSE + 1
+
+# Of normally distributed errors one in 500 million is larger.
+_DEVIATIONS = 6
+
+
+def deviation(scale: float, dtype: str, num_roundings: int) -> float:
+    """Root mean square of an error that independent roundings add up to.
+
+    Args:
+      scale: root mean square of what is rounded.
+      dtype: `bfloat16` or `float16`.
+      num_roundings: one after the other.
+    """
+    return scale * UNITS[dtype] * np.sqrt(num_roundings)
+
+
+def most(scale: float, dtype: str, num_roundings: int) -> float:
+    """The largest error to be expected among many, see `deviation`."""
+    return _DEVIATIONS * deviation(scale, dtype, num_roundings)
+
+
+def root_mean_square(values) -> float:
+    """Of all elements, in float64."""
+    return np.sqrt(np.mean(np.square(np.asarray(values, np.float64))))
+
+
+def assert_near(got, want, dtype, num_roundings, scale=None) -> None:
+    """Asserts that an array differs from that of float32 by roundings only.
+
+    Args:
+      got: array or tensor.
+      want: the same, computed in float32.
+      dtype: of the arithmetic of `got`.
+      num_roundings: between the input and `got`, one after the other.
+      scale: see `deviation`; None = that of `want`.
+    """
+    want = np.asarray(want, np.float64)
+    error = np.asarray(tf.cast(got, tf.float64)) - want
+    if scale is None:
+        scale = root_mean_square(want)
+    found, bound = (
+        root_mean_square(error),
+        deviation(scale, dtype, num_roundings),
+    )
+    assert found <= bound, f"root mean square error {found} above {bound}"
+    found, bound = np.abs(error).max(), most(scale, dtype, num_roundings)
+    assert found <= bound, f"error {found} above {bound}"
