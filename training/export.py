@@ -91,6 +91,7 @@ def run(options: ExportOptions) -> str:
       ValueError, OSError: the run is not finished, or a file cannot be
         written.
     """
+    checkpoints.require_readable(options.export_dir)
     serving = load(options.output_dir, options.precision)
     error = None
     if options.precision != "float32":

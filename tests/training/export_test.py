@@ -387,3 +387,13 @@ def test_bad_options_are_refused(tmp_path, changed, message):
     given = {"output_dir": "x", "export_dir": str(tmp_path)} | changed
     with pytest.raises(ValueError, match=message):
         export.ExportOptions(**given)
+
+
+def test_a_folder_that_tensorflow_reads_as_a_glob_is_refused(tmp_path):
+    folder = tmp_path / "export[1]"
+    options = export.ExportOptions(
+        output_dir=str(tmp_path), export_dir=str(folder)
+    )
+    with pytest.raises(ValueError, match="TensorFlow reads no checkpoint whos"):
+        export.run(options)
+    assert not list(folder.iterdir())
