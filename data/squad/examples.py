@@ -288,7 +288,10 @@ def _with_answer(
             "characters; correct the file (characters count, not bytes)."
         )
     offsets = example.paragraph.offsets
-    start = bisect.bisect_right(offsets, first) - 1
+    # Differs from the original: an answer that begins in the white space in
+    # front of the text begins with the first word. The original has word -1
+    # there, finds no answer of several words, and leaves the question out.
+    start = max(bisect.bisect_right(offsets, first) - 1, 0)
     end = bisect.bisect_right(offsets, first + len(text) - 1) - 1
     found = " ".join(example.doc_tokens[start : end + 1])
     cleaned = " ".join(text.split())

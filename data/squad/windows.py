@@ -304,8 +304,11 @@ def _place_answer(
         window.start_position = window.end_position = 0
         if example.is_impossible:
             continue
+        # Differs from the original: an answer without wordpieces, such as a
+        # zero-width space, is in no window, because it would end before it
+        # begins.
         if (
-            start >= window.doc_start
+            window.doc_start <= start <= end
             and end < window.doc_start + window.doc_length
         ):
             shift = window.doc_offset - window.doc_start

@@ -124,6 +124,44 @@ def test_answers_not_found_are_left_out_and_reported(read, caplog):
     assert "Could not find answer: 'lived' vs. 'Bonn'" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("context", "answer", "first", "words"),
+    [
+        ("  word", "  word", 0, (0, 0)),
+        ("  word", " word", 1, (0, 0)),
+        ("\n one two three", " one two", 1, (0, 1)),
+        ("\u202f\t one two", "\u202f\t one two", 0, (0, 1)),
+        # Not its own first character, but its end, lies in the white space.
+        ("one two \n", "two \n", 4, (1, 1)),
+        ("one  two", "  two", 3, (0, 1)),
+        ("  one ", "  one ", 0, (0, 0)),
+    ],
+)
+def test_an_answer_may_begin_or_end_in_white_space(
+    read, context, answer, first, words
+):
+    (example,) = read(TRAIN, context, question("1", answers=[(answer, first)]))
+    assert (example.start_position, example.end_position) == words
+    assert example.orig_answer_text == answer
+
+
+@pytest.mark.parametrize("context", ["   one", "one   ", "one   two", "   "])
+def test_an_answer_of_white_space_alone_is_not_found(read, context):
+    report = ExamplesReport()
+    start = context.index("   ")
+    for first in range(start, start + 3):
+        asked = question("1", answers=[(context[first : start + 3], first)])
+        assert read(TRAIN, context, asked, report=report) == []
+    assert [lost.qas_id for lost in report.not_found] == ["1"] * 3
+
+
+def test_a_word_that_does_not_stand_in_leading_white_space_is_not_found(read):
+    report = ExamplesReport()
+    asked = question("1", answers=[("one", 0)])
+    assert read(TRAIN, "   one", asked, report=report) == []
+    assert report.not_found == [AnswerNotFound("1", "one", "")]
+
+
 def test_a_part_of_words_is_found(read):
     (example,) = read(
         TRAIN, "In (1895-1943).", question("1", answers=[("1895", 4)])

@@ -129,6 +129,38 @@ def test_a_window_without_the_answer_trains_on_position_0(tmp_path, tokenizer):
     assert report == WindowsReport(1, 3, 0, 1)
 
 
+def answer_of(tmp_path, tokenizer, context, answer, first):
+    """The wordpieces trained on as an answer in the one window."""
+    data = write(
+        tmp_path / "a.json",
+        article(paragraph(context, question("1", "a", [(answer, first)]))),
+    )
+    report = WindowsReport()
+    ((_, (window,)),) = convert(data, tokenizer, WindowOptions(), True, report)
+    start, end = window.start_position, window.end_position
+    assert (start, end) == (0, 0) or window.doc_offset <= start <= end
+    assert report.num_without_answer == (start == 0)
+    if start == 0:
+        return []
+    shift = window.doc_offset
+    return window.paragraph.tokens(start - shift, end + 1 - shift)
+
+
+def test_an_answer_in_leading_white_space_begins_with_the_first_word(
+    tmp_path, tokenizer
+):
+    for context, answer in (("  a", " a"), ("  a b c", " a b")):
+        found = answer_of(tmp_path, tokenizer, context, answer, 1)
+        assert found == answer.split()
+
+
+@pytest.mark.parametrize("context", ["a \u200b b", "a \u200b"])
+def test_an_answer_without_wordpieces_is_in_no_window(
+    tmp_path, tokenizer, context
+):
+    assert answer_of(tmp_path, tokenizer, context, "\u200b", 2) == []
+
+
 def test_long_questions_are_cut_and_counted(tmp_path, tokenizer):
     data = write(
         tmp_path / "a.json",
