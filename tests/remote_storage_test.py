@@ -285,6 +285,7 @@ LOCAL = {
     "data/squad/ensemble_files.py": "compares paths; reads none",
     "modeling/checkpoints/tf1.py": "makes a local disk write what it holds",
     "modeling/checkpoints/huggingface.py": "a local copy, to be mapped",
+    "training/checkpointing.py": "removes local folders, and follows no link",
     "training/workers.py": "scratch folders of workers",
 }
 _OF_OS = """

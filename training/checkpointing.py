@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -86,10 +87,7 @@ class CheckpointManager:
             is_alone = part and f"{part[1]}.index" not in names
             if ".incomplete-" not in name and not is_alone:
                 continue
-            if tf.io.gfile.isdir(path):
-                tf.io.gfile.rmtree(path)
-            else:
-                tf.io.gfile.remove(path)
+            _remove_whole(path)
 
     def steps(self) -> list[int]:
         """Steps of the checkpoints in the folder, oldest first."""
@@ -266,6 +264,16 @@ class CheckpointManager:
         ):
             with contextlib.suppress(tf.errors.NotFoundError):
                 tf.io.gfile.remove(self.prefix(step) + ending)
+
+
+def _remove_whole(path: str) -> None:
+    """Removes a file or a folder; of a symbolic link the link alone."""
+    if not tf.io.gfile.isdir(path) or os.path.islink(path):
+        tf.io.gfile.remove(path)
+    elif "://" in path:
+        tf.io.gfile.rmtree(path)
+    else:
+        shutil.rmtree(path)  # tf.io.gfile.rmtree follows links to folders
 
 
 def _encode(record: Mapping[str, Any]) -> str:

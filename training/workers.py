@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import socket
+import stat
 import sys
 import tempfile
 import threading
@@ -278,16 +279,15 @@ def private_copy(folder: str, name: str) -> Iterator[str]:
       removed in the end, or by the next run if this one is killed.
 
     Raises:
-      OSError: another run on this host has it.
+      OSError: another run on this host has it, or something else stands in
+        its place.
     """
     full = folder if "://" in folder else os.path.abspath(folder)
     mark = hashlib.sha256(full.encode()).hexdigest()[:8]
     copy = os.path.join(
         tempfile.gettempdir(), f"bert-{os.getuid()}-{name}-{mark}"
     )
-    os.makedirs(copy, mode=0o700, exist_ok=True)
-    if os.stat(copy).st_uid != os.getuid():
-        raise OSError(f"{copy} is another user's; give another TMPDIR.")
+    _make_private(copy)
     with locks.sole_use(copy):
         _empty(copy)
         logging.info(
@@ -304,6 +304,32 @@ def private_copy(folder: str, name: str) -> Iterator[str]:
             _empty(copy)
     with contextlib.suppress(OSError):
         os.rmdir(copy)
+
+
+def _make_private(folder: str) -> None:
+    """Makes a folder that no other user can read or write.
+
+    The name can be guessed, and any user may write to TMPDIR. What stands
+    there already is emptied later, so it must be this user's own folder.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, mode=0o700)
+    found = os.lstat(folder)  # does not follow a link
+    mode = stat.S_IMODE(found.st_mode) & 0o777
+    if stat.S_ISLNK(found.st_mode):
+        problem = "a symbolic link"
+    elif not stat.S_ISDIR(found.st_mode):
+        problem = "no folder"
+    elif found.st_uid != os.getuid():
+        problem = "another user's"
+    elif mode != 0o700:
+        problem = f"a folder of mode {mode:04o}"
+    else:
+        return
+    raise OSError(
+        f"{folder} is {problem}, but this worker needs a folder of its own "
+        "there (mode 0700). Remove it, or set TMPDIR to another folder."
+    )
 
 
 def _empty(folder: str) -> None:

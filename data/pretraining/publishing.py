@@ -149,7 +149,7 @@ def _clean_up(plan: Plan) -> None:
             files.remove(report_path(task.path))
         if "://" not in task.path:
             for rest in glob.glob(f"{glob.escape(task.path)}.*"):
-                if os.path.isdir(rest):
+                if os.path.isdir(rest) and not os.path.islink(rest):
                     shutil.rmtree(rest)
                 else:
                     os.remove(rest)

@@ -212,3 +212,17 @@ def test_a_run_killed_while_it_removed_a_checkpoint_leaves_nothing(
         ]
     )
     assert restored_step(manager) == 3
+
+
+def test_what_a_leftover_links_to_is_not_removed(tmp_path):
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "kept").touch()
+    out = tmp_path / "out"
+    staging = out / "model.ckpt-3.incomplete-7"
+    staging.mkdir(parents=True)
+    (staging / "link").symlink_to(target)
+    (out / "model.ckpt-4.incomplete-7").symlink_to(target)
+    CheckpointManager(str(out)).remove_leftovers()
+    assert list(out.iterdir()) == []
+    assert (target / "kept").exists()

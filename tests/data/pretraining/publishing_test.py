@@ -168,7 +168,7 @@ def test_publishing_twice_touches_nothing(folder, plan, reports):
 
 
 def test_what_killed_runs_left_is_removed_and_others_told_of(
-    folder, plan, reports, caplog
+    tmp_path, folder, plan, reports, caplog
 ):
     caplog.set_level("INFO", logger="absl")
     expected = {f"out-{i:05d}-of-00003" for i in range(3)}
@@ -184,10 +184,16 @@ def test_what_killed_runs_left_is_removed_and_others_told_of(
     buckets = pathlib.Path(f"{plan.tasks[0].path}.shuffle-x")
     buckets.mkdir()
     (buckets / "00000").write_text("rest")
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "kept").touch()
+    link = pathlib.Path(f"{plan.tasks[0].path}.shuffle-y")
+    link.symlink_to(target)
     for i in range(3):
         (folder / f"out-{i:05d}-of-00003").unlink(missing_ok=True)
     publishing.publish(plan, reports)
     assert {path.name for path in folder.iterdir()} == expected
+    assert (target / "kept").exists()
     assert caplog.messages[-1] == (
         "3 files of runs with other flags that did not end lie beside the "
         f"output, such as {folder}/{other}; remove them if no such run goes on."
