@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -88,8 +89,9 @@ def run(options: ConversionOptions) -> None:
             f"--output_dir={output_dir} is there already and not empty; "
             "nothing was written. Give a new folder."
         )
-    # The folder appears whole, or not at all.
-    staging = files.incomplete(output_dir, str(os.getpid()))
+    # The folder appears whole, or not at all. Nobody can guess its name until
+    # then, and put something else in its place.
+    staging = files.incomplete(output_dir, secrets.token_hex(8))
     files.check_writable(staging)
     try:
         if huggingface.is_folder(options.model):

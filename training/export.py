@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -145,8 +146,9 @@ def write(
       OSError: it cannot be written.
     """
     folder = os.path.join(export_dir, str(newest_version(export_dir) + 1))
-    # A server looks for folders whose names are numbers.
-    temporary = files.incomplete(folder, str(os.getpid()))
+    # A server looks for folders whose names are numbers. Nobody can guess this
+    # name, and put something else in its place.
+    temporary = files.incomplete(folder, secrets.token_hex(8))
     try:
         _save(serving, temporary)
         tf.io.gfile.makedirs(os.path.dirname(os.path.join(temporary, WARM_UP)))

@@ -8,6 +8,7 @@ with the names of `modeling.BertModel`, `<name>/adam_m`, `<name>/adam_v` and
 import contextlib
 import os
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -101,7 +102,7 @@ def write_state(folder: str, names: Sequence[str]) -> None:
     lines = [f'model_checkpoint_path: "{names[-1]}"']
     lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
     path = os.path.join(folder, "checkpoint")
-    staging = f"{path}.incomplete-{os.getpid()}"
+    staging = _staging(path)
     try:
         with tf.io.gfile.GFile(staging, "w") as file:
             file.write("\n".join(lines) + "\n")
@@ -182,6 +183,9 @@ def write(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
 def written(prefix: str, tensors: Mapping[str, np.ndarray]) -> Iterator[str]:
     """Writes a checkpoint that appears when the block ends well.
 
+    If a checkpoint is replaced, the old one or the new one can be read under
+    the prefix at every instant, by any reader.
+
     Args:
       prefix: see `write`.
       tensors: likewise.
@@ -195,27 +199,24 @@ def written(prefix: str, tensors: Mapping[str, np.ndarray]) -> Iterator[str]:
       ValueError: see `require_readable`.
     """
     require_readable(prefix)
-    folder, base = os.path.split(prefix)
-    staging = os.path.join(folder, f"{base}.incomplete-{os.getpid()}")
-    names = sorted(tensors)
+    staging = _staging(prefix)
+    one, two = os.path.join(staging, "one"), os.path.join(staging, "two")
     try:
         tf.io.gfile.makedirs(staging)
-        tf.raw_ops.SaveV2(
-            prefix=os.path.join(staging, base),
-            tensor_names=names,
-            shape_and_slices=[""] * len(names),
-            tensors=[tf.convert_to_tensor(tensors[name]) for name in names],
-        )
-        yield os.path.join(staging, base + ".index")
-        for ending in (".data-00000-of-00001", ".index"):
-            _flush(os.path.join(staging, base + ending))
-        # The index comes last: it is what makes a checkpoint exist.
-        for ending in (".data-00000-of-00001", ".index"):
-            tf.io.gfile.rename(
-                os.path.join(staging, base + ending),
-                prefix + ending,
-                overwrite=True,
-            )
+        _save(one, tensors)
+        yield one + ".index"
+        num_before = _num_data_files(prefix)
+        if num_before == 1:
+            # An index finds its data files by the prefix and their number. To
+            # put a new file in place of the old index's data would break that
+            # index. So the new checkpoint first appears with two data files.
+            _save_in_two(two, tensors)
+            _move(two, prefix, num_data_files=2)
+        _move(one, prefix, num_data_files=1)
+        if num_before:
+            for ending in _data_endings(2):
+                with contextlib.suppress(tf.errors.NotFoundError):
+                    tf.io.gfile.remove(prefix + ending)
     except (tf.errors.OpError, OSError) as error:
         raise OSError(
             f"cannot write the checkpoint {prefix}: "
@@ -225,6 +226,70 @@ def written(prefix: str, tensors: Mapping[str, np.ndarray]) -> Iterator[str]:
     finally:
         if tf.io.gfile.exists(staging):
             tf.io.gfile.rmtree(staging)
+
+
+def _staging(path: str) -> str:
+    """Returns where to write something until it is complete.
+
+    The name is random: what another user could put there, such as a link,
+    would be followed.
+    """
+    return f"{path}.incomplete-{secrets.token_hex(8)}"
+
+
+def _data_endings(count: int) -> list[str]:
+    """Returns what TensorFlow appends to a prefix to name its data files."""
+    return [f".data-{i:05d}-of-{count:05d}" for i in range(count)]
+
+
+def _num_data_files(prefix: str) -> int:
+    """Returns the number of data files of a checkpoint; 0 if it is not there.
+
+    Source: BundleHeaderProto in tensorflow/core/protobuf/tensor_bundle.proto.
+    """
+    if not tf.io.gfile.exists(prefix + ".index"):
+        return 0
+    with tf.io.gfile.GFile(prefix + ".index", "rb") as file:
+        begin = file.read(5)
+    # The table's first entry has no key. Its value, behind three lengths, is
+    # the header, and the header's first field is num_shards: tag 8, number.
+    return begin[4] if len(begin) == 5 else 1  # 1 if it is damaged
+
+
+def _save(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
+    """Saves a checkpoint with one data file."""
+    names = sorted(tensors)
+    tf.raw_ops.SaveV2(
+        prefix=prefix,
+        tensor_names=names,
+        shape_and_slices=[""] * len(names),
+        tensors=[tf.convert_to_tensor(tensors[name]) for name in names],
+    )
+
+
+def _save_in_two(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
+    """Saves a checkpoint with two data files."""
+    if len(tensors) == 1:  # each file needs one
+        tensors = {**tensors, GLOBAL_STEP: np.int64(0)}
+    first, *others = tensors
+    parts = {f"{prefix}-0": [first], f"{prefix}-1": others}
+    for part, names in parts.items():
+        _save(part, {name: tensors[name] for name in names})
+    tf.raw_ops.MergeV2Checkpoints(
+        checkpoint_prefixes=list(parts),
+        destination_prefix=prefix,
+        delete_old_dirs=False,
+    )
+
+
+def _move(source: str, target: str, num_data_files: int) -> None:
+    """Gives a checkpoint its final name."""
+    # The index comes last: it is what makes a checkpoint exist.
+    endings = [*_data_endings(num_data_files), ".index"]
+    for ending in endings:
+        _flush(source + ending)
+    for ending in endings:
+        tf.io.gfile.rename(source + ending, target + ending, overwrite=True)
 
 
 def _flush(path: str) -> None:
