@@ -112,13 +112,15 @@ def open_records(
     """Checks record files before a run starts.
 
     Every record's checksum is verified while counting; features are checked
-    on each file's first record, values on its first `sample` records.
+    on each file's first record, values on its first `sample` records. Later
+    values are checked when their batch is parsed, see `naming_damage`.
 
     Args:
       paths: TFRecord files, plain or gzip.
       specs: the features expected.
-      limits: feature name -> its values must be below this, such as the
-        size of the vocabulary for `input_ids`.
+      limits: feature name -> its values must be from 0 to below this, such
+        as the size of the vocabulary for `input_ids`; names of features that
+        are not in `specs` are ignored.
       sample: records of each file whose values are looked at.
       skip_bad_records: leave out what is damaged, see
         `record_damage.find_segments`, with a warning that says how much.
@@ -133,6 +135,8 @@ def open_records(
       ValueError: records do not fit; says which file, what it has, and what
         was expected. Or no file has a record that can be read.
     """
+    # The values of all records are checked while they are parsed.
+    specs = tuple(spec._replace(limit=limits.get(spec.name)) for spec in specs)
     segments, losses = [], record_damage.Losses()
     for path in paths:
         found = record_damage.find_segments(
@@ -141,10 +145,11 @@ def open_records(
         if not found:
             continue
         segments += found
-        head = _read(found).take(sample)
-        first = next(iter(head)).numpy()
+        first = next(iter(_read(found).take(1))).numpy()
         record_reading.check_record(specs, path, first)
-        _check_values(path, specs, head.batch(sample), limits)
+        misfit = record_damage.find_misfit(found, specs, sample)
+        if misfit:
+            raise ValueError(misfit)
     if not segments:
         raise ValueError(
             f"none of {len(paths)} record files has a record that can be read "
@@ -158,27 +163,7 @@ def open_records(
             len(paths),
             losses,
         )
-    return RecordFiles(tuple(segments), tuple(specs))
-
-
-def _check_values(path, specs, head, limits):
-    """Refuses ids that the model has no row for."""
-    try:
-        batch = record_reading.parse_batch(specs, next(iter(head)))
-    except tf.errors.InvalidArgumentError as error:
-        raise ValueError(
-            f"{path}: its records are not all alike "
-            f"({error.message.splitlines()[0]}); write the file again."
-        ) from None
-    for name, limit in limits.items():
-        values = batch[name].numpy()
-        if values.size and (values.max() >= limit or values.min() < 0):
-            worst = int(values.max() if values.max() >= limit else values.min())
-            raise ValueError(
-                f"{path}: feature {name} holds {worst}, but the model allows "
-                f"0 to {limit - 1}. The records were made with another "
-                "vocabulary or length than --bert_config_file is for."
-            )
+    return RecordFiles(tuple(segments), specs)
 
 
 def training_batches(

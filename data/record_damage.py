@@ -14,8 +14,10 @@ import tensorflow as tf
 from absl import logging
 
 from data import files, record_reading, tfrecord
+from data.records import FeatureSpec
 from data.tfrecord import DamagedError
 
+_CHECKED_AT_ONCE = 1000  # records
 # What tf.data makes of a file that is damaged, gone, or shorter than it was.
 _READ_ERRORS = (
     tf.errors.DataLossError,
@@ -145,6 +147,47 @@ def find_damage(segments: Sequence[Segment]) -> str | None:
     return None
 
 
+def find_misfit(
+    segments: Sequence[Segment],
+    specs: Sequence[FeatureSpec],
+    sample: int | None = None,
+) -> str | None:
+    """Looks for a record that does not fit the model.
+
+    Args:
+      segments: where the records lie.
+      specs: what each must hold.
+      sample: how many records of the segments to look at; None = all.
+
+    Returns:
+      Which file and record it is, and why; None = all fit.
+    """
+    for segment in segments:
+        count = segment.count if sample is None else min(segment.count, sample)
+        records = itertools.islice(_records_of(segment), count)
+        number = segment.number
+        while some := list(itertools.islice(records, _CHECKED_AT_ONCE)):
+            if misfit := record_reading.find_misfit(specs, some):
+                row, problem = misfit
+                return (
+                    f"{segment.path}, record {number + row}: {problem}; write "
+                    "the file again."
+                )
+            number += len(some)
+        if sample is not None:
+            sample -= count
+    return None
+
+
+def _records_of(segment):
+    """The records of a segment, as long as they are whole."""
+    path = segment.path
+    if segment.compression:
+        # By TensorFlow: see `_count_readable`.
+        return tf.data.TFRecordDataset(path, "GZIP").as_numpy_iterator()
+    return tfrecord.read_records(path, segment.start, segment.number)
+
+
 def _damage_of(segment):
     """What has become of a segment; None = it is whole."""
     path, count = segment.path, segment.count
@@ -163,21 +206,30 @@ def _damage_of(segment):
 
 
 @contextlib.contextmanager
-def naming_damage(segments: Sequence[Segment]) -> Iterator[None]:
-    """Says which file it is if records can no longer be read inside.
+def naming_damage(
+    segments: Sequence[Segment], specs: Sequence[FeatureSpec]
+) -> Iterator[None]:
+    """Names the file and record if records cannot be read or used inside.
 
     Args:
       segments: what is read inside.
+      specs: what each record must hold.
 
     Raises:
       DamagedError: a file is no longer what it was; says which and where.
+      ValueError: a record does not fit; says which and why.
     """
     try:
         yield
     except DamagedError:
         raise  # it is named already
     except (ValueError, tf.errors.OpError) as error:
-        if not isinstance(error.__cause__ or error, _READ_ERRORS):
+        cause = error.__cause__ or error
+        if record_reading.OUT_OF_RANGE in str(cause):
+            misfit = find_misfit(segments, specs)
+            if misfit:
+                raise ValueError(misfit) from error
+        if not isinstance(cause, _READ_ERRORS):
             raise
         damage = find_damage(segments)
         if damage is None:

@@ -5,6 +5,7 @@ Axes: B batch.
 
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf import message
 
@@ -15,6 +16,8 @@ from data.records import FeatureSpec
 _KINDS = {"int64": "int64_list", "float32": "float_list"}
 # Read from a file at once, as tf.data.TFRecordDataset does.
 _READ_BYTES = 256 << 10
+# How errors of `parse_batch` begin that `find_misfit` explains.
+OUT_OF_RANGE = "a record holds a value that is out of range"
 
 
 def parse_batch(
@@ -30,23 +33,44 @@ def parse_batch(
       For each feature's name a tensor [B, length]; int64 comes as int32.
 
     Raises:
-      tf.errors.InvalidArgumentError: a record lacks a feature or has it in
-        another length (`check_record` says so more clearly).
+      tf.errors.InvalidArgumentError: a record lacks a feature, has it in
+        another length (`check_record` says so more clearly), or a value is
+        not below its spec's limit (`find_misfit` says where).
 
     Source: _decode_record of input_fn_builder in run_pretraining.py.
     """
-    features = tf.io.parse_example(
+    features = _parse(specs, serialized)
+    limited = [spec for spec in specs if spec.limit is not None]
+    if limited:
+        # Few operations: each takes longer to start than to run.
+        highest = tf.stack(
+            [tf.reduce_max(_unsigned(features[x.name])) for x in limited]
+        )
+        tf.raw_ops.Assert(
+            condition=tf.reduce_all(highest < [x.limit for x in limited]),
+            data=[OUT_OF_RANGE, [x.name for x in limited], highest],
+        )
+    # int32, as in the original: TPUs have no int64.
+    return {
+        name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
+        for name, value in features.items()
+    }
+
+
+def _parse(specs, serialized):
+    """Features of a batch as they are on disk: name -> [B, length]."""
+    return tf.io.parse_example(
         serialized,
         {
             spec.name: tf.io.FixedLenFeature([spec.length], spec.dtype)
             for spec in specs
         },
     )
-    # int32, as in the original: TPUs have no int64.
-    return {
-        name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
-        for name, value in features.items()
-    }
+
+
+def _unsigned(values):
+    """Integers as unsigned ones: a negative one is beyond any limit."""
+    return tf.bitcast(values, tf.uint64)
 
 
 def check_record(
@@ -90,6 +114,46 @@ def check_record(
                 f"{path}: feature {spec.name} has {got} values, expected "
                 f"{spec.length}; {remedy}write the records again."
             )
+
+
+def find_misfit(
+    specs: Sequence[FeatureSpec], serialized: Sequence[bytes]
+) -> tuple[int, str] | None:
+    """Finds the first record of several that `parse_batch` refuses.
+
+    Args:
+      specs: see `parse_batch`.
+      serialized: the records.
+
+    Returns:
+      Its index and what is wrong with it; None if all records fit.
+    """
+    try:
+        features = _parse(specs, serialized)
+    except tf.errors.InvalidArgumentError as error:
+        if len(serialized) == 1:
+            reason = error.message.splitlines()[0]
+            return 0, f"its records are not all alike ({reason})"
+        for i, record in enumerate(serialized):
+            if misfit := find_misfit(specs, [record]):
+                return i, misfit[1]
+        raise
+    found = []
+    for spec in specs:
+        if spec.limit is None:
+            continue
+        values = features[spec.name].numpy()
+        is_out = values.view(np.uint64) >= spec.limit
+        if is_out.any():
+            row = int(np.argmax(is_out.any(axis=1)))
+            worst = values[row][is_out[row]].max()
+            text = (
+                f"feature {spec.name} holds {worst}, but the model allows 0 to "
+                f"{spec.limit - 1}. The records were made with another "
+                "vocabulary, length or set of labels than the model's"
+            )
+            found.append((row, text))
+    return min(found, default=None)
 
 
 def feature_names(path: str) -> frozenset[str]:

@@ -33,12 +33,14 @@ class FeatureSpec(NamedTuple):
       length: number of values, the same in every record.
       dtype: type on disk.
       flag: name of the flag that sets the length, for error messages.
+      limit: its values must be from 0 to below this; None = any value.
     """
 
     name: str
     length: int
     dtype: Literal["int64", "float32"] = "int64"
     flag: str | None = None
+    limit: int | None = None
 
 
 def pretraining_features(

@@ -80,7 +80,7 @@ def test_records_of_another_vocabulary(options, goldens, tmp_path):
     path.write_text(json.dumps(config | {"vocab_size": 1000}))
     refused(
         options,
-        "feature input_ids holds 11.., but the model allows 0 to 999",
+        "record 1: feature input_ids holds 1088, but the model allows 0 to 999",
         bert_config_file=str(path),
         init_checkpoint=None,
     )
@@ -273,7 +273,7 @@ def test_a_later_record_of_another_length(options, goldens, tmp_path):
         writer.write(example.SerializeToString())
     refused(
         options,
-        "mixed.tf_record: its records are not all alike",
+        "mixed.tf_record, record 3: its records are not all alike",
         input_file=str(path),
     )
 
@@ -290,11 +290,21 @@ def test_an_id_that_only_a_late_record_has(options, goldens, tmp_path):
                 writer.write(record.numpy())
         for _ in range(60):
             writer.write(bad.SerializeToString())
-    train = dataclasses.replace(options.train, num_train_steps=70)
-    with pytest.raises(ValueError, match="input holds something that does no"):
-        pretraining.run(
-            dataclasses.replace(options, input_file=str(path), train=train)
+    number = 3 * len(records) + 1
+    for accumulated in (1, 2):
+        train = dataclasses.replace(
+            options.train,
+            num_train_steps=200,
+            gradient_accumulation_steps=accumulated,
         )
+        with pytest.raises(
+            ValueError,
+            match=f"^{path}, record {number}: feature input_ids holds 5000, "
+            "but the model allows 0 to 1199.",
+        ):
+            pretraining.run(
+                dataclasses.replace(options, input_file=str(path), train=train)
+            )
 
 
 def test_queries_need_the_special_tokens(options, goldens, tmp_path):

@@ -64,13 +64,16 @@ class _Sets:
         """Makes `NAME.tf_record` of a set, unless it is there."""
         path = os.path.join(self._output_dir, f"{name}.tf_record")
         make_records(self.task, set_name, path, self._tokenizer, self._features)
+        limits = {
+            "input_ids": self._config.vocab_size,
+            "segment_ids": self._config.type_vocab_size,
+        }
+        if self.task.kind == "multilabel":
+            limits["label_ids"] = 2  # absent or present
+        elif self.task.kind != "regression":
+            limits["label_ids"] = len(self.task.labels)
         return input_pipeline.open_records(
-            [path],
-            self._features.specs,
-            limits={
-                "input_ids": self._config.vocab_size,
-                "segment_ids": self._config.type_vocab_size,
-            },
+            [path], self._features.specs, limits=limits
         )
 
 

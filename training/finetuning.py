@@ -223,7 +223,10 @@ class Finetuning:
             train.train_batch_size,
             train.num_train_steps,
         )
-        with self._strategy.scope(), naming_damage(train_files.segments):
+        with (
+            self._strategy.scope(),
+            naming_damage(train_files.segments, train_files.specs),
+        ):
             train = with_fusion(train, self.model.config, **self._lengths)
             # A GPU likes even lengths, a compiler few.
             exact = not (train.fuse or train.xla) and has_onednn(self._strategy)
@@ -321,13 +324,13 @@ class Finetuning:
     def outputs(self, predict_files: RecordFiles) -> dict[str, np.ndarray]:
         """What the model makes of examples; see `Scorer.outputs`."""
         batch_size = self.options.predict_batch_size
-        with naming_damage(predict_files.segments):
+        with naming_damage(predict_files.segments, predict_files.specs):
             return self._scorer.outputs(
                 **self._all(predict_files, batch_size, "predicting")
             )
 
     def _score(self, record_files, batch_size, what):
-        with naming_damage(record_files.segments):
+        with naming_damage(record_files.segments, record_files.specs):
             return self._scorer.score(
                 **self._all(record_files, batch_size, what)
             )

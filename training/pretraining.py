@@ -200,7 +200,7 @@ def _train(options, model, manager, train_files, masker, evaluate):
         model,
         with_fusion(train, model.config, seq_length=options.max_seq_length),
     )
-    with naming_damage(train_files.segments):
+    with naming_damage(train_files.segments, train_files.specs):
         return trainer.train(
             make_batches,
             manager,
@@ -228,7 +228,7 @@ def _evaluate(options, evaluator, eval_files, masker, step):
             shard=shard,
         )
 
-    with naming_damage(eval_files.segments):
+    with naming_damage(eval_files.segments, eval_files.specs):
         metrics = evaluator.evaluate(
             make_batches, num_steps=options.max_eval_steps
         )

@@ -212,6 +212,8 @@ def _records(
         limits={
             "input_ids": config.vocab_size,
             "segment_ids": config.type_vocab_size,
+            "start_positions": windows.max_seq_length,
+            "end_positions": windows.max_seq_length,
         },
     )
     return record_files, report

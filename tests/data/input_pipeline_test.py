@@ -1,13 +1,15 @@
 """Order, resuming and checks of the road from records to batches."""
 
 import functools
+import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import input_pipeline, records
+from data import input_pipeline, length_batches, records, tfrecord
 from data.input_pipeline import Shard
+from data.record_damage import naming_damage
 
 SPECS = (records.FeatureSpec("x", 2), records.FeatureSpec("y", 1, "float32"))
 
@@ -131,10 +133,113 @@ def test_integers_come_as_int32(files):
 @pytest.mark.parametrize("limit", [66, 1])
 def test_values_the_model_has_no_row_for_are_refused(tmp_path, limit):
     path = write(tmp_path / "a.tf_record", 0, 67)
+    # The first such record; the value is its number - 1.
     with pytest.raises(
-        ValueError, match=f"feature x holds 66, but .* 0 to {limit - 1}"
+        ValueError,
+        match=f"record {limit + 1}: feature x holds {limit}, but .* 0 to "
+        f"{limit - 1}",
     ):
         input_pipeline.open_records([path], SPECS, limits={"x": limit})
+
+
+@pytest.fixture
+def late(tmp_path):
+    """Writes 1,500 records of 0, but for a value in record 1,200."""
+
+    def write_late(value, compression=""):
+        path = str(tmp_path / "late.tf_record")
+        columns = {"x": np.zeros((1500, 2), np.int64), "y": np.zeros((1500, 1))}
+        columns["x"][1199, 1] = value
+        with tf.io.TFRecordWriter(path, compression) as writer:
+            for record in records.encode_examples(SPECS, columns):
+                writer.write(record)
+        return path
+
+    return write_late
+
+
+def holds(path, record, value, limit=67):
+    """The error for a value of a record."""
+    return "^" + re.escape(
+        f"{path}, record {record}: feature x holds {value}, but the model "
+        f"allows 0 to {limit - 1}. The records were made with another "
+        "vocabulary, length or set of labels than the model's; write the file "
+        "again."
+    )
+
+
+WAYS = {
+    "training": functools.partial(input_pipeline.training_batches, seed=1),
+    "evaluation": input_pipeline.evaluation_batches,
+    "fine-tuning": functools.partial(
+        length_batches.training_batches, seed=1, trim=False
+    ),
+    "fine-tuning's evaluation": functools.partial(
+        length_batches.all_examples, trim=False
+    ),
+    "one of two workers": functools.partial(
+        input_pipeline.training_batches,
+        seed=1,
+        shuffle_window=1,
+        shard=Shard(1, 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("value", [67, -1, 2**32 + 3, -(2**63)])
+def test_a_late_value_out_of_range_is_named(late, way, value):
+    path = late(value)
+    files = input_pipeline.open_records([path], SPECS, limits={"x": 67})
+    batches = WAYS[way](files, batch_size=10)
+    with pytest.raises(ValueError, match=holds(path, 1200, value)):
+        with naming_damage(files.segments, files.specs):
+            for _ in batches.take(150):
+                pass
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+def test_a_value_out_of_range_is_no_damage(late, compression):
+    path = late(67, compression)
+    with open(path, "rb") as file:
+        content = file.read()
+    if not compression:  # the first record is damaged, and left out
+        content = content[:14] + b"?" + content[15:]
+        with open(path, "wb") as file:
+            file.write(content)
+    files = input_pipeline.open_records(
+        [path], SPECS, limits={"x": 67}, skip_bad_records=True
+    )
+    with pytest.raises(ValueError, match=holds(path, 1200, 67)):
+        with naming_damage(files.segments, files.specs):
+            list(
+                input_pipeline.evaluation_batches(files, batch_size=9).take(200)
+            )
+
+
+def test_values_in_range_pass(late):
+    path = late(66)
+    files = input_pipeline.open_records([path], SPECS, limits={"x": 67})
+    batches = input_pipeline.evaluation_batches(files, batch_size=1500)
+    (batch,) = batches.take(1)
+    assert batch["x"].numpy().max() == 66
+    # A limit of a feature that the records do not have counts for nothing.
+    input_pipeline.open_records([path], SPECS, limits={"z": 1})
+
+
+def test_an_unequal_record_is_named(tmp_path):
+    path = tmp_path / "a.tf_record"
+    write(path, 0, 5)
+    other = records.encode_examples(
+        (records.FeatureSpec("x", 3), SPECS[1]),
+        {"x": np.zeros((1, 3), np.int64), "y": np.zeros((1, 1))},
+    )
+    with open(path, "ab") as file:
+        file.write(tfrecord.frame(other[0]))
+    with pytest.raises(
+        ValueError, match=f"^{path}, record 6: its records are not all alike "
+    ):
+        input_pipeline.open_records([str(path)], SPECS, limits={})
 
 
 def shards_of(make, count):

@@ -272,7 +272,7 @@ def test_damage_while_reading_is_named(tmp_path, compression, change, expected):
         path.unlink()
     batches = input_pipeline.training_batches(files, batch_size=5, seed=1)
     with pytest.raises(DamagedError, match=expected) as error:
-        with record_damage.naming_damage(files.segments):
+        with record_damage.naming_damage(files.segments, files.specs):
             list(batches.take(4))
     assert str(error.value).endswith(
         " It was whole when the run began; the same command goes on from the "
@@ -286,7 +286,7 @@ def test_a_file_cut_between_two_records_is_missed(tmp_path):
     files = open_files([path], skip_bad_records=False)
     path.write_bytes(data[: starts()[3]])
     with pytest.raises(DamagedError, match="a: record 4 is cut short"):
-        with record_damage.naming_damage(files.segments):
+        with record_damage.naming_damage(files.segments, files.specs):
             values(files)
 
 
@@ -315,11 +315,11 @@ def test_other_errors_are_left_as_they_are(tmp_path):
         DamagedError("x"),
     ):
         with pytest.raises(type(error)) as raised:
-            with record_damage.naming_damage(files.segments):
+            with record_damage.naming_damage(files.segments, files.specs):
                 raise error
         assert raised.value is error
     path.write_bytes(data)  # whole again
     lost = tf.errors.DataLossError(None, None, "x")
     with pytest.raises(tf.errors.DataLossError):
-        with record_damage.naming_damage(files.segments):
+        with record_damage.naming_damage(files.segments, files.specs):
             raise lost
