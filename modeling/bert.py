@@ -134,6 +134,7 @@ class BertModel(keras.layers.Layer):
         token_type_ids: tf.Tensor | None = None,
         dropout_seed: tf.Tensor | None = None,
         positions: tf.Tensor | None = None,
+        training: bool | None = None,
     ) -> BertOutput:
         """Encodes a batch.
 
@@ -141,10 +142,14 @@ class BertModel(keras.layers.Layer):
           input_ids: int32 [B, S], wordpiece ids.
           input_mask: int32 [B, S]; 1 = real, 0 = padding; None = all real.
           token_type_ids: int32 [B, S], segment ids; None = all 0.
-          dropout_seed: int32 [2] when training; None = no dropout.
+          dropout_seed: int32 [2], the same seed drops the same elements; None =
+            no dropout, unless `training`.
           positions: int32 [B, P], each in 0 .. S - 1, where the last block's
             output is wanted beside the first wordpiece's, which the pooler
             reads; None = everywhere.
+          training: True, which Keras passes in `fit`, applies dropout with a
+            new seed for each call if `dropout_seed` is None. With a
+            `dropout_seed` it has no effect.
 
         Returns:
           A `BertOutput`.
@@ -153,6 +158,8 @@ class BertModel(keras.layers.Layer):
             input_mask = tf.ones_like(input_ids)
         if token_type_ids is None:
             token_type_ids = tf.zeros_like(input_ids)
+        if training and dropout_seed is None:
+            dropout_seed = layers.draw_seed()
         seeds = layers.split_seed(dropout_seed, 2)
         embedded = self.embeddings(input_ids, token_type_ids, seeds[0])
         bias = attention_bias(

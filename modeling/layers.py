@@ -96,6 +96,17 @@ def _drop(x, draws, *, rate):
 _fused_drop = fused(_drop)
 
 
+def draw_seed() -> tf.Tensor:
+    """Draws a seed, int32 [2], from TensorFlow's own generator.
+
+    `keras.utils.set_random_seed` makes it repeatable. A
+    `keras.random.SeedGenerator` would hold a variable, which would appear in
+    checkpoints and exported models; it also draws its first seed where the
+    initial weights draw theirs, and so would change them.
+    """
+    return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
+
+
 def split_seed(seed: tf.Tensor | None, num: int) -> list[tf.Tensor | None]:
     """Makes `num` independent seeds (int32 [2] each) of one; None stays."""
     if seed is None:
