@@ -77,7 +77,8 @@ def define_flags() -> None:
         "random_token_prob": "[new] Share that becomes a random token; the "
         "rest stays as it is.",
         "next_sentence_prediction": "[new] Make sentence pairs; if false, "
-        "examples are runs of consecutive sentences.",
+        "examples are runs of consecutive sentences with the label -1, and "
+        "run_pretraining.py trains masked LM alone.",
     }.items():
         _define(name, meaning)
     flags.DEFINE_integer(

@@ -13,6 +13,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+# The next-sentence label of a record that is no pair. The original's program
+# reads it, too: its one-hot row is 0, and with it the next-sentence loss.
+NO_PAIR = -1
+
 # Rows encoded at once: 2 MB of bytes at S = 128, which a processor's cache
 # holds.
 _BLOCK = 1024
@@ -44,7 +48,10 @@ class FeatureSpec(NamedTuple):
 
 
 def pretraining_features(
-    max_seq_length: int, max_predictions_per_seq: int, masked: bool = True
+    max_seq_length: int,
+    max_predictions_per_seq: int,
+    masked: bool = True,
+    pairs: bool = True,
 ) -> tuple[FeatureSpec, ...]:
     """The features of a pretraining record, under the original's names.
 
@@ -53,12 +60,15 @@ def pretraining_features(
       max_predictions_per_seq: P, places for masked tokens.
       masked: False for records that are masked while they are read: they have
         no `masked_lm_*`.
+      pairs: False to read records that are no pairs: their label, which is
+        `NO_PAIR`, is left out.
 
     Returns:
       `input_ids`, `input_mask` (1 = token, 0 = padding) and `segment_ids`,
       each [S]; `masked_lm_positions`, `masked_lm_ids` and
       `masked_lm_weights` (1.0 = a prediction, 0.0 = padding), each [P];
-      `next_sentence_labels` [1] (0 = the next sentence, 1 = random).
+      `next_sentence_labels` [1] (0 = the next sentence, 1 = random,
+      `NO_PAIR` = no pair).
 
     Source: write_instance_to_example_files in create_pretraining_data.py.
     """
@@ -80,7 +90,7 @@ def pretraining_features(
         ),
     )
     labels = (FeatureSpec("next_sentence_labels", 1),)
-    return tokens + (masks if masked else ()) + labels
+    return tokens + (masks if masked else ()) + (labels if pairs else ())
 
 
 class _Cells(NamedTuple):

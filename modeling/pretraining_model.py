@@ -6,9 +6,14 @@ from modeling import heads, losses
 from modeling.bert import BertModel, BertOutput
 from modeling.config import BertConfig
 
+_LABELS = "next_sentence_labels"
+
 
 class PretrainingModel:
     """BERT as it is pretrained: masked LM and next sentence (section 3.1).
+
+    Batches without `next_sentence_labels` hold no pairs: they train masked LM
+    alone.
 
     What a training loop needs of any model is `layers`, `loss_weights` and
     `losses`.
@@ -107,16 +112,18 @@ class PretrainingModel:
         """What each loss is divided by; sums over the parts of a batch.
 
         Args:
-          batch: needs `masked_lm_weights` and `next_sentence_labels`.
+          batch: needs `masked_lm_weights` and, of pairs,
+            `next_sentence_labels`.
 
         Returns:
           Float32 scalars: number of masked wordpieces, number of pairs.
         """
-        labels = batch["next_sentence_labels"]
-        return {
-            "masked_lm": tf.reduce_sum(batch["masked_lm_weights"]),
-            "next_sentence": tf.cast(tf.size(labels), tf.float32),
-        }
+        weights = {"masked_lm": tf.reduce_sum(batch["masked_lm_weights"])}
+        if _LABELS in batch:
+            weights["next_sentence"] = tf.cast(
+                tf.size(batch[_LABELS]), tf.float32
+            )
+        return weights
 
     def losses(
         self,
@@ -128,23 +135,20 @@ class PretrainingModel:
 
         Args:
           batch: as for `logits`, with int32 `masked_lm_ids` [B, P], float32
-            `masked_lm_weights` [B, P] (1 = predicted, 0 = filler) and int32
-            `next_sentence_labels` [B, 1] (1 = random).
+            `masked_lm_weights` [B, P] (1 = predicted, 0 = filler) and, of
+            pairs, int32 `next_sentence_labels` [B, 1] (1 = random).
           loss_weights: `loss_weights` of the whole batch that this one is a
             part of, so that the shares of all parts add up to its loss.
           dropout_seed: int32 [2] when training; None = no dropout.
 
         Returns:
           The loss share, float32 scalar; metrics (see `losses`):
-          masked_lm_loss, masked_lm_accuracy, next_sentence_loss,
-          next_sentence_accuracy.
+          masked_lm_loss, masked_lm_accuracy and, of pairs,
+          next_sentence_loss, next_sentence_accuracy.
         """
         vectors, pooled = self._vectors(batch, dropout_seed)
-        next_sentence = self.cls.seq_relationship(pooled)
         masked_lm_ids = tf.reshape(batch["masked_lm_ids"], [-1])
         weights = tf.reshape(batch["masked_lm_weights"], [-1])
-        labels = tf.reshape(batch["next_sentence_labels"], [-1])
-        ones = tf.ones(tf.shape(labels))
         masked_lm_losses, masked_lm_hits = tf.unstack(
             losses.vocabulary_loss(
                 self.cls.predictions.transform(vectors),
@@ -154,23 +158,33 @@ class PretrainingModel:
             )
         )
         masked_lm_loss = losses.weighted(masked_lm_losses, weights)
-        next_sentence_loss = losses.weighted(
-            losses.cross_entropy(next_sentence, labels), ones
-        )
         # The 1e-5 is the original's guard against a batch without masks.
         # Differs from the original: the sum of weights is over the whole
         # batch, not one replica's part of it, because then the number of
         # replicas and micro-batches does not change the result.
-        loss = (
-            masked_lm_loss[0] / (loss_weights["masked_lm"] + 1e-5)
-            + next_sentence_loss[0] / loss_weights["next_sentence"]
-        )
+        loss = masked_lm_loss[0] / (loss_weights["masked_lm"] + 1e-5)
         metrics = {
             "masked_lm_accuracy": losses.weighted(masked_lm_hits, weights),
             "masked_lm_loss": masked_lm_loss,
-            "next_sentence_accuracy": losses.weighted(
-                losses.hits(next_sentence, labels), ones
-            ),
-            "next_sentence_loss": next_sentence_loss,
         }
+        if _LABELS in batch:
+            pairs = self._next_sentence(pooled, batch[_LABELS])
+            loss += (
+                pairs["next_sentence_loss"][0] / loss_weights["next_sentence"]
+            )
+            metrics |= pairs
         return loss, metrics
+
+    def _next_sentence(self, pooled, labels):
+        """The metrics of the pairs."""
+        logits = self.cls.seq_relationship(pooled)
+        labels = tf.reshape(labels, [-1])
+        ones = tf.ones(tf.shape(labels))
+        return {
+            "next_sentence_accuracy": losses.weighted(
+                losses.hits(logits, labels), ones
+            ),
+            "next_sentence_loss": losses.weighted(
+                losses.cross_entropy(logits, labels), ones
+            ),
+        }

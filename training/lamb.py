@@ -4,7 +4,13 @@ import math
 
 import tensorflow as tf
 
-from training.optimization import BETA_1, BETA_2, EPSILON, AdamWeightDecay
+from training.optimization import (
+    BETA_1,
+    BETA_2,
+    EPSILON,
+    AdamWeightDecay,
+    accepts_rows,
+)
 
 
 def lamb_update(
@@ -63,6 +69,7 @@ class Lamb(AdamWeightDecay):
     """LAMB with the slots, names, decay and clipping of `AdamWeightDecay`."""
 
     @staticmethod
+    @accepts_rows
     def new_values(param, m, v, grad, *, rate, weight_decay, step):
         """See `lamb_update`."""
         return lamb_update(

@@ -147,8 +147,29 @@ def layer_rates(
     return rates
 
 
+def accepts_rows(new_values: Callable) -> Callable:
+    """Marks an update rule as one that can take looked-up rows alone.
+
+    The gradient of such rows is added to both means before the rule runs, and
+    the rule then gets a gradient of 0. That is right only if the gradient
+    enters the rule through Adam's two means, with their decay rates, and
+    nowhere else. The mark belongs to the function: a subclass that overrides
+    `new_values` gets the whole gradient, unless it marks its own.
+
+    Args:
+      new_values: see `AdamWeightDecay.new_values`.
+
+    Returns:
+      The same function.
+    """
+    new_values.accepts_rows = True
+    return new_values
+
+
 class AdamWeightDecay:
     """Holds the slots; clips and updates.
+
+    A subclass that overrides `new_values` is another update rule.
 
     Create it in the strategy's scope. On one device the whole update,
     clipping included, is one compiled function: half the time of separate
@@ -161,7 +182,8 @@ class AdamWeightDecay:
         are not finite, as loss scaling needs.
 
     Attributes:
-      takes_slices: whether `apply` takes gradients of looked-up rows alone.
+      takes_slices: whether `apply` is quicker with gradients of looked-up
+        rows alone; otherwise it converts them to dense ones.
       slots: `<name>/adam_m` and `<name>/adam_v` -> variable, as in a
         checkpoint.
     """
@@ -192,7 +214,11 @@ class AdamWeightDecay:
         self._one_device = strategy.num_replicas_in_sync == 1 and not is_tpu(
             strategy
         )
-        self.takes_slices = self._one_device and not skips_overflow
+        self.takes_slices = (
+            self._one_device
+            and not skips_overflow
+            and getattr(self.new_values, "accepts_rows", False)
+        )
         self._update = functools.partial(
             _update, self.new_values, skips_overflow
         )
@@ -206,7 +232,7 @@ class AdamWeightDecay:
 
     def apply(
         self,
-        gradients: Sequence[tf.Tensor],
+        gradients: Sequence[tf.Tensor | None],
         rate: tf.Tensor,
         step: tf.Tensor,
         squares: Mapping[int, tf.Tensor] | None = None,
@@ -217,8 +243,9 @@ class AdamWeightDecay:
         replicas.
 
         Args:
-          gradients: one for each variable, float32: dense, or tf.IndexedSlices
-            if `takes_slices`.
+          gradients: one for each variable, float32: dense, or
+            tf.IndexedSlices; None = the loss does not depend on the variable,
+            which keeps its value and its slots, without weight decay.
           rate: float32 scalar.
           step: int64 scalar, the number of this update, counted from 1.
           squares: float32 scalars, for those variables (by their place) whose
@@ -228,7 +255,14 @@ class AdamWeightDecay:
 
         Returns:
           The global norm before clipping, float32 scalar.
+
+        Source: `optimization.AdamWeightDecayOptimizer.apply_gradients`.
         """
+        if not self.takes_slices:
+            gradients = [
+                None if gradient is None else tf.convert_to_tensor(gradient)
+                for gradient in gradients
+            ]
         norm = _global_norm(gradients, squares or {})
         if self._one_device:
             m, v = map(_local, (self._m, self._v))
@@ -251,6 +285,7 @@ class AdamWeightDecay:
         return norm
 
     @staticmethod
+    @accepts_rows
     def new_values(param, m, v, grad, *, rate, weight_decay, step):
         """See `adam_update`, which is the same at every step."""
         del step
@@ -265,6 +300,8 @@ class AdamWeightDecay:
             *(self._decays, self._factors),
             strict=True,
         ):
+            if gradient is None:
+                continue
             strategy.extended.update(
                 variable,
                 self._update,
@@ -280,6 +317,7 @@ def _global_norm(gradients, squares):
             [
                 squares[i] if i in squares else 2.0 * tf.nn.l2_loss(gradient)
                 for i, gradient in enumerate(gradients)
+                if gradient is not None
             ]
         )
     )
@@ -334,6 +372,8 @@ def _compiled_update(
             *(variables, m, v, _clip(gradients, norm), decays, factors),
             strict=True,
         ):
+            if row[-1] is None:
+                continue
             _update(
                 *(new_values, skips_overflow, *row, norm, rate, step),
                 decay=decay,

@@ -63,6 +63,8 @@ def run(options: PretrainingOptions) -> None:
         eval_files = _open_records(
             options.eval_file or options.input_file, options, config
         )
+    if train_files and eval_files:
+        pretraining_input.check_same_kind(train_files, eval_files)
     if options.do_predict:
         queries = pretraining_input.load_queries(
             options.predict_file,
@@ -93,6 +95,15 @@ def run(options: PretrainingOptions) -> None:
             options.train.output_dir,
             config,
         )
+        if (
+            queries
+            and train_files
+            and not pretraining_input.hold_pairs(train_files)
+            and not options.train.continue_from
+        ):
+            # Training will not change the next-sentence head.
+            manager.restore(weights)
+            _require_pair_head(model, queries)
         evaluator = evaluation.Evaluator(model)
         if options.do_train:
             step = _train(
@@ -118,6 +129,7 @@ def run(options: PretrainingOptions) -> None:
         if options.do_eval or (options.do_train and eval_files):
             _evaluate(options, evaluator, eval_files, masker, step)
         if options.do_predict:
+            _require_pair_head(model, queries)
             _predict(options, model, queries)
     if options.strip_checkpoint:
         _strip(options, manager.prefix(step))
@@ -233,6 +245,22 @@ def _evaluate(options, evaluator, eval_files, masker, step):
             make_batches, num_steps=options.max_eval_steps
         )
     runs.write_eval_results(options.train.output_dir, metrics, step)
+
+
+def _require_pair_head(model, tokenizer_and_queries):
+    """Refuses pairs if the next-sentence head is as it was initialised."""
+    _, queries = tokenizer_and_queries
+    pair = next((query for query in queries if query.is_pair), None)
+    bias = model.cls.seq_relationship.output_bias
+    # A bias starts at exactly 0, and the first update moves it.
+    if pair and not bias.value.numpy().any():
+        raise ValueError(
+            f"--predict_file asks about a pair ({pair.text!r}), but the "
+            "next-sentence head is untrained (cls/seq_relationship/output_bias "
+            "is 0), as after training on records of "
+            "--next_sentence_prediction=false. Remove the pairs from "
+            "--predict_file, or give a checkpoint that was trained on pairs."
+        )
 
 
 def _predict(options, model, tokenizer_and_queries):

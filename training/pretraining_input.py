@@ -1,8 +1,11 @@
 """What a pretraining run reads: records, vocabulary, queries; all checked."""
 
+import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import numpy as np
+import tensorflow as tf
 from absl import logging
 
 from data import (
@@ -27,6 +30,12 @@ from data.tfrecord import DamagedError
 from modeling import BertConfig
 from training import runs
 
+_LABELS = "next_sentence_labels"
+# Records of each file whose labels are looked at, as `open_records` does.
+_NUM_LABELS = 1000
+# All labels of so many pairs are equal with a chance of 2^-99.
+_MANY_LABELS = 100
+
 
 def open_records(
     patterns: str,
@@ -49,7 +58,8 @@ def open_records(
       skip_bad_records: leave out what is damaged, and say how much.
 
     Returns:
-      The files with their count.
+      The files with their count; without `next_sentence_labels` if the records
+      are no pairs.
 
     Raises:
       FileNotFoundError: there are none.
@@ -58,14 +68,19 @@ def open_records(
     paths = files.expand_patterns(patterns)
     for path in paths:
         _check_masks(path, masked=not vocab_file)
+    pairs = _are_pairs(paths)
     specs = records.pretraining_features(
-        max_seq_length, max_predictions_per_seq, masked=not vocab_file
+        max_seq_length,
+        max_predictions_per_seq,
+        masked=not vocab_file,
+        pairs=pairs,
     )
     limits = {
         "input_ids": config.vocab_size,
         "segment_ids": config.type_vocab_size,
-        "next_sentence_labels": 2,
     }
+    if pairs:
+        limits[_LABELS] = 2
     if not vocab_file:
         limits["masked_lm_ids"] = config.vocab_size
         limits["masked_lm_positions"] = max_seq_length
@@ -82,9 +97,80 @@ def open_records(
     if vocab_file:
         _check_made_with(opened, vocab_file)
     logging.info(
-        "%s: %d files, %d examples.", patterns, len(paths), opened.count
+        "%s: %d files, %d examples%s.",
+        patterns,
+        len(paths),
+        opened.count,
+        "" if pairs else ", no pairs: only masked LM is trained and measured",
     )
     return opened
+
+
+def check_same_kind(train_files: RecordFiles, eval_files: RecordFiles) -> None:
+    """Refuses to evaluate on pairs a head that is not trained on any.
+
+    Args:
+      train_files: the training input, see `open_records`.
+      eval_files: the evaluation input.
+
+    Raises:
+      ValueError: the evaluation input alone holds pairs.
+    """
+    if hold_pairs(eval_files) and not hold_pairs(train_files):
+        raise ValueError(
+            f"the records of --eval_file ({eval_files.paths[0]}) are sentence "
+            f"pairs, but those of --input_file ({train_files.paths[0]}) are "
+            "not, so the next-sentence head is not trained. Write both with "
+            "the same --next_sentence_prediction of create_pretraining_data.py."
+        )
+
+
+def hold_pairs(opened: RecordFiles) -> bool:
+    """Whether records that `open_records` opened are sentence pairs."""
+    return any(spec.name == _LABELS for spec in opened.specs)
+
+
+def _are_pairs(paths: Sequence[str]) -> bool:
+    """Whether the records of all files are pairs; refuses a mixture."""
+    labels = {path: _labels(path) for path in paths}
+    kinds = {
+        path: set((found != records.NO_PAIR).tolist())
+        for path, found in labels.items()
+        if found.size
+    }
+    with_pairs = [path for path, kind in kinds.items() if True in kind]
+    without = [path for path, kind in kinds.items() if False in kind]
+    if with_pairs and without:
+        raise ValueError(
+            f"{with_pairs[0]} holds records that are sentence pairs, "
+            f"{without[0]} records that are not (next_sentence_labels is "
+            f"{records.NO_PAIR}). Give --input_file and --eval_file files of "
+            "one kind each, written with the same --next_sentence_prediction "
+            "of create_pretraining_data.py."
+        )
+    found = np.concatenate([*labels.values(), np.zeros(0, np.int32)])
+    if with_pairs and found.size >= _MANY_LABELS and np.ptp(found) == 0:
+        logging.warning(
+            "next_sentence_labels is %d in all of the first %d records (%s): "
+            "the next-sentence head would learn a constant. Earlier versions "
+            "of create_pretraining_data.py wrote 0 with "
+            "--next_sentence_prediction=false; write such records again.",
+            found[0],
+            found.size,
+            with_pairs[0],
+        )
+    return not without
+
+
+def _labels(path: str) -> np.ndarray:
+    """The labels of a file's first whole records; none if it has no labels."""
+    first = list(itertools.islice(tfrecord.whole_records(path), _NUM_LABELS))
+    specs = [records.FeatureSpec(_LABELS, 1)]
+    try:
+        batch = record_reading.parse_batch(specs, tf.constant(first, tf.string))
+        return batch[_LABELS].numpy()[:, 0]
+    except tf.errors.InvalidArgumentError:
+        return np.zeros(0, np.int32)  # `check_record` says what is wrong
 
 
 def _check_complete(opened: RecordFiles, skip_bad_records: bool) -> None:

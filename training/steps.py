@@ -177,7 +177,7 @@ class TrainSteps:
         if not self._keeps_slices:
             gradients, squares = replica.all_reduce(_SUM, (gradients, squares))
         if self.loss_scale:
-            gradients = [gradient / scale for gradient in gradients]
+            gradients = {i: x / scale for i, x in gradients.items()}
             squares = {i: x / (scale * scale) for i, x in squares.items()}
         rate = optimization.learning_rate(
             position,
@@ -185,7 +185,10 @@ class TrainSteps:
             num_train_steps=options.num_train_steps,
             num_warmup_steps=options.num_warmup_steps,
         )
-        norm = self.optimizer.apply(gradients, rate, step, squares)
+        norm = self.optimizer.apply(
+            [gradients.get(i) for i in range(len(self._learning))],
+            *(rate, step, squares),
+        )
         figures = [[norm, 1.0], [rate, 1.0]]
         if self.loss_scale:
             finite = tf.math.is_finite(norm)
@@ -233,8 +236,9 @@ class TrainSteps:
         """Of one micro-batch.
 
         Returns:
-          Scaled gradients, one for each weight that learns; the squares of
-          those of rows looked up, see `AdamWeightDecay.apply`; metrics.
+          Scaled gradients of the weights that the loss depends on, by their
+          place among those that learn; the squares of those of rows looked
+          up, see `AdamWeightDecay.apply`; metrics.
         """
         weights = list(self._learning.values())
         with fusion.form(self._form):
@@ -242,16 +246,20 @@ class TrainSteps:
                 tape.watch(weights)
                 loss, metrics = self._model.losses(batch, loss_weights, seed)
                 scaled = loss if scale is None else loss * scale
-            gradients = tape.gradient(
-                scaled, weights, unconnected_gradients="zero"
-            )
+            gradients = {
+                i: gradient
+                for i, gradient in enumerate(tape.gradient(scaled, weights))
+                if gradient is not None
+            }
         squares = {
             i: tf.reduce_sum(tf.square(gradient.values))
-            for i, gradient in enumerate(gradients)
+            for i, gradient in gradients.items()
             if isinstance(gradient, tf.IndexedSlices)
         }
         if not self._keeps_slices:
-            gradients = [tf.convert_to_tensor(x) for x in gradients]
+            gradients = {
+                i: tf.convert_to_tensor(x) for i, x in gradients.items()
+            }
         # The shares of all devices and micro-batches add up to the loss.
         count = (
             self._options.gradient_accumulation_steps

@@ -152,6 +152,8 @@ def columns_of(
     tokens, segment_ids, positions, labels, random_next = zip(
         *instances, strict=True
     )
+    if not options.next_sentence_prediction:
+        random_next = [records.NO_PAIR] * len(tokens)
     input_ids, input_mask = _pad(tokens, seq)
     masked_lm_ids, masked_lm_weights = _pad(labels, predictions)
     return {

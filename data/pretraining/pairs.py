@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from data.pretraining.options import PretrainingDataOptions, Wordpieces
+from data.records import NO_PAIR
 
 # Few enough for the arrays of a step to stay in the processor's cache.
 _ROWS_AT_ONCE = 2048
@@ -64,7 +65,7 @@ class Rows(NamedTuple):
       segment_ids: int32 [N, S]: 0 up to and with the first [SEP], 1 behind
         it, 0 = padding.
       next_sentence_labels: int32 [N]: 0 = b follows a, 1 = it is random, or
-        (with `sentence_order_prediction`) the two are swapped.
+        (with `sentence_order_prediction`) the two are swapped; `NO_PAIR`.
     """
 
     input_ids: np.ndarray
@@ -145,7 +146,7 @@ def _draw_spans(
                 # As many whole sentences as fit; one at least, fit or not.
                 end = bisect_right(bounds, wanted, start + 1, last + 1) - 1
                 end = max(end, start + 1)
-                yield bounds[start], bounds[end], 0, 0, 0
+                yield bounds[start], bounds[end], 0, 0, NO_PAIR
                 start = end
                 continue
             end = bisect_left(bounds, wanted, start + 1, last)

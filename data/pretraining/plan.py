@@ -24,6 +24,7 @@ from data.pretraining.shards import ShardRecipe, ShardTask
 
 # Part of the fingerprint: raise it when the same input gives other records.
 _FORMAT = 2
+_FORMAT_WITHOUT_PAIRS = 3
 _MAX_BLOCK_BYTES = 1 << 20
 _BLOCKS_PER_SHARD = 16
 # More than a group may need: some hold what it has, and groups of a shard
@@ -198,7 +199,9 @@ def _facts(
 ) -> dict[str, Any]:
     """All that the output depends on, for fingerprint and manifest."""
     return {
-        "format": _FORMAT,
+        "format": _FORMAT
+        if recipe.options.next_sentence_prediction
+        else _FORMAT_WITHOUT_PAIRS,
         "num_shards": num_shards,
         **dataclasses.asdict(recipe.options),
         "do_lower_case": recipe.do_lower_case,

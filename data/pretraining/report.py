@@ -7,6 +7,7 @@ import numpy as np
 from absl import logging
 
 from data.pretraining.options import PretrainingDataOptions
+from data.records import NO_PAIR
 
 _NUM_ROWS = 3
 _MAX_UNKNOWN_SHARE = 0.01
@@ -124,9 +125,10 @@ def describe_rows(
                 f"{position}={tokens_by_id[i]}"
                 for position, i in zip(positions, labels, strict=True)
             )
+        (label,) = of_row["next_sentence_labels"]
         texts.append(
             f"*** Example ***\ntokens: "
             f"{' '.join(tokens_by_id[i] for i in tokens)}\nmasked: {masked}\n"
-            f"is_random_next: {bool(of_row['next_sentence_labels'][0])}"
+            f"is_random_next: {'no pair' if label == NO_PAIR else bool(label)}"
         )
     return texts

@@ -336,6 +336,6 @@ def _count(
 ) -> None:
     counts["examples"] += len(columns["input_ids"])
     counts["tokens"] += int(np.count_nonzero(columns["input_mask"]))
-    counts["label_1"] += int(columns["next_sentence_labels"].sum())
+    counts["label_1"] += int(np.sum(columns["next_sentence_labels"] == 1))
     if "masked_lm_weights" in columns:
         counts["masked"] += int(np.count_nonzero(columns["masked_lm_weights"]))

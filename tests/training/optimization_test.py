@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.training.support import Sgd
 from training import optimization
 from training.lamb import Lamb
 
@@ -227,3 +228,33 @@ def test_gradients_of_looked_up_rows_are_those_of_the_table(kind, scale):
         # float32: another order of multiplications.
         np.testing.assert_allclose(ours, dense, rtol=1e-5, atol=1e-9)
     assert (np.array(norms) > 1).any() == (scale == 1.0)
+
+
+def test_another_update_rule_gets_the_whole_gradient():
+    table = tf.Variable(tf.zeros([4, 2]))
+    optimizer = Sgd({"a/word_embeddings": table})
+    assert not optimizer.takes_slices
+    # Row 1 is looked up twice.
+    values, rows = tf.constant([[0.1, 0.2]] * 3), tf.constant([1, 3, 1])
+    slices = tf.IndexedSlices(values, rows, tf.constant([4, 2]))
+    optimizer.apply([slices], tf.constant(1.0), tf.constant(1, tf.int64))
+    np.testing.assert_allclose(
+        table, [[0, 0], [-0.2, -0.4], [0, 0], [-0.1, -0.2]], rtol=1e-6
+    )
+    for slot in optimizer.slots.values():
+        np.testing.assert_array_equal(slot, tf.zeros([4, 2]))
+
+
+@pytest.mark.parametrize("kind", [optimization.AdamWeightDecay, Lamb])
+def test_a_rule_that_wraps_another_does_not_take_slices(kind):
+    class Wrapped(kind):
+        @staticmethod
+        def new_values(param, m, v, grad, **options):
+            return kind.new_values(param, m, v, 2.0 * grad, **options)
+
+    class Same(kind):
+        """Overrides something else."""
+
+    variables = {"a/word_embeddings": tf.Variable(tf.zeros([4, 2]))}
+    assert not Wrapped(variables).takes_slices
+    assert Same(variables).takes_slices

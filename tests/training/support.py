@@ -1,12 +1,14 @@
 """A trainer on the golden model and records, shared by several tests."""
 
 import time
+from unittest import mock
 
 import numpy as np
+import tensorflow as tf
 
 from data import input_pipeline, records
-from modeling import BertConfig, PretrainingModel, checkpoints
-from training import loop
+from modeling import BertConfig, PretrainingModel, TaskModel, checkpoints
+from training import loop, optimization, steps
 from training.checkpointing import CheckpointManager
 from training.options import TrainOptions
 
@@ -94,6 +96,96 @@ def golden_run(
             for i, name in enumerate(trainer.metric_names)
         }
     return metrics, {n: v.numpy() for n, v in variables.items()}
+
+
+class Sgd(optimization.AdamWeightDecay):
+    """Gradient descent, as an example of a third update rule."""
+
+    @staticmethod
+    def new_values(param, m, v, grad, *, rate, weight_decay, step):
+        """Moves against the gradient."""
+        return param - rate * grad, m, v
+
+
+def sgd_run(goldens, accumulation=1, rule=Sgd, kind="classification"):
+    """Makes three updates of a model by `Sgd`; the weights by name.
+
+    Args:
+      goldens: the folder.
+      accumulation: micro-batches of an update.
+      rule: another optimizer.
+      kind: of the model's task; `tagging` does not read the pooler.
+    """
+    model, batch = first_model(goldens, kind)
+    options = TrainOptions(
+        output_dir="unused",
+        train_batch_size=8,
+        learning_rate=0.1,
+        num_train_steps=10,
+        optimizer="lamb",
+        gradient_accumulation_steps=accumulation,
+    )
+    with mock.patch.object(steps, "Lamb", rule):
+        train_steps = steps.TrainSteps(model, options)
+    data = tf.data.Dataset.from_tensors(batch).unbatch().batch(8).repeat()
+    strategy = tf.distribute.get_strategy()
+    train_steps.run(
+        iter(strategy.experimental_distribute_dataset(data)),
+        tf.constant(1, tf.int64),
+        tf.constant(3),
+    )
+    return {name: v.numpy() for name, v in train_steps.weights.items()}
+
+
+def sgd_by_hand(goldens):
+    """The weights of `sgd_run`, from the gradient of the whole batch."""
+    model, batch = first_model(goldens)
+    weights = checkpoints.variables_by_name(model.layers)
+    words = weights["bert/embeddings/word_embeddings"]
+    before = words.numpy()
+    for rate in (0.09, 0.08, 0.07):
+        with tf.GradientTape() as tape:
+            loss, _ = model.losses(batch, model.loss_weights(batch))
+        gradients = tape.gradient(loss, list(weights.values()))
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        # Nothing is clipped.
+        assert sum(np.square(gradient).sum() for gradient in gradients) < 1
+        for variable, gradient in zip(weights.values(), gradients, strict=True):
+            variable.assign_sub(rate * gradient)
+    moved = (before != words.numpy()).any(axis=1)
+    assert set(np.flatnonzero(moved)) == set(_WORDS)
+    return {name: v.numpy() for name, v in weights.items()}
+
+
+# Few enough that rows of a batch have a word twice.
+_WORDS = (7, 8, 9, 30, 31)
+
+
+def first_model(goldens, kind="classification"):
+    """A model without dropout, the same at every call, and a batch."""
+    rng = np.random.default_rng(0)
+    ids = rng.choice(_WORDS, size=(8, 12))
+    batch = {
+        "input_ids": ids,
+        "input_mask": np.ones_like(ids),
+        "segment_ids": np.zeros_like(ids),
+        "label_ids": rng.integers(0, 2, (8, 1)),
+        "label_mask": np.ones_like(ids),
+        "is_real_example": np.ones((8, 1)),
+    }
+    if kind == "tagging":
+        batch["label_ids"] = rng.integers(0, 2, ids.shape)
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    rates = {
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
+    config = BertConfig.from_dict(config.to_dict() | rates)
+    model = TaskModel(config, kind=kind, num_labels=2)
+    model._head_dropout = 0.0
+    for variable in checkpoints.variables_by_name(model.layers).values():
+        variable.assign(rng.normal(scale=0.2, size=variable.shape))
+    return model, {n: tf.constant(x, tf.int32) for n, x in batch.items()}
 
 
 def assert_same_weights(got, want, share):

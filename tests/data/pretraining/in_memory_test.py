@@ -110,7 +110,7 @@ def test_without_pairs_there_is_one_segment(write, tmp_path):
     ]
     for row in rows:
         assert row["segment_ids"] == pad
-        assert row["next_sentence_labels"] == [0]
+        assert row["next_sentence_labels"] == [-1]
 
 
 @given(

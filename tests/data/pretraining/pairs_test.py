@@ -260,7 +260,7 @@ def test_without_pairs_rows_hold_each_document_once(lengths, length, seed):
         range(FIRST_ID, FIRST_ID + sum(map(sum, lengths)))
     )
     for (a, b, label), after in zip(rows, [*rows[1:], None], strict=True):
-        assert b is None and label == 0
+        assert b is None and label == -1
         assert len({corpus.document[token] for token in a}) == 1
         # The next sentence of the document would not have fitted.
         following = after and after[0][0]
@@ -361,7 +361,7 @@ def draw_both(documents, options):
         num_b = rows.segment_ids.sum(axis=1)
         num_a = rows.lengths - num_b - 2
         num_b = np.maximum(num_b - 1, 0)
-        labels = rows.next_sentence_labels
+        labels = rows.next_sentence_labels == 1
         ours.append(figures(np.stack([num_a, num_b, labels], axis=1)))
     draw = random.Random(2)
     in_memory = [Document("H", sentences) for sentences in documents]
