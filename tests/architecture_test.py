@@ -134,6 +134,7 @@ ORDER = {
         "precision",
         "strategy",
         "session",
+        "rates",
         "optimization",
         "lamb",
         "loss_scale",

@@ -94,8 +94,8 @@ class TrainOptions:
         CPU, where many small operations cost more than their arithmetic.
       fuse: compile the elementwise parts of a step: see `modeling.fusion`;
         None = where that pays.
-      layerwise_lr_decay: see `optimization.layer_rates`; 1 = one rate for all.
-      trainable_layers: see `optimization.layer_rates`; -1 = all.
+      layerwise_lr_decay: see `rates.layer_rates`; 1 = one rate for all.
+      trainable_layers: see `rates.layer_rates`; -1 = all.
     """
 
     output_dir: str

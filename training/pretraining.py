@@ -118,7 +118,7 @@ def run(options: PretrainingOptions) -> None:
             )
         else:
             if first:
-                _require_heads(options, first.untrained, queries)
+                _require_heads(options, first.untrained, eval_files, queries)
             step = runs.restore_trained(
                 weights,
                 manager,
@@ -135,9 +135,12 @@ def run(options: PretrainingOptions) -> None:
         _strip(options, manager.prefix(step))
 
 
-def _require_heads(options, untrained, queries):
+def _require_heads(options, untrained, eval_files, queries):
     """Refuses to evaluate or answer with the random weights of a head."""
-    asked = {"--do_eval": [*_HEADS] if options.do_eval else []}
+    asked = {}
+    if options.do_eval:
+        has_pairs = pretraining_input.hold_pairs(eval_files)
+        asked["--do_eval"] = [*_HEADS] if has_pairs else ["masked LM"]
     if options.do_predict:
         _, lines = queries
         is_asked = (

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from modeling import BertConfig, checkpoints, fusion
 from modeling.fusion import Form
-from training import custom_gradients, optimization
+from training import custom_gradients, optimization, rates
 from training.evaluation import Model
 from training.lamb import Lamb
 from training.loss_scale import LEAST, LossScale
@@ -77,7 +77,7 @@ class TrainSteps:
         self._model = model
         self._options = options
         self.weights = checkpoints.variables_by_name(model.layers)
-        rates = optimization.layer_rates(
+        layer_rates = rates.layer_rates(
             self.weights,
             layerwise_lr_decay=options.layerwise_lr_decay,
             trainable_layers=options.trainable_layers,
@@ -88,14 +88,16 @@ class TrainSteps:
             for variable in layer.trainable_variables
         }
         self._learning = {
-            name: self.weights[name] for name in rates if name in trainable
+            name: self.weights[name]
+            for name in layer_rates
+            if name in trainable
         }
         self.arithmetic = model.layers[0].compute_dtype
         in_float16 = self.arithmetic == "float16"
         self.loss_scale = LossScale() if in_float16 else None
         optimizer = {"adamw": optimization.AdamWeightDecay, "lamb": Lamb}
         self.optimizer = optimizer[options.optimizer](
-            self._learning, rates, skips_overflow=in_float16
+            self._learning, layer_rates, skips_overflow=in_float16
         )
         self.saved = {**self.weights, **self.optimizer.slots}
         if self.loss_scale:
@@ -179,7 +181,7 @@ class TrainSteps:
         if self.loss_scale:
             gradients = {i: x / scale for i, x in gradients.items()}
             squares = {i: x / (scale * scale) for i, x in squares.items()}
-        rate = optimization.learning_rate(
+        rate = rates.learning_rate(
             position,
             peak=options.learning_rate,
             num_train_steps=options.num_train_steps,

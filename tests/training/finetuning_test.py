@@ -18,7 +18,7 @@ from tests.training.finetuning_support import (
     record_losses,
 )
 from tests.training.support import assert_same_weights
-from training import finetuning, optimization, runs
+from training import finetuning, rates, runs
 from training import results as results_files
 
 TASKS = {"CoLA": 2, "MRPC": 2, "MNLI": 3}
@@ -108,13 +108,13 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     run.model._head_dropout = 0.0
     for name in ("output_weights", "output_bias"):
         getattr(run.model.head, name).assign(golden[f"initial/{name}"])
-    rate = optimization.learning_rate
+    rate = rates.learning_rate
 
     def golden_rate(step, **schedule):
         late = tf.reduce_any([step == s for s in (0, *READ_BEFORE[task])])
         return rate(step - tf.cast(late, step.dtype), **schedule)
 
-    monkeypatch.setattr(optimization, "learning_rate", golden_rate)
+    monkeypatch.setattr(rates, "learning_rate", golden_rate)
     losses = record_losses(monkeypatch)
     assert run.train(train_files) == 16
     np.testing.assert_allclose(losses, golden["losses"], atol=1e-5)

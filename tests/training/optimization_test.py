@@ -7,11 +7,12 @@ import tensorflow as tf
 from tests.training.support import Sgd
 from training import optimization
 from training.lamb import Lamb
+from training.rates import layer_rates, learning_rate
 
 
 def rate(step, warmup=10, steps=60):
     return float(
-        optimization.learning_rate(
+        learning_rate(
             tf.constant(step, tf.int64),
             peak=1e-3,
             num_train_steps=steps,
@@ -128,7 +129,7 @@ NAMES = [
 
 
 def test_layers_learn_the_slower_the_lower_they_are():
-    rates = optimization.layer_rates(NAMES, layerwise_lr_decay=0.95)
+    rates = layer_rates(NAMES, layerwise_lr_decay=0.95)
     assert list(rates) == NAMES
     for i in range(12):
         name = f"bert/encoder/layer_{i}/output/dense/bias"
@@ -140,14 +141,12 @@ def test_layers_learn_the_slower_the_lower_they_are():
 
 
 def test_all_layers_learn_alike_by_default():
-    assert optimization.layer_rates(NAMES) == dict.fromkeys(NAMES, 1.0)
+    assert layer_rates(NAMES) == dict.fromkeys(NAMES, 1.0)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 12])
 def test_only_the_last_layers_learn(count):
-    rates = optimization.layer_rates(
-        NAMES, trainable_layers=count, layerwise_lr_decay=0.5
-    )
+    rates = layer_rates(NAMES, trainable_layers=count, layerwise_lr_decay=0.5)
     # Two variables a layer, the last ones, and pooler and head.
     assert list(rates) == NAMES[-2 - 2 * count :]
 
@@ -158,7 +157,7 @@ def test_more_layers_than_the_model_has_are_refused():
         match="^--trainable_layers=13, but the model has 12; give 12 or less, "
         "or -1 for everything",
     ):
-        optimization.layer_rates(NAMES, trainable_layers=13)
+        layer_rates(NAMES, trainable_layers=13)
 
 
 def test_updates_with_rates_of_their_own_equal_numpy():
@@ -169,7 +168,7 @@ def test_updates_with_rates_of_their_own_equal_numpy():
         for _ in range(11)
     )
     learning = np.full(10, 1e-2, np.float32)
-    rates = optimization.layer_rates(NAMES, layerwise_lr_decay=0.8)
+    rates = layer_rates(NAMES, layerwise_lr_decay=0.8)
     variables = {n: tf.Variable(p) for n, p in zip(names, start, strict=True)}
     adam = optimization.AdamWeightDecay(variables, rates)
     for step_gradients, lr in zip(gradients, learning, strict=True):
