@@ -186,6 +186,7 @@ def test_only_the_newest_checkpoints_are_kept(goldens, tmp_path):
         "seed": 12345,
         "num_examples": 337,
         "optimizer": "adamw",
+        "arithmetic": "float32",
     }
 
 
