@@ -12,7 +12,8 @@ The text needs no preparation: it is cut into words as the tokenizer cuts it.
 
 from absl import flags, logging
 
-from data import files, vocabulary
+from data.storage import files
+from data.text import vocabulary
 from training import program
 
 
@@ -55,7 +56,7 @@ def main() -> None:
     paths = files.expand_patterns(options.input_file)
     files.check_outputs(paths, [options.output_file])
     # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
-    from data import vocabulary_building
+    from data.text import vocabulary_building
 
     word_counts = vocabulary_building.count_words(
         paths,

@@ -69,7 +69,7 @@ def define_flags() -> None:
 def main() -> None:
     """Turns the flags into options and converts."""
     # Only now, since TensorFlow takes seconds: --help does without it.
-    from training import conversion
+    from training.model_files import conversion
 
     conversion.run(
         conversion.ConversionOptions(

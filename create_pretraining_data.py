@@ -22,14 +22,16 @@ import functools
 
 from absl import flags
 
-from data import files
-from data.pretraining import in_memory, streaming, tfds_text
-from data.pretraining.beam_runner import beam_runner
+from data.pretraining import tfds_text
+from data.pretraining.exact import in_memory
 from data.pretraining.options import MASKINGS, PretrainingDataOptions
-from data.pretraining.plan import data_set_name
-from data.pretraining.shards import ShardRecipe
-from training import flags as training_flags
+from data.pretraining.streaming import all_shards
+from data.pretraining.streaming.beam_runner import beam_runner
+from data.pretraining.streaming.plan import data_set_name
+from data.pretraining.streaming.shards import ShardRecipe
+from data.storage import files
 from training import program
+from training.config import flags as training_flags
 
 FLAGS = flags.FLAGS
 
@@ -180,7 +182,7 @@ def main() -> None:
     runner = None
     if FLAGS.runner:
         runner = beam_runner(FLAGS.runner, FLAGS.beam_options)
-    streaming.write_shards(
+    all_shards.write_shards(
         _input_files(output_files),
         output_files,
         recipe,

@@ -20,11 +20,11 @@ reshape `values` to `shape`. Any size of text streams through.
 
 from absl import flags
 
-from data import vector_files
+from data.vectors import vector_files
 from modeling.choices import LAYER_MIXES, POOLINGS
-from training import flags as training_flags
 from training import program
-from training.extraction_options import (
+from training.config import flags as training_flags
+from training.config.extraction_options import (
     ExtractionOptions,
     VectorOptions,
     parse_layers,
@@ -131,7 +131,7 @@ def main() -> None:
         },
     )
     # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
-    from training import extraction
+    from training.vectors import extraction
 
     extraction.run(options)
 

@@ -21,15 +21,16 @@ from absl import flags
 
 from data import tasks
 from modeling.choices import HEADS, MIXES
-from training import finetuning_flags, program
-from training import flags as training_flags
-from training.finetuning_options import (
+from training import program
+from training.config import finetuning_flags
+from training.config import flags as training_flags
+from training.config.finetuning_options import (
     TABLE,
     ClassifierOptions,
     TrialOptions,
     task_names,
 )
-from training.options import ExportOptions
+from training.config.options import ExportOptions
 
 FLAGS = flags.FLAGS
 
@@ -156,7 +157,9 @@ def main() -> None:
     if does_more or not exported:
         _options()  # wrong flags are refused before anything is waited for
     # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
-    from training import export, feature_table, session, suite
+    from training.devices import session
+    from training.export import saved_model
+    from training.many_runs import layer_table, suite
 
     device = training_flags.device_options()
     told = training_flags.shared_values()
@@ -165,11 +168,11 @@ def main() -> None:
         if does_more:
             options, trials = _options()
             if FLAGS.feature_based == TABLE:
-                feature_table.run(options)
+                layer_table.run(options)
             else:
                 suite.run(options, trials)
         if exported and here.is_chief:
-            export.run(exported)
+            saved_model.run(exported)
 
 
 def _export_options() -> ExportOptions:

@@ -21,10 +21,10 @@ import dataclasses
 from absl import flags
 
 from data.pretraining.options import MASKINGS, PretrainingDataOptions
-from training import flags as training_flags
 from training import program
-from training.options import ExportOptions
-from training.pretraining_options import PretrainingOptions
+from training.config import flags as training_flags
+from training.config.options import ExportOptions
+from training.config.pretraining_options import PretrainingOptions
 
 FLAGS = flags.FLAGS
 
@@ -151,7 +151,9 @@ def main() -> None:
     # Wrong flags are refused before anything is waited for.
     options = _options() if does_more or not exported else None
     # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
-    from training import export, pretraining, session
+    from training import pretraining
+    from training.devices import session
+    from training.export import saved_model
 
     device = training_flags.device_options()
     told = training_flags.shared_values()
@@ -161,14 +163,14 @@ def main() -> None:
             pretraining.run(_options())
         if exported and here.is_chief:
             _describe()
-            export.run(exported)
+            saved_model.run(exported)
 
 
 def _describe() -> None:
     """Leaves in output_dir what an export must know of the flags."""
-    from training import pretraining_serving  # as in `main`
+    from training.export import pretraining_signatures  # as in `main`
 
-    pretraining_serving.describe(
+    pretraining_signatures.describe(
         FLAGS.output_dir,
         bert_config_file=FLAGS.bert_config_file,
         vocab_file=FLAGS.vocab_file,

@@ -19,10 +19,11 @@ that was stopped.
 
 from absl import flags
 
-from training import finetuning_flags, program
-from training import flags as training_flags
-from training.finetuning_options import SquadOptions
-from training.options import ExportOptions
+from training import program
+from training.config import finetuning_flags
+from training.config import flags as training_flags
+from training.config.finetuning_options import SquadOptions
+from training.config.options import ExportOptions
 
 FLAGS = flags.FLAGS
 
@@ -102,16 +103,18 @@ def main() -> None:
     # Wrong flags are refused before anything is waited for.
     options = _options() if does_more else None
     # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
-    from training import export, question_answering, session
+    from training.devices import session
+    from training.export import saved_model
+    from training.finetuning import questions
 
     device = training_flags.device_options()
     told = training_flags.shared_values()
     with session.joined(device, FLAGS.output_dir, told) as here:
         FLAGS.output_dir = here.output_dir
         if options:
-            question_answering.run(_options())
+            questions.run(_options())
         if exported and here.is_chief:
-            export.run(exported)
+            saved_model.run(exported)
 
 
 def _options() -> SquadOptions:

@@ -27,7 +27,7 @@ from benchmarks import bench_inputs, bench_pictures  # noqa: E402
 from benchmarks.bench_inputs import ROOT  # noqa: E402
 from benchmarks.bench_rows import ROWS  # noqa: E402
 from benchmarks.bench_run import Bench  # noqa: E402
-from data import files  # noqa: E402
+from data.storage import files  # noqa: E402
 
 FLAGS = flags.FLAGS
 _FAILED = "failed"

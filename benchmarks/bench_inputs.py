@@ -17,15 +17,15 @@ import numpy as np
 
 from benchmarks.peers import inputs
 from benchmarks.peers.cases import VOCAB_SIZE
-from data import files
-from data.features import FeatureOptions
+from data.finetuning.features import FeatureOptions
+from data.finetuning.records import make_records
 from data.squad import records as squad_records
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
 from data.squad.windows import WindowOptions
-from data.task_records import make_records
+from data.storage import files
 from data.tasks import get_task
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
 
 ROOT = Path(__file__).resolve().parent.parent
 VOCAB = "vocab/uncased/vocab.txt"

@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import train_step  # noqa: E402
 
 from modeling import BertConfig, PretrainingModel  # noqa: E402
-from training.options import TrainOptions, dtype_policy  # noqa: E402
-from training.steps import TrainSteps  # noqa: E402
+from training.config.options import TrainOptions, dtype_policy  # noqa: E402
+from training.loop.steps import TrainSteps  # noqa: E402
 
 FLAGS = flags.FLAGS
 FORWARD = "matrix products, forward"

@@ -21,13 +21,13 @@ from absl import app, flags
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from data import input_pipeline, length_batches  # noqa: E402
-from data.features import feature_specs  # noqa: E402
+from data.finetuning.features import feature_specs  # noqa: E402
+from data.records import input_pipeline, length_batches  # noqa: E402
 from data.squad import windows  # noqa: E402
 from modeling import BertConfig, SpanModel, TaskModel  # noqa: E402
-from training.loop import Trainer  # noqa: E402
-from training.options import TrainOptions, dtype_policy  # noqa: E402
-from training.steps import with_fusion  # noqa: E402
+from training.config.options import TrainOptions, dtype_policy  # noqa: E402
+from training.loop.steps import with_fusion  # noqa: E402
+from training.loop.trainer import Trainer  # noqa: E402
 
 FLAGS = flags.FLAGS
 _TURNS = 6

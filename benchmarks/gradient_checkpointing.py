@@ -21,8 +21,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.train_step import random_batch, seconds  # noqa: E402
 from modeling import BertConfig, PretrainingModel  # noqa: E402
-from training.options import TrainOptions, dtype_policy  # noqa: E402
-from training.steps import TrainSteps  # noqa: E402
+from training.config.options import TrainOptions, dtype_policy  # noqa: E402
+from training.loop.steps import TrainSteps  # noqa: E402
 
 FLAGS = flags.FLAGS
 

@@ -22,7 +22,7 @@ from absl import app, flags
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from data.tokenization import FullTokenizer  # noqa: E402
+from data.text.tokenization import FullTokenizer  # noqa: E402
 from modeling import (  # noqa: E402
     BertConfig,
     BertModel,
@@ -31,7 +31,7 @@ from modeling import (  # noqa: E402
     TaskModel,
     checkpoints,
 )
-from training import conversion  # noqa: E402
+from training.model_files import conversion  # noqa: E402
 
 FLAGS = flags.FLAGS
 PACKAGES = ("torch==2.13.0", "transformers==5.23.0", "numpy", "safetensors")

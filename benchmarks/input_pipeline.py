@@ -21,14 +21,14 @@ from absl import app, flags, logging
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from data import input_pipeline, records, tfrecord  # noqa: E402
-from data.input_pipeline import Shard  # noqa: E402
 from data.pretraining.dynamic_masking import mask_batches  # noqa: E402
 from data.pretraining.masking import Masker  # noqa: E402
 from data.pretraining.options import (  # noqa: E402
     PretrainingDataOptions,
     Wordpieces,
 )
+from data.records import feature_spec, input_pipeline, tfrecord  # noqa: E402
+from data.records.input_pipeline import Shard  # noqa: E402
 
 FLAGS = flags.FLAGS
 _LENGTH, _PREDICTIONS, _VOCAB = 128, 20, 30522
@@ -77,7 +77,9 @@ def columns_of(specs, rng, count):
 
 def write(folder, num_files, masked):
     """Writes records; returns them opened."""
-    specs = records.pretraining_features(_LENGTH, _PREDICTIONS, masked=masked)
+    specs = feature_spec.pretraining_features(
+        _LENGTH, _PREDICTIONS, masked=masked
+    )
     rng = np.random.default_rng(0)
     paths = [
         str(Path(folder, f"{num_files}{masked}{i}")) for i in range(num_files)
@@ -85,7 +87,7 @@ def write(folder, num_files, masked):
     for path in paths:
         with tfrecord.RecordWriter(path) as writer:
             columns = columns_of(specs, rng, FLAGS.num_examples // num_files)
-            for record in records.encode_examples(specs, columns):
+            for record in feature_spec.encode_examples(specs, columns):
                 writer.write(record)
     return input_pipeline.open_records(paths, specs, limits={})
 

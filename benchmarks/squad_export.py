@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from data.squad.articles import SquadData  # noqa: E402
 from data.squad.examples import ExampleOptions, read_examples  # noqa: E402
 from data.squad.scoring import normalize_answer  # noqa: E402
-from training.predictor import Predictor  # noqa: E402
+from training.export.predictor import Predictor  # noqa: E402
 
 FLAGS = flags.FLAGS
 

@@ -28,7 +28,7 @@ from data.squad.articles import SquadData  # noqa: E402
 from data.squad.examples import ExampleOptions, read_examples  # noqa: E402
 from data.squad.prediction_files import PredictionWriter  # noqa: E402
 from data.squad.windows import WindowOptions  # noqa: E402
-from data.tokenization import FullTokenizer  # noqa: E402
+from data.text.tokenization import FullTokenizer  # noqa: E402
 from tests.data.squad import reference  # noqa: E402
 
 FLAGS = flags.FLAGS

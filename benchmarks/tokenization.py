@@ -17,9 +17,9 @@ from absl import app, flags
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from data import files  # noqa: E402
-from data.tokenization import FullTokenizer  # noqa: E402
-from data.tokenization_in_graph import InGraphTokenizer  # noqa: E402
+from data.in_graph.tokenization import InGraphTokenizer  # noqa: E402
+from data.storage import files  # noqa: E402
+from data.text.tokenization import FullTokenizer  # noqa: E402
 
 FLAGS = flags.FLAGS
 

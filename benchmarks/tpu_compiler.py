@@ -26,10 +26,10 @@ from modeling import (  # noqa: E402
     SpanModel,
     TaskModel,
 )
-from training import optimization, steps  # noqa: E402
-from training.extractor import Extractor, VectorOptions  # noqa: E402
-from training.options import TrainOptions  # noqa: E402
-from training.scoring import Scorer  # noqa: E402
+from training.config.options import TrainOptions  # noqa: E402
+from training.finetuning.predictions import Scorer  # noqa: E402
+from training.loop import optimizers, steps  # noqa: E402
+from training.vectors.extractor import Extractor, VectorOptions  # noqa: E402
 
 FLAGS = flags.FLAGS
 SMALL = BertConfig(
@@ -154,7 +154,7 @@ def main(argv):
     """Writes a file for each step."""
     del argv
     # The road of a TPU: each device updates its own copy of the weights.
-    optimization.is_tpu = steps.is_tpu = lambda strategy: True
+    optimizers.is_tpu = steps.is_tpu = lambda strategy: True
     os.makedirs(FLAGS.folder, exist_ok=True)
     for name, make in PROGRAMS.items():
         step, *arguments = make()

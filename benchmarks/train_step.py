@@ -19,8 +19,8 @@ from absl import app, flags
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from modeling import BertConfig, PretrainingModel  # noqa: E402
-from training.options import TrainOptions, dtype_policy  # noqa: E402
-from training.steps import TrainSteps  # noqa: E402
+from training.config.options import TrainOptions, dtype_policy  # noqa: E402
+from training.loop.steps import TrainSteps  # noqa: E402
 
 FLAGS = flags.FLAGS
 

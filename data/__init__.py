@@ -1,21 +1,20 @@
-"""TEXT -> TOKENS -> RECORDS -> BATCHES; and scores back to answers.
+"""Text in, batches out; scores in, answers out. Knows no model.
 
-The road, in the order of the files: `files`, `tfrecord`, `progress` (how
-anything is read, written and shown) -> `vocabulary`, `tokenization`,
-`tokenization_in_graph` (text to wordpieces, in Python and in TensorFlow) ->
-`vocabulary_building` (text to a vocabulary) -> `records`, `record_reading`,
-`record_damage` (what an example is on disk, and what is left of a damaged file)
--> `packing` (token ids to a row) ->
-`input_pipeline`, `length_batches` (record files to batches, those without
-needless padding).
+Pretraining: `pretraining` turns text into records. Fine-tuning: `tasks` and
+`squad` read data sets, `finetuning` turns their examples into records.
+`records` turns the records of both into batches.
 
-Fine-tuning: `metrics` (scores) -> `tasks/` (what the files of each task hold)
--> `tagging`, `feature_report`, `features` (examples to rows) ->
-`task_records` (rows to record files, made once).
-
-Vectors of text: `text_features` (lines to rows) -> `vector_files`,
-`attention_picture` (what the model made of them).
-
-`squad/` is questions to windows, and scores back to answers. `pretraining/` is
-text to pretraining records, of any size of text.
+storage/      files that appear whole, locks, small JSON files
+progress      progress of long work, on a terminal and in a log
+processes     tasks worked on by several processes
+tfds          data sets of tensorflow-datasets
+metrics       accuracy, F1, correlations and entity F1 of predictions
+text/         vocabularies, tokenizers, input rows
+records/      features, TFRecord files, batches
+pretraining/  text to pretraining records
+tasks/        classification, tagging and multiple-choice data sets
+finetuning/   examples of a task to rows and record files
+squad/        questions on paragraphs: windows, answers, scores
+vectors/      lines of text to rows, vectors to files
+in_graph/     tokenizer, rows and answers as TensorFlow operations
 """

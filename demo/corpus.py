@@ -24,7 +24,7 @@ from pydoc_data import topics
 
 from absl import flags, logging
 
-from data import files
+from data.storage import files
 from training import program
 
 Document = list[str]  # its sentences

@@ -22,7 +22,8 @@ import time
 import tensorflow as tf
 from absl import flags
 
-from data import files, record_reading, records
+from data.records import feature_spec, reading
+from data.storage import files
 from training import program
 
 _LENGTH = 64
@@ -125,7 +126,7 @@ def _pretrain(out: pathlib.Path) -> None:
     config = {**_CONFIG, "vocab_size": vocab_size}
     files.write_text(f"{out}/bert_config.json", json.dumps(config, indent=2))
     steps = flags.FLAGS.num_train_steps
-    num_eval = record_reading.count_records(f"{out}/eval.tf_record")
+    num_eval = reading.count_records(f"{out}/eval.tf_record")
     _run(
         "run_pretraining.py",
         "--do_train",
@@ -166,12 +167,12 @@ def _show_results(out: pathlib.Path) -> None:
 
 def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
     """The commonest wordpiece, its share, and the larger class's share."""
-    specs = records.pretraining_features(_LENGTH, _PREDICTIONS)
+    specs = feature_spec.pretraining_features(_LENGTH, _PREDICTIONS)
     pieces: collections.Counter = collections.Counter()
     labels: collections.Counter = collections.Counter()
     path = f"{out}/eval.tf_record"
     for batch in tf.data.TFRecordDataset(path).batch(1000):
-        features = record_reading.parse_batch(specs, batch)
+        features = reading.parse_batch(specs, batch)
         real = features["masked_lm_weights"] > 0
         pieces.update(features["masked_lm_ids"][real].numpy().tolist())
         labels.update(features["next_sentence_labels"][:, 0].numpy().tolist())

@@ -1,16 +1,22 @@
 """BATCH -> ENCODER -> HEAD -> LOSS.
 
-The road, in the order of the files: `choices` (names that flags offer) ->
-`config` (sizes) -> `layers` (dense, layer norm, dropout; the axis letters) ->
-`embeddings` -> `attention` -> `transformer` (the stack) -> `bert` (BertModel)
--> `heads` -> `losses` -> `layer_mix`, `bilstm` (what is read of the encoder,
-and by whom) -> `pretraining_model`, `task_models`, `span_model` (fine-tuning);
-`pooling` (vectors of text). `checkpoints/` reads and writes the weights, the
-original's and Hugging Face's. How it is computed, not what: `fusion` (one loop
-or kernel between matrix products), `recomputation` (gradient checkpointing).
-
-README.md beside this file is a tour of it: shapes, and where each rule of the
-paper stands.
+choices             names that flags offer
+huggingface_config  Hugging Face's config.json, key by key
+config              sizes of a model, as in the released JSON files
+kernels             everything that is there for speed
+layers              dense, layer normalization, dropout; axis letters
+embeddings          wordpiece + segment + position embeddings
+attention           masked multi-head self-attention
+recomputation       gradient checkpointing
+transformer         one Transformer block, and the stack of them
+bert                BertModel: the encoder and its pooler
+pooling             vectors of texts and words from the encoder's layers
+layer_mix           which layers of a frozen encoder are read
+bilstm              the BiLSTM of the paper's section 5.3
+heads               the layers on top of the encoder
+losses              losses and metrics as sums
+objectives/         encoder + heads: what a model is trained for
+checkpoints/        weights in the original's and Hugging Face's formats
 """
 
 import importlib
@@ -19,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modeling.bert import BertModel, BertOutput
     from modeling.config import BertConfig
-    from modeling.pretraining_model import PretrainingModel
-    from modeling.span_model import SpanModel
-    from modeling.task_models import TaskModel
+    from modeling.objectives.pretraining import PretrainingModel
+    from modeling.objectives.spans import SpanModel
+    from modeling.objectives.tasks import TaskModel
 
 __all__ = [
     "BertConfig",
@@ -36,9 +42,9 @@ _MODULES = {
     "BertConfig": "config",
     "BertModel": "bert",
     "BertOutput": "bert",
-    "PretrainingModel": "pretraining_model",
-    "SpanModel": "span_model",
-    "TaskModel": "task_models",
+    "PretrainingModel": "objectives.pretraining",
+    "SpanModel": "objectives.spans",
+    "TaskModel": "objectives.tasks",
 }
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from modeling import layers
 from modeling.config import BertConfig
-from modeling.fusion import Form, current
+from modeling.kernels import Form, current
 
 # Added to the scores of hidden positions. Finite on purpose, as the
 # original's: a row that may look nowhere averages instead of becoming NaN.

@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from modeling.config import activation_name
-from modeling.fusion import Form, current, fused
+from modeling.kernels import Form, current, fused
 
 _NUM_DRAWS = 1 << 16
 
@@ -188,7 +188,7 @@ class LayerNorm(keras.layers.Layer):
 
     The epsilon 1e-12 vanishes in 16 bits, so the arithmetic and both
     parameters stay float32 under every policy; evaluation on a CPU rounds the
-    parameters to the dtype of its kernel, see `fusion.Form`.
+    parameters to the dtype of its kernel, see `kernels.Form`.
 
     Source: `modeling.layer_norm` (tf.contrib.layers.layer_norm).
     """

@@ -1,200 +1,71 @@
-"""Holds the structure: who may import whom, where flags end, file length.
+"""Holds the structure: which file may import which, tables of contents, sizes.
 
         programs   benchmarks   demo   tests
               \\        |        /     /
                -->  training  <-------
                      /      \\
                   data     modeling       never import each other
+
+The docstring of each package is its table of contents, a line for each file or
+folder: a name, two spaces or more, what it holds. The order of the lines is the
+order of imports: a file imports only those above it.
 """
 
 import ast
+import functools
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-
-# Inside a folder a file may import only those before it.
-ORDER = {
-    "data": [
-        "files",
-        "locks",
-        "json_files",
-        "tfrecord",
-        "progress",
-        "vocabulary",
-        "tokenization",
-        "characters_in_graph",
-        "tokenization_in_graph",
-        "vocabulary_building",
-        "records",
-        "record_reading",
-        "record_damage",
-        "packing",
-        "text_features",
-        "vector_files",
-        "attention_picture",
-        "packing_in_graph",
-        "tagging_in_graph",
-        "input_pipeline",
-        "length_batches",
-        "pretraining.options",
-        "pretraining.report",
-        "pretraining.instances",
-        "pretraining.examples",
-        "pretraining.in_memory",
-        "pretraining.sentences",
-        "pretraining.tfds_reading",
-        "pretraining.tfds_text",
-        "pretraining.corpus",
-        "pretraining.pairs",
-        "pretraining.masking",
-        "pretraining.disk_shuffle",
-        "pretraining.shards",
-        "pretraining.plan",
-        "pretraining.publishing",
-        "pretraining.workers",
-        "pretraining.streaming",
-        "pretraining.beam_runner",
-        "pretraining.dynamic_masking",
-        "pretraining.queries",
-        "pretraining.__init__",
-        "metrics",
-        "tasks.rows",
-        "tasks.examples",
-        "tasks.task",
-        "tasks.glue",
-        "tasks.xnli",
-        "tasks.swag",
-        "tasks.race",
-        "tasks.conll",
-        "tasks.user",
-        "tasks.tfds",
-        "tasks.__init__",
-        "tagging",
-        "feature_report",
-        "features",
-        "record_reuse",
-        "task_records",
-        "squad.articles",
-        "squad.examples",
-        "squad.windows",
-        "squad.rows",
-        "squad.records",
-        "squad.final_text",
-        "squad.candidates",
-        "squad.answers",
-        "squad.windows_in_graph",
-        "squad.answers_in_graph",
-        "squad.prediction_files",
-        "squad.scoring",
-        "squad.page",
-        "squad.ensembling",
-        "squad.ensemble_files",
-        "squad.__init__",
-        "__init__",
-    ],
-    "modeling": [
-        "choices",
-        "huggingface_config",
-        "config",
-        "fusion",
-        "layers",
-        "recomputation",
-        "embeddings",
-        "attention",
-        "transformer",
-        "bert",
-        "pooling",
-        "heads",
-        "losses",
-        "layer_mix",
-        "bilstm",
-        "checkpoints.tf1",
-        "checkpoints.huggingface",
-        "checkpoints.assign",
-        "checkpoints.__init__",
-        "pretraining_model",
-        "task_models",
-        "span_model",
-        "__init__",
-    ],
-    "training": [
-        "options",
-        "finetuning_options",
-        "pretraining_options",
-        "extraction_options",
-        "preemption",
-        "program",
-        "flags",
-        "finetuning_flags",
-        "workers",
-        "precision",
-        "strategy",
-        "session",
-        "rates",
-        "optimization",
-        "lamb",
-        "loss_scale",
-        "checkpointing",
-        "head_labels",
-        "first_weights",
-        "events",
-        "custom_gradients",
-        "evaluation",
-        "steps",
-        "schedule",
-        "resuming",
-        "loop",
-        "runs",
-        "extractor",
-        "extraction",
-        "description",
-        "conversion",
-        "pretraining_input",
-        "pretraining",
-        "scoring",
-        "finetuning",
-        "selection",
-        "tables",
-        "checkpoint_table",
-        "results",
-        "feature_based",
-        "classification",
-        "provenance",
-        "feature_table",
-        "trial_choice",
-        "trials",
-        "suite",
-        "serving_rows",
-        "serving",
-        "span_serving",
-        "pretraining_serving",
-        "requests",
-        "model_card",
-        "export",
-        "predictor",
-        "answering",
-        "question_answering",
-        "__init__",
-    ],
-}
 MAY_IMPORT = {
     "data": {"data"},
     "modeling": {"modeling"},
     "training": {"training", "data", "modeling"},
 }
+MOST_ENTRIES = 17
 LIBRARY = sorted(
-    path for folder in ORDER for path in (ROOT / folder).rglob("*.py")
+    path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")
 )
+PACKAGES = [path.parent for path in LIBRARY if path.name == "__init__.py"]
 PROGRAMS = sorted(ROOT.glob("*.py"))
 
 
 def module_of(path: pathlib.Path) -> str:
-    """data/files.py -> data.files."""
+    """data/storage/files.py -> data.storage.files."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def contents(package: pathlib.Path) -> list[str]:
+    """Names in the table of a package's docstring; folders end in /."""
+    tree = ast.parse((package / "__init__.py").read_text("utf-8"))
+    lines = (ast.get_docstring(tree) or "").splitlines()
+    rows = [re.match(r"([a-z0-9_]+/?)  +\S", line) for line in lines]
+    return [row[1] for row in rows if row]
+
+
+def in_order(package: pathlib.Path) -> list[str]:
+    """Modules of a package in the order of its table, then the package."""
+    modules = []
+    for name in contents(package):
+        if name.endswith("/"):
+            modules += in_order(package / name)
+        else:
+            modules.append(module_of(package / f"{name}.py"))
+    return [*modules, module_of(package / "__init__.py")]
+
+
+@functools.cache
+def order() -> list[str]:
+    """All modules of the library, each after those it may import."""
+    return [
+        module
+        for top in ("data", "modeling", "training")
+        for module in in_order(ROOT / top)
+    ]
 
 
 def imports_of(path: pathlib.Path) -> set[str]:
@@ -209,12 +80,12 @@ def imports_of(path: pathlib.Path) -> set[str]:
     return names
 
 
-def ours(names: set[str]) -> set[str]:
-    """The modules of this project among imported names, as in ORDER."""
-    modules = {f"{folder}.{m}" for folder in ORDER for m in ORDER[folder]}
+def ours(path: pathlib.Path) -> set[str]:
+    """The modules of the library that a file imports."""
+    modules = {module_of(path) for path in LIBRARY}
     found = set()
-    for name in names:
-        if name.split(".")[0] not in ORDER:
+    for name in imports_of(path):
+        if name.split(".")[0] not in MAY_IMPORT:
             continue
         candidates = [name, name.rpartition(".")[0]]
         candidates += [f"{c}.__init__" for c in candidates]
@@ -223,20 +94,26 @@ def ours(names: set[str]) -> set[str]:
     return found
 
 
-def test_every_file_has_its_place_in_the_order():
-    listed = {f"{folder}.{m}" for folder in ORDER for m in ORDER[folder]}
-    assert {module_of(path) for path in LIBRARY} == listed
+@pytest.mark.parametrize("package", PACKAGES, ids=module_of)
+def test_docstring_of_a_package_is_its_table_of_contents(package):
+    there = {path.stem for path in package.glob("*.py")} - {"__init__"}
+    there |= {f"{path.parent.name}/" for path in package.glob("*/*.py")}
+    assert sorted(contents(package)) == sorted(there)
+    assert len(there) <= MOST_ENTRIES
 
 
 @pytest.mark.parametrize("path", LIBRARY, ids=module_of)
 def test_imports_go_one_way(path):
-    folder, _, module = module_of(path).partition(".")
-    before = ORDER[folder][: ORDER[folder].index(module)]
-    for name in ours(imports_of(path)):
-        target, _, imported = name.partition(".")
-        assert target in MAY_IMPORT[folder], f"{path} imports {name}"
-        if target == folder:
-            assert imported in before, f"{path} imports {name}, listed later"
+    module = module_of(path)
+    before = set(order()[: order().index(module)])
+    for imported in ours(path):
+        assert imported.split(".")[0] in MAY_IMPORT[module.split(".")[0]], (
+            f"{module} imports {imported}"
+        )
+        assert imported in before, (
+            f"{module} imports {imported}, which stands below it in the tables "
+            "of contents"
+        )
 
 
 def test_nothing_imports_a_program():
@@ -251,8 +128,8 @@ def test_nothing_imports_a_program():
 def test_flags_end_at_the_programs():
     for path in LIBRARY:
         if module_of(path) in (
-            "training.flags",
-            "training.finetuning_flags",
+            "training.config.flags",
+            "training.config.finetuning_flags",
             "training.program",
         ):
             continue

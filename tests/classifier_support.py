@@ -3,25 +3,25 @@
 import numpy as np
 import tensorflow as tf
 
-from data import input_pipeline, records
+from data.records import feature_spec, input_pipeline
 
 
 def specs_of(kind, seq_length, num_labels):
     """The features of a fine-tuning record."""
     width = seq_length * (num_labels if kind == "choice" else 1)
     inputs = [
-        records.FeatureSpec(name, width)
+        feature_spec.FeatureSpec(name, width)
         for name in ("input_ids", "input_mask", "segment_ids")
     ]
     labels = {
-        "regression": [records.FeatureSpec("label_ids", 1, "float32")],
-        "multilabel": [records.FeatureSpec("label_ids", num_labels)],
+        "regression": [feature_spec.FeatureSpec("label_ids", 1, "float32")],
+        "multilabel": [feature_spec.FeatureSpec("label_ids", num_labels)],
         "tagging": [
-            records.FeatureSpec("label_ids", seq_length),
-            records.FeatureSpec("label_mask", seq_length),
+            feature_spec.FeatureSpec("label_ids", seq_length),
+            feature_spec.FeatureSpec("label_mask", seq_length),
         ],
-    }.get(kind, [records.FeatureSpec("label_ids", 1)])
-    return (*inputs, *labels, records.FeatureSpec("is_real_example", 1))
+    }.get(kind, [feature_spec.FeatureSpec("label_ids", 1)])
+    return (*inputs, *labels, feature_spec.FeatureSpec("is_real_example", 1))
 
 
 def columns_of(kind, lengths, *, seq_length, num_labels, vocab_size=1200):
@@ -74,7 +74,7 @@ def write_records(
     )
     path = str(folder / f"{kind}.tf_record")
     with tf.io.TFRecordWriter(path) as writer:
-        for record in records.encode_examples(specs, columns):
+        for record in feature_spec.encode_examples(specs, columns):
             writer.write(record)
     return input_pipeline.open_records([path], specs, limits={})
 

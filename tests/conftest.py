@@ -8,7 +8,7 @@ import pytest
 from tests import fork_server
 from tests.pretraining_support import RECORDS
 from training import pretraining
-from training.options import DeviceOptions, TrainOptions
+from training.config.options import DeviceOptions, TrainOptions
 
 TESTS = pathlib.Path(__file__).resolve().parent
 

@@ -13,8 +13,10 @@ from modeling import BertConfig, BertModel, SpanModel, TaskModel, checkpoints
 from tests import fork_server
 from tests import huggingface_support as theirs
 from tests.serving_support import finished_run
-from training import conversion, feature_based, pretraining, runs
-from training.checkpointing import CheckpointManager
+from training import pretraining
+from training.finetuning import frozen_encoder
+from training.loop.checkpointing import CheckpointManager
+from training.model_files import conversion, setup
 
 
 @pytest.fixture
@@ -296,7 +298,7 @@ def test_what_it_cannot_know_it_asks_for(goldens, config, tmp_path):
 
 def test_a_head_on_a_frozen_encoder_is_refused(goldens, config, tmp_path):
     manager = CheckpointManager(str(tmp_path / "out"))
-    feature_based.keep_head(
+    frozen_encoder.keep_head(
         str(tmp_path / "out"), "second_to_last", "linear", manager
     )
     source = run_dir(goldens, tmp_path, TaskModel(config, "tagging", 3))
@@ -356,7 +358,7 @@ def test_another_activation_is_warned_of(folder, tmp_path, caplog):
     manager = CheckpointManager(str(tmp_path / "out"))
     for model_config in (config, tanh):
         weights = checkpoints.variables_by_name([BertModel(model_config)])
-        runs.load_first_weights(
+        setup.load_first_weights(
             str(folder), weights, manager, str(tmp_path / "out"), model_config
         )
     (message,) = [m for m in caplog.messages if "bert_config_file" in m]
@@ -367,14 +369,14 @@ def test_another_activation_is_warned_of(folder, tmp_path, caplog):
 
 def test_another_casing_is_warned_of(folder, goldens, caplog):
     vocab = {"The": 0, "the": 1}
-    runs.check_case(vocab, "v", False, str(folder))
-    runs.check_case(vocab, "v", False, str(goldens / "model/trained"))
+    setup.check_case(vocab, "v", False, str(folder))
+    setup.check_case(vocab, "v", False, str(goldens / "model/trained"))
     assert not caplog.messages
     (folder / "tokenizer_config.json").write_text(
         '{"do_lower_case": true, "strip_accents": null, '
         '"tokenize_chinese_chars": false}'
     )
-    runs.check_case(vocab, "v", False, str(folder))
+    setup.check_case(vocab, "v", False, str(folder))
     first, second = caplog.messages
     path = f"{folder}/tokenizer_config.json"
     assert first.startswith(

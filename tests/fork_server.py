@@ -138,12 +138,12 @@ def run(arguments, *, cwd, env=(), timeout=300):
 
 def _warm_up():
     """Imports what the programs import; computes nothing."""
-    import training.conversion
-    import training.export
-    import training.extraction
-    import training.pretraining_serving
-    import training.question_answering
-    import training.suite  # noqa: F401
+    import training.export.pretraining_signatures  # noqa: F401
+    import training.export.saved_model  # noqa: F401
+    import training.finetuning.questions  # noqa: F401
+    import training.many_runs.suite  # noqa: F401
+    import training.model_files.conversion  # noqa: F401
+    import training.vectors.extraction  # noqa: F401
 
     threads = os.listdir("/proc/self/task")
     assert len(threads) == 1, threads

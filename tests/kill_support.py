@@ -15,10 +15,10 @@ import time
 import numpy as np
 import tensorflow as tf
 
-from data import tfrecord
+from data.records import tfrecord
 from tests import fork_server
 from tests.pretraining_support import latest_step, read_all
-from training.preemption import EXIT_CODE
+from training.devices.preemption import EXIT_CODE
 
 
 class Run:

@@ -7,7 +7,7 @@ import numpy as np
 
 from data.tasks import get_task
 from tests import fork_server
-from training.predictor import Predictor
+from training.export.predictor import Predictor
 
 
 def run(root, goldens, program, output_dir, *flags):

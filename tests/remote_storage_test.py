@@ -13,28 +13,28 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import files, vocabulary, vocabulary_building
-from data.pretraining.in_memory import write_pretraining_data
+from data.pretraining.exact.in_memory import write_pretraining_data
 from data.pretraining.options import PretrainingDataOptions
 from data.squad.ensemble_files import average_runs
+from data.storage import files
+from data.text import vocabulary, vocabulary_building
 from modeling import BertConfig, checkpoints
 from tests.pretraining_support import RECORDS
 from tests.training import squad_support
-from training import (
-    classification,
-    conversion,
-    description,
-    export,
-    extraction,
-    pretraining,
-    question_answering,
-    trials,
+from training import pretraining
+from training.config.extraction_options import ExtractionOptions, VectorOptions
+from training.config.finetuning_options import (
+    ClassifierOptions,
+    FinetuningOptions,
 )
-from training.conversion import ConversionOptions
-from training.extraction_options import ExtractionOptions, VectorOptions
-from training.finetuning_options import ClassifierOptions, FinetuningOptions
-from training.options import DeviceOptions, ExportOptions, TrainOptions
-from training.predictor import Predictor
+from training.config.options import DeviceOptions, ExportOptions, TrainOptions
+from training.export import saved_model
+from training.export.predictor import Predictor
+from training.finetuning import classifier, questions
+from training.many_runs import trials
+from training.model_files import conversion, description
+from training.model_files.conversion import ConversionOptions
+from training.vectors import extraction
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -205,20 +205,20 @@ def test_a_classifier_is_trained_exported_asked_and_converted(
     out = f"ram://classifier/{num_trials}"
     options = classifier_options(remote, out)
     if num_trials == 1:
-        classification.run(options)
+        classifier.run(options)
     else:
         trials.run(options, trials.TrialOptions(num_trials=num_trials))
         assert "trials.tsv" in names_in(out)
     assert {"test_results.tsv", "metrics.json"} <= names_in(out)
     # Another run, of the finished folder alone.
-    classification.run(
+    classifier.run(
         dataclasses.replace(
             classifier_options(remote, description.model_folder(out)),
             do_train=False,
         )
     )
     served = f"{out}-served"
-    folder = export.run(ExportOptions(output_dir=out, export_dir=served))
+    folder = saved_model.run(ExportOptions(output_dir=out, export_dir=served))
     assert folder == f"{served}/1"
     pairs = [("he left", "he is gone"), ("a", "b")]
     answers = [
@@ -236,7 +236,7 @@ def test_a_classifier_is_trained_exported_asked_and_converted(
 
 def test_questions_are_answered_by_one_run_and_by_two(remote):
     for out in ("ram://squad/a", "ram://squad/b"):
-        question_answering.run(
+        questions.run(
             squad_support.make_options(
                 remote, out, do_train=out.endswith("a"), write_html=True
             )
@@ -245,7 +245,7 @@ def test_questions_are_answered_by_one_run_and_by_two(remote):
     assert "ram://goldens/squad/finetuned_v1.1" in text_of(
         "ram://squad/b/task.json"
     )
-    folder = export.run(
+    folder = saved_model.run(
         ExportOptions(output_dir="ram://squad/b", export_dir="ram://squad/e")
     )
     assert tf.saved_model.contains_saved_model(folder)
@@ -275,18 +275,18 @@ def test_features_are_extracted(remote, form):
 
 # What looks at the local disk alone, and why it may.
 LOCAL = {
-    "data/files.py": "chooses between the local disk and `tf.io.gfile`",
-    "data/pretraining/disk_shuffle.py": "scratch files of a process",
+    "data/storage/files.py": "chooses between the local disk and `tf.io.gfile`",
+    "data/pretraining/streaming/disk_shuffle.py": "scratch files of a process",
     "data/squad/rows.py": "scratch files of a process",
-    "data/pretraining/publishing.py": "removes those of killed runs",
-    "data/locks.py": "the kernel's locks are of local disks; elsewhere none",
+    "data/pretraining/streaming/publishing.py": "removes those of killed runs",
+    "data/storage/locks.py": "the kernel locks local disks only",
     "data/progress.py": "asks how wide the terminal is",
     "data/squad/page.py": "reads the page's own template",
     "data/squad/ensemble_files.py": "compares paths; reads none",
     "modeling/checkpoints/tf1.py": "makes a local disk write what it holds",
     "modeling/checkpoints/huggingface.py": "a local copy, to be mapped",
-    "training/checkpointing.py": "removes local folders, and follows no link",
-    "training/workers.py": "scratch folders of workers",
+    "training/loop/checkpointing.py": "removes local folders, not links",
+    "training/devices/workers.py": "scratch folders of workers",
 }
 _OF_OS = """
     exists isfile isdir listdir scandir walk stat getsize makedirs mkdir remove

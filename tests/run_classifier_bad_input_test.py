@@ -8,10 +8,12 @@ import pytest
 
 from modeling import BertConfig, TaskModel, checkpoints
 from tests import fork_server
-from tests.training.classification_test import write_table
+from tests.training.finetuning.classifier_test import write_table
 from tests.training.finetuning_support import make_options, make_run
-from training import classification, runs, session
-from training.options import DeviceOptions
+from training.config.options import DeviceOptions
+from training.devices import session
+from training.finetuning import classifier
+from training.model_files import setup
 
 MRPC = "classifier/MRPC/expected/model.ckpt-16"
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
@@ -19,8 +21,8 @@ MNLI = "classifier/MNLI/expected/model.ckpt-16"
 
 def run(goldens, tmp_path, finetuning=None, **changes):
     """Evaluates, unless told otherwise, on a table of one's own."""
-    return classification.run(
-        classification.ClassifierOptions(
+    return classifier.run(
+        classifier.ClassifierOptions(
             **{
                 "task_name": "tsv",
                 "data_dir": str(tmp_path / "data"),
@@ -83,12 +85,12 @@ def test_a_vocabulary_of_the_other_case_is_refused(goldens, tmp_path):
 def test_a_vocabulary_of_the_other_case_is_warned_of(caplog):
     lower = {"[UNK]": 0, "the": 1, "##ed": 2}
     cased = lower | {"The": 3}
-    runs.check_case(lower, "a.txt", do_lower_case=True)
-    runs.check_case(cased, "b.txt", do_lower_case=False)
+    setup.check_case(lower, "a.txt", do_lower_case=True)
+    setup.check_case(cased, "b.txt", do_lower_case=False)
     assert not caplog.text
-    runs.check_case(lower, "a.txt", do_lower_case=False)
+    setup.check_case(lower, "a.txt", do_lower_case=False)
     assert "a.txt has no wordpiece with a capital: with --do_" in caplog.text
-    runs.check_case(cased, "b.txt", do_lower_case=True)
+    setup.check_case(cased, "b.txt", do_lower_case=True)
     assert "b.txt has 1 wordpieces with capitals, such as The," in caplog.text
 
 

@@ -15,7 +15,7 @@ from tests.kill_support import (
     twenty_one,
     while_saving,
 )
-from training.preemption import EXIT_CODE
+from training.devices.preemption import EXIT_CODE
 
 SAVE_STEPS = 4
 

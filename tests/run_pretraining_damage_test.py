@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from data import files
+from data.storage import files
 from modeling import BertConfig
 from tests.pretraining_support import RECORDS
 from training import pretraining, pretraining_input

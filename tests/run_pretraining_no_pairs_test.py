@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import record_reading, records, tfrecord
-from data.pretraining.in_memory import write_pretraining_data
+from data.pretraining.exact.in_memory import write_pretraining_data
 from data.pretraining.options import PretrainingDataOptions
+from data.records import feature_spec, reading, tfrecord
 from modeling import checkpoints
 from tests.pretraining_support import RECORDS, read_all
 from training import pretraining
 
 UNREAD = ("bert/pooler/", "cls/seq_relationship/")
-SPECS = records.pretraining_features(64, 10)
+SPECS = feature_spec.pretraining_features(64, 10)
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +39,11 @@ def no_pairs(goldens, tmp_path_factory):
 def relabelled(path, source, labels):
     """Writes the records of `source` again, with other labels in turn."""
     rows = list(tfrecord.read_records(str(source)))
-    columns = record_reading.parse_batch(SPECS, rows)
+    columns = reading.parse_batch(SPECS, rows)
     columns = {name: values.numpy() for name, values in columns.items()}
     columns["next_sentence_labels"] = np.resize(labels, (len(rows), 1))
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in records.encode_examples(SPECS, columns):
+        for record in feature_spec.encode_examples(SPECS, columns):
             writer.write(record)
     return path
 

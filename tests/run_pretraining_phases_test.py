@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import records
+from data.records import feature_spec
 from tests.pretraining_support import read_all
 from training import pretraining
 
@@ -26,9 +26,9 @@ def write_records(path, length):
         "masked_lm_weights": np.ones((16, 3)),
         "next_sentence_labels": rng.integers(0, 2, (16, 1)),
     }
-    specs = records.pretraining_features(length, 3)
+    specs = feature_spec.pretraining_features(length, 3)
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in records.encode_examples(specs, columns):
+        for record in feature_spec.encode_examples(specs, columns):
             writer.write(record)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import tokenization
+from data.text import tokenization
 from modeling import BertConfig, PretrainingModel, checkpoints
 from tests.pretraining_support import (
     RECORDS,

@@ -9,14 +9,14 @@ import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from data import record_reading
+from data.records import reading
 from data.squad import windows
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
 from data.squad.scoring import normalize_answer
 from tests import fork_server
 from tests.data.tasks.tfds_test import TEXT, prepare
-from training.predictor import Predictor
+from training.export.predictor import Predictor
 
 LENGTHS = ["--max_seq_length=96", "--doc_stride=32", "--max_query_length=16"]
 
@@ -146,7 +146,7 @@ def test_the_records_are_those_of_the_original(answered, goldens):
         expected = json.load(file)
     data = tf.data.TFRecordDataset(str(folder / "eval.tf_record"))
     (batch,) = data.batch(10_000)
-    found = record_reading.parse_batch(windows.feature_specs(96, False), batch)
+    found = reading.parse_batch(windows.feature_specs(96, False), batch)
     for name in ("input_ids", "input_mask", "segment_ids"):
         np.testing.assert_array_equal(
             found[name], [window[name] for window in expected]

@@ -7,11 +7,11 @@ import sys
 import keras
 import numpy as np
 
-from data import features
+from data.finetuning import features
 from data.tasks import ChoiceExample, InputExample, TaggingExample
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, TaskModel, checkpoints
-from training.description import TaskDescription
+from training.model_files.description import TaskDescription
 
 # A server's loader: a plain Session, no Python of the model.
 SERVER = """
@@ -130,7 +130,7 @@ def inputs_of(kind, examples):
 
 
 def rows_of(goldens, kind, examples):
-    """The rows of `data.features`, name -> [N, length]."""
+    """The rows of `data.finetuning.features`, name -> [N, length]."""
     rows = features.convert_examples(
         examples,
         FullTokenizer(str(goldens / "vocab.txt")),

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from data import locks
+from data.storage import locks
 from tests import fork_server
 from tests.pretraining_support import RECORDS
 

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data import input_pipeline, length_batches, records, text_features
-from data.input_pipeline import Shard
 from data.pretraining import queries
 from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.masking import Masker
 from data.pretraining.options import PretrainingDataOptions, Wordpieces
+from data.records import feature_spec, input_pipeline, length_batches
+from data.records.input_pipeline import Shard
 from data.squad.windows import feature_specs
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
+from data.vectors import text_rows
 from modeling import (
     BertConfig,
     PretrainingModel,
@@ -28,16 +29,19 @@ from modeling import (
     TaskModel,
 )
 from modeling.layer_mix import MIXES
-from modeling.task_models import HEADS, KINDS
+from modeling.objectives.tasks import HEADS, KINDS
 from tests import tpu_support
 from tests.classifier_support import write_records
 from tests.pretraining_support import RECORDS
-from training import extraction, finetuning, loop, pretraining
-from training.evaluation import Evaluator
-from training.extractor import Extractor, VectorOptions
-from training.options import DeviceOptions, TrainOptions
-from training.scoring import Scorer
-from training.steps import TrainSteps
+from training import pretraining
+from training.config.options import DeviceOptions, TrainOptions
+from training.finetuning import finetuner
+from training.finetuning.predictions import Scorer
+from training.loop import trainer
+from training.loop.evaluator import Evaluator
+from training.loop.steps import TrainSteps
+from training.vectors import extraction
+from training.vectors.extractor import Extractor, VectorOptions
 
 NUM_LABELS = {"regression": 1}
 # XLA rounds to 16 bits in other places.
@@ -72,7 +76,7 @@ def config(goldens):
 def pretraining_records(goldens):
     return input_pipeline.open_records(
         [str(goldens / RECORDS)],
-        records.pretraining_features(64, 10),
+        feature_spec.pretraining_features(64, 10),
         limits={},
     )
 
@@ -229,13 +233,13 @@ def test_masks_made_while_reading_have_one_shape(goldens, tmp_path):
     options = PretrainingDataOptions(
         max_seq_length=64, max_predictions_per_seq=10
     )
-    specs = records.pretraining_features(64, 10, masked=False)
+    specs = feature_spec.pretraining_features(64, 10, masked=False)
     path = str(tmp_path / "unmasked.tf_record")
     columns = {
         spec.name: np.full((8, spec.length), 5, np.int64) for spec in specs
     }
     with tf.io.TFRecordWriter(path) as writer:
-        for record in records.encode_examples(specs, columns):
+        for record in feature_spec.encode_examples(specs, columns):
             writer.write(record)
     opened = input_pipeline.open_records([path], specs, limits={})
     vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
@@ -332,7 +336,7 @@ def extractor_of(config, **options):
 def test_extract_features_runs_lines_of_one_shape(config, goldens, options):
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     lines = ["the man went to the store", "he ||| went", ""]
-    rows = [text_features.make_row(line, tokenizer, 32) for line in lines]
+    rows = [text_rows.make_row(line, tokenizer, 32) for line in lines]
     extractor = extractor_of(config, **options)
     batch, one = extractor._pad(rows), extractor._pad(rows[1:2])
     shapes = {name: value.shape for name, value in batch.items()}
@@ -358,8 +362,8 @@ def test_every_program_looks_words_up_by_a_product(
     names = ("bert_config_file", "device")
     same = {name: getattr(options, name) for name in names}
     with pytest.raises(Made):
-        finetuning.Finetuning(
-            finetuning.FinetuningOptions(train=options.train, **same), make
+        finetuner.Finetuning(
+            finetuner.FinetuningOptions(train=options.train, **same), make
         )
     monkeypatch.setattr(pretraining, "PretrainingModel", make)
     with pytest.raises(Made):
@@ -382,7 +386,7 @@ def test_every_program_looks_words_up_by_a_product(
 def test_a_run_on_a_tpu_never_trims(goldens, tmp_path, monkeypatch, what):
     seen = []
     monkeypatch.setattr(
-        loop.Trainer,
+        trainer.Trainer,
         "train",
         lambda self, make_batches, *_, **__: seen.append(
             make_batches(0, Shard())
@@ -394,8 +398,8 @@ def test_a_run_on_a_tpu_never_trims(goldens, tmp_path, monkeypatch, what):
         lambda self, make_batches, **_: seen.append(make_batches(Shard())),
     )
     opened = task_files(tmp_path, "classification")
-    run = finetuning.Finetuning(
-        finetuning.FinetuningOptions(
+    run = finetuner.Finetuning(
+        finetuner.FinetuningOptions(
             bert_config_file=str(goldens / "bert_config.json"),
             max_seq_length=16,
             train=TrainOptions(

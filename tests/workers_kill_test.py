@@ -12,7 +12,7 @@ from tests import run_pretraining_kill_test as pretraining
 from tests.kill_support import Run, after_a_save, at_any_time, while_saving
 from tests.pretraining_support import RECORDS, latest_step, read_all
 from tests.training.devices_test import configurations
-from training.preemption import EXIT_CODE
+from training.devices.preemption import EXIT_CODE
 
 SAVE_STEPS = 4
 

@@ -1,1 +1,16 @@
-"""Joins data and modeling: device, optimizer, loop, checkpoints."""
+"""Joins `data` and `modeling`: options, devices, training, export.
+
+Each package may import those above it in this table.
+
+config/            options of the programs, and the flags made of them
+devices/           distribution strategy, worker processes, SIGTERM
+program            how every program starts and ends
+loop/              optimizers, training steps, checkpoints, evaluation
+model_files/       first weights, configuration and description of a model
+pretraining_input  records, vocabulary and queries of a pretraining run
+pretraining        a pretraining run
+finetuning/        a fine-tuning run: tasks, questions
+many_runs/         trials, all of GLUE, the table of layers
+export/            SavedModels for TF Serving
+vectors/           vectors of texts
+"""

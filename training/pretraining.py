@@ -7,21 +7,25 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from data import files, input_pipeline
 from data.pretraining import queries as query_lines
 from data.pretraining.dynamic_masking import mask_batches
-from data.record_damage import naming_damage
+from data.records import input_pipeline
+from data.records.damage import naming_damage
+from data.storage import files
 from modeling import BertConfig, PretrainingModel, checkpoints
-from training import evaluation, loop, pretraining_input, runs
-from training.checkpointing import CheckpointManager
-from training.pretraining_options import PretrainingOptions
-from training.steps import with_fusion
-from training.strategy import (
+from training import pretraining_input
+from training.config.pretraining_options import PretrainingOptions
+from training.devices.strategy import (
     check_batch_size,
     create_strategy,
     is_tpu,
     policy_of,
 )
+from training.loop import evaluator as evaluation
+from training.loop import trainer as loop
+from training.loop.checkpointing import CheckpointManager
+from training.loop.steps import with_fusion
+from training.model_files import setup
 
 STRIPPED_NAME = "bert_model.ckpt"
 # The variables that each kind of answer is computed with, beside the encoder.
@@ -42,7 +46,7 @@ def run(options: PretrainingOptions) -> None:
         of them are checked before the first training step.
     """
     config = BertConfig.from_json_file(options.bert_config_file)
-    runs.check_length(options.max_seq_length, config, options.bert_config_file)
+    setup.check_length(options.max_seq_length, config, options.bert_config_file)
     strategy = create_strategy(options.device)
     manager = CheckpointManager(
         options.train.output_dir, options.train.keep_checkpoint_max
@@ -75,7 +79,7 @@ def run(options: PretrainingOptions) -> None:
             max_seq_length=options.max_seq_length,
         )
     _check_continued(options.train.continue_from, config)
-    runs.keep_config(options.train.output_dir, config, manager)
+    setup.keep_config(options.train.output_dir, config, manager)
     # Initial weights come from the seed too.
     keras.utils.set_random_seed(options.train.seed)
     with strategy.scope():
@@ -88,7 +92,7 @@ def run(options: PretrainingOptions) -> None:
             whole_last_layer=options.train.whole_last_layer,
         )
         weights = checkpoints.variables_by_name(model.layers)
-        first = runs.load_first_weights(
+        first = setup.load_first_weights(
             options.init_checkpoint,
             weights,
             manager,
@@ -119,7 +123,7 @@ def run(options: PretrainingOptions) -> None:
         else:
             if first:
                 _require_heads(options, first.untrained, eval_files, queries)
-            step = runs.restore_trained(
+            step = setup.restore_trained(
                 weights,
                 manager,
                 options.train.output_dir,
@@ -174,7 +178,7 @@ def _check_continued(folder, config):
             f"--continue_from={folder} is not there; it must be the "
             "--output_dir of another run."
         )
-    runs.check_same_model(folder, config)
+    setup.check_same_model(folder, config)
 
 
 def _open_records(patterns, options, config):
@@ -247,7 +251,7 @@ def _evaluate(options, evaluator, eval_files, masker, step):
         metrics = evaluator.evaluate(
             make_batches, num_steps=options.max_eval_steps
         )
-    runs.write_eval_results(options.train.output_dir, metrics, step)
+    setup.write_eval_results(options.train.output_dir, metrics, step)
 
 
 def _require_pair_head(model, tokenizer_and_queries):

@@ -8,16 +8,6 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data import (
-    files,
-    input_pipeline,
-    record_reading,
-    records,
-    tfrecord,
-    tokenization,
-    vocabulary,
-)
-from data.input_pipeline import RecordFiles
 from data.pretraining import queries
 from data.pretraining.masking import Masker
 from data.pretraining.options import (
@@ -25,10 +15,14 @@ from data.pretraining.options import (
     PretrainingDataOptions,
     Wordpieces,
 )
-from data.pretraining.publishing import manifest_of
-from data.tfrecord import DamagedError
+from data.pretraining.streaming.publishing import manifest_of
+from data.records import feature_spec, input_pipeline, reading, tfrecord
+from data.records.input_pipeline import RecordFiles
+from data.records.tfrecord import DamagedError
+from data.storage import files
+from data.text import tokenization, vocabulary
 from modeling import BertConfig
-from training import runs
+from training.model_files import setup
 
 _LABELS = "next_sentence_labels"
 # Records of each file whose labels are looked at, as `open_records` does.
@@ -69,7 +63,7 @@ def open_records(
     for path in paths:
         _check_masks(path, masked=not vocab_file)
     pairs = _are_pairs(paths)
-    specs = records.pretraining_features(
+    specs = feature_spec.pretraining_features(
         max_seq_length,
         max_predictions_per_seq,
         masked=not vocab_file,
@@ -134,7 +128,7 @@ def _are_pairs(paths: Sequence[str]) -> bool:
     """Whether the records of all files are pairs; refuses a mixture."""
     labels = {path: _labels(path) for path in paths}
     kinds = {
-        path: set((found != records.NO_PAIR).tolist())
+        path: set((found != feature_spec.NO_PAIR).tolist())
         for path, found in labels.items()
         if found.size
     }
@@ -144,9 +138,9 @@ def _are_pairs(paths: Sequence[str]) -> bool:
         raise ValueError(
             f"{with_pairs[0]} holds records that are sentence pairs, "
             f"{without[0]} records that are not (next_sentence_labels is "
-            f"{records.NO_PAIR}). Give --input_file and --eval_file files of "
-            "one kind each, written with the same --next_sentence_prediction "
-            "of create_pretraining_data.py."
+            f"{feature_spec.NO_PAIR}). Give --input_file and --eval_file files "
+            "of one kind each, written with the same "
+            "--next_sentence_prediction of create_pretraining_data.py."
         )
     found = np.concatenate([*labels.values(), np.zeros(0, np.int32)])
     if with_pairs and found.size >= _MANY_LABELS and np.ptp(found) == 0:
@@ -165,9 +159,9 @@ def _are_pairs(paths: Sequence[str]) -> bool:
 def _labels(path: str) -> np.ndarray:
     """The labels of a file's first whole records; none if it has no labels."""
     first = list(itertools.islice(tfrecord.whole_records(path), _NUM_LABELS))
-    specs = [records.FeatureSpec(_LABELS, 1)]
+    specs = [feature_spec.FeatureSpec(_LABELS, 1)]
     try:
-        batch = record_reading.parse_batch(specs, tf.constant(first, tf.string))
+        batch = reading.parse_batch(specs, tf.constant(first, tf.string))
         return batch[_LABELS].numpy()[:, 0]
     except tf.errors.InvalidArgumentError:
         return np.zeros(0, np.int32)  # `check_record` says what is wrong
@@ -201,7 +195,7 @@ def _check_complete(opened: RecordFiles, skip_bad_records: bool) -> None:
 
 def _check_masks(path: str, masked: bool) -> None:
     """Refuses records that are masked twice, or not at all."""
-    names = record_reading.feature_names(path)
+    names = reading.feature_names(path)
     has_masks = "masked_lm_ids" in names
     if "input_ids" in names and has_masks != masked:
         raise ValueError(
@@ -218,7 +212,7 @@ def _check_made_with(opened: RecordFiles, vocab_file: str) -> None:
     vocabulary.require_tokens(vocab, SPECIAL_TOKENS, vocab_file)
     for path in opened.paths:
         first = next(tfrecord.whole_records(path))
-        row = record_reading.parse_batch(opened.specs, [first])
+        row = reading.parse_batch(opened.specs, [first])
         ids = row["input_ids"][0][row["input_mask"][0] == 1].numpy()
         manifest = manifest_of(path)
         if (ids[0], ids[-1]) != (vocab["[CLS]"], vocab["[SEP]"]) or (
@@ -283,7 +277,9 @@ def load_queries(
     )
     tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
     _check_vocabulary(tokenizer.vocab, vocab_file, config)
-    runs.check_case(tokenizer.vocab, vocab_file, do_lower_case, init_checkpoint)
+    setup.check_case(
+        tokenizer.vocab, vocab_file, do_lower_case, init_checkpoint
+    )
     return tokenizer, queries.read_queries(
         predict_file, tokenizer, max_seq_length=max_seq_length
     )
@@ -294,4 +290,4 @@ def _check_vocabulary(
 ) -> None:
     """Refuses a vocabulary the model was not made for."""
     vocabulary.require_tokens(vocab, SPECIAL_TOKENS, vocab_file)
-    runs.check_vocabulary(vocab, vocab_file, config)
+    setup.check_vocabulary(vocab, vocab_file, config)

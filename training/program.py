@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from absl import app, flags, logging
 
-from data import files
-from training import preemption
+from data.storage import files
+from training.devices import preemption
 
 
 def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:

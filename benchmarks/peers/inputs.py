@@ -10,12 +10,12 @@ import json
 import numpy as np
 
 from benchmarks.peers.cases import VOCAB_SIZE
-from data.features import FeatureOptions, convert_examples
+from data.finetuning.features import FeatureOptions, convert_examples
 from data.squad import windows
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
 from data.tasks import get_task
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
 
 # Ids from here on are words in the released uncased vocabulary.
 _FIRST_WORD = 1996

@@ -2,7 +2,7 @@
 
 | case | function |
 | --- | --- |
-| pretraining | `loop.Trainer.run_steps`, one update a call |
+| pretraining | `trainer.Trainer.run_steps`, one update a call |
 | prediction | `Finetuning.predict` (SQuAD: `outputs`) of a record file |
 | latency | `Predictor.predict` of an exported SavedModel, one text |
 | tokenizing | `FullTokenizer.encode`; `InGraphTokenizer` in tf.data |
@@ -25,29 +25,29 @@ import train_step  # noqa: E402
 from protocol import elapsed, serve  # noqa: E402
 
 from benchmarks.peers import inputs  # noqa: E402
-from data import input_pipeline, tfrecord  # noqa: E402
-from data.features import feature_specs  # noqa: E402
-from data.records import encode_examples  # noqa: E402
+from data.finetuning.features import feature_specs  # noqa: E402
+from data.in_graph.tokenization import InGraphTokenizer  # noqa: E402
+from data.records import input_pipeline, tfrecord  # noqa: E402
+from data.records.feature_spec import encode_examples  # noqa: E402
 from data.squad import windows  # noqa: E402
-from data.tokenization import FullTokenizer  # noqa: E402
-from data.tokenization_in_graph import InGraphTokenizer  # noqa: E402
+from data.text.tokenization import FullTokenizer  # noqa: E402
 from modeling import (  # noqa: E402
     BertConfig,
     PretrainingModel,
     SpanModel,
     TaskModel,
 )
-from training import export  # noqa: E402
-from training.description import TaskDescription  # noqa: E402
-from training.finetuning import Finetuning, FinetuningOptions  # noqa: E402
-from training.loop import Trainer  # noqa: E402
-from training.options import (  # noqa: E402
+from training.config.options import (  # noqa: E402
     DeviceOptions,
     TrainOptions,
     dtype_policy,
 )
-from training.predictor import Predictor  # noqa: E402
-from training.serving import TaskServing  # noqa: E402
+from training.export import saved_model  # noqa: E402
+from training.export.predictor import Predictor  # noqa: E402
+from training.export.task_signatures import TaskServing  # noqa: E402
+from training.finetuning.finetuner import Finetuning, FinetuningOptions  # noqa: E402
+from training.loop.trainer import Trainer  # noqa: E402
+from training.model_files.description import TaskDescription  # noqa: E402
 
 _LABELS = ("0", "1")
 _TOKENIZED_AT_ONCE = 1024  # lines
@@ -173,7 +173,7 @@ def latency(case):
         case["vocab"],
     )
     export_dir = f"{case['folder']}/export"
-    export.write(serving, serving.samples(), "", export_dir)
+    saved_model.write(serving, serving.samples(), "", export_dir)
     predictor = Predictor.load(export_dir)
     texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
 

@@ -1,13 +1,12 @@
-"""Text to pretraining records, read in this order.
+"""Text to pretraining records.
 
-options                  what to make
-instances, examples, in_memory_writer
-                         the original's way, decision for decision
-corpus, sentences, tfds_text
-                         text of any size, in blocks of whole documents
-pairs, masking           thousands of rows at a time
-disk_shuffle, shards     one shard, a function of its task alone
-streaming                all shards, on many processes; the manifest
-beam_runner              the same shards, on Apache Beam
-queries                  questions to a pretrained model
+options          what to make of a text
+sentences        paragraphs to sentences
+tfds_text        the text of a tensorflow-datasets data set, as files
+masking          masks for many rows at once
+report           counts and warnings, for the log
+exact/           the original's records, decision by decision, in memory
+streaming/       text of any size, on many processes
+dynamic_masking  new masks in every epoch, while training reads
+queries          questions to a pretrained model
 """

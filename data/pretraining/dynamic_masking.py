@@ -8,8 +8,8 @@ and several workers those of one worker.
 import numpy as np
 import tensorflow as tf
 
-from data.input_pipeline import WHOLE, Shard
 from data.pretraining.masking import MaskedRows, Masker
+from data.records.input_pipeline import WHOLE, Shard
 
 # Between the states of SplitMix64: 2 ** 64 divided by the golden ratio.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -30,7 +30,7 @@ def mask_batches(
     Args:
       batches: feature name -> tensor [batch_size / shard.count, length]:
         `input_ids` and `input_mask` of
-        `records.pretraining_features(..., masked=False)`.
+        `feature_spec.pretraining_features(..., masked=False)`.
       masker: masks rows.
       seed: of the masks.
       batch_size: examples of a batch of all workers.

@@ -1,7 +1,7 @@
 """Masks many rows at once, with NumPy.
 
 It draws from the distribution of the original's create_masked_lm_predictions
-(`data.pretraining.examples` holds that function itself, decision for
+(`data.pretraining.exact.examples` holds that function itself, decision for
 decision), twenty times as fast. Both the streaming writer and masking while
 reading (`--masking=dynamic`) go through it.
 """

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from data import files
-from data.tokenization import FullTokenizer
+from data.storage import files
+from data.text.tokenization import FullTokenizer
 
 _PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
 

@@ -7,7 +7,7 @@ import numpy as np
 from absl import logging
 
 from data.pretraining.options import PretrainingDataOptions
-from data.records import NO_PAIR
+from data.records.feature_spec import NO_PAIR
 
 _NUM_ROWS = 3
 _MAX_UNKNOWN_SHARE = 0.01
@@ -106,7 +106,7 @@ def describe_rows(
     """Shows the first three rows as text, for the log.
 
     Args:
-      columns: `records.pretraining_features`, N rows each.
+      columns: `feature_spec.pretraining_features`, N rows each.
       tokens_by_id: id -> token.
 
     Returns:

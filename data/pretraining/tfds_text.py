@@ -20,8 +20,8 @@ from typing import Any
 
 from absl import logging
 
-from data import files
 from data.progress import Progress
+from data.storage import files
 
 # Says that the text is whole, and what it is.
 MARKER = "text.json"
@@ -126,9 +126,9 @@ def write_text_files(
     if paths := _finished(folder, asked):
         return paths
     # Not above: the process that waits for this one stays small.
-    from data.pretraining import tfds_reading
+    from data import tfds
 
-    source = tfds_reading.DataSet(name, split, data_dir, text_key)
+    source = tfds.DataSet(name, split, data_dir, text_key)
     with Progress(
         f"reading {name}", total=source.num_examples, unit="documents"
     ) as progress:

@@ -1,10 +1,16 @@
-"""SQuAD: questions on paragraphs, answered by a part of them.
+"""Questions on paragraphs, each answered by a part of its paragraph.
 
-`articles` (what a file holds, piece by piece) -> `examples` (questions with
-the place of their answer) -> `windows` (rows as long as the model takes) ->
-`rows`, `records` (windows to record files, made once). Back from the model:
-`candidates` (the best pairs of start and end) -> `final_text`, `answers` (pairs
-to texts) -> `prediction_files`, `page` (what is written) -> `scoring` (exact
-match, F1, the null threshold); `ensembling`, `ensemble_files` (several runs to
-one).
+articles          the articles of a SQuAD file, one at a time
+examples          articles to questions with the position of the answer
+windows           questions to rows as long as the model takes
+rows              windows as arrays, in memory or on disk
+records           windows to record files, made once
+candidates        the best pairs of a start and an end
+final_text        wordpieces back to the paragraph's own text
+answers           scores of windows to answers
+prediction_files  the files of predictions
+scoring           exact match and F1, by SQuAD's own rules
+page              predictions as one HTML page
+ensembling        the answers of several runs to one
+ensemble_files    answer files of several runs to those of one
 """

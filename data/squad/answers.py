@@ -14,7 +14,7 @@ from data.squad.candidates import LARGE_SCORE, Candidate, Candidates, Null
 from data.squad.examples import SquadExample
 from data.squad.final_text import FinalTexts
 from data.squad.windows import Window, WindowOptions, convert_examples
-from data.tokenization import BasicTokenizer, FullTokenizer
+from data.text.tokenization import BasicTokenizer, FullTokenizer
 
 _WINDOWS_AT_ONCE = 128
 

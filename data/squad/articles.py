@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, NoReturn
 
-from data import files
+from data.storage import files
 
 # Read at once; an article of SQuAD has about 60 kB.
 _CHUNK_BYTES = 1 << 20
@@ -216,7 +216,7 @@ def _tfds_articles(data: SquadData) -> Iterator[Article]:
     Questions on one context that follow each other are an article.
     """
     # Takes TensorFlow, which files do without.
-    from data.pretraining import tfds_reading
+    from data import tfds as tfds_reading
 
     builder = tfds_reading.find_and_prepare(data.tfds, data.tfds_data_dir)
     rows = tfds_reading.read_examples(data.tfds, builder, data.split)

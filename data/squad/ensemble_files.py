@@ -7,12 +7,12 @@ from typing import Any
 
 from absl import logging
 
-from data import files
 from data.squad import ensembling
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
 from data.squad.prediction_files import remove_unwritten
 from data.squad.scoring import Scorer, find_best_thresholds
+from data.storage import files
 
 _NBEST, _ODDS = "nbest_predictions.json", "null_odds.json"
 _ANSWER_NUMBERS = ("probability", "start_logit", "end_logit")

@@ -6,7 +6,7 @@ words. The answer shall be what stands in the text.
 
 from data.squad.examples import Paragraph
 from data.squad.windows import TokenizedParagraph
-from data.tokenization import BasicTokenizer
+from data.text.tokenization import BasicTokenizer
 
 
 class FinalTexts:

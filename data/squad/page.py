@@ -11,9 +11,9 @@ import json
 import pathlib
 from typing import Any
 
-from data import files
 from data.squad.answers import Answer, Prediction
 from data.squad.scoring import QuestionScore
+from data.storage import files
 
 _TEMPLATE = pathlib.Path(__file__).with_name("page.html")
 _NUM_OTHERS = 4  # next best answers that are shown

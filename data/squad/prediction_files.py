@@ -6,8 +6,8 @@ import os
 
 from absl import logging
 
-from data import files
 from data.squad.answers import Answer, Prediction
+from data.storage import files
 
 _INDENT = " " * 4
 

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from absl import logging
 
-from data import files, record_reuse, tfrecord, vocabulary
-from data.pretraining.workers import Workers
+from data.processes import Workers
 from data.progress import Progress
-from data.records import encode_examples
+from data.records import reuse, tfrecord
+from data.records.feature_spec import encode_examples
 from data.squad.articles import Article, SquadData
 from data.squad.examples import (
     ExampleOptions,
@@ -38,7 +38,9 @@ from data.squad.windows import (
     convert_examples,
     feature_specs,
 )
-from data.tokenization import FullTokenizer
+from data.storage import files
+from data.text import vocabulary
+from data.text.tokenization import FullTokenizer
 
 # Where the questions are listed that training leaves out, beside the records.
 NOT_FOUND_FILE = "answers_not_found.jsonl"
@@ -150,7 +152,7 @@ def make_records(
     """Writes the windows of all questions, unless an earlier run has done so.
 
     The file is used again if data, vocabulary and options are the same (see
-    `record_reuse.make_once`).
+    `reuse.make_once`).
 
     In training the questions are shuffled, as by the original, and those whose
     answer is not found are listed beside the records, in
@@ -182,10 +184,10 @@ def make_records(
         "format": _FORMAT,
         **example_options._asdict(),
         **dataclasses.asdict(window_options),
-        **record_reuse.tokenizer_facts(tokenizer),
+        **reuse.tokenizer_facts(tokenizer),
         "data_sha256": data.checksum(),
     }
-    report = record_reuse.make_once(
+    report = reuse.make_once(
         path,
         facts,
         SquadReport,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from data.squad.windows import Window
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
 
 _LABELS = ("start_positions", "end_positions", "is_impossible")
 

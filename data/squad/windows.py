@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data.records import FeatureSpec
+from data.records.feature_spec import FeatureSpec
 from data.squad.examples import Paragraph, SquadExample
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
 
 FIRST_UNIQUE_ID = 1_000_000_000
 # [CLS] and the [SEP] behind the question, in front of the text; and one more

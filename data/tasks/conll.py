@@ -10,7 +10,8 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from data import files, metrics
+from data import metrics
+from data.storage import files
 from data.tasks import rows
 from data.tasks.examples import TaggingExample
 from data.tasks.rows import Column, Row

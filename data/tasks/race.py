@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterator
 
-from data import files
+from data.storage import files
 from data.tasks.examples import ChoiceExample
 from data.tasks.task import Task, register
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from absl import logging
 
-from data import files
+from data.storage import files
 
 # Longest cell of a quoted table, in characters: it bounds the memory that an
 # unclosed quote takes.

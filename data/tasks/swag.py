@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 
-from data import files
+from data.storage import files
 from data.tasks import rows
 from data.tasks.examples import ChoiceExample
 from data.tasks.rows import Column

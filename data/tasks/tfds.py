@@ -113,12 +113,12 @@ def _read_rows(
 ) -> Iterator[Row]:
     """Streams the examples of a split as rows; class labels as their names."""
     # Takes TensorFlow, which text files do without.
-    from data.pretraining import tfds_reading
+    from data import tfds
 
     split = _split(set_name)
-    builder = tfds_reading.find_and_prepare(data_set, data_dir)
+    builder = tfds.find_and_prepare(data_set, data_dir)
     where = f"--tfds={data_set}, {split}"
-    examples = tfds_reading.read_examples(data_set, builder, split)
+    examples = tfds.read_examples(data_set, builder, split)
     for number, fields in enumerate(examples):
         names, cells = tuple(fields), tuple(fields.values())
         yield Row(where, number + 1, number, names, cells)

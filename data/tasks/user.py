@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from data import files, metrics
+from data import metrics
+from data.storage import files
 from data.tasks import rows
 from data.tasks.examples import (
     ChoiceExample,

@@ -1,4 +1,9 @@
-"""Weights in and out: the original's checkpoints, and Hugging Face's."""
+"""Weights in and out: the original's checkpoints, and Hugging Face's.
+
+tf1          the original's checkpoint format
+huggingface  Hugging Face's format
+assign       a checkpoint's arrays into a model's variables
+"""
 
 from modeling.checkpoints.assign import (
     LoadReport,

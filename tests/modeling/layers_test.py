@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import layers
-from modeling.fusion import Form, form
+from modeling.kernels import Form, form
 from tests import rounding
 
 

@@ -24,15 +24,11 @@ from modeling import TaskModel
 from tests.classifier_support import write_records
 from tests.pretraining_support import read_all
 from tests.training import squad_support
-from training import (
-    finetuning,
-    loop,
-    pretraining,
-    question_answering,
-    session,
-    strategy,
-)
-from training.options import DeviceOptions, TrainOptions
+from training import pretraining
+from training.config.options import DeviceOptions, TrainOptions
+from training.devices import session, strategy
+from training.finetuning import finetuner, questions
+from training.loop import trainer
 
 # 19 examples, so that the last batch of 4 has 3; trimmed to three lengths.
 LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
@@ -42,7 +38,7 @@ LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
 def recorded_metrics():
     """The metrics of all steps, {name: [steps]}, when the block has ended."""
     rows, metrics = [], {}
-    run_steps = loop.Trainer.run_steps
+    run_steps = trainer.Trainer.run_steps
 
     def recorded(self, *args, **kwargs):
         found = run_steps(self, *args, **kwargs)
@@ -50,11 +46,11 @@ def recorded_metrics():
         metrics["names"] = self.metric_names
         return found
 
-    loop.Trainer.run_steps = recorded
+    trainer.Trainer.run_steps = recorded
     try:
         yield metrics
     finally:
-        loop.Trainer.run_steps = run_steps
+        trainer.Trainer.run_steps = run_steps
     columns = np.array(rows).T
     metrics |= dict(zip(metrics.pop("names"), columns, strict=True))
 
@@ -112,8 +108,8 @@ def finetune(goldens, out, device, kind, accumulation=1):
     records = write_records(
         pathlib.Path(out), LENGTHS, kind=kind, seq_length=64
     )
-    run = finetuning.Finetuning(
-        finetuning.FinetuningOptions(
+    run = finetuner.Finetuning(
+        finetuner.FinetuningOptions(
             bert_config_file=small_config(goldens, out),
             max_seq_length=64,
             num_train_epochs=8.5,
@@ -162,17 +158,17 @@ def answer(goldens, out, device):
         device=device,
     )
     options = dataclasses.replace(options, finetuning=finetuning_options)
-    outputs = finetuning.Finetuning.outputs
+    outputs = finetuner.Finetuning.outputs
     found = {}
 
     def kept(self, files):
         found.update(outputs(self, files))
         return found
 
-    finetuning.Finetuning.outputs = kept
+    finetuner.Finetuning.outputs = kept
     with recorded_metrics() as metrics:
-        question_answering.run(options)
-    finetuning.Finetuning.outputs = outputs
+        questions.run(options)
+    finetuner.Finetuning.outputs = outputs
     answers = json.loads(
         pathlib.Path(out, "predictions.json").read_text("utf-8")
     )

@@ -7,11 +7,12 @@ import shutil
 import pytest
 
 from tests.training import squad_support
-from tests.training.classification_test import write_table
+from tests.training.finetuning.classifier_test import write_table
 from tests.training.finetuning_support import make_options
-from training import classification, feature_table, suite, trials
-from training.classification import ClassifierOptions
-from training.finetuning_options import TrialOptions
+from training.config.finetuning_options import TrialOptions
+from training.finetuning import classifier
+from training.finetuning.classifier import ClassifierOptions
+from training.many_runs import layer_table, suite, trials
 
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 KINDS = ["single", "pair", "regression", "multilabel", "choice", "tagging"]
@@ -55,7 +56,7 @@ def test_a_wrong_checkpoint_is_refused(goldens, tmp_path, kind):
         goldens, tmp_path, kind, {"init_checkpoint": "/no/bert_model.ckpt"}
     )
     refused(
-        lambda: classification.run(options),
+        lambda: classifier.run(options),
         "/no/bert_model.ckpt: no checkpoint there",
         tmp_path,
     )
@@ -68,7 +69,7 @@ def test_a_missing_file_is_refused(goldens, tmp_path, kind, name):
     (tmp_path / f"data/{name}.jsonl").unlink()
     options = options_of(goldens, tmp_path, kind)
     refused(
-        lambda: classification.run(options),
+        lambda: classifier.run(options),
         f"--task_name=tsv, {name} set: .*/data",
         tmp_path,
     )
@@ -89,7 +90,7 @@ def test_an_untrained_head_is_refused(goldens, tmp_path, finetuning, message):
     options = options_of(
         goldens, tmp_path, finetuning=finetuning, do_train=False
     )
-    refused(lambda: classification.run(options), message, tmp_path)
+    refused(lambda: classifier.run(options), message, tmp_path)
 
 
 def test_an_encoder_of_another_size_is_refused(goldens, tmp_path):
@@ -101,7 +102,7 @@ def test_an_encoder_of_another_size_is_refused(goldens, tmp_path):
         goldens, tmp_path, finetuning={"bert_config_file": str(path)}
     )
     refused(
-        lambda: classification.run(options),
+        lambda: classifier.run(options),
         "does not fit the configuration:\n.*intermediate/dense/kernel",
         tmp_path,
     )
@@ -114,12 +115,12 @@ def test_a_frozen_encoder_without_weights_is_refused(goldens, tmp_path):
         goldens, tmp_path, "tagging", finetuning, feature_based="last"
     )
     message = "--feature_based=last never trains the encoder"
-    refused(lambda: classification.run(options), message, tmp_path)
+    refused(lambda: classifier.run(options), message, tmp_path)
     options = dataclasses.replace(
         options, feature_based="", head="bilstm", do_predict=False
     )
     message = "--feature_based=embeddings never trains the encoder"
-    refused(lambda: feature_table.run(options), message, tmp_path)
+    refused(lambda: layer_table.run(options), message, tmp_path)
 
 
 @pytest.mark.parametrize("change", ["labels", "kind", "config", "head"])
@@ -151,20 +152,20 @@ def test_a_folder_of_another_model_is_refused(goldens, tmp_path, change):
     options = options_of(
         goldens, tmp_path, finetuning=finetuning, do_train=False, **changes
     )
-    refused(lambda: classification.run(options), message, tmp_path)
+    refused(lambda: classifier.run(options), message, tmp_path)
     kept = options_of(goldens, tmp_path, finetuning=finetuning, **changes)
-    refused(lambda: classification.run(kept), message, tmp_path)
+    refused(lambda: classifier.run(kept), message, tmp_path)
 
 
 def test_a_run_that_has_begun_needs_no_first_checkpoint(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     short = {"num_train_epochs": 1.0, "train_batch_size": 12}
-    classification.run(options_of(goldens, tmp_path, finetuning=short))
+    classifier.run(options_of(goldens, tmp_path, finetuning=short))
     for path in (tmp_path / "out").glob("*.tf_record*"):
         path.unlink()
     again = short | {"init_checkpoint": "/no/bert_model.ckpt"}
     options = options_of(goldens, tmp_path, finetuning=again)
-    assert classification.run(options).step == 2
+    assert classifier.run(options).step == 2
 
 
 def test_trials_are_refused_before_any(goldens, tmp_path):

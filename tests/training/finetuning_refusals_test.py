@@ -3,8 +3,8 @@
 import pytest
 
 from tests.training.finetuning_support import make_options, make_run
-from training import finetuning
-from training.checkpointing import ResumePoint
+from training.finetuning import finetuner
+from training.loop.checkpointing import ResumePoint
 
 
 def test_without_a_checkpoint_there_is_nothing_to_evaluate(goldens, tmp_path):
@@ -39,14 +39,14 @@ def test_steps_are_rounded_down(goldens, tmp_path):
     options = make_options(
         goldens, tmp_path, num_train_epochs=3.0, train_batch_size=32
     )
-    train = finetuning.with_steps(options, 3668)
+    train = finetuner.with_steps(options, 3668)
     assert (train.num_train_steps, train.num_warmup_steps) == (343, 34)
     with pytest.raises(
         ValueError,
         match="^10 training examples in batches of 32, 3.0 times: less than "
         "one step. Give more examples, a smaller --train_batch_size or more ",
     ):
-        finetuning.with_steps(options, 10)
+        finetuner.with_steps(options, 10)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 import functools
 
 from modeling import TaskModel
-from training import finetuning, loop
-from training.options import DeviceOptions, TrainOptions
+from training.config.options import DeviceOptions, TrainOptions
+from training.finetuning import finetuner
+from training.loop import trainer
 
 LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
 
@@ -16,7 +17,7 @@ def make_options(goldens, output_dir, **changes):
         for name in TrainOptions.__dataclass_fields__
         if name in changes
     }
-    return finetuning.FinetuningOptions(
+    return finetuner.FinetuningOptions(
         **{
             "bert_config_file": str(goldens / "bert_config.json"),
             "init_checkpoint": str(goldens / "model/trained"),
@@ -33,7 +34,7 @@ def make_options(goldens, output_dir, **changes):
 
 def make_run(options, kind="classification", num_labels=2, labels=()):
     """A run of a task."""
-    return finetuning.Finetuning(
+    return finetuner.Finetuning(
         options,
         functools.partial(TaskModel, kind=kind, num_labels=num_labels),
         labels=labels,
@@ -43,7 +44,7 @@ def make_run(options, kind="classification", num_labels=2, labels=()):
 def record_losses(monkeypatch):
     """The list that the losses of all further steps are added to."""
     losses = []
-    run_steps = loop.Trainer.run_steps
+    run_steps = trainer.Trainer.run_steps
 
     def recorded(self, *args, **kwargs):
         metrics = run_steps(self, *args, **kwargs)
@@ -51,5 +52,5 @@ def record_losses(monkeypatch):
         losses.extend(metrics[:, at, 0] / metrics[:, at, 1])
         return metrics
 
-    monkeypatch.setattr(loop.Trainer, "run_steps", recorded)
+    monkeypatch.setattr(trainer.Trainer, "run_steps", recorded)
     return losses

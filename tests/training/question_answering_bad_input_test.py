@@ -11,7 +11,7 @@ from tests.training.squad_support import (
     questions_of,
     run,
 )
-from training import question_answering
+from training.finetuning import questions
 
 
 def test_a_damaged_threshold_is_an_error(goldens, tmp_path):
@@ -41,10 +41,10 @@ def test_texts_without_a_word_are_refused(goldens, tmp_path, is_training):
 def test_a_vocabulary_of_the_other_case_is_a_warning(goldens, tmp_path, caplog):
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     options = make_options(goldens, tmp_path, init_checkpoint=None)
-    question_answering._check_inputs(options, config)
+    questions._check_inputs(options, config)
     assert "wordpiece with a capital" not in caplog.text
     cased = dataclasses.replace(options, do_lower_case=False)
-    question_answering._check_inputs(cased, config)
+    questions._check_inputs(cased, config)
     assert "vocab.txt has no wordpiece with a capital" in caplog.text
 
 
@@ -64,11 +64,9 @@ def test_questions_of_2_0_asked_as_1_1_are_a_warning(goldens, tmp_path, caplog):
 def test_a_stride_without_overlap_is_a_warning(goldens, tmp_path, caplog):
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     options = make_options(goldens, tmp_path)
-    question_answering._check_inputs(options, config)
+    questions._check_inputs(options, config)
     assert "do not overlap" not in caplog.text
-    question_answering._check_inputs(
-        dataclasses.replace(options, doc_stride=77), config
-    )
+    questions._check_inputs(dataclasses.replace(options, doc_stride=77), config)
     assert "--doc_stride=77: windows with the longest questions have 77" in (
         caplog.text
     )

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
-from training import question_answering
-from training.finetuning_options import FinetuningOptions, SquadOptions
-from training.options import DeviceOptions, TrainOptions
+from training.config.finetuning_options import FinetuningOptions, SquadOptions
+from training.config.options import DeviceOptions, TrainOptions
+from training.finetuning import questions
 
 OPTION_NAMES = FinetuningOptions.__dataclass_fields__
 
@@ -49,9 +49,7 @@ def make_options(goldens, output_dir, version="v1.1", **changes):
 
 def run(goldens, output_dir, version="v1.1", **changes):
     """Runs; returns what was written as JSON, by name."""
-    question_answering.run(
-        make_options(goldens, output_dir, version, **changes)
-    )
+    questions.run(make_options(goldens, output_dir, version, **changes))
     return {
         path.stem: json.loads(path.read_text("utf-8"))
         for path in output_dir.glob("*.json")

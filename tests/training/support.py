@@ -6,11 +6,12 @@ from unittest import mock
 import numpy as np
 import tensorflow as tf
 
-from data import input_pipeline, records
+from data.records import feature_spec, input_pipeline
 from modeling import BertConfig, PretrainingModel, TaskModel, checkpoints
-from training import loop, optimization, steps
-from training.checkpointing import CheckpointManager
-from training.options import TrainOptions
+from training.config.options import TrainOptions
+from training.loop import optimizers, steps
+from training.loop import trainer as loop
+from training.loop.checkpointing import CheckpointManager
 
 
 def golden_run(
@@ -35,7 +36,7 @@ def golden_run(
       dropout: both rates.
       shuffle_window: of the records.
       offset: examples to leave out at the beginning.
-      clock: see `loop.Trainer`.
+      clock: see `trainer.Trainer`.
       options: of the loop, where they differ.
 
     Returns:
@@ -65,7 +66,7 @@ def golden_run(
     trainer = loop.Trainer(model, train_options, clock)
     opened = input_pipeline.open_records(
         [str(goldens / "pretraining_data/wordpiece_masking.tf_record")],
-        records.pretraining_features(64, 10),
+        feature_spec.pretraining_features(64, 10),
         limits={},
     )
     history = []
@@ -98,7 +99,7 @@ def golden_run(
     return metrics, {n: v.numpy() for n, v in variables.items()}
 
 
-class Sgd(optimization.AdamWeightDecay):
+class Sgd(optimizers.AdamWeightDecay):
     """Gradient descent, as an example of a third update rule."""
 
     @staticmethod

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.input_pipeline import Shard
 from data.pretraining.dynamic_masking import _RowsRandom, mask_batches
 from data.pretraining.masking import Masker
 from data.pretraining.options import PretrainingDataOptions
+from data.records.input_pipeline import Shard
 from tests.data.pretraining.support import CLS, MASK, SEP, WORDPIECES
 
 OPTIONS = PretrainingDataOptions(max_seq_length=40, max_predictions_per_seq=5)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from data.pretraining import queries
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
 
 
 @pytest.fixture(scope="module")

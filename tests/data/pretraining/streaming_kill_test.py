@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
-from data import files
+from data.storage import files
 from tests.data.pretraining.support import contents, recipe_of, write
-from tests.data.pretraining.workers_test import HANGS, wait_for
+from tests.data.processes_test import HANGS, wait_for
 
 # It hits itself when so many shards are finished, and then a share of one
 # shard's bytes more: however fast or slow the machine is, that is before the

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from data import tfrecord
-from data.pretraining import streaming
 from data.pretraining.options import PretrainingDataOptions, Wordpieces
-from data.pretraining.shards import ShardRecipe
+from data.pretraining.streaming import all_shards
+from data.pretraining.streaming.shards import ShardRecipe
+from data.records import tfrecord
 
 CLS, SEP, MASK = 2, 3, 4
 # Ids 20 to 29 continue a word.
@@ -74,7 +74,7 @@ def shard_names(folder, num_shards):
 
 def write(inputs, folder, recipe, num_shards=2, **arguments):
     """Runs the writer; returns its report."""
-    return streaming.write_shards(
+    return all_shards.write_shards(
         [str(path) for path in inputs],
         shard_names(folder, num_shards),
         recipe,
@@ -117,16 +117,16 @@ def decode(recipe, serialized):
     """Parses records with TensorFlow: name -> array [N, length]."""
     import tensorflow as tf
 
-    from data import record_reading, records
+    from data.records import feature_spec, reading
 
-    specs = records.pretraining_features(
+    specs = feature_spec.pretraining_features(
         recipe.options.max_seq_length,
         recipe.options.max_predictions_per_seq,
         masked=recipe.options.masking == "static",
     )
     for record in serialized:
-        record_reading.check_record(specs, "records", record)
-    features = record_reading.parse_batch(specs, tf.constant(serialized))
+        reading.check_record(specs, "records", record)
+    features = reading.parse_batch(specs, tf.constant(serialized))
     return {name: value.numpy() for name, value in features.items()}
 
 

@@ -12,7 +12,8 @@ import time
 import pytest
 import tensorflow as tf
 
-from data.pretraining import tfds_reading, tfds_text
+from data import tfds
+from data.pretraining import tfds_text
 from tests.tfds_support import ARTICLE, PLAIN, TITLE_ONLY, prepare, text_of
 
 
@@ -106,7 +107,7 @@ def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, caplog):
     folder = str(tmp_path)
     paths = tfds_text.write_text_files("my_set", folder, data_dir=data_dir)
     with monkeypatch.context() as patched:
-        patched.delattr(tfds_reading, "DataSet")
+        patched.delattr(tfds, "DataSet")
         for write in (
             tfds_text.write_text_files,
             tfds_text.write_text_files_in_a_process,
@@ -154,7 +155,7 @@ def test_a_run_that_ended_half_way_begins_again(
         )
 
     whole = text_of(write("whole"))
-    read_texts = tfds_reading.DataSet.read_texts
+    read_texts = tfds.DataSet.read_texts
 
     def read_half(self):
         for number, text in enumerate(read_texts(self)):
@@ -163,7 +164,7 @@ def test_a_run_that_ended_half_way_begins_again(
             yield text
 
     with monkeypatch.context() as patched:
-        patched.setattr(tfds_reading.DataSet, "read_texts", read_half)
+        patched.setattr(tfds.DataSet, "read_texts", read_half)
         with pytest.raises(KeyboardInterrupt):
             write("half")
     # Whole files, no half-written one, and no word of being finished.

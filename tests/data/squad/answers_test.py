@@ -21,7 +21,7 @@ from data.squad.windows import (
     WindowOptions,
     convert_examples,
 )
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 from tests.data.squad.support import WORD, article, paragraph, question, write
 

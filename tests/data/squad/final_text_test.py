@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from data.squad.examples import Paragraph
 from data.squad.final_text import FinalTexts
 from data.squad.windows import TokenizedParagraph
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 from tests.data.squad.support import WORD
 

@@ -7,13 +7,14 @@ import tracemalloc
 import pytest
 import tensorflow as tf
 
-from data import files, tfrecord
+from data.records import tfrecord
 from data.squad import articles, records
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
 from data.squad.records import make_records
 from data.squad.rows import RowsOnDisk
 from data.squad.windows import WindowOptions
+from data.storage import files
 from tests.data.squad.support import article, paragraph, question, write
 
 GOLDEN = WindowOptions(max_seq_length=96, doc_stride=32, max_query_length=16)

@@ -7,7 +7,7 @@ against: lists, dictionaries and double loops, as the original has them.
 import json
 import math
 
-from data.tokenization import BasicTokenizer
+from data.text.tokenization import BasicTokenizer
 
 
 def read(path):

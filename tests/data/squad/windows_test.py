@@ -18,7 +18,7 @@ from data.squad.windows import (
     feature_specs,
     spans,
 )
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 from tests.data.squad.support import article, paragraph, question, write
 

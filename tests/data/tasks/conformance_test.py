@@ -3,9 +3,11 @@
 import pytest
 import tensorflow as tf
 
-from data import features, record_reading, task_records, tfrecord
+from data.finetuning import features
+from data.finetuning import records as task_records
+from data.records import reading, tfrecord
 from data.tasks import KINDS, get_task, task_names
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
 from tests.data.tasks.fixtures import FOLDERS, write_files
 
 S = 24
@@ -63,7 +65,7 @@ def test_every_set_makes_records_that_are_read_back(task, goldens, tmp_path):
         assert report.num_examples == len(list(task.examples(set_name)))
         records = list(tfrecord.read_records(path))
         assert len(records) == report.num_records >= report.num_examples
-        batch = record_reading.parse_batch(options.specs, tf.constant(records))
+        batch = reading.parse_batch(options.specs, tf.constant(records))
         rows = features.convert_examples(
             task.examples(set_name), tokenizer, options
         )

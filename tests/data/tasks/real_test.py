@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from data import features, task_records
+from data.finetuning import features, records
 from data.tasks import get_task
-from data.tokenization import FullTokenizer
+from data.text.tokenization import FullTokenizer
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ def test_every_row_becomes_a_record(
 ):
     task = get_task(name, str(real_data / folder))
     for set_name, count in zip(("train", "dev", "test"), counts, strict=True):
-        report = task_records.write_records(
+        report = records.write_records(
             task.examples(set_name),
             str(tmp_path / "records"),
             tokenizer,

@@ -7,7 +7,7 @@ import pytest
 import tensorflow_datasets as tfds
 from tensorflow_datasets.core import registered
 
-from data.pretraining import tfds_reading
+from data import tfds as tfds_reading
 from data.tasks import InputExample, TaggingExample, get_task
 
 TEXT = tfds.features.Text()

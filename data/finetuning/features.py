@@ -1,0 +1,364 @@
+"""Examples of a task to fixed-length rows.
+
+Axes: S sequence, C choices, L labels.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Self
+
+import numpy as np
+
+from data.finetuning import tagging
+from data.finetuning.report import RecordsReport
+from data.records.feature_spec import FeatureSpec
+from data.tasks.examples import (
+    ChoiceExample,
+    Example,
+    InputExample,
+    PaddingInputExample,
+    TaggingExample,
+)
+from data.tasks.task import Task
+from data.text import packing
+from data.text.tokenization import FullTokenizer
+
+_INPUTS = ("input_ids", "input_mask", "segment_ids")
+# [CLS], a [SEP] and, where there is a second text, another one.
+_MIN_SEQ_LENGTH = 5
+
+Row = dict[str, list]
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureOptions:
+    """What to make of examples.
+
+    Attributes:
+      kind: one of `tasks.KINDS`.
+      labels: in the order of their ids.
+      max_seq_length: S, tokens of a row with [CLS] and [SEP].
+      cut: what is shortened if a pair is too long: `longest` = the longer
+        text, token by token; `first` = the first one.
+      document_context: fill the row of a tagged sentence up with what stands
+        around it in its document (section 5.3 of the paper).
+
+    Raises:
+      ValueError: max_seq_length is too small.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    max_seq_length: int = 128
+    cut: str = "longest"
+    document_context: bool = False
+
+    def __post_init__(self):
+        if self.max_seq_length < _MIN_SEQ_LENGTH:
+            raise ValueError(
+                f"--max_seq_length is {self.max_seq_length}, expected "
+                f"{_MIN_SEQ_LENGTH} or more: [CLS] a [SEP] b [SEP]."
+            )
+        if self.document_context and self.kind != "tagging":
+            raise ValueError(
+                f"--document_context is for tagging, but the task is "
+                f"{self.kind}."
+            )
+
+    @classmethod
+    def of_task(
+        cls, task: Task, max_seq_length: int, document_context: bool = False
+    ) -> Self:
+        """The options for the examples of a task."""
+        return cls(
+            task.kind, task.labels, max_seq_length, task.cut, document_context
+        )
+
+    @property
+    def specs(self) -> tuple[FeatureSpec, ...]:
+        """The features of the rows."""
+        return feature_specs(self.kind, self.max_seq_length, len(self.labels))
+
+
+def feature_specs(
+    kind: str, max_seq_length: int, num_labels: int
+) -> tuple[FeatureSpec, ...]:
+    """The features of a task's records, under the original's names.
+
+    Args:
+      kind: one of `tasks.KINDS`.
+      max_seq_length: S, tokens with padding.
+      num_labels: L; of choice it is C.
+
+    Returns:
+      `input_ids`, `input_mask` (1 = token, 0 = padding) and `segment_ids`,
+      each [S], of choice [C * S], one choice after the other; `label_ids`: an
+      id [1], of regression a float32 [1], of multilabel 0 and 1 [L], of
+      tagging ids [S]; of tagging `label_mask` [S] (1 = first wordpiece of a
+      word that is to be labelled); `is_real_example` [1] (0 = fills a batch
+      up).
+
+    Source: file_based_convert_examples_to_features in run_classifier.py.
+    """
+    num_places = max_seq_length * (num_labels if kind == "choice" else 1)
+    inputs = [
+        FeatureSpec(name, num_places, flag="max_seq_length") for name in _INPUTS
+    ]
+    labels = [FeatureSpec("label_ids", 1)]
+    if kind == "regression":
+        labels = [FeatureSpec("label_ids", 1, "float32")]
+    elif kind == "multilabel":
+        labels = [FeatureSpec("label_ids", num_labels)]
+    elif kind == "tagging":
+        labels = [
+            FeatureSpec(name, max_seq_length, flag="max_seq_length")
+            for name in ("label_ids", "label_mask")
+        ]
+    return (*inputs, *labels, FeatureSpec("is_real_example", 1))
+
+
+class Converter:
+    """Makes rows of examples and counts them.
+
+    Args:
+      tokenizer: with [CLS], [SEP] and [UNK].
+      options: what to make.
+
+    Attributes:
+      report: of the rows made so far.
+    """
+
+    def __init__(self, tokenizer: FullTokenizer, options: FeatureOptions):
+        self.report = RecordsReport()
+        self._options = options
+        self._encode = tokenizer.encode
+        self._special = {
+            "cls_id": tokenizer.vocab["[CLS]"],
+            "sep_id": tokenizer.vocab["[SEP]"],
+        }
+        self._unknown_id = tokenizer.vocab["[UNK]"]
+        self._label_ids = {label: i for i, label in enumerate(options.labels)}
+        self._truncate = {
+            "longest": packing.truncate_longest_first,
+            "first": packing.truncate_first,
+        }[options.cut]
+
+    def rows(self, examples: Iterable[Example]) -> Iterator[Row]:
+        """Streams the rows of examples; see `convert_examples`."""
+        if self._options.kind == "tagging":
+            made = self._tagging_rows(examples)
+        else:
+            made = map(self._row, self._counted(examples))
+        for row in made:
+            self.report.num_records += 1
+            self.report.num_tokens += sum(row["input_mask"])
+            self.report.num_places += len(row["input_mask"])
+            yield row
+
+    def _counted(self, examples: Iterable[Example]) -> Iterator[Example]:
+        for example in examples:
+            self.report.num_examples += 1
+            yield example
+
+    def _row(self, example: Example) -> Row:
+        """The row of an example of any kind but tagging."""
+        if isinstance(example, PaddingInputExample):
+            return {
+                spec.name: [0] * spec.length for spec in self._options.specs
+            }
+        if self._options.kind == "choice":
+            return self._choice(example)
+        return self._one(example)
+
+    def _one(self, example: InputExample) -> Row:
+        """The row of a text or a pair."""
+        _require(example, InputExample, self._options.kind)
+        ids_b = []
+        if example.text_b is not None:
+            ids_b = self._encode(example.text_b)
+        row, num_lost = self._pair(self._encode(example.text_a), ids_b)
+        self.report.num_shortened += num_lost > 0
+        return {
+            **row,
+            "label_ids": self._answer(example),
+            "is_real_example": [1],
+        }
+
+    def _pair(self, ids_a: list[int], ids_b: list[int]) -> tuple[Row, int]:
+        """The input of a pair, and how many tokens it lost."""
+        num_special = 3 if ids_b else 2
+        num_lost = self._truncate(
+            ids_a, ids_b, self._options.max_seq_length - num_special
+        )
+        ids, segments = packing.add_special_tokens(
+            ids_a, ids_b, **self._special
+        )
+        return self._inputs(ids, segments), num_lost
+
+    def _inputs(self, ids: list[int], segments: list[int]) -> Row:
+        """Pads the tokens of a row."""
+        length = self._options.max_seq_length
+        return {
+            "input_ids": packing.pad(ids, length),
+            "input_mask": packing.pad([1] * len(ids), length),
+            "segment_ids": packing.pad(segments, length),
+        }
+
+    def _choice(self, example: ChoiceExample) -> Row:
+        """The inputs of all choices, one after the other."""
+        _require(example, ChoiceExample, "choice")
+        if (
+            not len(example.contexts)
+            == len(example.choices)
+            == len(self._options.labels)
+        ):
+            raise ValueError(
+                f"example {example.guid}: {len(example.contexts)} contexts and "
+                f"{len(example.choices)} choices, expected "
+                f"{len(self._options.labels)} of each."
+            )
+        # Often one context for all.
+        ids = {text: self._encode(text) for text in set(example.contexts)}
+        pairs = [
+            self._pair(list(ids[context]), self._encode(choice))
+            for context, choice in zip(
+                example.contexts, example.choices, strict=True
+            )
+        ]
+        self.report.num_shortened += any(num_lost for _, num_lost in pairs)
+        row = {
+            name: list(itertools.chain(*(inputs[name] for inputs, _ in pairs)))
+            for name in _INPUTS
+        }
+        return {
+            **row,
+            "label_ids": self._answer(example),
+            "is_real_example": [1],
+        }
+
+    def _answer(self, example: InputExample | ChoiceExample) -> list[float]:
+        """`label_ids`; 0 where the label is not known, as the original."""
+        label, kind = example.label, self._options.kind
+        if kind == "multilabel":
+            chosen = {self._id(example, one) for one in label or ()}
+            return [int(i in chosen) for i in range(len(self._label_ids))]
+        if label is None:
+            return [0]
+        if kind == "regression":
+            return [float(label)]
+        return [self._id(example, label)]
+
+    def _id(self, example: Example, label: str) -> int:
+        """The id of a label."""
+        if label not in self._label_ids:
+            raise ValueError(
+                f"example {example.guid}: label {label!r}, expected one of "
+                f"{', '.join(self._options.labels)}."
+            )
+        return self._label_ids[label]
+
+    def _tagging_rows(self, examples: Iterable[TaggingExample]):
+        """The rows of sentences; those of a document see each other."""
+        counted = self._counted(examples)
+        if self._options.document_context:
+            documents = itertools.groupby(counted, lambda e: e.document)
+            documents = (list(sentences) for _, sentences in documents)
+        else:
+            documents = ([sentence] for sentence in counted)
+        for sentences in documents:
+            yield from self._document(sentences)
+
+    def _document(self, sentences: list[TaggingExample]) -> Iterator[Row]:
+        """The rows of the sentences that may see each other."""
+        room = self._options.max_seq_length - 2
+        words = []
+        for sentence in sentences:
+            words += self._words(sentence, room)
+        start = 0
+        for sentence in sentences:
+            labels = self._word_labels(sentence)
+            end = start + len(labels)
+            cuts = tagging.cut_sentence(words[start:end], room)
+            self.report.num_split += len(cuts) > 1
+            for first, last in cuts:
+                part = tagging.tagged_part(
+                    words, labels[first:last], start + first, room
+                )
+                yield self._tagging_row(part)
+            start = end
+
+    def _words(self, sentence: TaggingExample, room: int) -> list[list[int]]:
+        """The wordpieces of each word: at least one, at most a row of them."""
+        _require(sentence, TaggingExample, "tagging")
+        if not sentence.words:
+            raise ValueError(f"example {sentence.guid} has no words.")
+        words = []
+        for word in sentence.words:
+            # A word of control characters has no pieces, but a label.
+            words.append(self._encode(word) or [self._unknown_id])
+        self.report.num_shortened += any(len(word) > room for word in words)
+        return [word[:room] for word in words]
+
+    def _word_labels(self, sentence: TaggingExample) -> list[int]:
+        """The label's id of each word; 0 where it is not known."""
+        if sentence.labels is None:
+            return [0] * len(sentence.words)
+        if len(sentence.labels) != len(sentence.words):
+            raise ValueError(
+                f"example {sentence.guid}: {len(sentence.labels)} labels of "
+                f"{len(sentence.words)} words."
+            )
+        return [self._id(sentence, label) for label in sentence.labels]
+
+    def _tagging_row(self, part: tagging.Part) -> Row:
+        """Puts [CLS] before and [SEP] behind; neither has a label."""
+        ids, segments = packing.add_special_tokens(
+            part.ids, [], **self._special
+        )
+        length = self._options.max_seq_length
+        return {
+            **self._inputs(ids, segments),
+            "label_ids": packing.pad([0, *part.label_ids], length),
+            "label_mask": packing.pad([0, *part.label_mask], length),
+            "is_real_example": [1],
+        }
+
+
+def _require(example: Example, cls: type, kind: str) -> None:
+    """Refuses an example of another kind of task."""
+    if not isinstance(example, cls):
+        raise TypeError(
+            f"a {type(example).__name__} in a task of kind {kind}, expected a "
+            f"{cls.__name__}."
+        )
+
+
+def convert_examples(
+    examples: Iterable[Example],
+    tokenizer: FullTokenizer,
+    options: FeatureOptions,
+) -> Iterator[dict[str, np.ndarray]]:
+    """Streams the rows of examples.
+
+    Args:
+      examples: of the options' kind.
+      tokenizer: with [CLS], [SEP] and [UNK].
+      options: what to make.
+
+    Yields:
+      Rows as `feature_specs` says: name -> array [length]. One for each
+      example, but for a tagged sentence longer than a row several: each word
+      has its label in one of them (see `tagging.words_of_rows`).
+
+    Raises:
+      ValueError: an example's label, choices or words do not fit the options.
+      TypeError: an example is of another kind.
+
+    Source: convert_single_example in run_classifier.py.
+    """
+    specs = options.specs
+    for row in Converter(tokenizer, options).rows(examples):
+        yield {
+            spec.name: np.array(row[spec.name], spec.dtype) for spec in specs
+        }

@@ -1,0 +1,154 @@
+"""A task's examples as record files, written once for the same examples."""
+
+import dataclasses
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from data.finetuning.features import Converter, FeatureOptions
+from data.finetuning.report import RecordsReport
+from data.progress import Progress
+from data.records import reuse, tfrecord
+from data.records.feature_spec import encode_examples
+from data.storage import files
+from data.tasks.examples import ChoiceExample, Example, InputExample
+from data.tasks.task import Task
+from data.text.tokenization import FullTokenizer
+
+# Part of the fingerprint: raise it when the same examples give other records.
+_FORMAT = 1
+_BLOCK = 1024  # rows encoded at once
+_NUM_LOGGED = 3
+
+
+def write_records(
+    examples: Iterable[Example],
+    path: str,
+    tokenizer: FullTokenizer,
+    options: FeatureOptions,
+) -> RecordsReport:
+    """Writes examples to a record file that appears whole.
+
+    Args:
+      examples: see `features.convert_examples`; they are streamed.
+      path: the TFRecord file.
+      tokenizer: see `features.convert_examples`.
+      options: what to make.
+
+    Returns:
+      What was written.
+
+    Raises:
+      OSError: the file cannot be written.
+      ValueError, TypeError: see `features.convert_examples`.
+
+    Source: file_based_convert_examples_to_features in run_classifier.py.
+    """
+    return _write(examples, path, tokenizer, options)[0]
+
+
+def _write(examples, path, tokenizer, options) -> tuple[RecordsReport, str]:
+    """Writes records; returns the report and the file's checksum."""
+    converter, specs = Converter(tokenizer, options), options.specs
+    rows = converter.rows(_logged(examples, tokenizer))
+    with (
+        Progress(f"writing {path}", unit="records") as progress,
+        files.whole_files([path]) as (temporary,),
+        tfrecord.RecordWriter(temporary) as writer,
+    ):
+        while block := list(itertools.islice(rows, _BLOCK)):
+            columns = {
+                spec.name: np.array(
+                    [row[spec.name] for row in block], spec.dtype
+                )
+                for spec in specs
+            }
+            for record in encode_examples(specs, columns):
+                writer.write(record)
+            progress.advance(len(block))
+    return converter.report, writer.sha256
+
+
+def _logged(
+    examples: Iterable[Example], tokenizer: FullTokenizer
+) -> Iterator[Example]:
+    """Logs the first examples, so that a wrong column or case is seen."""
+    for number, example in enumerate(examples):
+        if number < _NUM_LOGGED:
+            logging.info("*** Example ***\n%s", _describe(example, tokenizer))
+        yield example
+
+
+def _describe(example: Example, tokenizer: FullTokenizer) -> str:
+    """An example as it is, and its tokens."""
+    texts = getattr(example, "words", None)
+    if isinstance(example, InputExample):
+        texts = filter(None, (example.text_a, example.text_b))
+    elif isinstance(example, ChoiceExample):
+        texts = [example.contexts[0], *example.choices]
+    tokens = [" ".join(tokenizer.tokenize(text)) for text in texts or ()]
+    return f"{example}\ntokens: {' | '.join(tokens)}"
+
+
+def make_records(
+    task: Task,
+    set_name: str,
+    path: str,
+    tokenizer: FullTokenizer,
+    options: FeatureOptions,
+) -> RecordsReport:
+    """Writes a set's records, unless an earlier run has written just these.
+
+    That is, from the same examples, options and vocabulary (see
+    `reuse.make_once`).
+
+    Args:
+      task: whose examples.
+      set_name: see `Task.examples`.
+      path: the TFRecord file.
+      tokenizer: see `features.convert_examples`.
+      options: what to make.
+
+    Returns:
+      What is in the file; `reused` says whether it was there.
+
+    Raises:
+      OSError: the file cannot be written.
+      FileNotFoundError, ValueError: see `Task.examples`.
+    """
+
+    def read() -> Iterator[Example]:
+        return task.examples(set_name)
+
+    return reuse.make_once(
+        path,
+        _facts(read, tokenizer, options),
+        RecordsReport,
+        lambda: _write(read(), path, tokenizer, options),
+    )
+
+
+def _facts(
+    read: Callable[[], Iterable[Example]],
+    tokenizer: FullTokenizer,
+    options: FeatureOptions,
+) -> dict[str, Any]:
+    """All that the records depend on.
+
+    The examples themselves, not their files: so it holds for data that is
+    read by a user's own code, too.
+    """
+    checksum = hashlib.sha256()
+    for example in read():
+        checksum.update(f"{example!r}\n".encode())
+    return {
+        "format": _FORMAT,
+        **dataclasses.asdict(options),
+        "labels": list(options.labels),
+        **reuse.tokenizer_facts(tokenizer),
+        "examples_sha256": checksum.hexdigest(),
+    }

@@ -1,0 +1,145 @@
+"""The answers of `answers` from TensorFlow operations, for SavedModels.
+
+Axes: B questions, N windows, S sequence, K best places of a window, M best
+spans of a question.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from data.in_graph.windows import GraphWindows
+from data.squad.answers import AnswerOptions
+
+# Spans of a question whose texts are looked at, until there are n different
+# ones: the same text often stands in several places.
+_MOST_SPANS = 128
+_NEVER = float("-inf")
+
+
+class Spans(NamedTuple):
+    """The best spans of each question, the best first.
+
+    Attributes:
+      score: float64 [B, M], start and end score together; -inf = there are no
+        more.
+      first: int64 [B, M], first wordpiece of the paragraph.
+      last: int64 [B, M], last one.
+      null: float64 [B], the score of no answer: the least that [CLS] has in
+        any window.
+    """
+
+    score: tf.Tensor
+    first: tf.Tensor
+    last: tf.Tensor
+    null: tf.Tensor
+
+
+def best_spans(
+    logits: tf.Tensor, windows: GraphWindows, options: AnswerOptions
+) -> Spans:
+    """Pairs the best starts and ends of each window.
+
+    Args:
+      logits: float32 [N, S, 2], as start and as end; S as the longest window.
+      windows: what was scored.
+      options: how many places, and how long an answer may be.
+
+    Returns:
+      The spans; see `answers.predict`.
+    """
+    # As the programs: padding is never among the best, whatever its scores.
+    size = tf.shape(logits)[1]
+    is_text = tf.sequence_mask(windows.rows.row_lengths(), size)
+    logits = tf.where(is_text[:, :, tf.newaxis], logits, _NEVER)
+    num_places = tf.minimum(options.n_best_size, size)
+    (start_score, start), (end_score, end) = (
+        tf.math.top_k(scores, num_places)
+        for scores in tf.unstack(logits, axis=2)
+    )
+    start, end = tf.cast(start, tf.int64), tf.cast(end, tf.int64)
+    text_end = (windows.doc_offset + windows.doc_length)[:, tf.newaxis]
+    length = end[:, tf.newaxis, :] - start[:, :, tf.newaxis] + 1
+    possible = (
+        windows.has_best_context(start)[:, :, tf.newaxis]
+        & (end < text_end)[:, tf.newaxis, :]
+        & (length >= 1)
+        & (length <= options.max_answer_length)
+    )
+    score = (
+        tf.cast(start_score, tf.float64)[:, :, tf.newaxis]
+        + tf.cast(end_score, tf.float64)[:, tf.newaxis, :]
+    )
+    score = tf.where(possible, score, _NEVER)
+    shift = (windows.doc_start - windows.doc_offset)[:, tf.newaxis, tf.newaxis]
+    zeros = tf.zeros_like(length)
+    # [N, K, K] -> [B, windows of the question * K * K]
+    score, first, last = (
+        _by_question(values, windows.question, filler)
+        for values, filler in (
+            (score, _NEVER),
+            (start[:, :, tf.newaxis] + shift + zeros, 0),
+            (end[:, tf.newaxis, :] + shift + zeros, 0),
+        )
+    )
+    score, places = tf.math.top_k(
+        score, tf.minimum(_MOST_SPANS, tf.shape(score)[1])
+    )
+    null = tf.reduce_sum(tf.cast(logits[:, 0], tf.float64), axis=1)
+    return Spans(
+        score,
+        tf.gather(first, places, batch_dims=1),
+        tf.gather(last, places, batch_dims=1),
+        tf.math.segment_min(null, windows.question),
+    )
+
+
+def _by_question(
+    values: tf.Tensor, question: tf.Tensor, filler: float
+) -> tf.Tensor:
+    """Joins the values of all windows of a question."""
+    rows = tf.RaggedTensor.from_value_rowids(values, question)
+    rows = rows.to_tensor(tf.cast(filler, values.dtype))
+    return tf.reshape(rows, [tf.shape(rows)[0], -1])
+
+
+def probabilities(
+    spans: Spans, texts: tf.Tensor, options: AnswerOptions
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The probability of the best span, and of no answer.
+
+    Both are among the n best, of which each text counts once.
+
+    Args:
+      spans: the best spans.
+      texts: string [B, M], theirs.
+      options: how many are the n best, and whether no answer is one.
+
+    Returns:
+      Float32 [B] each; 0 where there is no span, and of no answer if that is
+      not allowed.
+    """
+    same = tf.equal(texts[:, :, tf.newaxis], texts[:, tf.newaxis, :])
+    # Each span with those before it.
+    before = tf.linalg.band_part(tf.cast(same, tf.int32), -1, 0)
+    is_new = tf.equal(tf.reduce_sum(before, axis=2), 1)
+    is_new &= spans.score > _NEVER
+    rank = tf.cumsum(tf.cast(is_new, tf.int32), axis=1)
+    most = options.n_best_size
+    if options.version_2_with_negative:
+        # No answer takes the last place, unless all n are better.
+        is_better = spans.score >= spans.null[:, tf.newaxis]
+        most -= tf.cast(~is_better, tf.int32)
+    score = tf.where(is_new & (rank <= most), spans.score, _NEVER)
+    null = spans.null[:, tf.newaxis]
+    if not options.version_2_with_negative:
+        null = tf.fill(tf.shape(null), tf.cast(_NEVER, tf.float64))
+    score = tf.concat([score, null], axis=1)
+    highest = tf.reduce_max(score, axis=1, keepdims=True)
+    exponentials = tf.where(
+        score > _NEVER, tf.exp(score - highest), tf.zeros_like(score)
+    )
+    found = tf.math.divide_no_nan(
+        exponentials, tf.reduce_sum(exponentials, axis=1, keepdims=True)
+    )
+    return tf.cast(found[:, 0], tf.float32), tf.cast(found[:, -1], tf.float32)

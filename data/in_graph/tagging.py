@@ -1,0 +1,208 @@
+"""The rows of `tagging` from TensorFlow operations, for SavedModels.
+
+Axes: B sentences, W words of all of them, N rows, S wordpieces of the longest
+row.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from data.in_graph import packing
+
+
+class TaggedRows(NamedTuple):
+    """Rows of all sentences of a batch, in their order.
+
+    Attributes:
+      batch: `input_ids`, `input_mask`, `segment_ids`, int32 [N, S] each.
+      label_mask: bool [N, S], the first wordpiece of a word that is to be
+        labelled here. Each word has one, and they come in the words' order:
+        `tf.boolean_mask(scores, label_mask)` is [W, ...].
+    """
+
+    batch: dict[str, tf.Tensor]
+    label_mask: tf.Tensor
+
+
+class Words(NamedTuple):
+    """The words of texts.
+
+    Attributes:
+      pieces: int32 [B, (words), (wordpieces)].
+      starts: int32 [B, (words)], the character where a word begins.
+      ends: int32 [B, (words)], the character behind it.
+    """
+
+    pieces: tf.RaggedTensor
+    starts: tf.RaggedTensor
+    ends: tf.RaggedTensor
+
+
+def words_of_pieces(
+    ids: tf.RaggedTensor,
+    starts: tf.RaggedTensor,
+    ends: tf.RaggedTensor,
+    continues: Sequence[bool],
+) -> Words:
+    """Joins wordpieces to words: what stands between white space, marks apart.
+
+    Args:
+      ids: int32 [B, (wordpieces)], see
+        `InGraphTokenizer.tokenize_with_offsets`.
+      starts: int32, likewise.
+      ends: int32, likewise.
+      continues: of each id, whether the wordpiece begins with ##.
+
+    Returns:
+      The words.
+    """
+    first = tf.where(~tf.gather(tf.constant(continues), ids.values))[:, 0]
+    last = tf.concat([first[1:], ids.row_splits[-1:]], axis=0)
+    pieces = tf.RaggedTensor.from_row_splits(
+        ids.values, tf.concat([first, ids.row_splits[-1:]], axis=0)
+    )
+    # A text begins with the first of its words.
+    splits = tf.searchsorted(first, ids.row_splits, out_type=tf.int64)
+
+    def of_texts(values):
+        return tf.RaggedTensor.from_row_splits(values, splits)
+
+    return Words(
+        of_texts(pieces),
+        of_texts(tf.gather(starts.values, first)),
+        of_texts(tf.gather(ends.values, last - 1)),
+    )
+
+
+def tagged_rows(
+    pieces: tf.RaggedTensor,
+    *,
+    max_seq_length: int,
+    cls_id: int,
+    sep_id: int,
+    unknown_id: int,
+) -> TaggedRows:
+    """Lays out sentences as `features.convert_examples` does.
+
+    A long sentence goes on in further rows; what room is left shows the words
+    around. A sentence without words has a row without labels.
+
+    Args:
+      pieces: int32 [B, (words), (wordpieces)].
+      max_seq_length: most wordpieces of a row, with [CLS] and [SEP].
+      cls_id: id of [CLS].
+      sep_id: id of [SEP].
+      unknown_id: of [UNK]: a word of control characters has no pieces, but a
+        label.
+
+    Returns:
+      The rows.
+    """
+    room = max_seq_length - 2
+    words = _fitting(pieces.values, room, unknown_id)
+    # Where each word begins in the wordpieces of all sentences; and their end.
+    places = words.row_splits
+    starts, ends = _cuts(pieces.row_splits, places, room)
+    left, right = _surroundings(
+        starts, ends, *_sentences(starts, ends, pieces.row_splits), places, room
+    )
+    chosen = tf.ragged.range(tf.gather(places, left), tf.gather(places, right))
+    word = tf.gather(words.value_rowids(), chosen.values)
+    row = chosen.value_rowids()
+    is_labelled = (
+        tf.equal(chosen.values, tf.gather(places, word))
+        & (word >= tf.gather(starts, row))
+        & (word < tf.gather(ends, row))
+    )
+    batch = packing.pack(
+        tf.gather(words.values, chosen),
+        None,
+        max_seq_length=max_seq_length,
+        cls_id=cls_id,
+        sep_id=sep_id,
+    )
+    label_mask = chosen.with_values(is_labelled).to_tensor()
+    return TaggedRows(batch, tf.pad(label_mask, [[0, 0], [1, 1]]))
+
+
+def _fitting(words, room, unknown_id):
+    """Words of one wordpiece at least, and of a row of them at most."""
+    sizes = words.row_lengths()
+    shortened = packing.beginnings(words, tf.minimum(sizes, room))
+    missing = tf.cast(tf.equal(sizes, 0), tf.int64)
+    unknown = tf.RaggedTensor.from_row_lengths(
+        tf.fill([tf.reduce_sum(missing)], unknown_id), missing
+    )
+    return tf.concat([shortened, unknown], axis=1)
+
+
+def _cuts(sentences, places, room):
+    """First word of each row, and word behind the last; int64 [N] both.
+
+    As `tagging.cut_sentence`: as full as they go.
+    """
+    first, last = sentences[:-1], sentences[1:]
+
+    def fill(start, starts, ends):
+        limit = tf.gather(places, start) + room
+        end = tf.searchsorted(places, limit, "right", out_type=tf.int64) - 1
+        end = tf.minimum(end, last)
+        return (
+            end,
+            tf.concat([starts, start[:, tf.newaxis]], axis=1),
+            tf.concat([ends, end[:, tf.newaxis]], axis=1),
+        )
+
+    columns = first[:, tf.newaxis][:, :0]
+    # Each sentence has one row at least.
+    _, starts, ends = tf.while_loop(
+        lambda start, *_: tf.reduce_any(start < last),
+        fill,
+        fill(first, columns, columns),
+        shape_invariants=(first.shape, *[tf.TensorShape([None, None])] * 2),
+    )
+    is_row = (starts < ends) | tf.equal(tf.range(tf.shape(starts)[1]), 0)
+    return tf.boolean_mask(starts, is_row), tf.boolean_mask(ends, is_row)
+
+
+def _sentences(starts, ends, sentences):
+    """First word of each row's sentence, and word behind its last."""
+    has_words = starts < ends
+    number = tf.searchsorted(
+        sentences[1:], starts, "right", out_type=tf.int64
+    ) * tf.cast(has_words, tf.int64)
+    return (
+        tf.where(has_words, tf.gather(sentences, number), starts),
+        tf.where(has_words, tf.gather(sentences, number + 1), ends),
+    )
+
+
+def _surroundings(starts, ends, first, last, places, room):
+    """`tagging._surroundings` of all rows: int64 [N] both.
+
+    Args:
+      starts: int64 [N], first word of a row's own.
+      ends: int64 [N], word behind the last of them.
+      first: int64 [N], first word of the row's sentence.
+      last: int64 [N], word behind its last.
+      places: int64 [W + 1], where each word begins.
+      room: most wordpieces.
+    """
+
+    def size(start, end):
+        return tf.gather(places, end) - tf.gather(places, start)
+
+    def widen_left(left, budget):
+        least = tf.gather(places, left) - budget
+        found = tf.searchsorted(places, least, "left", out_type=tf.int64)
+        return tf.maximum(found, first)
+
+    free = room - size(starts, ends)
+    left = widen_left(starts, free // 2)
+    budget = free - size(left, starts)
+    most = tf.gather(places, ends) + budget
+    right = tf.searchsorted(places, most, "right", out_type=tf.int64) - 1
+    right = tf.minimum(right, last)
+    return widen_left(left, budget - size(ends, right)), right

@@ -1,0 +1,234 @@
+"""Text files to pretraining records, with progress and a report.
+
+Corpus and instances are held in memory, since a random next sentence may come
+from any document and all instances are shuffled together: two bytes a token
+(four if the vocabulary has more than 65,536), about 600 bytes an instance of
+128 tokens. Larger corpora: see `data.pretraining.streaming.all_shards`.
+"""
+
+import contextlib
+import itertools
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from typing import TypeVar
+
+import numpy as np
+from absl import logging
+
+from data import progress
+from data.pretraining.exact.examples import create_training_instances
+from data.pretraining.exact.instances import (
+    Document,
+    InstanceList,
+    TrainingInstance,
+)
+from data.pretraining.options import (
+    SPECIAL_TOKENS,
+    PretrainingDataOptions,
+    Wordpieces,
+)
+from data.pretraining.report import (
+    Report,
+    describe_rows,
+    warn_of_cut_text,
+    warn_of_few_predictions,
+    warn_of_unknown,
+)
+from data.records import feature_spec, tfrecord
+from data.storage import files
+from data.text import vocabulary
+from data.text.tokenization import FullTokenizer
+
+_ENCODED_AT_ONCE = 4096
+
+T = TypeVar("T")
+
+
+def write_pretraining_data(
+    input_files: Sequence[str],
+    output_files: Sequence[str],
+    *,
+    vocab_file: str,
+    do_lower_case: bool,
+    options: PretrainingDataOptions,
+) -> Report:
+    """Turns text into masked, packed examples.
+
+    Args:
+      input_files: UTF-8 text, one sentence a line, a blank line between
+        documents. A document may go on in the next file.
+      output_files: TFRecord files, filled in turn; they appear together and
+        whole, or not at all.
+      vocab_file: vocabulary with [CLS], [SEP], [MASK] and [UNK].
+      do_lower_case: True for an uncased vocabulary.
+      options: what to make.
+
+    Returns:
+      Counts and shares, also logged.
+
+    Raises:
+      FileNotFoundError: an input is missing.
+      ValueError: the input has no text, is not UTF-8, or is an output, too;
+        the vocabulary lacks a special token.
+      OSError: an output cannot be written.
+
+    Source: main in create_pretraining_data.py.
+    """
+    start_s = time.monotonic()
+    files.check_outputs(input_files, output_files)
+    warn_of_few_predictions(options)
+    tokenizer = FullTokenizer(vocab_file, do_lower_case)
+    vocabulary.require_tokens(tokenizer.vocab, SPECIAL_TOKENS, vocab_file)
+    wordpieces = Wordpieces.from_vocab(tokenizer.vocab)
+    documents = read_documents(input_files, tokenizer, wordpieces.typecode)
+    # The outputs are opened first: a place that cannot be written is found
+    # before the work, not after it.
+    with files.whole_files(output_files) as paths, _open_all(paths) as writers:
+        instances = create_training_instances(
+            documents,
+            wordpieces,
+            options,
+            random.Random(options.random_seed),
+            lambda turns: _tracked(turns, "masking", "documents"),
+        )
+        _write_instances(instances, writers, tokenizer.inv_vocab, options)
+    report = Report(
+        num_examples=len(instances),
+        num_tokens=instances.num_tokens,
+        num_masked=instances.num_masked,
+        max_seq_length=options.max_seq_length,
+        unknown_share=_unknown_share(documents, tokenizer),
+        duration_s=time.monotonic() - start_s,
+    )
+    warn_of_unknown(report.unknown_share)
+    num_wordpieces = sum(len(document.tokens) for document in documents)
+    warn_of_cut_text(report.num_tokens, num_wordpieces, options.dupe_factor)
+    logging.info("Wrote %s", report)
+    return report
+
+
+def read_documents(
+    input_files: Sequence[str], tokenizer: FullTokenizer, typecode: str
+) -> list[Document]:
+    """Reads and tokenizes text; only blank lines part documents.
+
+    Args:
+      input_files: one sentence a line, in UTF-8.
+      tokenizer: cuts each line.
+      typecode: `array` type of token ids.
+
+    Returns:
+      The documents that are not empty, in order.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: there is no text, or it is not UTF-8.
+
+    Source: create_training_instances in create_pretraining_data.py.
+    """
+    documents = [Document(typecode)]
+    for path in input_files:
+        logging.info("Reading %s", path)
+        for line in _tracked(files.read_lines(path), "reading", "lines"):
+            line = line.strip()
+            if not line and len(documents[-1]):
+                documents.append(Document(typecode))
+            ids = tokenizer.encode(line)
+            if ids:
+                documents[-1].append(ids)
+    if not len(documents[-1]):
+        documents.pop()
+    if not documents:
+        raise ValueError(
+            f"--input_file: no text in {', '.join(input_files[:3])}; expected "
+            "one sentence a line and a blank line between documents."
+        )
+    logging.info("%d documents", len(documents))
+    return documents
+
+
+def columns_of(
+    instances: Sequence[TrainingInstance], options: PretrainingDataOptions
+) -> dict[str, np.ndarray]:
+    """Pads instances to the columns of `feature_spec.pretraining_features`.
+
+    Source: write_instance_to_example_files in create_pretraining_data.py.
+    """
+    seq, predictions = options.max_seq_length, options.max_predictions_per_seq
+    tokens, segment_ids, positions, labels, random_next = zip(
+        *instances, strict=True
+    )
+    if not options.next_sentence_prediction:
+        random_next = [feature_spec.NO_PAIR] * len(tokens)
+    input_ids, input_mask = _pad(tokens, seq)
+    masked_lm_ids, masked_lm_weights = _pad(labels, predictions)
+    return {
+        "input_ids": input_ids,
+        "input_mask": input_mask,
+        "segment_ids": _pad(segment_ids, seq)[0],
+        "masked_lm_positions": _pad(positions, predictions)[0],
+        "masked_lm_ids": masked_lm_ids,
+        "masked_lm_weights": masked_lm_weights,
+        "next_sentence_labels": np.array(random_next)[:, None],
+    }
+
+
+def _pad(
+    rows: Sequence[Sequence[int]], length: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows [N, length] with zeros behind them, and where they are real."""
+    real = np.arange(length) < np.array([[len(row)] for row in rows])
+    values = np.zeros(real.shape, np.int32)
+    values[real] = np.fromiter(itertools.chain.from_iterable(rows), np.int32)
+    return values, real
+
+
+def _write_instances(
+    instances: InstanceList,
+    writers: Sequence[tfrecord.RecordWriter],
+    tokens_by_id: Mapping[int, str],
+    options: PretrainingDataOptions,
+) -> None:
+    """Writes the instances to the files in turn; logs the first three."""
+    specs = feature_spec.pretraining_features(
+        options.max_seq_length, options.max_predictions_per_seq
+    )
+    tracked = _tracked(instances, "writing", "examples")
+    turns = itertools.cycle(writers)
+    first = columns_of(list(itertools.islice(instances, 3)), options)
+    for text in describe_rows(first, tokens_by_id):
+        logging.info("%s", text)
+    while batch := list(itertools.islice(tracked, _ENCODED_AT_ONCE)):
+        columns = columns_of(batch, options)
+        for record in feature_spec.encode_examples(specs, columns):
+            next(turns).write(record)
+
+
+@contextlib.contextmanager
+def _open_all(
+    paths: Sequence[str],
+) -> Iterator[list[tfrecord.RecordWriter]]:
+    """Opens record files, and closes them at the end."""
+    with contextlib.ExitStack() as stack:
+        yield [
+            stack.enter_context(tfrecord.RecordWriter(path)) for path in paths
+        ]
+
+
+def _unknown_share(
+    documents: Sequence[Document], tokenizer: FullTokenizer
+) -> float:
+    """The share of [UNK] among all tokens."""
+    unk_id = tokenizer.vocab["[UNK]"]
+    num_unknown = sum(document.tokens.count(unk_id) for document in documents)
+    return num_unknown / sum(len(document.tokens) for document in documents)
+
+
+def _tracked(items: Iterable[T], doing: str, unit: str) -> Iterator[T]:
+    """Passes items on and shows how many."""
+    total = len(items) if isinstance(items, Sized) else None
+    with progress.Progress(doing, total=total, unit=unit) as shown:
+        for item in items:
+            yield item
+            shown.advance()

@@ -1,0 +1,151 @@
+"""Text of any size to record shards, on many processes, resumable.
+
+    make_plan -> write_shard for each shard that is missing -> publish
+
+Each shard is written by one worker. A run that was stopped goes on with the
+shards that are missing.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+from absl import logging
+
+from data import progress
+from data.pretraining.report import (
+    Report,
+    warn_of_cut_text,
+    warn_of_few_predictions,
+    warn_of_unknown,
+)
+from data.pretraining.streaming.plan import make_plan
+from data.pretraining.streaming.publishing import finished_shards, publish
+from data.pretraining.streaming.shards import (
+    ShardRecipe,
+    ShardReport,
+    ShardTask,
+    check_vocabulary,
+    load_report,
+    write_shard,
+)
+from data.processes import Workers
+from data.storage import files
+
+# Writes all given shards; returns when all are finished.
+Runner = Callable[[Sequence[ShardTask]], None]
+
+
+def write_shards(
+    input_files: Sequence[str],
+    output_files: Sequence[str],
+    recipe: ShardRecipe,
+    *,
+    num_processes: int = 1,
+    runner: Runner | None = None,
+) -> Report:
+    """Turns text into shuffled shards of examples.
+
+    Args:
+      input_files: UTF-8 text, one sentence a line, a blank line between
+        documents. A document ends with its file.
+      output_files: the shards; they appear when all are whole.
+      recipe: what to make.
+      num_processes: how many write at the same time; the output does not
+        depend on it.
+      runner: writes the shards elsewhere than in these processes.
+
+    Returns:
+      Counts and shares, also logged and in the manifest.
+
+    Raises:
+      FileNotFoundError: an input is missing.
+      ValueError: the text cannot be used (see `make_plan`).
+      OSError: an output cannot be written, or a process was killed.
+    """
+    start_s = time.monotonic()
+    files.check_outputs(input_files, output_files)
+    check_vocabulary(recipe)
+    warn_of_few_predictions(recipe.options)
+    if len(output_files) < num_processes:
+        logging.warning(
+            "--output_file names %d files, each written by one process: no "
+            "more will work. Name as many files as processes or more, such as "
+            "NAME@%d.",
+            len(output_files),
+            num_processes,
+        )
+    with Workers(num_processes) as workers:
+        plan = make_plan(input_files, output_files, recipe, workers.map)
+        reports = finished_shards(plan)
+        if reports:
+            logging.info(
+                "%d of %d shards are finished already.",
+                len(reports),
+                len(plan.tasks),
+            )
+        missing = [task for task in plan.tasks if task.index not in reports]
+        try:
+            if runner and missing:
+                runner(missing)
+            else:
+                _write_here(missing, workers)
+        except BaseException:
+            logging.info(
+                "%d of %d shards are finished and kept; the same command goes "
+                "on with the others.",
+                len(finished_shards(plan)),
+                len(plan.tasks),
+            )
+            raise
+        reports |= {task.index: _report_of(task) for task in missing}
+    for sample in reports[0].samples:
+        logging.info("%s", sample)
+    counts = publish(plan, reports)
+    report = Report(
+        num_examples=counts["examples"],
+        num_tokens=counts["tokens"],
+        num_masked=counts.get("masked", 0),
+        max_seq_length=recipe.options.max_seq_length,
+        unknown_share=counts["unknown"] / counts["wordpieces"],
+        duration_s=time.monotonic() - start_s,
+    )
+    warn_of_unknown(report.unknown_share)
+    warn_of_cut_text(
+        report.num_tokens, counts["wordpieces"], recipe.options.dupe_factor
+    )
+    logging.info("Wrote %s; %s", report, plan.manifest_path)
+    return report
+
+
+def _report_of(task: ShardTask) -> ShardReport:
+    """The report of a shard that was just written."""
+    report = load_report(task.path)
+    if not report:
+        raise OSError(
+            f"{task.path} was not written, or taken away: does another run "
+            "write to the same --output_file, or do not all machines of "
+            "--runner see its folder?"
+        )
+    return report
+
+
+def _write_here(tasks: Sequence[ShardTask], workers: Workers) -> None:
+    """Writes shards in the workers, and shows progress."""
+    total = sum(task.num_bytes for task in tasks) // 1000
+    num_bytes = num_examples = num_finished = 0
+    with progress.Progress("writing", total=total, unit="kB") as shown:
+
+        def advance(more_bytes: int, more_examples: int) -> None:
+            nonlocal num_bytes, num_examples
+            before = num_bytes // 1000
+            num_bytes += more_bytes
+            num_examples += more_examples
+            shown.advance(
+                num_bytes // 1000 - before,
+                f"{num_examples:,} examples, {num_finished} of {len(tasks)} "
+                "shards",
+            )
+
+        for _ in workers.run(write_shard, tasks, advance):
+            num_finished += 1
+            advance(0, 0)

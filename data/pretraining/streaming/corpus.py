@@ -1,0 +1,225 @@
+r"""Text files too large for memory, cut into blocks of whole documents.
+
+    scan_file: one fast pass that checks every byte -> blocks
+    read_block: a block in memory, wherever it is due -> documents
+
+The scan finds what cannot be read before hours of work, not in the midst.
+Only `\n` ends a line; a line of nothing but white space ends a document.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import google_crc32c
+
+from data.storage import files
+
+# Of a longer line not even the tokens would fit; text has no such sentences.
+MAX_LINE_BYTES = 4 << 20
+# A longer document goes on in another block.
+MAX_BLOCK_BYTES = 8 << 20
+_CHUNK_BYTES = 1 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ASCII_SPACES = bytes(b for b in range(128) if chr(b).isspace())
+# Other white space, such as U+3000, begins with one of these in UTF-8.
+_FIRST_BYTES = {0xC2, 0xE1, 0xE2, 0xE3}
+
+
+class Block(NamedTuple):
+    """Some consecutive documents of a file.
+
+    Attributes:
+      path: the file.
+      start: its first byte in the file.
+      end: the byte behind its last.
+      number: its first document, counted in the corpus from 0. The blocks of
+        a document that was cut share its number.
+      num_documents: how many documents it has, or has a part of.
+      crc32c: checksum of its bytes.
+    """
+
+    path: str
+    start: int
+    end: int
+    number: int
+    num_documents: int
+    crc32c: int
+
+
+class FileScan(NamedTuple):
+    """What a scan found in a file.
+
+    Attributes:
+      path: the file.
+      num_bytes: its size.
+      num_documents: documents with text.
+      crc32c: checksum of all bytes.
+      blocks: its blocks in order, their documents counted in the file; none
+        if it has no text.
+    """
+
+    path: str
+    num_bytes: int
+    num_documents: int
+    crc32c: int
+    blocks: tuple[Block, ...]
+
+
+def scan_file(
+    path: str, block_bytes: int, max_block_bytes: int = MAX_BLOCK_BYTES
+) -> FileScan:
+    """Cuts a file into blocks, and checks that all of it can be read.
+
+    Args:
+      path: UTF-8 text, one sentence (or paragraph) a line.
+      block_bytes: a block of this size ends with its document.
+      max_block_bytes: a block of this size ends with its line.
+
+    Returns:
+      The blocks and the file's checksum.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: a line is not UTF-8, or too long; says where.
+    """
+    # Differs from the original: a document ends with its file, because files
+    # are read apart.
+    blocks: list[Block] = []
+    checksum = block_checksum = start = position = 0
+    num_documents = number = 0  # number: the first document of the block
+    in_document = False
+
+    def end_block() -> None:
+        count = num_documents - number
+        blocks.append(
+            Block(path, start, position, number, count, block_checksum)
+        )
+
+    for data in _whole_lines(path):
+        checksum = google_crc32c.extend(checksum, data)
+        _check_utf8(data, path, position)
+        origin = position
+        for line in data.removesuffix(b"\n").split(b"\n"):
+            if len(line) > MAX_LINE_BYTES:
+                raise _long_line(path, position)
+            if _is_blank(line if position else _without_mark(line)):
+                in_document = False
+            else:
+                limit = max_block_bytes if in_document else block_bytes
+                if num_documents > number and position - start >= limit:
+                    block_checksum = _extend(
+                        block_checksum, data, start - origin, position - origin
+                    )
+                    end_block()
+                    block_checksum, start = 0, position
+                    number = num_documents - in_document
+                num_documents += not in_document
+                in_document = True
+            position += len(line) + 1
+        position -= not data.endswith(b"\n")
+        block_checksum = _extend(
+            block_checksum, data, start - origin, position - origin
+        )
+    if num_documents > number:
+        end_block()
+    return FileScan(path, position, num_documents, checksum, tuple(blocks))
+
+
+def read_block(block: Block) -> Iterator[tuple[int, list[str]]]:
+    """Reads a block's documents.
+
+    Args:
+      block: of `scan_file`.
+
+    Yields:
+      A document's number in the corpus and its lines, none of them blank.
+
+    Raises:
+      ValueError: the file is not what it was at the scan.
+    """
+    with files.open_read(block.path) as file:
+        file.seek(block.start)
+        data = file.read(block.end - block.start)
+    if google_crc32c.value(data) != block.crc32c:
+        raise ValueError(
+            f"{block.path} was changed while it was read; start again."
+        )
+    if not block.start:
+        data = _without_mark(data)
+    text = data.decode("utf-8")
+    number, lines = block.number, []
+    for line in text.replace("\r", "").split("\n"):
+        if line := line.strip():
+            lines.append(line)
+        elif lines:
+            yield number, lines
+            number, lines = number + 1, []
+    if lines:
+        yield number, lines
+
+
+def _whole_lines(path: str) -> Iterator[bytes]:
+    """Streams a file in chunks that end with a line, or with the file."""
+    files.require_file(path, "text")
+    position, rest = 0, b""
+    with files.open_read(path) as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            end = chunk.rfind(b"\n") + 1
+            if end:
+                yield rest + chunk[:end]
+                position += len(rest) + end
+                rest = chunk[end:]
+            else:
+                rest += chunk
+            if len(rest) > MAX_LINE_BYTES:
+                raise _long_line(path, position)
+    if rest:
+        yield rest
+
+
+def _extend(checksum: int, data: bytes, start: int, end: int) -> int:
+    """Goes on with a checksum; a start below 0 is one in earlier data."""
+    return google_crc32c.extend(checksum, data[max(start, 0) : end])
+
+
+def _long_line(path: str, position: int) -> ValueError:
+    return ValueError(
+        f"{_place(path, position)}: the line has more than "
+        f"{MAX_LINE_BYTES:,} bytes; expected one sentence a line. Break it "
+        "into sentences, or into paragraphs and pass --split_sentences."
+    )
+
+
+def _without_mark(data: bytes) -> bytes:
+    """Drops a byte-order mark from the first bytes of a file."""
+    # Differs from the original: it is no part of the text, because it would
+    # make a new word of the first one.
+    return data.removeprefix(_BYTE_ORDER_MARK)
+
+
+def _check_utf8(data: bytes, path: str, position: int) -> None:
+    """Refuses lines that are not UTF-8; they stand at a place in a file."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # The slow way, only to say which line it is.
+        start = data.rfind(b"\n", 0, error.start) + 1
+        end = data.find(b"\n", error.start) % (len(data) + 1)
+        place = _place(path, position + start)
+        files.decode_line(data[start:end], lambda: place)
+
+
+def _place(path: str, position: int) -> str:
+    """Names the line that begins at a byte: `corpus.txt, line 17`."""
+    number = 1
+    with files.open_read(path) as file:
+        while chunk := file.read(min(position, _CHUNK_BYTES)):
+            number += chunk.count(b"\n")
+            position -= len(chunk)
+    return f"{path}, line {number}"
+
+
+def _is_blank(line: bytes) -> bool:
+    """Whether `str.strip` leaves nothing of a line."""
+    rest = line.strip(_ASCII_SPACES)
+    return not rest or (rest[0] in _FIRST_BYTES and not rest.decode().strip())

@@ -1,0 +1,88 @@
+"""Shuffles more records than fit in memory: to random buckets, then within."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from data.records import tfrecord
+
+# What one bucket should hold: it is shuffled in memory.
+BUCKET_BYTES = 32 << 20
+
+
+class DiskShuffle:
+    """Takes records in any order and gives them back in a random one.
+
+    Every order is equally likely. Use it as a context manager, which removes
+    its files.
+
+    Args:
+      path: on a local disk, beside which the buckets lie in a folder whose
+        name begins like it; None = in the system's folder for such files.
+      num_bytes: about how much will be added; decides only memory and time,
+        and, as the generator does, the order.
+      rng: source of the order.
+    """
+
+    def __init__(
+        self, path: str | None, num_bytes: int, rng: np.random.Generator
+    ):
+        self._num_buckets = 1 + num_bytes // BUCKET_BYTES
+        self._rng = rng
+        self._in_memory: list[bytes] = []
+        self._folder = None
+        if self._num_buckets > 1:
+            folder, name = os.path.split(os.path.abspath(path or "records"))
+            self._folder = tempfile.TemporaryDirectory(
+                prefix=f"{name}.shuffle-", dir=folder if path else None
+            )
+
+    def add(self, framed: Sequence[bytes]) -> None:
+        """Adds framed records (see `data.records.tfrecord`).
+
+        Raises:
+          OSError: the disk is full; says where.
+        """
+        if not self._folder:
+            self._in_memory.extend(framed)
+            return
+        bucket = self._rng.integers(self._num_buckets, size=len(framed))
+        order = np.argsort(bucket, kind="stable")
+        starts = np.searchsorted(bucket[order], np.arange(self._num_buckets))
+        try:
+            for number, some in enumerate(np.split(order, starts[1:])):
+                if len(some):
+                    with open(self._path(number), "ab") as file:
+                        file.write(b"".join([framed[i] for i in some]))
+        except OSError as error:
+            raise OSError(
+                f"cannot write {self._folder.name}, where the records of a "
+                f"shard wait to be shuffled: {error}; free some space."
+            ) from error
+
+    def shuffled(self) -> Iterator[bytes]:
+        """Yields all that was added, in random order; to be asked once."""
+        for number in range(self._num_buckets):
+            framed = self._in_memory if not self._folder else self._read(number)
+            for i in self._rng.permutation(len(framed)):
+                yield framed[i]
+
+    def _read(self, number: int) -> list[bytes]:
+        if not os.path.exists(self._path(number)):
+            return []
+        with open(self._path(number), "rb") as file:
+            framed = tfrecord.split_frames(file.read())
+        os.remove(self._path(number))
+        return framed
+
+    def _path(self, number: int) -> str:
+        return os.path.join(self._folder.name, f"{number:05d}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self._folder:
+            self._folder.cleanup()

@@ -1,0 +1,248 @@
+"""Rows of sentence pairs from a group of documents, many at once.
+
+It draws from the distribution of the original's create_instances_from_document
+(`data.pretraining.exact.examples` holds that function itself, decision for
+decision). Pairs are drawn as spans of one flat array of ids; truncation and
+the rows themselves are NumPy.
+"""
+
+import random
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from data.pretraining.options import PretrainingDataOptions, Wordpieces
+from data.records.feature_spec import NO_PAIR
+
+# Few enough for the arrays of a step to stay in the processor's cache.
+_ROWS_AT_ONCE = 2048
+
+
+class DocumentGroup:
+    """Documents in flat arrays, whose random next sentences are each other's.
+
+    Attributes:
+      tokens: ids of all sentences of all documents.
+      sentence_bounds: sentence i is
+        `tokens[sentence_bounds[i]:sentence_bounds[i + 1]]`.
+      document_bounds: document d is the sentences
+        `document_bounds[d]` to before `document_bounds[d + 1]`.
+      numbers: for each document its number in the corpus; the parts of a
+        long document share one.
+    """
+
+    def __init__(self, typecode: str):
+        self.tokens = array(typecode)
+        self.sentence_bounds = [0]
+        self.document_bounds = [0]
+        self.numbers: list[int] = []
+
+    def __len__(self) -> int:
+        """The number of documents."""
+        return len(self.numbers)
+
+    def add(self, number: int, sentences: Iterable[list[int]]) -> None:
+        """Adds a document's sentences; empty ones do not count."""
+        for sentence in sentences:
+            if sentence:
+                self.tokens.extend(sentence)
+                self.sentence_bounds.append(len(self.tokens))
+        last = len(self.sentence_bounds) - 1
+        if last > self.document_bounds[-1]:
+            self.document_bounds.append(last)
+            self.numbers.append(number)
+
+
+class Rows(NamedTuple):
+    """N unmasked rows of S tokens.
+
+    Attributes:
+      input_ids: int32 [N, S], `[CLS] a [SEP] b [SEP]`, then 0.
+      lengths: [N], tokens of each row.
+      segment_ids: int32 [N, S]: 0 up to and with the first [SEP], 1 behind
+        it, 0 = padding.
+      next_sentence_labels: int32 [N]: 0 = b follows a, 1 = it is random, or
+        (with `sentence_order_prediction`) the two are swapped; `NO_PAIR`.
+    """
+
+    input_ids: np.ndarray
+    lengths: np.ndarray
+    segment_ids: np.ndarray
+    next_sentence_labels: np.ndarray
+
+
+def draw_rows(
+    group: DocumentGroup,
+    num_documents: int,
+    wordpieces: Wordpieces,
+    options: PretrainingDataOptions,
+    rng: np.random.Generator,
+) -> Iterator[Rows]:
+    """Goes through documents once and makes rows of their sentences.
+
+    Args:
+      group: at least two documents of different numbers, if any row is to
+        have a random next sentence.
+      num_documents: how many of them, from the first, make rows; the others
+        only lend random next sentences.
+      wordpieces: of the vocabulary the ids are from.
+      options: what to make.
+      rng: source of every random decision.
+
+    Yields:
+      The rows, in the order of the documents, some thousands at a time.
+
+    Raises:
+      ValueError: a random next sentence is due, but there is one document.
+
+    Source: create_instances_from_document in create_pretraining_data.py.
+    """
+    spans = array("q")
+    for span in _draw_spans(
+        group, num_documents, options, random.Random(int(rng.integers(1 << 62)))
+    ):
+        spans.extend(span)
+    a_start, a_end, b_start, b_end, labels = np.reshape(spans, (-1, 5)).T
+    cut_a, cut_b = _tokens_to_cut(
+        a_end - a_start, b_end - b_start, options.max_num_tokens
+    )
+    # Each lost token is lost at the front or at the back with equal chance.
+    front_a, front_b = rng.binomial(cut_a, 0.5), rng.binomial(cut_b, 0.5)
+    columns = (
+        a_start + front_a,
+        a_end - (cut_a - front_a),
+        b_start + front_b,
+        b_end - (cut_b - front_b),
+        labels,
+    )
+    tokens = np.frombuffer(group.tokens, group.tokens.typecode)
+    for first in range(0, len(labels), _ROWS_AT_ONCE):
+        some = slice(first, first + _ROWS_AT_ONCE)
+        yield _join(tokens, *(c[some] for c in columns), wordpieces, options)
+
+
+def _draw_spans(
+    group: DocumentGroup,
+    num_documents: int,
+    options: PretrainingDataOptions,
+    rng: random.Random,
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yields start and end of a and of b in the tokens, and the label."""
+    bounds = group.sentence_bounds
+    max_num_tokens = options.max_num_tokens
+    for document in range(num_documents):
+        start, last = group.document_bounds[document : document + 2]
+        # Rows are mostly full, since padding costs as much; a few are short,
+        # so that fine-tuning is not the first to see short ones.
+        target_length = max_num_tokens
+        if rng.random() < options.short_seq_prob:
+            target_length = rng.randint(2, max_num_tokens)
+        while start < last:
+            wanted = bounds[start] + target_length
+            if not options.next_sentence_prediction:
+                # As many whole sentences as fit; one at least, fit or not.
+                end = bisect_right(bounds, wanted, start + 1, last + 1) - 1
+                end = max(end, start + 1)
+                yield bounds[start], bounds[end], 0, 0, NO_PAIR
+                start = end
+                continue
+            end = bisect_left(bounds, wanted, start + 1, last)
+            num_sentences = end - start
+            a_end = start + 1
+            if num_sentences > 1:
+                # int(random() * n) is randrange(n), five times as fast.
+                a_end += int(rng.random() * (num_sentences - 1))
+            a = bounds[start], bounds[a_end]
+            b = bounds[a_end], bounds[end]
+            is_coin_up = num_sentences > 1 and rng.random() < 0.5
+            if num_sentences > 1 and not is_coin_up:
+                yield *a, *b, 0
+                start = end
+            elif is_coin_up and options.sentence_order_prediction:
+                yield *b, *a, 1
+                start = end
+            else:
+                # A lone sentence has nothing behind it to pair it with: b is
+                # random for both objectives, as in BERT and ALBERT.
+                num_tokens = target_length - (a[1] - a[0])
+                yield *a, *_random_next(group, document, num_tokens, rng), 1
+                # What follows a was not used: the next row begins with it.
+                start = a_end
+
+
+def _random_next(
+    group: DocumentGroup, document: int, num_tokens: int, rng: random.Random
+) -> tuple[int, int]:
+    """Draws sentences of another document, of about `num_tokens`."""
+    # Differs from the original: it gives up after ten draws of the document
+    # itself, and then calls its own sentences random.
+    number = group.numbers[document]
+    if all(other == number for other in group.numbers):
+        raise ValueError(
+            "--input_file: a random next sentence comes from another document, "
+            "but there is only one with text; put a blank line between "
+            "documents, or pass --next_sentence_prediction=false."
+        )
+    other = document
+    while group.numbers[other] == number:
+        other = int(rng.random() * len(group))
+    first, last = group.document_bounds[other : other + 2]
+    start = first + int(rng.random() * (last - first))
+    bounds = group.sentence_bounds
+    end = bisect_left(bounds, bounds[start] + num_tokens, start + 1, last)
+    return bounds[start], bounds[end]
+
+
+def _tokens_to_cut(
+    num_a: np.ndarray, num_b: np.ndarray, max_num_tokens: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """How many tokens a and b lose, so that both fit: the longer one first.
+
+    Equal to `packing.truncate_seq_pair`, which takes one token at a time, of b
+    where both are equally long: first the difference goes, then they take
+    turns.
+    """
+    excess = np.maximum(num_a + num_b - max_num_tokens, 0)
+    longer_a = np.minimum(excess, np.maximum(num_a - num_b, 0))
+    longer_b = np.minimum(excess, np.maximum(num_b - num_a, 0))
+    rest = excess - longer_a - longer_b
+    return longer_a + rest // 2, longer_b + (rest + 1) // 2
+
+
+def _join(
+    tokens: np.ndarray,
+    a_start: np.ndarray,
+    a_end: np.ndarray,
+    b_start: np.ndarray,
+    b_end: np.ndarray,
+    labels: np.ndarray,
+    wordpieces: Wordpieces,
+    options: PretrainingDataOptions,
+) -> Rows:
+    """Copies the spans into rows, with [CLS] and [SEP]."""
+    a_start, b_start = a_start[:, None], b_start[:, None]
+    num_a, num_b = a_end[:, None] - a_start, b_end[:, None] - b_start
+    column = np.arange(options.max_seq_length)
+    first_sep = 1 + num_a
+    lengths = first_sep + 1
+    if options.next_sentence_prediction:
+        lengths = lengths + num_b + 1
+    # Where each place of a row is in `tokens`.
+    source = np.where(
+        column < first_sep, a_start - 1 + column, b_start - 2 - num_a + column
+    )
+    input_ids = tokens[source.clip(0, len(tokens) - 1)].astype(np.int32)
+    input_ids[:, 0] = wordpieces.cls_id
+    np.put_along_axis(input_ids, first_sep, wordpieces.sep_id, axis=1)
+    np.put_along_axis(input_ids, lengths - 1, wordpieces.sep_id, axis=1)
+    is_token = column < lengths
+    input_ids *= is_token
+    return Rows(
+        input_ids=input_ids,
+        lengths=lengths[:, 0],
+        segment_ids=((column > first_sep) & is_token).astype(np.int32),
+        next_sentence_labels=labels.astype(np.int32),
+    )

@@ -1,0 +1,343 @@
+"""One shard: its blocks of text in, one shuffled record file out.
+
+A shard is a function of its task alone - not of who writes it, when, or
+beside how many others. Memory holds one group of documents and one bucket of
+records, however large the shard:
+
+    blocks --> groups of documents --> rows, masks, records    (dupe_factor x)
+                                         | each to a random bucket on disk
+                                         v
+                          bucket by bucket, shuffled --> the shard
+"""
+
+import collections
+import dataclasses
+import functools
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from data.pretraining.masking import Masker
+from data.pretraining.options import (
+    SPECIAL_TOKENS,
+    PretrainingDataOptions,
+    Wordpieces,
+)
+from data.pretraining.report import describe_rows
+from data.pretraining.sentences import split_sentences
+from data.pretraining.streaming.corpus import Block, read_block
+from data.pretraining.streaming.disk_shuffle import DiskShuffle
+from data.pretraining.streaming.pairs import DocumentGroup, Rows, draw_rows
+from data.records import feature_spec, tfrecord
+from data.storage import files
+from data.text import vocabulary
+from data.text.tokenization import FullTokenizer
+
+# Text whose documents are each other's random next sentences.
+_GROUP_BYTES = 8 << 20
+# A group draws random next sentences from so many documents at least, if the
+# corpus has them. Those it lacks are lent: passages, half as much text in all
+# as the group has, so that none is seen much more often than its own.
+_MIN_DOCUMENTS = 64
+_MIN_PASSAGE = 1 << 12  # characters
+# About how many bytes of record a byte of text makes.
+_RECORD_BYTES = 2
+# What a row takes even if it is empty: for each place, three numbers.
+_PLACE_BYTES = 3
+# Records written between two chances to stop.
+_RECORDS_AT_ONCE = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardRecipe:
+    """What all shards of a run have in common.
+
+    Attributes:
+      options: what to make.
+      vocab_file: vocabulary with `SPECIAL_TOKENS`.
+      do_lower_case: True for an uncased vocabulary.
+      split_sentences: lines are paragraphs, to be cut into sentences.
+      compression: of the shard.
+    """
+
+    options: PretrainingDataOptions
+    vocab_file: str
+    do_lower_case: bool
+    split_sentences: bool = False
+    compression: tfrecord.Compression = "none"
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardTask:
+    """What to write into one shard.
+
+    Attributes:
+      recipe: common to all shards.
+      index: number of the shard, from 0.
+      path: the record file to write.
+      blocks: its text, in order.
+      spare_blocks: lend random next sentences to groups of few documents.
+    """
+
+    recipe: ShardRecipe
+    index: int
+    path: str
+    blocks: tuple[Block, ...]
+    spare_blocks: tuple[Block, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the text."""
+        return sum(block.end - block.start for block in self.blocks)
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardReport:
+    """What a finished shard holds.
+
+    Attributes:
+      index: number of the shard.
+      counts: `examples`, their `tokens` (without padding), `masked` tokens
+        and `label_1` (next_sentence_labels of 1); of the text `documents`,
+        `sentences`, `wordpieces`, and of these `unknown`; `bytes` of the file.
+      sha256: checksum of the file.
+      samples: the first rows as text, of shard 0 only.
+    """
+
+    index: int
+    counts: dict[str, int]
+    sha256: str
+    samples: list[str] = dataclasses.field(default_factory=list)
+
+
+def check_vocabulary(recipe: ShardRecipe) -> None:
+    """Raises ValueError unless the vocabulary can be used."""
+    _tools(recipe)
+
+
+def report_path(shard_path: str) -> str:
+    """Where a shard's report is."""
+    return f"{shard_path}.json"
+
+
+def load_report(shard_path: str) -> ShardReport | None:
+    """Reads a shard's report; None = the shard was not finished."""
+    path = report_path(shard_path)
+    if not files.exists(path):
+        return None
+    with files.open_read(path) as file:
+        try:
+            return ShardReport(**json.loads(file.read()))
+        except (ValueError, TypeError):
+            return None  # damaged, as by a power cut
+
+
+def write_shard(
+    task: ShardTask, advance: Callable[[int, int], None] = lambda *_: None
+) -> ShardReport:
+    """Writes a shard, unless it is finished; returns its report.
+
+    Args:
+      task: what to write.
+      advance: told of progress: bytes of text done, examples made.
+
+    Returns:
+      The report, also kept beside the shard.
+
+    Raises:
+      ValueError: the text cannot be used; says where.
+      OSError: the disk cannot be read or written.
+    """
+    if report := load_report(task.path):
+        return report
+    recipe = task.recipe
+    tools = _tools(recipe)
+    rng = np.random.default_rng([recipe.options.numpy_seed, task.index])
+    counts: collections.Counter[str] = collections.Counter()
+    samples: list[str] = []
+    with _shuffle(task, rng) as shuffle:
+        for group, num_documents, num_bytes in _groups(task, rng, counts):
+            for _ in range(recipe.options.dupe_factor):
+                for rows in draw_rows(
+                    group, num_documents, tools.wordpieces, recipe.options, rng
+                ):
+                    columns = _columns(rows, tools.masker, rng)
+                    if not samples:
+                        samples = describe_rows(
+                            columns, tools.tokenizer.inv_vocab
+                        )
+                    _count(columns, counts)
+                    framed = tfrecord.frames(
+                        feature_spec.encode_examples(tools.specs, columns)
+                    )
+                    shuffle.add(framed)
+                    advance(0, len(framed))
+            advance(num_bytes, 0)
+        if not counts["examples"]:
+            raise ValueError(
+                f"--output_file names so many files that nothing is left for "
+                f"number {task.index}: its documents have no text that makes "
+                "tokens; name fewer files."
+            )
+        with files.whole_files([task.path]) as (temporary,):
+            with tfrecord.RecordWriter(temporary, recipe.compression) as writer:
+                for framed_record in shuffle.shuffled():
+                    if writer.num_records % _RECORDS_AT_ONCE == 0:
+                        advance(0, 0)
+                    writer.write_framed(framed_record)
+    counts["bytes"] = files.size(task.path)
+    report = ShardReport(
+        task.index,
+        dict(counts),
+        writer.sha256,
+        samples if task.index == 0 else [],
+    )
+    text = json.dumps(dataclasses.asdict(report), indent=1)
+    files.write_text(report_path(task.path), text)
+    return report
+
+
+def _shuffle(task: ShardTask, rng: np.random.Generator) -> DiskShuffle:
+    """Makes room to shuffle the shard's records."""
+    options = task.recipe.options
+    # Many short documents make many rows, mostly padding.
+    num_documents = sum(block.num_documents for block in task.blocks)
+    num_bytes = options.dupe_factor * (
+        task.num_bytes * _RECORD_BYTES
+        + num_documents * options.max_seq_length * _PLACE_BYTES
+    )
+    path = None if "://" in task.path else task.path
+    return DiskShuffle(path, num_bytes, rng)
+
+
+class _Tools(NamedTuple):
+    """What a process keeps from shard to shard."""
+
+    tokenizer: FullTokenizer
+    wordpieces: Wordpieces
+    masker: Masker | None
+    specs: tuple[feature_spec.FeatureSpec, ...]
+
+
+@functools.lru_cache(maxsize=1)
+def _tools(recipe: ShardRecipe) -> _Tools:
+    options = recipe.options
+    tokenizer = FullTokenizer(recipe.vocab_file, recipe.do_lower_case)
+    vocabulary.require_tokens(
+        tokenizer.vocab, SPECIAL_TOKENS, recipe.vocab_file
+    )
+    wordpieces = Wordpieces.from_vocab(tokenizer.vocab)
+    is_static = options.masking == "static"
+    return _Tools(
+        tokenizer,
+        wordpieces,
+        Masker(wordpieces, options) if is_static else None,
+        feature_spec.pretraining_features(
+            options.max_seq_length,
+            options.max_predictions_per_seq,
+            masked=is_static,
+        ),
+    )
+
+
+def _groups(
+    task: ShardTask,
+    rng: np.random.Generator,
+    counts: collections.Counter[str],
+) -> Iterator[tuple[DocumentGroup, int, int]]:
+    """Reads the blocks: documents, how many make rows, bytes of text."""
+    tools = _tools(task.recipe)
+    unk_id = tools.tokenizer.vocab["[UNK]"]
+    waiting = collections.deque(task.blocks)
+    while waiting:
+        group = DocumentGroup(tools.wordpieces.typecode)
+        num_bytes = 0
+        while waiting and num_bytes < _GROUP_BYTES:
+            block = waiting.popleft()
+            num_bytes += block.end - block.start
+            _add_documents(group, block, task.recipe)
+        num_documents = len(group)
+        if not num_documents:
+            continue
+        counts["documents"] += num_documents
+        counts["sentences"] += len(group.sentence_bounds) - 1
+        counts["wordpieces"] += len(group.tokens)
+        counts["unknown"] += group.tokens.count(unk_id)
+        if task.recipe.options.next_sentence_prediction:
+            _lend_documents(group, num_bytes, task, rng)
+        yield group, num_documents, num_bytes
+
+
+def _add_documents(
+    group: DocumentGroup, block: Block, recipe: ShardRecipe
+) -> None:
+    """Reads and tokenizes a block."""
+    for number, lines in read_block(block):
+        group.add(number, _encode(lines, recipe))
+
+
+def _lend_documents(
+    group: DocumentGroup,
+    num_bytes: int,
+    task: ShardTask,
+    rng: np.random.Generator,
+) -> None:
+    """Adds passages of other documents, until there are enough to draw from.
+
+    Without them, a shard of three long books would tell a random next sentence
+    by its book.
+    """
+    passage_size = max(_MIN_PASSAGE, num_bytes // (2 * _MIN_DOCUMENTS))
+    for i in rng.permutation(len(task.spare_blocks)):
+        numbers = set(group.numbers)
+        if len(numbers) >= _MIN_DOCUMENTS:
+            break
+        block = task.spare_blocks[i]
+        others = [d for d in read_block(block) if d[0] not in numbers]
+        if others:
+            number, lines = others[rng.integers(len(others))]
+            passage = _passage(lines, rng.integers(len(lines)), passage_size)
+            group.add(number, _encode(passage, task.recipe))
+
+
+def _passage(lines: list[str], start: int, size: int) -> list[str]:
+    """Lines from `start` on, until they have `size` characters."""
+    ends = itertools.accumulate(len(line) for line in lines[start:])
+    num_lines = sum(1 for _ in itertools.takewhile(size.__gt__, ends))
+    return lines[start : start + num_lines + 1]
+
+
+def _encode(lines: Iterable[str], recipe: ShardRecipe) -> Iterator[list[int]]:
+    """Tokenizes lines, or the sentences of lines that are paragraphs."""
+    if recipe.split_sentences:
+        lines = itertools.chain.from_iterable(map(split_sentences, lines))
+    return map(_tools(recipe).tokenizer.encode, lines)
+
+
+def _columns(
+    rows: Rows, masker: Masker | None, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Masks rows, if they shall be; returns their features."""
+    is_token = np.arange(rows.input_ids.shape[1]) < rows.lengths[:, None]
+    columns = {
+        "input_ids": rows.input_ids,
+        "input_mask": is_token.astype(np.int8),
+        "segment_ids": rows.segment_ids,
+        "next_sentence_labels": rows.next_sentence_labels[:, None],
+    }
+    if masker:
+        columns |= masker.mask(rows.input_ids, rows.lengths, rng)._asdict()
+    return columns
+
+
+def _count(
+    columns: dict[str, np.ndarray], counts: collections.Counter[str]
+) -> None:
+    counts["examples"] += len(columns["input_ids"])
+    counts["tokens"] += int(np.count_nonzero(columns["input_mask"]))
+    counts["label_1"] += int(np.sum(columns["next_sentence_labels"] == 1))
+    if "masked_lm_weights" in columns:
+        counts["masked"] += int(np.count_nonzero(columns["masked_lm_weights"]))

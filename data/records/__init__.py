@@ -1,0 +1,10 @@
+"""Examples on disk, and the batches made of them.
+
+feature_spec    one specification both writes and parses a feature
+tfrecord        TFRecord files without TensorFlow
+reading         record files checked, counted and parsed
+damage          record files that are cut short or corrupt
+input_pipeline  record files to batches, resumable at any example
+length_batches  batches trimmed to their longest example, grouped by length
+reuse           records that are made once for the same input
+"""

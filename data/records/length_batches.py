@@ -1,0 +1,325 @@
+"""Batches no longer than they need be: trimmed, and alike in length.
+
+Padding behind a batch's longest example changes no result: nobody looks at
+it. It costs as much as text, and most sentences are a tenth of the window.
+
+Axes: B batch, S sequence, C choices (1 but for multiple choice), W examples
+of a window.
+"""
+
+import functools
+
+import numpy as np
+import tensorflow as tf
+
+from data.records import input_pipeline, reading
+from data.records.input_pipeline import WHOLE, RecordFiles, Shard
+
+# Batches are made alike in length among this many: enough to find neighbours,
+# and few beside a pass, so that its order stays close to a shuffle.
+_BATCHES_OF_WINDOW = 100
+# Examples of an evaluation sorted at once: some ten megabytes.
+_SORTED_AT_ONCE = 20_000
+# An evaluation's batch holds none shorter than this share of its longest, but
+# to complete a multiple of B. 1,043 sentences of CoLA, B 32, are 8 batches and
+# 9 % padding; without this limit 5 and 18 %, with 100 % 17 and 4 %.
+_SHORTEST_PERCENT = 85
+# Lengths that training batches are trimmed to where XLA compiles each: eight to
+# an octave, even ones: 8, 10, ... 32, 36, ... 64, 72, ... With four, padding
+# cost as much as compiling gained.
+_LENGTHS = [
+    *(8, 10, 12, 14),
+    *(part << k for k in range(1, 28) for part in range(8, 16)),
+]
+
+
+def training_batches(
+    files: RecordFiles,
+    *,
+    batch_size: int,
+    seed: int,
+    first_example: int = 0,
+    shuffle_window: int = 0,
+    trim: bool = True,
+    exact: bool = False,
+    group_by_length: bool = False,
+    num_choices: int = 1,
+    shard: Shard = WHOLE,
+) -> tf.data.Dataset:
+    """Endless shuffled batches, the same at every start; every one is full.
+
+    Args:
+      files: the input.
+      batch_size: B of all workers.
+      seed: of the order.
+      first_example: examples to leave out at the start of the stream: those
+        that were used before a resume.
+      shuffle_window: records held to draw the next one from; 0 = all of the
+        pass, 1 = none.
+      trim: cut each worker's batch to its longest example; False for a TPU,
+        which needs one length.
+      exact: cut to the very longest example, not to one of
+        `trimmed_lengths`: for steps of which nothing is compiled by shape.
+      group_by_length: put examples of similar length into a batch. Each pass
+        still holds every example once.
+      num_choices: C rows of S wordpieces that an example is made of, one
+        after the other; 1 but for multiple choice.
+      shard: the worker; see `input_pipeline.training_batches`.
+
+    Returns:
+      Dataset of feature name -> tensor [B / shard.count, length].
+
+    Raises:
+      ValueError: the workers' rows would not be equally many.
+
+    Source: `run_classifier.file_based_input_fn_builder`.
+    """
+    # Differs from the original: it repeats first and then shuffles within 100
+    # records, so that passes mix, and a file sorted by label stays sorted.
+    lengths_of = functools.partial(_lengths, files.specs, num_choices)
+
+    def group(stream, number, files, batch_size):
+        # Batches go on over the end of a pass; here those of this one begin.
+        begun = (number * files.count) % batch_size
+        rest = (batch_size - begun) % batch_size
+        windows = stream.skip(rest).batch(_BATCHES_OF_WINDOW * batch_size)
+        return stream.take(rest).concatenate(
+            windows.enumerate().flat_map(
+                lambda i, window: tf.data.Dataset.from_tensor_slices(
+                    _grouped(
+                        window,
+                        lengths_of(window),
+                        batch_size,
+                        seed=tf.stack([np.int64(seed), number * 1_000_003 + i]),
+                    )
+                )
+            )
+        )
+
+    batches = input_pipeline.training_batches(
+        files,
+        batch_size=batch_size,
+        seed=seed,
+        first_example=first_example,
+        shuffle_window=shuffle_window or files.count,
+        arrange=group if group_by_length else None,
+        shard=shard,
+    )
+    if trim:
+        return batches.map(
+            functools.partial(trim_batch, num_choices=num_choices, exact=exact),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        ).prefetch(tf.data.AUTOTUNE)
+    return batches
+
+
+def all_examples(
+    files: RecordFiles,
+    *,
+    batch_size: int,
+    trim: bool = True,
+    num_choices: int = 1,
+    shard: Shard = WHOLE,
+) -> tf.data.Dataset:
+    """Every example once, about the longest first.
+
+    A batch holds examples of like length, and of short ones more: as many as
+    make no more wordpieces than B of the longest possible would.
+
+    Args:
+      files: the input.
+      batch_size: B of all workers.
+      trim: cut each batch of all workers to its very longest example; False
+        for a TPU, which needs one shape.
+      num_choices: see `training_batches`.
+      shard: whose rows of each batch; every worker reads all files.
+
+    Returns:
+      Dataset of `num_batches` batches, feature name -> tensor [R, length], R
+      a multiple of B, with `example_index` int32 [R, 1], an example's place in
+      the files, and `is_real_example` [R, 1], 1 for all if the records have
+      none. What is missing to a multiple of B is filled up with copies that
+      have it 0. One of several workers has R / shard.count rows of each.
+
+    Raises:
+      ValueError: the workers' rows would not be equally many.
+    """
+    shard.part_of(batch_size)
+    stream = input_pipeline.file_order(files).enumerate()
+    if trim:
+        stream = _sorted_batches(stream, files, batch_size, num_choices)
+    else:
+        stream = stream.batch(batch_size)
+
+    def parse(indices, serialized):
+        batch = reading.parse_batch(files.specs, serialized)
+        batch["example_index"] = tf.cast(indices, tf.int32)[:, tf.newaxis]
+        batch = _filled_up(batch, batch_size)
+        if trim:
+            return trim_batch(batch, num_choices, exact=True)
+        return {
+            name: tf.ensure_shape(x, [batch_size, *x.shape[1:]])
+            for name, x in batch.items()
+        }
+
+    def own_rows(x):
+        size = (x.shape[0] or tf.shape(x)[0]) // shard.count
+        return x[shard.index * size : (shard.index + 1) * size]
+
+    batches = stream.map(
+        parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+    )
+    if shard.count > 1:
+        batches = batches.map(
+            lambda batch: {name: own_rows(x) for name, x in batch.items()}
+        )
+    return batches.prefetch(tf.data.AUTOTUNE)
+
+
+@tf.autograph.experimental.do_not_convert
+def num_batches(
+    files: RecordFiles,
+    *,
+    batch_size: int,
+    trim: bool = True,
+    num_choices: int = 1,
+) -> int:
+    """How many batches `all_examples` has, by a pass over the records."""
+    if not trim:
+        return -(-files.count // batch_size)
+    stream = input_pipeline.file_order(files).enumerate()
+    batches = _sorted_batches(stream, files, batch_size, num_choices)
+    return int(batches.reduce(np.int64(0), lambda count, *_: count + 1))
+
+
+def _sorted_batches(stream, files, batch_size, num_choices):
+    """Pairs (indices, serialized examples), from the longest to the shortest.
+
+    So within each part that is sorted at once.
+    """
+    (size,) = (s.length for s in files.specs if s.name == "input_mask")
+
+    def cut(indices, serialized):
+        lengths = _lengths(files.specs, num_choices, serialized)
+        order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+        cuts = _cuts(tf.gather(lengths, order), batch_size, size // num_choices)
+        indices, serialized = (
+            tf.gather(x, order) for x in (indices, serialized)
+        )
+        return tf.data.Dataset.from_tensor_slices((cuts[:-1], cuts[1:])).map(
+            lambda start, end: (indices[start:end], serialized[start:end])
+        )
+
+    return stream.batch(_SORTED_AT_ONCE).flat_map(cut)
+
+
+def _cuts(lengths, batch_size, longest):
+    """Where batches of examples begin, and the last one ends.
+
+    Args:
+      lengths: int32 [W], the longest first.
+      batch_size: B; all batches but the last are a multiple of it.
+      longest: length whose wordpieces, B times, are the most of a batch.
+
+    Returns:
+      Int32 [number of batches + 1], from 0 to W.
+    """
+    starts = tf.range(0, tf.size(lengths), batch_size)
+    # What the batch would be that begins at each multiple of B.
+    first = lengths[::batch_size]
+    shortest = -(-first * _SHORTEST_PERCENT // 100)
+    alike = tf.searchsorted(-lengths, -shortest, side="right") - starts
+    most = tf.minimum(longest // first, -(-alike // batch_size)) * batch_size
+    ends = tf.minimum(starts + most, tf.size(lengths))
+    (cuts,) = tf.while_loop(
+        lambda cuts: cuts[-1] < tf.size(lengths),
+        lambda cuts: [
+            tf.concat([cuts, [ends[cuts[-1] // batch_size]]], axis=0)
+        ],
+        [tf.constant([0])],
+        shape_invariants=[tf.TensorShape([None])],
+    )
+    return cuts
+
+
+def trimmed_lengths(seq_length: int) -> list[int]:
+    """The lengths that batches of S wordpieces may be trimmed to."""
+    return [n for n in _LENGTHS if n < seq_length] + [seq_length]
+
+
+def trim_batch(
+    batch: dict[str, tf.Tensor], num_choices: int = 1, *, exact: bool = False
+) -> dict[str, tf.Tensor]:
+    """Cuts the padding that all examples of a batch share.
+
+    Args:
+      batch: with `input_mask` int32 [B, C * S]; 1 = real.
+      num_choices: C.
+      exact: cut all of it, not down to one of `trimmed_lengths`.
+
+    Returns:
+      The batch; what has a value for each wordpiece is [B, C * S'], S' one of
+      `trimmed_lengths` or, if exact, the length of the longest example.
+    """
+    names = ["input_ids", "input_mask", "segment_ids"]
+    if "label_mask" in batch:  # else label_ids do not belong to wordpieces
+        names += ["label_ids", "label_mask"]
+    size = batch["input_mask"].shape[1] // num_choices
+    length = tf.reduce_max(_needed(batch["input_mask"], num_choices))
+    if not exact:
+        lengths = tf.constant(trimmed_lengths(size))
+        length = lengths[tf.searchsorted(lengths, [length])[0]]
+
+    def cut(x):
+        rows = tf.reshape(x, [-1, num_choices, size])[..., :length]
+        # The number of examples stays known, for strategies.
+        return tf.ensure_shape(
+            tf.reshape(rows, [tf.shape(x)[0], num_choices * length]),
+            [x.shape[0], None],
+        )
+
+    return batch | {name: cut(batch[name]) for name in names}
+
+
+def _needed(input_mask, num_choices):
+    """Wordpieces that hold all real ones of every choice: int32 [B].
+
+    1 at least: the original's records for a TPU hold examples of none.
+    """
+    rows = tf.reshape(input_mask, [tf.shape(input_mask)[0], num_choices, -1])
+    places = tf.range(1, tf.shape(rows)[2] + 1)
+    return tf.maximum(1, tf.reduce_max(rows * places, axis=[1, 2]))
+
+
+def _lengths(specs, num_choices, serialized):
+    """The same of serialized examples: int32 [W]."""
+    masks = [spec for spec in specs if spec.name == "input_mask"]
+    batch = reading.parse_batch(masks, serialized)
+    return _needed(batch["input_mask"], num_choices)
+
+
+def _grouped(window, lengths, batch_size, *, seed):
+    """Serialized examples [W] in batches of like length, in random order.
+
+    What is left over, less than a batch, comes last.
+    """
+    whole = tf.shape(window)[0] // batch_size * batch_size
+    order = tf.argsort(lengths[:whole], stable=True)
+    order = tf.random.experimental.stateless_shuffle(
+        tf.reshape(order, [-1, batch_size]), seed=seed
+    )
+    grouped = tf.gather(window, tf.reshape(order, [-1]))
+    return tf.concat([grouped, window[whole:]], axis=0)
+
+
+def _filled_up(batch, batch_size):
+    """Adds copies of the first example, not real, up to a multiple of B."""
+    size = tf.shape(batch["example_index"])[0]
+    places = tf.range(size + -size % batch_size)
+    is_added = places >= size
+    rows = tf.where(is_added, 0, places)
+    batch = {name: tf.gather(x, rows) for name, x in batch.items()}
+    real = batch.get("is_real_example", tf.ones_like(batch["example_index"]))
+    batch["is_real_example"] = tf.where(is_added[:, tf.newaxis], 0, real)
+    return batch

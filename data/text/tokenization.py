@@ -1,0 +1,392 @@
+"""Text to WordPieces, character for character as the original release.
+
+    text --BasicTokenizer--> words and punctuation
+         --WordpieceTokenizer--> pieces --vocabulary--> ids
+
+The speed comes from two things. What a character becomes (nothing, a space,
+itself between spaces) depends on the character alone, so it is looked up in
+a table by `str.translate`. What a word becomes depends on the word alone, so
+`FullTokenizer` keeps the results of the words it has met.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+from data.text.vocabulary import (
+    load_vocab as load_vocab,  # the original's place
+)
+from data.text.vocabulary import require_tokens
+
+_CJK_RANGES = (
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0x2F800, 0x2FA1F),
+)
+# Python's split() cuts at these, but they are control characters, which BERT
+# deletes beforehand: the text around them is one word.
+_JOINING = re.compile("[\v\f\x1c-\x1f\x85]")
+
+_LOWER_CASED_MODELS = (
+    "uncased_L-24_H-1024_A-16",
+    "uncased_L-12_H-768_A-12",
+    "multilingual_L-12_H-768_A-12",
+    "chinese_L-12_H-768_A-12",
+)
+_CASED_MODELS = (
+    "cased_L-12_H-768_A-12",
+    "cased_L-24_H-1024_A-16",
+    "multi_cased_L-12_H-768_A-12",
+)
+
+
+class FullTokenizer:
+    """Text to WordPieces and ids.
+
+    Text is cut as `BasicTokenizer` and `WordpieceTokenizer` say; nothing in
+    it is special, so that a literal `[MASK]` becomes `[`, `mask`, `]`, unless
+    `never_split` names it.
+
+    Args:
+      vocab_file: path of a vocabulary.
+      do_lower_case: False for a cased vocabulary.
+      never_split: tokens of the vocabulary, for example `["[MASK]"]`, that
+        stay whole wherever they stand in a text, written just so; the text
+        before and the text after are cut as two texts.
+
+    Attributes:
+      vocab: token -> id.
+      inv_vocab: id -> token.
+
+    Raises:
+      ValueError: a token of `never_split` is not in the vocabulary.
+
+    Source: `FullTokenizer` of the original; `encode`, `never_split` are new.
+    """
+
+    def __init__(
+        self,
+        vocab_file: str,
+        do_lower_case: bool = True,
+        never_split: Collection[str] = (),
+    ):
+        self.vocab = load_vocab(vocab_file)
+        self._never_split = never_split and re.compile(any_of(never_split))
+        require_tokens(self.vocab, never_split, vocab_file)
+        self.inv_vocab = {i: token for token, i in self.vocab.items()}
+        self.basic_tokenizer = BasicTokenizer(do_lower_case)
+        self.wordpiece_tokenizer = WordpieceTokenizer(self.vocab)
+        # Running text is looked up by what stands between white space
+        # ("dog's."); what is new there, by its words, often known ("dog").
+        self._pieces_of_word = _Memo(self.wordpiece_tokenizer.tokenize)
+        self._pieces = _Memo(self._cut)
+        self._ids = _Memo(self._cut_to_ids)
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Cuts text (bytes are read as UTF-8) into WordPieces."""
+        return self._parts(self._pieces, text, whole=str)
+
+    def encode(self, text: str | bytes) -> list[int]:
+        """Equals `convert_tokens_to_ids(tokenize(text))`, but faster."""
+        return self._parts(self._ids, text, whole=self.vocab.__getitem__)
+
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Looks up the ids of tokens (see `convert_by_vocab`)."""
+        return convert_by_vocab(self.vocab, tokens)
+
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
+        """Looks up the tokens of ids (see `convert_by_vocab`)."""
+        return convert_by_vocab(self.inv_vocab, ids)
+
+    def _parts(
+        self, parts_of_word: "_Memo", text: str | bytes, whole: Callable
+    ) -> list[Any]:
+        """Joins the parts of all words and the tokens that stay whole."""
+        if not self._never_split:
+            return _look_up(parts_of_word, text)
+        # Text, token, text, token, ..., text.
+        texts = self._never_split.split(convert_to_unicode(text))
+        parts = _look_up(parts_of_word, texts[0])
+        for token, after in zip(texts[1::2], texts[2::2], strict=True):
+            parts += [whole(token), *_look_up(parts_of_word, after)]
+        return parts
+
+    def _cut(self, text: str) -> list[str]:
+        words = self.basic_tokenizer.tokenize(text)
+        pieces = map(self._pieces_of_word.__getitem__, words)
+        return list(chain.from_iterable(pieces))
+
+    def _cut_to_ids(self, text: str) -> list[int]:
+        return self.convert_tokens_to_ids(self._cut(text))
+
+
+class BasicTokenizer:
+    """Text to words and punctuation, lower-cased and without accents.
+
+    In this order: control characters are deleted and every white space made
+    a plain space; CJK ideographs become words of one character each; with
+    `do_lower_case`, text is lower-cased, decomposed (NFD) and loses its
+    combining marks; punctuation characters become words of their own.
+
+    Args:
+      do_lower_case: False for a cased vocabulary, which keeps accents, too.
+
+    Source: `BasicTokenizer` of the original, which worked word by word: no
+    step here looks across white space, so the whole text gives the same.
+    """
+
+    def __init__(self, do_lower_case: bool = True):
+        self.do_lower_case = do_lower_case
+        self._clean = _CharacterTable(_clean)
+        self._split = _CharacterTable(
+            _drop_mark_or_split if do_lower_case else _split
+        )
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Cuts text (bytes are read as UTF-8) into words and punctuation."""
+        return self.normalize(convert_to_unicode(text)).split()
+
+    def normalize(self, text: str) -> str:
+        """Returns text whose words and punctuation white space separates."""
+        text = text.translate(self._clean)
+        if self.do_lower_case:
+            text = unicodedata.normalize("NFD", text.lower())
+        return text.translate(self._split)
+
+
+class WordpieceTokenizer:
+    """Words to the longest pieces of a vocabulary, from left to right.
+
+    For example `unaffable` becomes `un`, `##aff`, `##able`.
+
+    Args:
+      vocab: the known pieces; those that continue a word begin with `##`. It
+        must not change afterwards.
+      unk_token: what a word becomes that cannot be cut or is too long.
+      max_input_chars_per_word: longest word that is cut, in characters.
+
+    Source: `WordpieceTokenizer` of the original.
+    """
+
+    def __init__(
+        self,
+        vocab: Collection[str],
+        unk_token: str = "[UNK]",
+        max_input_chars_per_word: int = 200,
+    ):
+        self.vocab = vocab
+        self.unk_token = unk_token
+        self.max_input_chars_per_word = max_input_chars_per_word
+        self._longest_piece = max(map(len, vocab), default=0)
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Cuts each word of the white-space separated text into pieces."""
+        pieces = []
+        for word in convert_to_unicode(text).split():
+            pieces.extend(self._cut(word) or [self.unk_token])
+        return pieces
+
+    def _cut(self, word: str) -> list[str] | None:
+        """Returns the pieces of a word, None if it cannot be cut."""
+        if len(word) > self.max_input_chars_per_word:
+            return None
+        pieces = []
+        start = 0
+        while start < len(word):
+            prefix = "##" if start else ""
+            end = min(len(word), start + self._longest_piece)
+            while end > start and prefix + word[start:end] not in self.vocab:
+                end -= 1
+            if end == start:
+                return None
+            pieces.append(prefix + word[start:end])
+            start = end
+        return pieces
+
+
+def any_of(tokens: Collection[str]) -> str:
+    """Returns the regular expression (one group) of the longest of tokens.
+
+    Raises:
+      ValueError: `tokens` is one string, or a token is empty.
+    """
+    if isinstance(tokens, str) or "" in tokens:
+        raise ValueError(
+            f"never_split is {tokens!r}; expected a list of tokens, none of "
+            'them empty: for example ["[MASK]"].'
+        )
+    longest_first = sorted(tokens, key=len, reverse=True)
+    return f"({'|'.join(map(re.escape, longest_first))})"
+
+
+def convert_by_vocab(vocab: Mapping[Any, Any], items: Iterable[Any]) -> list:
+    """Looks up every item (a token or an id) in a vocabulary.
+
+    Args:
+      vocab: token -> id or id -> token.
+      items: its keys.
+
+    Returns:
+      The values, in the order of the items.
+
+    Raises:
+      KeyError: an item is not in the vocabulary.
+    """
+    try:
+        return [vocab[item] for item in items]
+    except KeyError as error:
+        raise KeyError(
+            f"{error.args[0]!r} is not in the vocabulary of {len(vocab)} "
+            "entries; use the vocabulary that the tokens or ids were made "
+            "with."
+        ) from None
+
+
+def convert_tokens_to_ids(
+    vocab: Mapping[str, int], tokens: Iterable[str]
+) -> list[int]:
+    """Looks up the ids of tokens (see `convert_by_vocab`)."""
+    return convert_by_vocab(vocab, tokens)
+
+
+def convert_ids_to_tokens(
+    inv_vocab: Mapping[int, str], ids: Iterable[int]
+) -> list[str]:
+    """Looks up the tokens of ids (see `convert_by_vocab`)."""
+    return convert_by_vocab(inv_vocab, ids)
+
+
+def convert_to_unicode(text: str | bytes) -> str:
+    """Returns text as `str`; bytes are read as UTF-8, bad ones dropped.
+
+    Raises:
+      ValueError: it is neither.
+    """
+    if isinstance(text, str):
+        return text
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "ignore")
+    raise ValueError(
+        f"Unsupported string type: {type(text)}; give a str, or UTF-8 bytes."
+    )
+
+
+def printable_text(text: str | bytes) -> str:
+    """Returns text as `print` takes it (kept for the original's callers)."""
+    return convert_to_unicode(text)
+
+
+def whitespace_tokenize(text: str) -> list[str]:
+    """Cuts text at white space."""
+    return text.split()
+
+
+def validate_case_matches_checkpoint(
+    do_lower_case: bool, init_checkpoint: str | None
+) -> None:
+    """Checks the casing against the name of a released checkpoint.
+
+    Nothing in a checkpoint says how its text was cased, but the folders of
+    the released ones do; a path of any other name passes.
+
+    Args:
+      do_lower_case: the flag.
+      init_checkpoint: path, for example
+        `/models/uncased_L-12_H-768_A-12/bert_model.ckpt`; may be empty.
+
+    Raises:
+      ValueError: a released cased model with lower-casing, or the reverse.
+
+    Source: function of the same name of the original's tokenization.py.
+    """
+    match = re.match(
+        "^.*?([A-Za-z0-9_-]+)/bert_model.ckpt", init_checkpoint or ""
+    )
+    model = match and match[1]
+    expected = {
+        **dict.fromkeys(_LOWER_CASED_MODELS, True),
+        **dict.fromkeys(_CASED_MODELS, False),
+    }.get(model, do_lower_case)
+    if bool(do_lower_case) != expected:
+        raise ValueError(
+            f"--do_lower_case={bool(do_lower_case)} does not fit "
+            f"--init_checkpoint={init_checkpoint}: {model} was pretrained on "
+            f"{'lower-cased' if expected else 'cased'} text; pass "
+            f"--do_lower_case={expected}, or rename the folder if it holds "
+            "another model."
+        )
+
+
+class _CharacterTable(dict):
+    """A table for `str.translate`, filled as characters are met."""
+
+    def __init__(self, replace: Callable[[str], str | None]):
+        super().__init__()
+        self._replace = replace
+
+    def __missing__(self, code_point: int) -> str | None:
+        self[code_point] = replacement = self._replace(chr(code_point))
+        return replacement
+
+
+class _Memo(dict):
+    """word -> tuple of its parts, computed once while the word is remembered.
+
+    Starts afresh when full, so that no text can fill the memory.
+    """
+
+    _MAX_WORDS = 1 << 18
+    _MAX_CHARACTERS = 64  # of a word: longer ones seldom come back
+
+    def __init__(self, compute: Callable[[str], Iterable[Any]]):
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, word: str) -> tuple[Any, ...]:
+        parts = tuple(self._compute(word))
+        if len(word) <= self._MAX_CHARACTERS:
+            if len(self) >= self._MAX_WORDS:
+                self.clear()
+            self[word] = parts
+        return parts
+
+
+def _look_up(parts_of_word: _Memo, text: str | bytes) -> list[Any]:
+    """Joins the parts of all white-space separated words of a text."""
+    text = convert_to_unicode(text)
+    if not text.isprintable():
+        text = _JOINING.sub("", text)
+    words = map(parts_of_word.__getitem__, text.split())
+    return list(chain.from_iterable(words))
+
+
+def _clean(char: str) -> str | None:
+    """Deletes control characters, normalises white space, isolates CJK."""
+    category = unicodedata.category(char)
+    if char in "\t\n\r" or category == "Zs":
+        return " "
+    if char in "\0\ufffd" or category in ("Cc", "Cf"):
+        return None
+    if any(first <= ord(char) <= last for first, last in _CJK_RANGES):
+        return f" {char} "
+    return char
+
+
+def _split(char: str) -> str:
+    """Isolates punctuation, to which all ASCII symbols count."""
+    is_ascii_symbol = "!" <= char <= "~" and not char.isalnum()
+    if is_ascii_symbol or unicodedata.category(char).startswith("P"):
+        return f" {char} "
+    return char
+
+
+def _drop_mark_or_split(char: str) -> str | None:
+    """Deletes combining marks (accents), isolates punctuation."""
+    return None if unicodedata.category(char) == "Mn" else _split(char)

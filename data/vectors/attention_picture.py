@@ -1,0 +1,117 @@
+"""A picture of attention: who looks at whom in one text.
+
+Axes: N heads, S wordpieces.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from absl import logging
+from matplotlib import font_manager
+from matplotlib.figure import Figure
+
+from data.storage import files
+
+_INCHES_OF_TOKEN = 0.17  # on a page of several heads; alone, twice as many
+_SMALLEST_PANEL, _LARGEST_PAGE = 1.8, 36.0  # inches
+_POINTS_OF_INCH = 72
+# The first has no Chinese, Japanese or Korean; others help where installed.
+_FONTS = (
+    "DejaVu Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "WenQuanYi Micro Hei",
+    "PingFang SC",
+    "Microsoft YaHei",
+    "Arial Unicode MS",
+)
+
+
+def draw(
+    path: str,
+    attention: np.ndarray,
+    tokens: Sequence[str],
+    *,
+    title: str,
+    heads: Sequence[int],
+) -> None:
+    """Draws attention maps as a PNG, all heads on one page.
+
+    Args:
+      path: the picture, which appears whole.
+      attention: float [N, S, S]: how much each wordpiece (second axis, a row
+        of the picture) looks at each other (third, a column).
+      tokens: the S wordpieces.
+      title: above the picture.
+      heads: numbers of the N heads.
+
+    Raises:
+      OSError: the place cannot be written.
+    """
+    columns = math.ceil(math.sqrt(len(heads)))
+    rows = math.ceil(len(heads) / columns)
+    needed = _INCHES_OF_TOKEN * len(tokens) * (2 if len(heads) == 1 else 1)
+    inches = min(max(_SMALLEST_PANEL, needed), _LARGEST_PAGE / columns)
+    points = min(11.0, 0.75 * _POINTS_OF_INCH * inches / len(tokens))
+    figure = Figure(
+        figsize=(columns * inches + 2.2, rows * (inches + 0.3) + 1.5),
+        dpi=110,
+        layout="compressed",
+    )
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for i, (head, weights) in enumerate(zip(heads, attention, strict=True)):
+        # One scale for all heads, so that they can be compared.
+        image = panels[i].imshow(
+            weights, vmin=0.0, vmax=float(attention.max()), cmap="Blues"
+        )
+        panels[i].set_title(f"head {head}", fontsize=9)
+        _label(
+            panels[i],
+            tokens,
+            points,
+            left=i % columns == 0,
+            below=i + columns >= len(heads),  # the lowest of its column
+        )
+    for panel in panels[len(heads) :]:
+        panel.set_visible(False)
+    figure.colorbar(
+        image, ax=panels.tolist(), label="attention", fraction=0.04, pad=0.02
+    )
+    # A text with two dollar signs is no formula.
+    figure.suptitle(title, fontsize=11, parse_math=False)
+    _save(figure, path)
+
+
+def _label(panel, tokens, points, *, left, below):
+    """Writes the wordpieces beside a map."""
+    installed = set(font_manager.get_font_names())
+    style = {
+        "fontsize": points,
+        "family": [name for name in _FONTS if name in installed],
+        "parse_math": False,
+    }
+    places = range(len(tokens))
+    panel.set_xticks([])
+    panel.set_yticks([])
+    if below:
+        panel.set_xticks(places, tokens, rotation=90, **style)
+    if left:
+        panel.set_yticks(places, tokens, **style)
+    panel.tick_params(length=0)
+
+
+def _save(figure, path):
+    """Writes the PNG; says if a character has no glyph."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with files.whole_files([path]) as (temporary,):
+            with files.open_write(temporary) as file:
+                figure.savefig(file, format="png", bbox_inches="tight")
+    if any("Glyph" in str(warning.message) for warning in caught):
+        logging.warning(
+            "%s: some characters are drawn as boxes, since no font here has "
+            "them; install one, for example Noto Sans CJK.",
+            path,
+        )

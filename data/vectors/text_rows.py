@@ -1,0 +1,211 @@
+"""Lines of text to rows of the model, and rows to batches of like length.
+
+Axes: B rows of a batch, S wordpieces.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+
+from data.storage import files
+from data.text import packing
+from data.text.tokenization import FullTokenizer
+
+_PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
+# Batches are made alike in length among this many: enough to find neighbours.
+_BATCHES_OF_WINDOW = 100
+
+
+class TextRow(NamedTuple):
+    """One line as the model reads it.
+
+    Attributes:
+      index: its number in the file, from 0.
+      tokens: wordpieces, with [CLS] and [SEP].
+      input_ids: their ids.
+      segment_ids: 0 = `[CLS] a [SEP]`, 1 = `b [SEP]`.
+      words: words and punctuation as `BasicTokenizer` cuts them; [CLS] and
+        [SEP] are words, too.
+      word_ids: of each wordpiece, which of the words it is part of.
+      num_lost: wordpieces that did not fit. A word at the cut may have lost
+        some of its own.
+    """
+
+    index: int
+    tokens: list[str]
+    input_ids: list[int]
+    segment_ids: list[int]
+    words: list[str]
+    word_ids: list[int]
+    num_lost: int
+
+
+def count_lines(path: str) -> int:
+    """Counts the lines of a UTF-8 text file, and so checks all of it.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: a line is not UTF-8, or there is none.
+    """
+    num_lines = sum(1 for _ in files.read_lines(path))
+    if not num_lines:
+        raise ValueError(f"{path} is empty; expected a text on each line.")
+    return num_lines
+
+
+def read_rows(
+    path: str, tokenizer: FullTokenizer, *, max_seq_length: int
+) -> Iterator[TextRow]:
+    """Streams a file's lines, each `A` or `A ||| B`.
+
+    Args:
+      path: UTF-8 text file. An empty line is a text, too: [CLS] [SEP].
+      tokenizer: of the model's vocabulary.
+      max_seq_length: most wordpieces of a row, 3 at least.
+
+    Yields:
+      A row for each line.
+
+    Raises:
+      ValueError: a line is not UTF-8.
+
+    Source: `read_examples` in extract_features.py.
+    """
+    for index, line in enumerate(files.read_lines(path)):
+        yield make_row(line, tokenizer, max_seq_length, index)
+
+
+def make_row(
+    line: str, tokenizer: FullTokenizer, max_seq_length: int, index: int = 0
+) -> TextRow:
+    """Tokenizes one line (see `read_rows`).
+
+    A text of its own loses what does not fit at its end, the longer text of a
+    pair loses its last wordpiece until both fit.
+
+    Source: `convert_examples_to_features` in extract_features.py.
+    """
+    line = line.strip()
+    pair = _PAIR.match(line)
+    first, second = pair.groups() if pair else (line, "")
+    pieces_a, pieces_b = _pieces(first, tokenizer), _pieces(second, tokenizer)
+    num_lost = packing.truncate_longest_first(
+        pieces_a, pieces_b, max_seq_length - (3 if pieces_b else 2)
+    )
+    pieces, segment_ids = packing.add_special_tokens(
+        pieces_a, pieces_b, cls_id=_CLS, sep_id=_SEP
+    )
+    tokens = [piece.token for piece in pieces]
+    return TextRow(
+        index=index,
+        tokens=tokens,
+        input_ids=tokenizer.convert_tokens_to_ids(tokens),
+        segment_ids=segment_ids,
+        words=[piece.word for piece in pieces if piece.begins],
+        word_ids=[n - 1 for n in accumulate(p.begins for p in pieces)],
+        num_lost=num_lost,
+    )
+
+
+def windows(
+    rows: Iterable[TextRow],
+    *,
+    batch_size: int,
+    cost: Callable[[TextRow], int],
+    max_cost: int,
+) -> Iterator[list[TextRow]]:
+    """Gathers as many rows as memory holds the results of.
+
+    Args:
+      rows: any number of them.
+      batch_size: rows come in multiples of it, but for the last window.
+      cost: of a row's result.
+      max_cost: of a window, which goes on to the end of its batch.
+
+    Yields:
+      Consecutive rows, `_BATCHES_OF_WINDOW` batches of them at most.
+    """
+    window, total = [], 0
+    for row in rows:
+        window.append(row)
+        total += cost(row)
+        num_batches, rest = divmod(len(window), batch_size)
+        if not rest and (
+            total >= max_cost or num_batches >= _BATCHES_OF_WINDOW
+        ):
+            yield window
+            window, total = [], 0
+    if window:
+        yield window
+
+
+def batches_by_length(
+    rows: Sequence[TextRow], batch_size: int
+) -> Iterator[list[int]]:
+    """Sorts rows into batches, the longest first.
+
+    Args:
+      rows: of a window.
+      batch_size: B; the last batch may have fewer.
+
+    Yields:
+      Places in `rows`.
+    """
+    order = sorted(range(len(rows)), key=lambda i: -len(rows[i].tokens))
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
+
+
+def pad_rows(
+    rows: Sequence[TextRow], *, batch_size: int, length: int
+) -> dict[str, np.ndarray]:
+    """Pads rows to one shape.
+
+    Args:
+      rows: B of them at most; rows without text are added to these.
+      batch_size: B.
+      length: S.
+
+    Returns:
+      int32 [B, S]: `input_ids`, `input_mask` (1 = real), `segment_ids`,
+      `word_ids` (-1 = padding).
+    """
+    batch = {
+        name: np.full((batch_size, length), fill, np.int32)
+        for name, fill in (
+            ("input_ids", 0),
+            ("input_mask", 0),
+            ("segment_ids", 0),
+            ("word_ids", -1),
+        )
+    }
+    for i, row in enumerate(rows):
+        real = slice(len(row.tokens))
+        batch["input_ids"][i, real] = row.input_ids
+        batch["input_mask"][i, real] = 1
+        batch["segment_ids"][i, real] = row.segment_ids
+        batch["word_ids"][i, real] = row.word_ids
+    return batch
+
+
+class _Piece(NamedTuple):
+    """A wordpiece, the word it is part of, and whether it is its first."""
+
+    token: str
+    word: str
+    begins: bool
+
+
+_CLS, _SEP = (_Piece(token, token, True) for token in ("[CLS]", "[SEP]"))
+
+
+def _pieces(text: str, tokenizer: FullTokenizer) -> list[_Piece]:
+    """What `tokenizer.tokenize` makes of a text, with the words."""
+    return [
+        _Piece(token, word, i == 0)
+        for word in tokenizer.basic_tokenizer.tokenize(text)
+        for i, token in enumerate(tokenizer.wordpiece_tokenizer.tokenize(word))
+    ]

@@ -1,0 +1,185 @@
+"""Vectors of lines of text to files: JSON lines, npz or TFRecords.
+
+Every writer streams. Axes: U vectors of a line (of wordpieces, of words, or
+one), L layers, W width of a vector, A layers and N heads of attention maps, S
+wordpieces.
+"""
+
+import contextlib
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from data.records import tfrecord
+from data.storage import files
+
+FORMATS = ("jsonl", "npz", "tfrecord")
+
+
+class LineVectors(NamedTuple):
+    """What a model makes of one line.
+
+    Attributes:
+      index: number of the line, from 0.
+      names: whose the U vectors are: wordpieces, words, or the pooling.
+      vectors: float32 [U, L, W].
+      tokens: the S wordpieces, with [CLS] and [SEP].
+      attention: float32 [A, N, S, S], or None: how much each wordpiece (third
+        axis) looks at each other (fourth).
+    """
+
+    index: int
+    names: Sequence[str]
+    vectors: np.ndarray
+    tokens: Sequence[str]
+    attention: np.ndarray | None = None
+
+
+@contextlib.contextmanager
+def open_writer(
+    path: str,
+    file_format: str,
+    *,
+    layers: Sequence[int | str | list],
+    pooled_shape: tuple[int, int, int] | None = None,
+) -> Iterator[Callable[[LineVectors], None]]:
+    """Opens a file of vectors, which appears whole.
+
+    - `jsonl`: the original's: a line of JSON for each line of text,
+      `{"linex_index": 0, "features": [{"token": "[CLS]", "layers": [{"index":
+      -1, "values": [...]}, ...]}, ...]}`, rounded to 6 decimals.
+    - `npz`: for `numpy.load`. `layers`, their names; then for line i
+      `vectors_i` [U, L, W] and `tokens_i` [U], or, with one vector a line,
+      `vectors` [lines, L, W] once. Attention maps are `attention_i`, the
+      wordpieces of their last axes `attention_tokens_i`.
+    - `tfrecord`: for each line a `tf.train.Example` with `linex_index`,
+      `tokens` [U], `layers` [L], `shape` (U, L, W) and `values`, to be
+      reshaped to it.
+
+    Args:
+      path: the file.
+      file_format: one of `FORMATS`.
+      layers: name of each of the L layers; a list if it is a mix of several.
+      pooled_shape: (lines, L, W) if each line has one vector, else None.
+
+    Yields:
+      The function that writes a line; call it for each, in their order.
+
+    Raises:
+      OSError: the place cannot be written, or the disk is full.
+    """
+    with files.whole_files([path]) as (temporary,):
+        if file_format == "tfrecord":
+            with tfrecord.RecordWriter(temporary) as records:
+                yield lambda line: records.write(to_example(line, layers))
+            return
+        with files.open_write(temporary) as file:
+            if file_format == "jsonl":
+                yield lambda line: file.write(to_json(line, layers).encode())
+            elif pooled_shape:
+                with _npz_matrix(file, layers, pooled_shape) as write:
+                    yield write
+            else:
+                with _npz_arrays(file, layers) as write:
+                    yield write
+
+
+def to_json(line: LineVectors, layers: Sequence[int | str | list]) -> str:
+    r"""Writes a line as the original does, with its `\n`.
+
+    Source: `main` of extract_features.py, `linex_index` included.
+    """
+    # Exactly Python's round(x, 6): a float32 times 10^6 has 38 bits at most,
+    # so that nothing is lost before the rounding.
+    rounded = np.round(line.vectors.astype(np.float64), 6).tolist()
+    features = [
+        {
+            "token": name,
+            "layers": [
+                {"index": layer, "values": values}
+                for layer, values in zip(layers, vectors, strict=True)
+            ],
+        }
+        for name, vectors in zip(line.names, rounded, strict=True)
+    ]
+    return json.dumps({"linex_index": line.index, "features": features}) + "\n"
+
+
+def to_example(line: LineVectors, layers: Sequence[int | str | list]) -> bytes:
+    """Serializes a `tf.train.Example` (see `open_writer`)."""
+    import tensorflow as tf
+
+    def texts(values):
+        encoded = [value.encode() for value in values]
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=encoded))
+
+    def numbers(values):
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+    feature = {
+        "linex_index": numbers([line.index]),
+        "tokens": texts(line.names),
+        "layers": texts(layer_names(layers)),
+        "shape": numbers(line.vectors.shape),
+        "values": tf.train.Feature(
+            float_list=tf.train.FloatList(value=line.vectors.ravel())
+        ),
+    }
+    example = tf.train.Example(features=tf.train.Features(feature=feature))
+    return example.SerializeToString(deterministic=True)
+
+
+def layer_names(layers: Sequence[int | str | list]) -> list[str]:
+    """Names of layers as texts: `-1`, of a mix `-1,-2`."""
+    return [
+        ",".join(map(str, layer if isinstance(layer, list) else [layer]))
+        for layer in layers
+    ]
+
+
+class _Stream:
+    """A file that is written from front to back, as one of gs:// must be."""
+
+    def __init__(self, file):
+        self._file, self.flush = file, file.flush
+
+    def write(self, data):
+        self._file.write(data)
+        return len(data)
+
+
+@contextlib.contextmanager
+def _npz_arrays(file, layers):
+    """Writes the arrays of each line into a zip file, one by one."""
+    with zipfile.ZipFile(_Stream(file), "w") as archive:
+        _add_array(archive, "layers", np.array(layer_names(layers)))
+
+        def write(line):
+            i = line.index
+            _add_array(archive, f"tokens_{i}", np.array(line.names))
+            _add_array(archive, f"vectors_{i}", line.vectors)
+            if line.attention is not None:
+                tokens = np.array(line.tokens)
+                _add_array(archive, f"attention_tokens_{i}", tokens)
+                _add_array(archive, f"attention_{i}", line.attention)
+
+        yield write
+
+
+@contextlib.contextmanager
+def _npz_matrix(file, layers, shape):
+    """Writes the one vector of each line into one array."""
+    with zipfile.ZipFile(_Stream(file), "w") as archive:
+        _add_array(archive, "layers", np.array(layer_names(layers)))
+        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        with archive.open("vectors.npy", "w", force_zip64=True) as member:
+            np.lib.format.write_array_header_1_0(member, header)
+            yield lambda line: member.write(line.vectors.tobytes())
+
+
+def _add_array(archive, name, array):
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array(member, array, allow_pickle=False)

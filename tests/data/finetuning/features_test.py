@@ -1,0 +1,276 @@
+"""Rows of examples: the original's, and those of the other kinds."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.finetuning import features
+from data.finetuning.report import RecordsReport
+from data.finetuning.tagging import words_of_rows
+from data.records import tfrecord
+from data.tasks import (
+    ChoiceExample,
+    InputExample,
+    PaddingInputExample,
+    TaggingExample,
+    get_task,
+)
+from data.text.tokenization import FullTokenizer
+
+GOLDEN_FILES = {"train": "train", "dev": "eval", "test": "predict"}
+VOCAB = "[PAD] [UNK] [CLS] [SEP] a b c d ##d e".split()
+PAD, UNK, CLS, SEP, A, B, C, D, DD, E = range(len(VOCAB))
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(VOCAB) + "\n")
+    return FullTokenizer(str(path))
+
+
+def options(kind="classification", labels=("no", "yes"), length=8, **others):
+    return features.FeatureOptions(kind, labels, length, **others)
+
+
+def convert(examples, tokenizer, made):
+    """The rows as lists, and the report."""
+    converter = features.Converter(tokenizer, made)
+    return list(converter.rows(examples)), converter.report
+
+
+@pytest.mark.parametrize("name", ["CoLA", "MRPC", "MNLI"])
+@pytest.mark.parametrize("set_name", GOLDEN_FILES)
+def test_rows_are_the_original_s(name, set_name, goldens):
+    folder = goldens / "classifier" / name
+    task = get_task(name, str(folder))
+    rows = features.convert_examples(
+        task.examples(set_name),
+        FullTokenizer(str(goldens / "vocab.txt")),
+        features.FeatureOptions.of_task(task, 64),
+    )
+    path = folder / f"expected/{GOLDEN_FILES[set_name]}.tf_record"
+    records = list(tfrecord.read_records(str(path)))
+    for record, row in zip(records, rows, strict=True):
+        expected = tf.train.Example.FromString(record).features.feature
+        assert {key: list(value) for key, value in row.items()} == {
+            key: list(value.int64_list.value) for key, value in expected.items()
+        }
+
+
+def test_a_pair_and_a_text_alone(tokenizer):
+    examples = [
+        InputExample("0", "a b", "c", "yes"),
+        InputExample("1", "ad", None, "no"),
+        # As the original, which asks whether there are tokens.
+        InputExample("2", "a", "", None),
+    ]
+    rows, report = convert(examples, tokenizer, options())
+    assert rows[0] == {
+        "input_ids": [CLS, A, B, SEP, C, SEP, PAD, PAD],
+        "input_mask": [1, 1, 1, 1, 1, 1, 0, 0],
+        "segment_ids": [0, 0, 0, 0, 1, 1, 0, 0],
+        "label_ids": [1],
+        "is_real_example": [1],
+    }
+    assert rows[1]["input_ids"][:4] == [CLS, A, DD, SEP]
+    assert rows[2]["input_ids"][:4] == [CLS, A, SEP, PAD]
+    assert rows[2]["label_ids"] == [0]
+    assert report == RecordsReport(
+        num_examples=3, num_records=3, num_tokens=13, num_places=24
+    )
+    assert report.padding_share == pytest.approx(11 / 24)
+    assert str(report) == (
+        "3 examples, 0 shortened to --max_seq_length (0.0%), padding 45.8%"
+    )
+
+
+def test_pairs_are_shortened_by_the_original_s_rule_and_counted(tokenizer):
+    examples = [
+        InputExample("0", "a b c d", "e e"),
+        InputExample("1", "a b c d a b c", None),
+        InputExample("2", "a b c", "d e"),
+    ]
+    rows, report = convert(examples, tokenizer, options())
+    assert [row["input_ids"] for row in rows] == [
+        [CLS, A, B, C, SEP, E, E, SEP],
+        [CLS, A, B, C, D, A, B, SEP],
+        [CLS, A, B, C, SEP, D, E, SEP],
+    ]
+    assert report.num_shortened == 2
+
+
+def test_of_an_article_and_a_question_the_article_is_cut(tokenizer):
+    examples = [InputExample("0", "a b", "c c c c")]
+    rows, _ = convert(examples, tokenizer, options(cut="first"))
+    assert rows[0]["input_ids"] == [CLS, A, SEP, C, C, C, C, SEP]
+
+
+def test_numbers_and_several_labels(tokenizer):
+    regression = options("regression", ())
+    examples = [InputExample("0", "a", None, 2.5), InputExample("1", "a")]
+    rows = list(features.convert_examples(examples, tokenizer, regression))
+    assert [row["label_ids"].tolist() for row in rows] == [[2.5], [0.0]]
+    assert rows[0]["label_ids"].dtype == np.float32
+    multilabel = options("multilabel", ("x", "y", "z"))
+    examples = [
+        InputExample(str(i), "a", None, label)
+        for i, label in enumerate([("z", "x"), (), None])
+    ]
+    rows, _ = convert(examples, tokenizer, multilabel)
+    answers = [row["label_ids"] for row in rows]
+    assert answers == [[1, 0, 1], [0, 0, 0], [0, 0, 0]]
+
+
+def test_choices_stand_one_after_the_other(tokenizer):
+    example = ChoiceExample("0", ["a", "b"], ["c", "d e a b c d"], "1")
+    (row,), report = convert(
+        [example], tokenizer, options("choice", ("0", "1"), 6)
+    )
+    assert row == {
+        "input_ids": [CLS, A, SEP, C, SEP, PAD, CLS, B, SEP, D, E, SEP],
+        "input_mask": [1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1],
+        "segment_ids": [0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1],
+        "label_ids": [1],
+        "is_real_example": [1],
+    }
+    assert (report.num_shortened, report.num_places) == (1, 12)
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression", "choice"])
+def test_rows_that_fill_a_batch_up_are_not_real(tokenizer, kind):
+    made = options(kind)
+    (row,), _ = convert([PaddingInputExample()], tokenizer, made)
+    assert row == {spec.name: [0] * spec.length for spec in made.specs}
+
+
+def test_the_first_piece_carries_the_label(tokenizer):
+    made = options("tagging", ("X", "Y"))
+    # U+00AD, a soft hyphen, has no pieces.
+    example = TaggingExample("0", ["ad", "\u00ad", "b"], ["Y", "X", "Y"])
+    (row,), _ = convert([example], tokenizer, made)
+    assert row == {
+        "input_ids": [CLS, A, DD, UNK, B, SEP, PAD, PAD],
+        "input_mask": [1, 1, 1, 1, 1, 1, 0, 0],
+        "segment_ids": [0] * 8,
+        "label_ids": [0, 1, 0, 0, 1, 0, 0, 0],
+        "label_mask": [0, 1, 0, 1, 1, 0, 0, 0],
+        "is_real_example": [1],
+    }
+
+
+@pytest.mark.parametrize("document_context", [False, True])
+def test_every_word_is_labelled_once_whatever_the_length(
+    tokenizer, document_context
+):
+    rng = np.random.default_rng(7)
+    names = ("X", "Y", "Z")
+    sentences = [
+        TaggingExample(
+            str(i),
+            rng.choice(["a", "add", "b", "dd"], length).tolist(),
+            rng.choice(names, length).tolist(),
+            document=i // 3,
+        )
+        for i, length in enumerate([1, 40, 3, 7, 2, 11, 5])
+    ]
+    made = options("tagging", names, document_context=document_context)
+    rows, report = convert(sentences, tokenizer, made)
+    labels, mask = (
+        np.array([row[name] for row in rows])
+        for name in ("label_ids", "label_mask")
+    )
+    lengths = [len(sentence.words) for sentence in sentences]
+    words = words_of_rows(labels, mask, lengths)
+    assert [[names[i] for i in one] for one in words] == [
+        sentence.labels for sentence in sentences
+    ]
+    assert report.num_examples == 7 and report.num_split >= 3
+    assert report.num_records == len(rows) > 7
+    assert f"{report.num_split} split over several rows" in str(report)
+
+
+def test_context_comes_from_the_same_document_only(tokenizer):
+    sentences = [
+        TaggingExample(str(i), [word], ["X"], document)
+        for i, (word, document) in enumerate([("a", 0), ("b", 0), ("c", 1)])
+    ]
+    made = options("tagging", ("X",), document_context=True)
+    rows, _ = convert(sentences, tokenizer, made)
+    assert [row["input_ids"][:4] for row in rows] == [
+        [CLS, A, B, SEP],
+        [CLS, A, B, SEP],
+        [CLS, C, SEP, PAD],
+    ]
+    assert [row["label_mask"][:4] for row in rows] == [
+        [0, 1, 0, 0],
+        [0, 0, 1, 0],
+        [0, 1, 0, 0],
+    ]
+
+
+def test_a_word_longer_than_the_row_keeps_its_label(tokenizer):
+    made = options("tagging", ("X",), length=5)
+    example = TaggingExample("0", ["b", "addddd"], ["X", "X"])
+    rows, report = convert([example], tokenizer, made)
+    assert [row["input_ids"] for row in rows] == [
+        [CLS, B, SEP, PAD, PAD],
+        [CLS, A, DD, DD, SEP],
+    ]
+    assert [row["label_mask"] for row in rows] == [[0, 1, 0, 0, 0]] * 2
+    assert (report.num_shortened, report.num_split) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "example", "error", "message"),
+    [
+        (
+            "classification",
+            InputExample("dev-3", "a", None, "maybe"),
+            ValueError,
+            "example dev-3: label 'maybe', expected one of no, yes",
+        ),
+        (
+            "multilabel",
+            InputExample("dev-3", "a", None, ("no", "on")),
+            ValueError,
+            "example dev-3: label 'on', expected one of no, yes",
+        ),
+        (
+            "choice",
+            ChoiceExample("dev-3", ["a"] * 3, ["b"] * 3),
+            ValueError,
+            "example dev-3: 3 contexts and 3 choices, expected 2 of each",
+        ),
+        (
+            "tagging",
+            TaggingExample("dev-3", ["a", "b"], ["no"]),
+            ValueError,
+            "example dev-3: 1 labels of 2 words",
+        ),
+        (
+            "tagging",
+            TaggingExample("dev-3", []),
+            ValueError,
+            "example dev-3 has no words",
+        ),
+        (
+            "choice",
+            InputExample("dev-3", "a"),
+            TypeError,
+            "a InputExample in a task of kind choice, expected a ChoiceExample",
+        ),
+    ],
+)
+def test_examples_that_do_not_fit_are_refused(
+    tokenizer, kind, example, error, message
+):
+    with pytest.raises(error, match=message):
+        convert([example], tokenizer, options(kind))
+
+
+def test_options_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="--max_seq_length is 4, expected 5"):
+        options(length=4)
+    with pytest.raises(ValueError, match="--document_context is for tagging"):
+        options(document_context=True)

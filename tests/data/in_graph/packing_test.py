@@ -1,0 +1,100 @@
+"""Rows made in a graph are the rows of data.finetuning.features."""
+
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.finetuning import features
+from data.in_graph import packing
+from data.in_graph.tokenization import InGraphTokenizer
+from data.tasks import InputExample
+from data.text.tokenization import FullTokenizer
+
+NAMES = ("input_ids", "input_mask", "segment_ids")
+
+
+def rows_of(examples, goldens, **options):
+    made = features.convert_examples(
+        examples,
+        FullTokenizer(str(goldens / "vocab.txt")),
+        features.FeatureOptions("classification", ("0", "1"), **options),
+    )
+    rows = list(made)
+    return {name: np.stack([row[name] for row in rows]) for name in NAMES}
+
+
+def random_texts(rng, count, most):
+    words = "the man 's café , \u4e2d unaffable \u200b x".split(" ")
+    return [
+        " ".join(rng.choices(words, k=rng.randint(0, most)))
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("cut", ["longest", "first"])
+@pytest.mark.parametrize("length", [5, 6, 11, 24])
+@pytest.mark.parametrize("is_pair", [False, True])
+def test_rows_are_those_of_features(goldens, cut, length, is_pair):
+    rng = random.Random(length)
+    texts = [random_texts(rng, 60, 20) for _ in range(2)]
+    if not is_pair:
+        texts[1] = [None] * len(texts[0])
+    expected = rows_of(
+        [InputExample("", a, b) for a, b in zip(*texts, strict=True)],
+        goldens,
+        max_seq_length=length,
+        cut=cut,
+    )
+    tokenizer = InGraphTokenizer(str(goldens / "vocab.txt"))
+    vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
+
+    @tf.function
+    def pack(text_a, text_b=None):
+        return packing.pack(
+            tokenizer.tokenize(text_a),
+            None if text_b is None else tokenizer.tokenize(text_b),
+            max_seq_length=length,
+            cls_id=vocab["[CLS]"],
+            sep_id=vocab["[SEP]"],
+            cut=cut,
+        )
+
+    rows = pack(*map(tf.constant, texts[: 1 + is_pair]))
+    longest = int(expected["input_mask"].sum(1).max())
+    assert rows["input_ids"].shape[1] == longest
+    for name in NAMES:
+        np.testing.assert_array_equal(rows[name], expected[name][:, :longest])
+        assert not expected[name][:, longest:].any()
+        assert rows[name].dtype == tf.int32
+
+
+@pytest.mark.parametrize("cut", ["longest", "first"])
+def test_every_pair_of_lengths_is_shortened_alike(cut):
+    pairs = [(a, b) for a in range(9) for b in range(9)]
+    lengths = np.array(pairs)
+
+    def ragged(column, first):
+        return tf.ragged.range(first, first + lengths[:, column])
+
+    for length in range(5, 12):
+        rows = packing.pack(
+            tf.cast(ragged(0, 100), tf.int32),
+            tf.cast(ragged(1, 200), tf.int32),
+            max_seq_length=length,
+            cls_id=1,
+            sep_id=2,
+            cut=cut,
+        )
+        for row, (num_a, num_b) in zip(
+            rows["input_ids"].numpy(), pairs, strict=True
+        ):
+            a, b = list(range(100, 100 + num_a)), list(range(200, 200 + num_b))
+            room = length - 2 - (num_b > 0)
+            {
+                "longest": features.packing.truncate_longest_first,
+                "first": features.packing.truncate_first,
+            }[cut](a, b, room)
+            wanted = [1, *a, 2, *b, *([2] if num_b else [])]
+            assert row[row > 0].tolist() == wanted

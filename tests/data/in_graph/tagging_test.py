@@ -1,0 +1,114 @@
+"""Rows of tagged words made in a graph equal those made in Python."""
+
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.finetuning import features
+from data.in_graph import packing, tagging
+from data.in_graph.tokenization import InGraphTokenizer
+from data.tasks import TaggingExample
+from data.text.tokenization import BasicTokenizer, FullTokenizer
+
+NAMES = ("input_ids", "input_mask", "segment_ids", "label_mask")
+WORDS = "the man 's café , \u4e2d unaffable \u200b x extraordinarily".split()
+SPECIAL = {"cls_id": 2, "sep_id": 3, "unknown_id": 1}
+
+
+@pytest.mark.parametrize("length", [5, 9, 16, 40])
+def test_rows_are_those_of_features(goldens, length):
+    rng = random.Random(length)
+    # Of several rows, too.
+    sentences = [rng.choices(WORDS, k=rng.randint(1, 20)) for _ in range(40)]
+    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
+    made = features.convert_examples(
+        [TaggingExample("", words) for words in sentences],
+        tokenizer,
+        features.FeatureOptions("tagging", ("0", "1"), length),
+    )
+    expected = list(made)
+    pieces = tf.ragged.constant(
+        [[tokenizer.encode(word) for word in words] for words in sentences],
+        tf.int32,
+        ragged_rank=2,
+    )
+    vocab = tokenizer.vocab
+    rows = tf.function(tagging.tagged_rows)(
+        pieces,
+        max_seq_length=length,
+        cls_id=vocab["[CLS]"],
+        sep_id=vocab["[SEP]"],
+        unknown_id=vocab["[UNK]"],
+    )
+    got = rows.batch | {"label_mask": tf.cast(rows.label_mask, tf.int64)}
+    assert len(expected) == rows.label_mask.shape[0]
+    for name in NAMES:
+        wanted = np.stack([row[name] for row in expected])
+        longest = got[name].shape[1]
+        np.testing.assert_array_equal(got[name], wanted[:, :longest], name)
+        assert not wanted[:, longest:].any()
+    assert int(tf.reduce_sum(got["label_mask"])) == sum(map(len, sentences))
+
+
+def test_a_sentence_without_words_has_a_row_without_labels():
+    pieces = tf.RaggedTensor.from_row_lengths(
+        tf.ragged.constant([[7, 8], [9]], tf.int32), [0, 2, 0]
+    )
+    rows = tagging.tagged_rows(pieces, max_seq_length=5, **SPECIAL)
+    assert rows.batch["input_ids"].numpy().tolist() == [
+        [2, 3, 0, 0, 0],
+        [2, 7, 8, 9, 3],
+        [2, 3, 0, 0, 0],
+    ]
+    assert rows.label_mask.numpy().astype(int).tolist() == [
+        [0, 0, 0, 0, 0],
+        [0, 1, 0, 1, 0],
+        [0, 0, 0, 0, 0],
+    ]
+
+
+def test_no_words_at_all():
+    pieces = tf.RaggedTensor.from_row_lengths(
+        tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), [0][:0]), [0]
+    )
+    rows = tagging.tagged_rows(pieces, max_seq_length=5, **SPECIAL)
+    assert rows.batch["input_ids"].numpy().tolist() == [[2, 3]]
+    assert not rows.label_mask.numpy().any()
+
+
+def test_words_of_texts_are_those_of_the_basic_tokenizer(goldens):
+    texts = [
+        "The caf\u00e9's unaffable man.",
+        "",
+        "\u4e2d\u6587 U.S. \u200bx",
+        "cafe\u0301, e\u0301xtraordinarily",
+        "y" * 201 + " z",
+    ]
+    vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
+    continues = [token.startswith("##") for token in vocab]
+    words = tagging.words_of_pieces(
+        *InGraphTokenizer(str(goldens / "vocab.txt")).tokenize_with_offsets(
+            tf.constant(texts)
+        ),
+        continues,
+    )
+    shown = packing.substrings(
+        tf.constant(texts), words.starts.to_tensor(), words.ends.to_tensor()
+    )
+    reference = FullTokenizer(str(goldens / "vocab.txt"))
+    for text, row, spans, ids in zip(
+        texts,
+        shown.numpy(),
+        zip(words.starts.to_list(), words.ends.to_list(), strict=True),
+        words.pieces.to_list(),
+        strict=True,
+    ):
+        basic = BasicTokenizer().tokenize(text)
+        assert ids == [reference.encode(word) for word in basic]
+        cut = [text[start:end] for start, end in zip(*spans, strict=True)]
+        assert [word.decode() for word in row if word] == cut
+        assert [
+            "".join(BasicTokenizer().tokenize(word)) for word in cut
+        ] == basic

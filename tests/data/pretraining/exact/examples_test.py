@@ -1,0 +1,237 @@
+"""Masked instances: the original's draws, and what must hold of any."""
+
+import random
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from data.pretraining.exact.examples import (
+    PretrainingDataOptions,
+    Wordpieces,
+    create_instances_from_document,
+    create_masked_lm_predictions,
+    create_training_instances,
+)
+from data.pretraining.exact.instances import Document
+
+CLS, SEP, MASK = 2, 3, 4
+# Ids 10 to 14 continue a word.
+VOCAB = {"[PAD]": 0, "[UNK]": 1, "[CLS]": CLS, "[SEP]": SEP, "[MASK]": MASK}
+VOCAB |= {f"{'##' * (10 <= i < 15)}{i}": i for i in range(5, 30)}
+WORDPIECES = Wordpieces.from_vocab(VOCAB)
+WORDS = st.lists(st.integers(5, 29), min_size=1, max_size=40)
+
+
+def restored(instance):
+    tokens = list(instance.tokens)
+    for position, label in zip(
+        instance.masked_lm_positions, instance.masked_lm_labels, strict=True
+    ):
+        tokens[position] = label
+    return tokens
+
+
+def mask(tokens, seed=0, **options):
+    return create_masked_lm_predictions(
+        tokens,
+        WORDPIECES,
+        PretrainingDataOptions(**options),
+        random.Random(seed),
+    )
+
+
+def test_wordpieces_know_what_continues_a_word():
+    assert WORDPIECES[:3] == (CLS, SEP, MASK)
+    assert WORDPIECES.ids == list(range(30))
+    assert [i for i in range(30) if not WORDPIECES.starts_word[i]] == [
+        10,
+        11,
+        12,
+        13,
+        14,
+    ]
+    assert WORDPIECES.typecode == "H"
+    assert Wordpieces.from_vocab(VOCAB | {"z": 65536}).typecode == "i"
+
+
+@given(WORDS, WORDS, st.integers(0, 99), st.booleans())
+def test_masks_spare_specials_and_can_be_undone(a, b, seed, whole_words):
+    tokens = [CLS, *a, SEP, *b, SEP]
+    masked, positions, labels = mask(
+        tokens, seed, do_whole_word_mask=whole_words, max_predictions_per_seq=9
+    )
+    assert positions == sorted(set(positions))
+    assert not {0, len(a) + 1, len(tokens) - 1} & set(positions)
+    assert labels == [tokens[i] for i in positions]
+    for i, (before, after) in enumerate(zip(tokens, masked, strict=True)):
+        assert before == after or i in positions
+    # The original's count: specials included, rounded to even, cut at 9.
+    wanted = min(9, max(1, round(0.15 * len(tokens))))
+    if whole_words:
+        assert len(positions) <= wanted
+    else:
+        assert len(positions) == wanted
+
+
+@given(WORDS, st.integers(0, 99))
+def test_whole_words_are_masked_as_a_whole(a, seed):
+    assume(WORDPIECES.starts_word[a[0]])
+    _, positions, _ = mask([CLS, *a, SEP], seed, do_whole_word_mask=True)
+    for i, token in enumerate(a[1:], start=2):
+        if not WORDPIECES.starts_word[token]:
+            assert (i in positions) == (i - 1 in positions)
+
+
+@pytest.mark.parametrize(("length", "count"), [(5, 2), (10, 5), (14, 7)])
+def test_the_count_of_masks_rounds_half_to_even(length, count):
+    # 5 * 0.5 = 2.5 -> 2, as Python's round() in the original.
+    tokens = [CLS, *[9] * (length - 2), SEP]
+    _, positions, _ = mask(tokens, masked_lm_prob=0.5)
+    assert len(positions) == count
+
+
+def test_a_piece_behind_sep_joins_the_word_before_it():
+    # The original's quirk: 12 continues a word, and 9 stands before the SEP.
+    tokens = [CLS, 9, SEP, 12, SEP]
+    options = {"do_whole_word_mask": True, "masked_lm_prob": 0.4}
+    assert mask(tokens, **options)[1] == [1, 3]
+    # Both together are more than may be masked: so neither is.
+    assert mask(tokens, max_predictions_per_seq=1, **options)[1] == []
+
+
+def test_study_flags_have_the_asked_shares():
+    tokens = [CLS, *[9] * 20_000, SEP]
+    options = {"masked_lm_prob": 1.0, "max_predictions_per_seq": 20_000}
+    masked, _, _ = mask(
+        tokens, mask_token_prob=0.5, random_token_prob=0.2, **options
+    )
+    num_mask = masked.count(MASK)
+    # A thirtieth of the random tokens is [MASK], another 9, as before.
+    # Tolerance: four standard deviations, 4 * sqrt(n p (1 - p)).
+    assert abs(num_mask - 20_000 * (0.5 + 0.2 / 30)) < 283
+    assert abs(masked.count(9) - 20_000 * (0.3 + 0.2 / 30)) < 262
+    same, positions, _ = mask(
+        tokens, mask_token_prob=0.0, random_token_prob=0.0, **options
+    )
+    assert same == tokens and len(positions) == 20_000
+    all_masked, _, _ = mask(
+        tokens, mask_token_prob=1.0, random_token_prob=0.0, **options
+    )
+    assert all_masked == [CLS, *[MASK] * 20_000, SEP]
+
+
+def test_default_shares_are_exactly_the_originals():
+    assert PretrainingDataOptions().keep_share == 0.5
+    assert PretrainingDataOptions(mask_token_prob=0.9).keep_share == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"max_seq_length": 4}, "--max_seq_length is 4, expected 5 or more."),
+        (
+            {"max_predictions_per_seq": 0},
+            "--max_predictions_per_seq is 0, expected 1 or more.",
+        ),
+        ({"dupe_factor": 0}, "--dupe_factor is 0, expected 1 or more."),
+        ({"short_seq_prob": 1.5}, "--short_seq_prob is 1.5, expected 0 to 1."),
+        (
+            {"masked_lm_prob": 0.0},
+            "--masked_lm_prob is 0.0, expected above 0, up to 1.",
+        ),
+        (
+            {"mask_token_prob": -0.1},
+            "--mask_token_prob is -0.1, expected 0 to 1.",
+        ),
+        (
+            {"mask_token_prob": 0.7, "random_token_prob": 0.4},
+            "--random_token_prob is 0.4, expected at most 1 - mask_token_prob "
+            "= 0.3.",
+        ),
+    ],
+)
+def test_options_out_of_range_are_refused(options, expected):
+    with pytest.raises(ValueError) as error:
+        PretrainingDataOptions(**options)
+    assert str(error.value) == expected
+
+
+DOCUMENTS = st.lists(
+    st.lists(
+        st.lists(st.integers(5, 29), min_size=1, max_size=12),
+        min_size=1,
+        max_size=8,
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(DOCUMENTS, st.integers(5, 40), st.integers(0, 99))
+def test_pairs_are_well_formed(corpus, max_seq_length, seed):
+    documents = [Document("H", sentences) for sentences in corpus]
+    options = PretrainingDataOptions(
+        max_seq_length=max_seq_length, dupe_factor=2, short_seq_prob=0.5
+    )
+    instances = create_training_instances(
+        documents, WORDPIECES, options, random.Random(seed)
+    )
+    assert len(instances) >= 2 * len(corpus)
+    for instance in instances:
+        tokens = restored(instance)
+        assert 5 <= len(tokens) <= max_seq_length
+        assert tokens[0] == CLS and tokens[-1] == SEP and tokens.count(SEP) == 2
+        num_first = tokens.index(SEP) + 1
+        num_second = len(tokens) - num_first
+        assert instance.segment_ids == [0] * num_first + [1] * num_second
+
+
+@given(DOCUMENTS, st.integers(15, 40), st.integers(0, 99))
+def test_without_pairs_rows_hold_each_document_once(corpus, length, seed):
+    documents = [Document("H", sentences) for sentences in corpus]
+    options = PretrainingDataOptions(
+        max_seq_length=length,
+        short_seq_prob=0.0,
+        next_sentence_prediction=False,
+    )
+    for index, sentences in enumerate(corpus):
+        rows = list(
+            create_instances_from_document(
+                documents, index, WORDPIECES, options, random.Random(seed)
+            )
+        )
+        for row in rows:
+            assert set(row.segment_ids) == {0}
+            assert len(row.tokens) <= length
+            assert not row.is_random_next
+        # No sentence is longer than a row: nothing is cut, nothing is lost.
+        assert [t for row in rows for t in restored(row)[1:-1]] == sum(
+            sentences, []
+        )
+
+
+def test_without_pairs_a_row_takes_the_sentences_that_fit():
+    document = Document("H", [[5] * 4, [6] * 4, [7] * 3, [8] * 30])
+    options = PretrainingDataOptions(
+        max_seq_length=12, short_seq_prob=0.0, next_sentence_prediction=False
+    )
+    rows = create_instances_from_document(
+        [document], 0, WORDPIECES, options, random.Random(0)
+    )
+    assert [restored(row) for row in rows] == [
+        [CLS, *[5] * 4, *[6] * 4, SEP],
+        [CLS, *[7] * 3, SEP],
+        [CLS, *[8] * 10, SEP],
+    ]
+
+
+def test_a_lone_document_calls_itself_random():
+    # The original's quirk, after ten draws that all hit the same document.
+    document = Document("H", [[5, 6, 7]])
+    rows = create_instances_from_document(
+        [document], 0, WORDPIECES, PretrainingDataOptions(), random.Random(0)
+    )
+    (row,) = rows
+    assert restored(row) == [CLS, 5, 6, 7, SEP, 5, 6, 7, SEP]
+    assert row.is_random_next

@@ -1,0 +1,301 @@
+"""The writer: the original's records, whole files, errors that help."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import pytest
+import tensorflow as tf
+from absl import logging
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.pretraining.exact import in_memory
+from data.pretraining.exact.examples import PretrainingDataOptions
+from data.records import reading
+from data.storage import files
+from data.text.tokenization import FullTokenizer
+
+# The settings that the original's files were written with.
+GOLDEN = PretrainingDataOptions(
+    max_seq_length=64, max_predictions_per_seq=10, dupe_factor=2
+)
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "old", "mill", "##s"]
+
+
+def read(path):
+    """Each record's values by feature, whatever their order in the file."""
+    rows = []
+    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+        features = tf.train.Example.FromString(record).features.feature
+        rows.append(
+            {
+                name: list(value.int64_list.value or value.float_list.value)
+                for name, value in features.items()
+            }
+        )
+    return rows
+
+
+@pytest.fixture
+def vocab_file(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(TOKENS) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def write(tmp_path, vocab_file):
+    def write(text, output="out", vocab=vocab_file, options=GOLDEN):
+        path = tmp_path / "in.txt"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return in_memory.write_pretraining_data(
+            [str(path)],
+            [str(tmp_path / output)],
+            vocab_file=vocab,
+            do_lower_case=True,
+            options=options,
+        )
+
+    return write
+
+
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_records_are_the_originals(goldens, tmp_path, whole_words):
+    folder = goldens / "pretraining_data"
+    outputs = [str(tmp_path / name) for name in ("a", "new_folder/b", "c")]
+    options = PretrainingDataOptions(
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        dupe_factor=2,
+        do_whole_word_mask=whole_words,
+    )
+    report = in_memory.write_pretraining_data(
+        [str(folder / "corpus.txt")],
+        outputs,
+        vocab_file=str(goldens / "vocab.txt"),
+        do_lower_case=True,
+        options=options,
+    )
+    kind = "whole_word" if whole_words else "wordpiece"
+    expected = read(folder / f"{kind}_masking.tf_record")
+    for i, output in enumerate(outputs):
+        assert read(output) == expected[i::3]
+    assert report.num_examples == len(expected)
+    assert report.num_tokens == sum(sum(r["input_mask"]) for r in expected)
+    num_masked = sum(sum(r["masked_lm_weights"]) for r in expected)
+    assert report.masked_share == num_masked / report.num_tokens
+    assert report.padding_share == pytest.approx(
+        1 - report.num_tokens / (64 * len(expected))
+    )
+
+
+def test_without_pairs_there_is_one_segment(write, tmp_path):
+    options = PretrainingDataOptions(
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        dupe_factor=1,
+        short_seq_prob=0.0,
+        mask_token_prob=0.0,
+        random_token_prob=0.0,
+        next_sentence_prediction=False,
+    )
+    write("old mills\nmill\n\nold\n", options=options)
+    rows = read(tmp_path / "out")
+    pad = [0] * 64
+    assert sorted(row["input_ids"] for row in rows) == [
+        ([2, 5, 3] + pad)[:64],
+        ([2, 5, 6, 7, 6, 3] + pad)[:64],
+    ]
+    for row in rows:
+        assert row["segment_ids"] == pad
+        assert row["next_sentence_labels"] == [-1]
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_characters="\n", codec="utf-8")),
+        max_size=8,
+    )
+)
+def test_only_blank_lines_part_documents(lines):
+    with tempfile.TemporaryDirectory() as folder:
+        vocab = pathlib.Path(folder, "vocab.txt")
+        vocab.write_text("\n".join([*TOKENS, "a", "b"]))
+        tokenizer = FullTokenizer(str(vocab))
+        paths = [os.path.join(folder, name) for name in ("1.txt", "2.txt")]
+        for path in paths:
+            pathlib.Path(path).write_bytes(
+                "".join(f"{line}\n" for line in ["a", *lines, "b"]).encode()
+            )
+        documents = in_memory.read_documents(paths, tokenizer, "H")
+    # As the original: all files are one text, TensorFlow's reader drops
+    # carriage returns, and blank is what has nothing but white space.
+    expected = [[]]
+    for line in ["a", *lines, "b"] * 2:
+        line = line.replace("\r", "").strip()
+        if not line:
+            expected.append([])
+        elif ids := tokenizer.encode(line):
+            expected[-1].append(ids)
+    assert [
+        [document.slice(i, i + 1) for i in range(len(document))]
+        for document in documents
+    ] == list(filter(None, expected))
+
+
+@pytest.mark.parametrize("text", ["", "\n \n\t\n", "\u200b\n"])
+def test_input_without_text_is_refused(write, tmp_path, text):
+    with pytest.raises(ValueError) as error:
+        write(text)
+    assert str(error.value) == (
+        f"--input_file: no text in {tmp_path / 'in.txt'}; expected one "
+        "sentence a line and a blank line between documents."
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_undecodable_text_leaves_the_earlier_output(write, tmp_path):
+    write("old mill\n")
+    before = (tmp_path / "out").read_bytes()
+    with pytest.raises(ValueError, match="in.txt, line 2: byte 5 of the line"):
+        write(b"old\nmill\xff\n")
+    assert (tmp_path / "out").read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["in.txt", "out", "vocab.txt"]
+
+
+@pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+def test_a_vocabulary_without_a_special_token_is_refused(
+    write, tmp_path, token
+):
+    path = tmp_path / "short.txt"
+    path.write_text("\n".join(t for t in TOKENS if t != token))
+    with pytest.raises(ValueError) as error:
+        write("old mill\n", vocab=str(path))
+    assert f"{path} has no {token} among its 7 tokens" in str(error.value)
+
+
+def test_an_output_is_written_once_and_over_no_input(tmp_path, vocab_file):
+    def write(*outputs):
+        (tmp_path / "in.txt").write_text("old mill\n")
+        in_memory.write_pretraining_data(
+            [str(tmp_path / "in.txt")],
+            list(outputs),
+            vocab_file=vocab_file,
+            do_lower_case=True,
+            options=GOLDEN,
+        )
+
+    with pytest.raises(ValueError, match="./in.txt is an input, too; give ano"):
+        write(f"{tmp_path}/./in.txt")
+    with pytest.raises(ValueError, match="out is another output, too; give a"):
+        write(str(tmp_path / "out"), str(tmp_path / "out"))
+    with pytest.raises(ValueError, match="--output_file is empty; give a path"):
+        write()
+    assert sorted(os.listdir(tmp_path)) == ["in.txt", "vocab.txt"]
+
+
+def test_a_full_disk_leaves_the_earlier_output(write, tmp_path, monkeypatch):
+    write("old mill\n")
+    before = (tmp_path / "out").read_bytes()
+    # A device that refuses the first byte it should keep.
+    monkeypatch.setattr(files, "open_write", lambda _: open("/dev/full", "wb"))
+    monkeypatch.setattr(files, "check_writable", lambda *_: None)
+    with pytest.raises(OSError, match="cannot write .*No space left on device"):
+        write("old mill\n\nmill\n\nmills\n")
+    assert (tmp_path / "out").read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["in.txt", "out", "vocab.txt"]
+
+
+def test_an_unwritable_place_is_named(write, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        OSError, match="--output_file: .*file cannot be written"
+    ):
+        write("old mill\n", output="file/out")
+
+
+@pytest.fixture
+def warnings(monkeypatch):
+    lines = []
+    monkeypatch.setattr(
+        logging, "warning", lambda text, *values: lines.append(text % values)
+    )
+    return lines
+
+
+def test_many_unknown_tokens_are_reported(write, warnings):
+    assert write("old mill\n" * 100 + "new").unknown_share == 1 / 201
+    assert warnings == []
+    assert write("old mill\n" * 49 + "new mill").unknown_share == 0.01
+    assert warnings == []
+    assert write("old new\n").unknown_share == 0.5
+    assert warnings == [
+        "50.0 % of the tokens are [UNK]: is --vocab_file for this language, "
+        "and does --do_lower_case fit it?"
+    ]
+
+
+def test_too_few_predictions_are_reported(write, warnings):
+    options = PretrainingDataOptions(
+        max_seq_length=512, max_predictions_per_seq=20, dupe_factor=1
+    )
+    write("old mill\n", options=options)
+    # 512 * 0.15 = 76.8
+    assert warnings == [
+        "max_predictions_per_seq is 20, but masked_lm_prob 0.15 of 512 tokens "
+        "is 77: fewer tokens will be masked; pass "
+        "--max_predictions_per_seq=77, here and to run_pretraining.py."
+    ]
+
+
+SCRIPT = """
+import sys
+import create_pretraining_data as program
+sys.argv += {arguments}
+program.define_flags()
+try:
+    program.program.run(program.main)
+finally:
+    heavy = ("tensorflow", "keras", "tensorflow_datasets", "etils")
+    print("loaded:", [name for name in heavy if name in sys.modules])
+"""
+
+
+def test_the_program_loads_no_tensorflow(pytestconfig, goldens, tmp_path):
+    arguments = [
+        f"--input_file={goldens}/pretraining_data/corpus.txt",
+        f"--output_file={tmp_path}/out",
+        f"--vocab_file={goldens}/vocab.txt",
+    ]
+    for more in [], ["--help"]:
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT.format(arguments=arguments + more)],
+            cwd=pytestconfig.rootpath,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.splitlines()[-1] == "loaded: []", done.stderr
+    assert (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_novels_give_as_many_examples_as_the_original(real_data, tmp_path):
+    import gzip
+
+    text = gzip.decompress(
+        (real_data / "novels" / "novels_train.txt.gz").read_bytes()
+    )
+    (tmp_path / "novels.txt").write_bytes(text)
+    report = in_memory.write_pretraining_data(
+        [str(tmp_path / "novels.txt")],
+        [str(tmp_path / "out")],
+        vocab_file=str(real_data / "vocab" / "uncased" / "vocab.txt"),
+        do_lower_case=True,
+        options=PretrainingDataOptions(dupe_factor=5),
+    )
+    assert report.num_examples == 270_156
+    assert reading.count_records(str(tmp_path / "out")) == 270_156

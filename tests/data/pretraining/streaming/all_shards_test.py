@@ -1,0 +1,353 @@
+"""The streaming writer from text to shards, as its user sees it."""
+
+import collections
+import json
+import os
+import shutil
+
+import pytest
+from absl import logging
+
+from data.pretraining.streaming import all_shards
+from data.pretraining.streaming.plan import make_plan
+from data.pretraining.streaming.shards import write_shard
+from data.records import tfrecord
+from tests.data.pretraining.support import (
+    contents,
+    decode,
+    document_of,
+    recipe_of,
+    records_of,
+    shard_names,
+    unmasked,
+    write,
+    write_corpus,
+    write_number_vocab,
+)
+
+
+@pytest.fixture
+def out(tmp_path):
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def golden(goldens):
+    return {
+        "inputs": [goldens / "pretraining_data/corpus.txt"],
+        "recipe": recipe_of(goldens / "vocab.txt"),
+    }
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    """A corpus whose words tell their documents."""
+    return {
+        "inputs": [write_corpus(tmp_path / "numbers.txt", 60)],
+        "recipe": recipe_of(write_number_vocab(tmp_path / "vocab.txt", 60)),
+    }
+
+
+@pytest.fixture
+def logged(monkeypatch):
+    lines = []
+    for level in "info", "warning":
+        monkeypatch.setattr(
+            logging, level, lambda text, *args: lines.append(text % args)
+        )
+    return lines
+
+
+def states(folder):
+    """What changes if a file is written: name -> inode, time."""
+    return {
+        path.name: (path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in folder.iterdir()
+    }
+
+
+def test_the_output_does_not_depend_on_the_number_of_processes(
+    tmp_path, golden
+):
+    written = []
+    for num_processes in 1, 2, 3:
+        folder = tmp_path / f"{num_processes}"
+        folder.mkdir()
+        write(
+            folder=folder, num_shards=5, num_processes=num_processes, **golden
+        )
+        written.append(contents(folder))
+    assert len(written[0]) == 6
+    assert written[0] == written[1] == written[2]
+
+
+def test_the_report_and_the_manifest_count_the_records(out, golden):
+    report = write(folder=out, **golden)
+    manifest = json.loads((out / "out.manifest.json").read_text())
+    for shard in manifest["shards"]:
+        rows = decode(golden["recipe"], records_of(out, shard["file"]))
+        assert shard["counts"]["examples"] == len(rows["input_ids"])
+        assert shard["counts"]["tokens"] == rows["input_mask"].sum()
+        assert shard["counts"]["masked"] == rows["masked_lm_weights"].sum()
+        assert shard["counts"]["label_1"] == rows["next_sentence_labels"].sum()
+    counts = manifest["counts"]
+    assert counts["documents"] == 40
+    assert report.num_examples == counts["examples"] > 2 * 40
+    assert report.num_tokens == counts["tokens"]
+    assert report.num_masked == counts["masked"]
+    assert report.max_seq_length == 64
+    assert report.unknown_share == counts["unknown"] / counts["wordpieces"]
+    assert report.duration_s > 0
+
+
+def test_every_document_is_in_the_shards_as_often_as_asked(out, numbers):
+    recipe = recipe_of(
+        numbers["recipe"].vocab_file,
+        next_sentence_prediction=False,
+        short_seq_prob=0.0,
+        dupe_factor=3,
+    )
+    write(numbers["inputs"], out, recipe, num_shards=7)
+    rows = decode(recipe, records_of(out))
+    counts = collections.Counter()
+    for i in range(len(rows["input_ids"])):
+        counts.update(unmasked(rows, i)[0])
+    # 4 sentences of 3 words; rows of 62 lose none.
+    assert counts == {5 + d: 3 * 12 for d in range(60)}
+
+
+def test_random_next_sentences_are_of_other_documents(out, numbers):
+    write(folder=out, num_shards=3, **numbers)
+    rows = decode(numbers["recipe"], records_of(out))
+    labels = rows["next_sentence_labels"].ravel()
+    for i, label in enumerate(labels):
+        a, b = document_of(rows, i)
+        assert (a != b) == bool(label)
+    assert {document_of(rows, i)[0] for i in range(len(labels))} == {*range(60)}
+    assert 0 < labels.sum() < len(labels)
+
+
+def test_as_many_shards_as_documents(out, tmp_path):
+    # Each has one document, and lends from elsewhere.
+    text = write_corpus(tmp_path / "a", 6)
+    recipe = recipe_of(write_number_vocab(tmp_path / "vocab.txt", 6))
+    write([text], out, recipe, num_shards=6, num_processes=2)
+    seen = set()
+    for path in out.glob("out-*"):
+        rows = decode(recipe, list(tfrecord.read_records(str(path))))
+        pairs = [document_of(rows, i) for i in range(len(rows["input_ids"]))]
+        (document,) = {a for a, _ in pairs}
+        seen.add(document)
+    assert seen == {*range(6)}
+
+
+def test_other_seeds_give_other_records(tmp_path, numbers):
+    written = []
+    for seed in 1, 2, -1:
+        (tmp_path / f"{seed}").mkdir()
+        recipe = recipe_of(tmp_path / "vocab.txt", random_seed=seed)
+        write(numbers["inputs"], tmp_path / f"{seed}", recipe)
+        written.append(sorted(records_of(tmp_path / f"{seed}")))
+    assert written[0] != written[1] != written[2]
+
+
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_a_finished_run_is_left_as_it_is(out, golden, logged, num_processes):
+    first = write(folder=out, **golden)
+    before = states(out)
+    logged.clear()
+    again = write(folder=out, num_processes=num_processes, **golden)
+    assert states(out) == before
+    assert "2 of 2 shards are finished already." in logged
+    assert again.num_examples == first.num_examples
+
+
+def test_a_damaged_shard_is_made_again_and_no_other(out, golden, logged):
+    write(folder=out, num_shards=3, **golden)
+    expected, before = contents(out), states(out)
+    damaged = out / "out-00001-of-00003"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    write(folder=out, num_shards=3, **golden)
+    assert "2 of 3 shards are finished already." in logged
+    assert contents(out) == expected
+    after = states(out)
+    for name in "out-00000-of-00003", "out-00002-of-00003":
+        assert after[name] == before[name]
+    assert after[damaged.name] != before[damaged.name]
+
+
+def test_another_flag_makes_all_shards_again(out, golden, logged):
+    write(folder=out, **golden)
+    before = contents(out)
+    recipe = recipe_of(golden["recipe"].vocab_file, masked_lm_prob=0.2)
+    logged.clear()
+    write(golden["inputs"], out, recipe)
+    assert not [line for line in logged if "finished already" in line]
+    after = contents(out)
+    assert after.keys() == before.keys()
+    assert not [name for name in before if after[name] == before[name]]
+
+
+def run_some(number, error=RuntimeError):
+    """A runner that ends after some shards, and what it was given."""
+    given = []
+
+    def run(tasks):
+        given.extend(task.index for task in tasks)
+        for task in tasks[:number]:
+            write_shard(task)
+        if number < len(tasks):
+            raise error("stop")
+
+    return run, given
+
+
+def test_a_stopped_run_goes_on_with_the_shards_that_are_missing(
+    tmp_path, out, golden, logged
+):
+    (tmp_path / "whole").mkdir()
+    write(folder=tmp_path / "whole", num_shards=5, **golden)
+    run, _ = run_some(2)
+    logged.clear()
+    with pytest.raises(RuntimeError, match="stop"):
+        write(folder=out, num_shards=5, runner=run, **golden)
+    assert logged[-1] == (
+        "2 of 5 shards are finished and kept; the same command goes on with "
+        "the others."
+    )
+    # No shard has its name yet: what a glob finds is never a part of the run.
+    assert not [name for name in contents(out) if ".incomplete-" not in name]
+    run, given = run_some(9)
+    write(folder=out, num_shards=5, runner=run, **golden)
+    assert given == [2, 3, 4]
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+def test_a_runners_output_is_the_local_one(tmp_path, out, golden):
+    (tmp_path / "local").mkdir()
+    write(folder=tmp_path / "local", num_shards=4, **golden)
+
+    def run(tasks):
+        for task in reversed(tasks):
+            write_shard(task)
+            write_shard(task)  # engines may try twice
+
+    write(folder=out, num_shards=4, runner=run, **golden)
+    assert contents(out) == contents(tmp_path / "local")
+
+
+def test_old_shards_stay_until_the_new_ones_are_whole(out, golden):
+    write(folder=out, **golden)
+    before = contents(out)
+    recipe = recipe_of(golden["recipe"].vocab_file, dupe_factor=3)
+    run, _ = run_some(1)
+    with pytest.raises(RuntimeError):
+        write(golden["inputs"], out, recipe, runner=run)
+    after = contents(out)
+    assert {name: after[name] for name in before} == before
+    # The old run is still whole, for who goes back to it.
+    state = states(out)
+    write(folder=out, **golden)
+    for name in before:
+        assert states(out)[name] == state[name]
+
+
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_text_that_turns_out_bad_loses_no_finished_shard(
+    tmp_path, out, numbers, num_processes
+):
+    (text,) = numbers["inputs"]
+    good = text.read_bytes()
+    # A plan of the good text, of which one shard is finished.
+    plan = make_plan([str(text)], shard_names(out, 4), numbers["recipe"])
+    write_shard(plan.tasks[0])
+    finished = contents(out)
+    text.write_bytes(good.replace(b"30 30 30", b"30 30 3\xff"))
+    with pytest.raises(ValueError, match="numbers.txt, line 151: byte 8 of"):
+        write(folder=out, num_shards=4, num_processes=num_processes, **numbers)
+    text.rename(tmp_path / "away")
+    with pytest.raises(FileNotFoundError):
+        write(folder=out, num_shards=4, num_processes=num_processes, **numbers)
+    text.mkdir()
+    with pytest.raises(FileNotFoundError, match="no such text file"):
+        write(folder=out, num_shards=4, num_processes=num_processes, **numbers)
+    assert contents(out) == finished
+    text.rmdir()
+    text.write_bytes(good)
+    run, given = run_some(9)
+    write(folder=out, num_shards=4, runner=run, **numbers)
+    assert given == [1, 2, 3]
+
+
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_text_that_changes_while_it_is_read_is_refused(
+    out, numbers, num_processes, monkeypatch
+):
+    def change_text(*arguments):
+        plan = make_plan(*arguments)
+        (text,) = numbers["inputs"]
+        text.write_bytes(text.read_bytes()[::-1])
+        return plan
+
+    monkeypatch.setattr(all_shards, "make_plan", change_text)
+    with pytest.raises(ValueError, match="was changed while it was read"):
+        write(folder=out, num_processes=num_processes, **numbers)
+
+
+def test_an_output_that_is_an_input_is_refused(out, golden):
+    path = out / "out-00000-of-00002"
+    shutil.copy(golden["inputs"][0], path)
+    with pytest.raises(ValueError) as error:
+        write([path], out, golden["recipe"])
+    assert str(error.value) == (
+        f"--output_file: {path} is an input, too; give another path."
+    )
+    # Under another name, too.
+    (out / "link").symlink_to(path)
+    with pytest.raises(ValueError, match="is an input, too"):
+        write([out / "link"], out, golden["recipe"])
+    assert path.read_bytes() == golden["inputs"][0].read_bytes()
+
+
+def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path, golden):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="--output_file: .*file/x cannot be writ"):
+        write(folder=tmp_path / "file" / "x", **golden)
+
+
+def test_folders_are_made(tmp_path, golden):
+    write(folder=tmp_path / "new" / "er", **golden)
+    assert len(contents(tmp_path / "new" / "er")) == 3
+
+
+def test_more_processes_than_shards_are_warned_of(out, golden, logged):
+    write(folder=out, num_processes=3, **golden)
+    assert logged[0] == (
+        "--output_file names 2 files, each written by one process: no more "
+        "will work. Name as many files as processes or more, such as NAME@3."
+    )
+
+
+def test_globs_find_the_shards_only(out, golden):
+    from data.storage import files
+
+    run, _ = run_some(1)
+    with pytest.raises(RuntimeError):
+        write(folder=out, runner=run, **golden)
+    with pytest.raises(FileNotFoundError):
+        files.expand_patterns(str(out / "*"))
+    write(folder=out, **golden)
+    assert files.expand_patterns(str(out / "*")) == shard_names(out, 2)
+
+
+def test_shards_need_not_be_numbered(out, golden):
+    outputs = [str(out / "a.tf_record"), str(out / "b.tf_record")]
+    all_shards.write_shards(
+        [str(path) for path in golden["inputs"]], outputs, golden["recipe"]
+    )
+    assert sorted(os.listdir(out)) == [
+        "a.tf_record",
+        "a.tf_record.manifest.json",
+        "b.tf_record",
+    ]

@@ -1,0 +1,221 @@
+"""Blocks of text files: every document once, whatever the file looks like."""
+
+import pathlib
+import tempfile
+
+import google_crc32c
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from data.pretraining.streaming import corpus
+
+LINE = st.sampled_from(
+    ["a", "b c", "“d”", "鐵 é", "\u200b", "e\rf", "g\u2028h", "\ufeffi", " j "]
+)
+BLANK = st.sampled_from(
+    ["", " ", "\t", "\u3000", "\xa0 \u2003", "\x1c\x0b", "\x0c\x1f", "\r"]
+    + ["\u2028", "\x85", " \u3000\r"]
+)
+TEXT = st.builds(
+    lambda mark, lines, end: "\ufeff" * mark + "".join(lines) + end,
+    st.booleans(),
+    st.lists(
+        st.builds("{}{}".format, LINE | BLANK, st.sampled_from(["\n", "\r\n"]))
+    ),
+    st.sampled_from(["", "z", "\u3000", "\r"]),
+)
+
+
+def documents_of(text):
+    """The documents of a whole text, by one simple split."""
+    documents = [[]]
+    for line in text.removeprefix("\ufeff").replace("\r", "").split("\n"):
+        if line.strip():
+            documents[-1].append(line.strip())
+        else:
+            documents.append([])
+    return [document for document in documents if document]
+
+
+def write(path, text):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+def read(blocks):
+    """Joins the documents of blocks: number -> lines."""
+    documents = {}
+    for block in blocks:
+        numbers = []
+        for number, lines in corpus.read_block(block):
+            documents.setdefault(number, []).extend(lines)
+            numbers.append(number)
+        # A block's documents are counted on from its first.
+        assert numbers == [
+            *range(block.number, block.number + block.num_documents)
+        ]
+    return documents
+
+
+@given(TEXT, st.integers(1, 20), st.integers(0, 30), st.integers(0, 60))
+@example("\ufeff\n\na\n\nb", 1, 0, 0)  # a first line of nothing but a mark
+@example("\ufeff", 1, 0, 0)
+@settings(deadline=None, max_examples=300)
+def test_blocks_have_the_documents_of_the_file(
+    text, chunk_bytes, block_bytes, more_bytes
+):
+    max_block_bytes = block_bytes + more_bytes
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        tempfile.TemporaryDirectory() as f,
+    ):
+        patch.setattr(corpus, "_CHUNK_BYTES", chunk_bytes)
+        path = write(pathlib.Path(f, "text"), text)
+        scan = corpus.scan_file(path, block_bytes, max_block_bytes)
+        documents = read(scan.blocks)
+    data = text.encode()
+    expected = documents_of(text)
+    assert documents == dict(enumerate(expected))
+    assert scan.num_documents == len(expected)
+    assert scan.num_bytes == len(data)
+    assert scan.crc32c == google_crc32c.value(data)
+    assert bool(scan.blocks) == bool(expected)
+    # The blocks lie one behind the other, and all of the file is in them.
+    ends = [block.end for block in scan.blocks]
+    assert [block.start for block in scan.blocks] == [0, *ends][: len(ends)]
+    assert not ends or ends[-1] == len(data)
+    for block, after in zip(scan.blocks, scan.blocks[1:], strict=False):
+        assert block.crc32c == google_crc32c.value(
+            data[block.start : block.end]
+        )
+        assert data[block.end - 1 : block.end] == b"\n"
+        assert block.end - block.start >= block_bytes
+        # A document that goes on in the next block was too long for one.
+        if block.number + block.num_documents > after.number:
+            assert block.end - block.start >= max_block_bytes
+
+
+def test_a_block_ends_with_its_document(tmp_path):
+    path = write(tmp_path / "a", "1\n1\n\n2\n2\n\n\n3\n")
+    cut = [
+        (block.start, block.end, block.number, block.num_documents)
+        for block in corpus.scan_file(path, 2).blocks
+    ]
+    assert cut == [(0, 5, 0, 1), (5, 11, 1, 1), (11, 13, 2, 1)]
+
+
+def test_a_document_too_long_for_a_block_goes_on_in_others(tmp_path):
+    path = write(tmp_path / "a", "0\n\n" + "1\n" * 5 + "\n2\n")
+    scan = corpus.scan_file(path, 1, 4)
+    cut = [
+        (block.end - block.start, block.number, block.num_documents)
+        for block in scan.blocks
+    ]
+    assert cut == [(3, 0, 1), (4, 1, 1), (4, 1, 1), (3, 1, 1), (2, 2, 1)]
+    assert scan.num_documents == 3
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 5, 1 << 20])
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (b"ab\n\nc\xffd\ne\n", "line 3: byte 2 of the line is 0xff"),
+        (b"\xff", "line 1: byte 1 of the line is 0xff"),
+        # A character cut by the end of its line, and by that of the file.
+        (b"ab\nc\xe3\x80\nd\n", "line 2: byte 2 of the line is 0xe3"),
+        (b"ab\nc\xe3\x80", "line 2: byte 2 of the line is 0xe3"),
+    ],
+)
+def test_bad_utf8_is_refused_with_its_place(
+    tmp_path, monkeypatch, text, place, chunk_bytes
+):
+    monkeypatch.setattr(corpus, "_CHUNK_BYTES", chunk_bytes)
+    path = write(tmp_path / "a", text)
+    with pytest.raises(ValueError) as error:
+        corpus.scan_file(path, 0)
+    assert str(error.value) == (
+        f"{path}, {place}, which is not UTF-8; convert the file, for example "
+        "with `iconv -f latin1 -t utf-8`."
+    )
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 7, 1 << 20])
+def test_a_line_over_the_limit_is_refused_with_its_place(
+    tmp_path, monkeypatch, chunk_bytes
+):
+    monkeypatch.setattr(corpus, "_CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(corpus, "MAX_LINE_BYTES", 10)
+    path = write(tmp_path / "a", "x" * 10 + "\n\nab\n" + "y" * 10)
+    assert corpus.scan_file(path, 0).num_documents == 2
+    for end in "", "\n", "\nz":
+        path = write(tmp_path / "a", "x" * 10 + "\n\nab\n" + "y" * 11 + end)
+        with pytest.raises(ValueError) as error:
+            corpus.scan_file(path, 0)
+        assert str(error.value) == (
+            f"{path}, line 4: the line has more than 10 bytes; expected one "
+            "sentence a line. Break it into sentences, or into paragraphs and "
+            "pass --split_sentences."
+        )
+
+
+def test_a_file_of_one_huge_line_is_refused_at_once(tmp_path, monkeypatch):
+    # Holes read as zeros: 200 MB that take no disk. Only what the limit
+    # needs is read.
+    path = write(tmp_path / "a", "x\n\ny\n")
+    with open(path, "r+b") as file:
+        file.truncate(200_000_000)
+    chunks = []
+    monkeypatch.setattr(
+        corpus,
+        "_whole_lines",
+        lambda path, inner=corpus._whole_lines: map(
+            lambda chunk: chunks.append(len(chunk)) or chunk, inner(path)
+        ),
+    )
+    with pytest.raises(ValueError, match=r"a, line 4: .* more than 4,194,304"):
+        corpus.scan_file(path, 0)
+    assert sum(chunks) < 2 * corpus.MAX_LINE_BYTES
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_text("a\n\nb\n\n"),  # shorter
+        lambda path: path.write_text("a\n\nb\n\nX\n"),  # as long as before
+        lambda path: path.write_bytes(b"a\n\nb\n\n\xff\n"),
+    ],
+)
+def test_a_file_that_changed_since_its_scan_is_refused(tmp_path, change):
+    path = tmp_path / "a"
+    path.write_text("a\n\nb\n\nc\n")
+    *unchanged, last = corpus.scan_file(str(path), 0).blocks
+    change(path)
+    assert read(unchanged) == {0: ["a"], 1: ["b"]}
+    with pytest.raises(ValueError) as error:
+        list(corpus.read_block(last))
+    assert str(error.value) == (
+        f"{path} was changed while it was read; start again."
+    )
+
+
+def test_what_is_added_to_a_file_after_its_scan_is_not_read(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("a\n\nb")
+    blocks = corpus.scan_file(str(path), 0).blocks
+    path.write_text("a\n\nb\n\nc\n")
+    assert read(blocks) == {0: ["a"], 1: ["b"]}
+
+
+def test_a_file_that_is_none_is_refused(tmp_path):
+    for path in tmp_path / "none", tmp_path:
+        with pytest.raises(FileNotFoundError) as error:
+            corpus.scan_file(str(path), 0)
+        assert str(error.value) == f"{path}: no such text file."
+
+
+def test_a_file_without_text_has_no_blocks(tmp_path):
+    for text in "", "\n \n\u3000", "\ufeff \n":
+        scan = corpus.scan_file(write(tmp_path / "a", text), 0)
+        assert scan.num_documents == 0 and scan.blocks == ()
+        assert scan.num_bytes == len(text.encode())

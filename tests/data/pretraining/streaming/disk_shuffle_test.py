@@ -1,0 +1,124 @@
+"""Records shuffled on disk: all come back once, in an order of the seed."""
+
+import itertools
+import pathlib
+
+import numpy as np
+import pytest
+
+from data.pretraining.streaming import disk_shuffle
+from data.records import tfrecord
+from tests.data.pretraining.support import assert_share
+
+
+@pytest.fixture
+def small_buckets(monkeypatch):
+    monkeypatch.setattr(disk_shuffle, "BUCKET_BYTES", 1000)
+
+
+def frames(first, last):
+    return tfrecord.frames(str(i).encode() for i in range(first, last))
+
+
+def shuffle(folder, num_bytes, seed=0, num_records=300):
+    with disk_shuffle.DiskShuffle(
+        str(folder / "out"), num_bytes, np.random.default_rng(seed)
+    ) as shuffle:
+        for first in range(0, num_records, 50):
+            shuffle.add(frames(first, min(first + 50, num_records)))
+        shuffle.add([])
+        return list(shuffle.shuffled())
+
+
+@pytest.mark.parametrize("num_bytes", [0, 999, 1000, 5500, 10**6])
+def test_every_record_comes_back_once(tmp_path, small_buckets, num_bytes):
+    # 10**6: far more buckets than records, most of them empty.
+    shuffled = shuffle(tmp_path, num_bytes)
+    assert sorted(shuffled) == sorted(frames(0, 300))
+    assert shuffled != frames(0, 300)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("num_bytes", [0, 5500])
+def test_the_order_is_a_function_of_the_seed(
+    tmp_path, small_buckets, num_bytes
+):
+    first, same, other = (shuffle(tmp_path, num_bytes, s) for s in (1, 1, 2))
+    assert first == same != other
+
+
+@pytest.mark.parametrize("num_bytes", [0, 2500])
+def test_every_order_is_equally_likely(tmp_path, small_buckets, num_bytes):
+    orders = [
+        tuple(shuffle(tmp_path, num_bytes, seed, num_records=3))
+        for seed in range(300)
+    ]
+    for order in itertools.permutations(frames(0, 3)):
+        assert_share(orders.count(order), 300, 1 / 6)
+
+
+def test_one_bucket_at_a_time_leaves_the_disk(tmp_path, small_buckets):
+    framed = frames(0, 300)
+    with disk_shuffle.DiskShuffle(
+        str(tmp_path / "out"), 5500, np.random.default_rng(0)
+    ) as shuffle:
+        shuffle.add(framed)
+        (folder,) = tmp_path.iterdir()
+        on_disk = [path.stat().st_size for path in folder.iterdir()]
+        assert len(on_disk) == 6 and sum(on_disk) == sum(map(len, framed))
+        # Multinomial: each bucket has a sixth.
+        for number in range(6):
+            path = folder / f"{number:05d}"
+            num_records = len(tfrecord.split_frames(path.read_bytes()))
+            assert_share(num_records, 300, 1 / 6)
+        left = [len(list(folder.iterdir())) for _ in shuffle.shuffled()]
+    assert sorted(set(left)) == [*range(6)]
+    assert left == sorted(left, reverse=True)
+
+
+def test_the_buckets_lie_beside_their_shard_under_its_name(
+    tmp_path, small_buckets
+):
+    # So that globs for finished files leave them out, and the next run finds
+    # what a killed one left.
+    path = tmp_path / "out.incomplete-7"
+    with disk_shuffle.DiskShuffle(str(path), 5500, np.random.default_rng(0)):
+        (folder,) = tmp_path.iterdir()
+        assert folder.name.startswith("out.incomplete-7.shuffle-")
+
+
+def test_without_a_place_the_buckets_are_temporary_files(
+    tmp_path, small_buckets, monkeypatch
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with disk_shuffle.DiskShuffle(None, 5500, np.random.default_rng(0)) as some:
+        some.add(frames(0, 9))
+        assert len(list(tmp_path.iterdir())) == 1
+        assert sorted(some.shuffled()) == sorted(frames(0, 9))
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_stays_on_disk_after_an_error(tmp_path, small_buckets):
+    with pytest.raises(KeyboardInterrupt):
+        with disk_shuffle.DiskShuffle(
+            str(tmp_path / "out"), 5500, np.random.default_rng(0)
+        ) as some:
+            some.add(frames(0, 300))
+            next(some.shuffled())
+            raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_told_with_its_place(tmp_path, small_buckets):
+    with pytest.raises(OSError) as error:
+        with disk_shuffle.DiskShuffle(
+            str(tmp_path / "out"), 5500, np.random.default_rng(0)
+        ) as some:
+            for number in range(6):  # writing to it fails as on a full disk
+                pathlib.Path(some._path(number)).symlink_to("/dev/full")
+            some.add(frames(0, 300))
+    assert str(error.value) == (
+        f"cannot write {some._folder.name}, where the records of a shard wait "
+        "to be shuffled: [Errno 28] No space left on device; free some space."
+    )
+    assert not list(tmp_path.iterdir())

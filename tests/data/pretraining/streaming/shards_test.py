@@ -1,0 +1,266 @@
+"""One shard: a function of its task, in memory that does not grow."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from data.pretraining.streaming import disk_shuffle, shards
+from data.pretraining.streaming.corpus import scan_file
+from data.pretraining.streaming.shards import (
+    ShardTask,
+    load_report,
+    write_shard,
+)
+from data.records import tfrecord
+from data.storage import files
+from tests.data.pretraining.support import (
+    decode,
+    document_of,
+    recipe_of,
+    records_of,
+    write_corpus,
+    write_number_vocab,
+)
+
+
+@pytest.fixture
+def vocab(tmp_path):
+    return write_number_vocab(tmp_path / "vocab.txt", 100)
+
+
+@pytest.fixture
+def make_task(tmp_path, vocab):
+    def make(text, index=0, spare=(), **options):
+        blocks = scan_file(str(text), 0).blocks
+        return ShardTask(
+            recipe_of(vocab, **options),
+            index,
+            str(tmp_path / f"out-{index}-of-9"),
+            blocks[: len(blocks) - len(spare)] if spare else blocks,
+            tuple(spare),
+        )
+
+    return make
+
+
+def test_the_report_counts_what_the_shard_holds(tmp_path, make_task):
+    text = write_corpus(tmp_path / "a", 30)
+    text.write_text(text.read_text() + "\nunheard of\n")
+    task = make_task(text)
+    report = write_shard(task)
+    rows = decode(task.recipe, records_of(tmp_path))
+    assert report.counts == {
+        "documents": 31,
+        "sentences": 30 * 4 + 1,
+        "wordpieces": 30 * 12 + 2,
+        "unknown": 2,
+        "examples": len(rows["input_ids"]),
+        "tokens": rows["input_mask"].sum(),
+        "masked": rows["masked_lm_weights"].sum(),
+        "label_1": rows["next_sentence_labels"].sum(),
+        "bytes": files.size(task.path),
+    }
+    assert report.sha256 == files.sha256(task.path)
+    assert report.index == 0 and len(report.samples) == 3
+    assert load_report(task.path) == report
+
+
+def test_progress_tells_all_bytes_and_all_examples(
+    tmp_path, make_task, monkeypatch
+):
+    monkeypatch.setattr(shards, "_GROUP_BYTES", 100)
+    told = []
+    task = make_task(write_corpus(tmp_path / "a", 40))
+    task = dataclasses.replace(task, spare_blocks=task.blocks[:2])
+    report = write_shard(task, lambda *more: told.append(more))
+    num_bytes, num_examples = map(sum, zip(*told, strict=True))
+    assert num_bytes == task.num_bytes == (tmp_path / "a").stat().st_size
+    assert num_examples == report.counts["examples"]
+
+
+@pytest.mark.parametrize(
+    ("num_books", "expected"), [(200, shards._MIN_DOCUMENTS), (20, 20)]
+)
+def test_a_shard_of_few_documents_borrows_passages_of_others(
+    tmp_path, num_books, expected
+):
+    # Else a shard of two books tells a random next sentence by its book.
+    vocab = write_number_vocab(tmp_path / "words.txt", num_books)
+    text = write_corpus(tmp_path / "books", num_books, num_sentences=60)
+    blocks = scan_file(str(text), 0).blocks
+    task = ShardTask(
+        recipe_of(vocab, dupe_factor=60),
+        0,
+        str(tmp_path / "out"),
+        blocks[:2],
+        blocks[2:],
+    )
+    report = write_shard(task)
+    rows = decode(task.recipe, records_of(tmp_path, "out"))
+    pairs = [document_of(rows, i) for i in range(len(rows["input_ids"]))]
+    random_next = [
+        b
+        for (_, b), label in zip(
+            pairs, rows["next_sentence_labels"].ravel(), strict=True
+        )
+        if label
+    ]
+    assert {a for a, _ in pairs} == {0, 1}
+    assert report.counts["documents"] == 2
+    assert len(set(random_next) | {0, 1}) == pytest.approx(expected, rel=0.15)
+    # None of them is everywhere: most b of a book are not of the other one.
+    assert random_next.count(1) < 0.5 * len(random_next)
+
+
+def test_only_the_first_shard_shows_samples(tmp_path, make_task):
+    task = make_task(write_corpus(tmp_path / "a", 3), index=1)
+    assert write_shard(task).samples == []
+
+
+def test_shards_of_the_same_text_differ_by_their_index(tmp_path, make_task):
+    text = write_corpus(tmp_path / "a", 30)
+    for index in range(2):
+        write_shard(make_task(text, index))
+    first, second = (records_of(tmp_path, f"out-{i}-of-9") for i in range(2))
+    assert sorted(first) != sorted(second)
+
+
+@pytest.mark.parametrize("group_bytes", [1, 100, 10**6])
+def test_random_next_sentences_are_of_other_documents(
+    tmp_path, make_task, monkeypatch, group_bytes
+):
+    # Groups of one document, of a few, and of all.
+    monkeypatch.setattr(shards, "_GROUP_BYTES", group_bytes)
+    text = write_corpus(tmp_path / "a", 30)
+    spare = scan_file(str(text), 0).blocks[-2:]
+    task = make_task(text, spare=spare)
+    report = write_shard(task)
+    rows = decode(task.recipe, records_of(tmp_path))
+    documents = [document_of(rows, i) for i in range(len(rows["input_ids"]))]
+    for (a, b), label in zip(
+        documents, rows["next_sentence_labels"].ravel(), strict=True
+    ):
+        assert (a != b) == bool(label)
+    # Who only lends makes no rows, and is not counted.
+    assert {a for a, _ in documents} == {*range(28)}
+    assert report.counts["documents"] == 28
+    if group_bytes == 1:
+        lent = {b for a, b in documents if a != b}
+        assert lent == {28, 29}
+
+
+def test_a_finished_shard_is_not_written_again(tmp_path, make_task):
+    task = make_task(write_corpus(tmp_path / "a", 9))
+    report = write_shard(task)
+    (tmp_path / "a").unlink()
+    assert write_shard(task) == report
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "null", "[]", '{"index": 1}', "\xff"]
+)
+def test_a_damaged_report_is_none(tmp_path, make_task, text):
+    task = make_task(write_corpus(tmp_path / "a", 9))
+    report = write_shard(task)
+    path = tmp_path / "out-0-of-9.json"
+    assert json.loads(path.read_text())["sha256"] == report.sha256
+    path.write_bytes(text.encode("latin1"))
+    assert load_report(task.path) is None
+    assert write_shard(task) == report
+
+
+def test_text_that_makes_no_tokens_is_refused(tmp_path, make_task):
+    (tmp_path / "a").write_text("\u200b\n\n\u200b\u200b\n", "utf-8")
+    with pytest.raises(ValueError) as error:
+        write_shard(make_task(tmp_path / "a", index=3))
+    assert str(error.value) == (
+        "--output_file names so many files that nothing is left for number 3: "
+        "its documents have no text that makes tokens; name fewer files."
+    )
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_an_error_leaves_nothing_on_disk(tmp_path, make_task, monkeypatch):
+    monkeypatch.setattr(disk_shuffle, "BUCKET_BYTES", 1000)
+    task = make_task(write_corpus(tmp_path / "a", 30))
+
+    def advance(num_bytes, num_examples):
+        # Asked once more while the shard is written: that is the last time.
+        if not num_bytes and not num_examples:
+            assert list(tmp_path.glob("*.shuffle-*"))
+            assert list(tmp_path.glob("*.incomplete-*"))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_shard(task, advance)
+    assert not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.parametrize("num_words", [1, 40])
+def test_a_bucket_has_a_bounded_size_however_short_the_documents(
+    tmp_path, make_task, monkeypatch, num_words
+):
+    monkeypatch.setattr(disk_shuffle, "BUCKET_BYTES", 1 << 16)
+    sizes = []
+
+    def split_frames(data, inner=tfrecord.split_frames):
+        sizes.append(len(data))
+        return inner(data)
+
+    monkeypatch.setattr(disk_shuffle.tfrecord, "split_frames", split_frames)
+    num_documents = 3000 // num_words
+    (tmp_path / "a").write_text(("7 8 9 " * num_words + "\n\n") * num_documents)
+    task = make_task(tmp_path / "a", max_seq_length=512)
+    report = write_shard(task)
+    assert len(sizes) > 3
+    assert sum(sizes) == report.counts["bytes"]
+    assert max(sizes) < 2 * disk_shuffle.BUCKET_BYTES
+
+
+def test_records_are_shuffled(tmp_path, make_task):
+    task = make_task(write_corpus(tmp_path / "a", 90))
+    write_shard(task)
+    rows = decode(task.recipe, records_of(tmp_path))
+    documents = [document_of(rows, i)[0] for i in range(len(rows["input_ids"]))]
+    # Of a random order, about half of the steps go up: n / 2 +- sqrt(n) / 2.
+    steps = np.sign(np.diff(documents))
+    assert abs(steps.sum()) < 4.5 * len(steps) ** 0.5
+
+
+def test_gzip_holds_the_same_records(tmp_path, make_task):
+    text = write_corpus(tmp_path / "a", 30)
+    plain = make_task(text)
+    zipped = make_task(text, compression="gzip")
+    zipped = dataclasses.replace(zipped, path=str(tmp_path / "zip"))
+    sizes = [write_shard(task).counts["bytes"] for task in (plain, zipped)]
+    assert records_of(tmp_path) == records_of(tmp_path, "zip")
+    assert sizes[1] < sizes[0] / 2
+    assert (tmp_path / "zip").read_bytes()[:2] == b"\x1f\x8b"
+
+
+def test_records_for_dynamic_masking_have_no_masks(tmp_path, make_task):
+    text = write_corpus(tmp_path / "a", 30)
+    task = make_task(text, masking="dynamic", dupe_factor=1)
+    report = write_shard(task)
+    assert "masked" not in report.counts
+    rows = decode(task.recipe, records_of(tmp_path))
+    assert set(rows) == {
+        "input_ids",
+        "input_mask",
+        "segment_ids",
+        "next_sentence_labels",
+    }
+    assert 4 not in rows["input_ids"]  # [MASK]
+    assert not any(b"masked_lm" in record for record in records_of(tmp_path))
+
+
+def test_paragraphs_are_cut_into_sentences(tmp_path, make_task):
+    (tmp_path / "a").write_text("1 2 3. 4 5 6. 7 8 9.\n\n10 11 12.\n")
+    task = make_task(tmp_path / "a")
+    report = write_shard(task)
+    assert report.counts["sentences"] == 2
+    recipe = dataclasses.replace(task.recipe, split_sentences=True)
+    task = dataclasses.replace(task, recipe=recipe, path=str(tmp_path / "b"))
+    assert write_shard(task).counts["sentences"] == 4

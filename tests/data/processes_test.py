@@ -1,0 +1,176 @@
+"""Worker processes: results, errors, and their end in every case."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from data import processes
+
+PARENT = """
+import sys
+from data.pretraining.workers import Workers
+from tests.data.pretraining import workers_test
+
+if __name__ == "__main__":
+    with Workers(2) as some:
+        tasks = [(sys.argv[2], i) for i in range(2)]
+        for _ in some.run(getattr(workers_test, sys.argv[1]), tasks, print):
+            pass
+"""
+
+
+# What the workers do. Each has the signature of a task.
+def double(task, advance):
+    advance(task, 1)
+    return 2 * task
+
+
+def fail(task, advance):
+    del advance
+    if task == 1:
+        raise ValueError("text.txt, line 7: is bad")
+    return task
+
+
+def kill_itself(task, advance):
+    del task, advance
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_itself_while_it_counts(task, advance):
+    del task, advance
+    processes._counts.get_lock().acquire()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def add_process_id(task, advance):
+    """Says who works, and then works on until it is stopped."""
+    del advance
+    folder, index = task
+    pathlib.Path(folder, f"{index}").write_text(str(os.getpid()))
+
+
+def work_and_ask(task, advance):
+    add_process_id(task, advance)
+    try:
+        while True:
+            time.sleep(0.01)
+            advance(1, 1)
+    finally:
+        pathlib.Path(task[0], "tidied-up").touch()
+
+
+def work_and_never_ask(task, advance):
+    add_process_id(task, advance)
+    time.sleep(600)
+
+
+def name_big_modules(task, advance):
+    del task, advance
+    return sorted({"tensorflow", "keras"} & set(sys.modules))
+
+
+def nothing(*_):
+    pass
+
+
+# A process that takes so long hangs, however busy the machine is: it is half of
+# what `work_and_never_ask` works.
+HANGS = 300
+
+
+def wait_for(condition):
+    end = time.monotonic() + HANGS
+    while not condition():
+        assert time.monotonic() < end, "timed out"
+        time.sleep(0.02)
+
+
+def is_alive(process_id):
+    try:
+        stat = pathlib.Path(f"/proc/{process_id}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"  # dead, not yet collected
+
+
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_all_results_and_all_progress_come(num_processes):
+    told = []
+    with processes.Workers(num_processes) as some:
+        results = set(
+            some.run(double, [1, 2, 3, 4], lambda *more: told.append(more))
+        )
+        assert list(some.map(pow, [2, 3, 4], [1, 2, 3])) == [2, 9, 64]
+        assert list(some.run(double, [], nothing)) == []
+    assert results == {2, 4, 6, 8}
+    assert [sum(counts) for counts in zip(*told, strict=True)] == [10, 4]
+
+
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_an_error_of_a_task_is_raised_here(num_processes):
+    with pytest.raises(ValueError, match="^text.txt, line 7: is bad$"):
+        with processes.Workers(num_processes) as some:
+            list(some.run(fail, range(4), nothing))
+
+
+@pytest.mark.parametrize("task", [kill_itself, kill_itself_while_it_counts])
+def test_a_killed_worker_is_an_error(task):
+    with pytest.raises(OSError) as error:
+        with processes.Workers(2) as some:
+            list(some.run(task, range(4), nothing))
+    assert str(error.value) == (
+        "a worker process was killed, probably because memory ran out; run "
+        "the same command with a smaller --num_processes."
+    )
+
+
+def test_a_worker_killed_in_map_is_an_error():
+    with pytest.raises(OSError, match="^a worker process was killed, "):
+        with processes.Workers(2) as some:
+            list(some.map(kill_itself, [1, 2], [1, 2]))
+
+
+def test_workers_do_not_load_what_they_do_not_need():
+    # This process has; a worker that is forked would have, too.
+    import tensorflow  # noqa: F401
+
+    with processes.Workers(2) as some:
+        assert list(some.run(name_big_modules, [0], nothing)) == [[]]
+
+
+def start(root, folder, task):
+    """Starts a parent with two workers at work; returns it and their ids."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, task, str(folder)],
+        cwd=root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    files = [folder / "0", folder / "1"]
+    wait_for(lambda: all(f.exists() and f.read_text() for f in files))
+    return parent, [int(f.read_text()) for f in files]
+
+
+@pytest.mark.parametrize("task", ["work_and_ask", "work_and_never_ask"])
+def test_interrupted_workers_end_soon(pytestconfig, tmp_path, task):
+    parent, ids = start(pytestconfig.rootpath, tmp_path, task)
+    os.killpg(parent.pid, signal.SIGINT)  # as the terminal does for ^C
+    assert parent.wait(timeout=HANGS) != 0
+    assert not any(map(is_alive, ids))
+    assert (tmp_path / "tidied-up").exists() == (task == "work_and_ask")
+
+
+@pytest.mark.parametrize("task", ["work_and_ask", "work_and_never_ask"])
+def test_workers_end_with_a_killed_parent(pytestconfig, tmp_path, task):
+    parent, ids = start(pytestconfig.rootpath, tmp_path, task)
+    assert all(map(is_alive, ids))
+    parent.kill()
+    parent.wait()
+    wait_for(lambda: not any(map(is_alive, ids)))

@@ -1,0 +1,326 @@
+"""Damaged record files: never a wrong record, never a nameless error."""
+
+import gzip
+
+import pytest
+import tensorflow as tf
+
+from data.records import damage as record_damage
+from data.records import feature_spec, input_pipeline, tfrecord
+from data.records.damage import Losses, Segment
+from data.records.tfrecord import DamagedError
+
+SPECS = (feature_spec.FeatureSpec("x", 1),)
+# One of them is longer, so that not all records begin at multiples.
+NUMBERS = (1, 2, 300, 4, 5)
+
+
+def encoded(numbers=NUMBERS):
+    return feature_spec.encode_examples(SPECS, {"x": [[n] for n in numbers]})
+
+
+def write(path, compression="none", numbers=NUMBERS):
+    with tfrecord.RecordWriter(str(path), compression) as writer:
+        for record in encoded(numbers):
+            writer.write(record)
+    return path.read_bytes()
+
+
+def starts():
+    """Byte of each record, and of the end of the file."""
+    found = [0]
+    for record in encoded():
+        found.append(found[-1] + len(record) + tfrecord.FRAME_BYTES)
+    return found
+
+
+NOTHING_LEFT = (
+    "none of {} record files has a record that can be read ({}); copy or write "
+    "them again."
+)
+
+
+def open_files(paths, skip_bad_records=True):
+    return input_pipeline.open_records(
+        [str(path) for path in paths],
+        SPECS,
+        limits={},
+        skip_bad_records=skip_bad_records,
+    )
+
+
+def values(files):
+    """What TensorFlow reads of opened files."""
+    (batch,) = input_pipeline.evaluation_batches(
+        files, batch_size=files.count
+    ).take(1)
+    return batch["x"][:, 0].numpy().tolist()
+
+
+def flipped(data, i, bits=0x10):
+    return data[:i] + bytes([data[i] ^ bits]) + data[i + 1 :]
+
+
+def kept_without(i):
+    """What a plain file holds whose byte i is wrong."""
+    record = next(n for n, end in enumerate(starts()[1:]) if i < end)
+    if i - starts()[record] < 12:  # its length
+        return [*NUMBERS[:record]]
+    return [*NUMBERS[:record], *NUMBERS[record + 1 :]]
+
+
+def test_a_wrong_byte_of_a_plain_file_costs_what_it_touches(tmp_path):
+    path = tmp_path / "a"
+    data = write(path)
+    for i in range(len(data)):
+        path.write_bytes(flipped(data, i))
+        expected = kept_without(i)
+        found = find(path)
+        assert sum(segment.count for segment in found) == len(expected)
+        if expected and i % 29 == 0:  # TensorFlow is slow
+            assert values(open_files([path])) == expected
+
+
+def find(path):
+    return record_damage.find_segments(
+        str(path), skip_bad_records=True, losses=Losses()
+    )
+
+
+def test_a_cut_of_a_plain_file_costs_what_is_behind_it(tmp_path):
+    path = tmp_path / "a"
+    data = write(path)
+    for end in range(1, len(data)):
+        path.write_bytes(data[:end])
+        whole = sum(start <= end for start in starts()[1:])
+        segment = Segment(str(path), "", 0, 1, whole)
+        assert find(path) == ([segment] if whole else [])
+        if whole and end % 29 == 0:
+            assert values(open_files([path])) == [*NUMBERS[:whole]]
+
+
+def test_a_wrong_byte_of_a_gzip_file_gives_no_wrong_record(tmp_path):
+    path = tmp_path / "a"
+    data = write(path, "gzip")
+    # Byte 3 holds flags: Python takes those that zlib does not.
+    for i in (0, 1, 2, 3, *range(10, len(data), 7)):
+        path.write_bytes(flipped(data, i, 0x80))
+        check_gzip(path)
+
+
+def test_a_cut_of_a_gzip_file_gives_no_wrong_record(tmp_path):
+    path = tmp_path / "a"
+    data = write(path, "gzip")
+    for end in range(1, len(data), 9):
+        path.write_bytes(data[:end])
+        check_gzip(path)
+
+
+def check_gzip(path):
+    """The first records, or an error with the name."""
+    try:
+        files = open_files([path])
+    except ValueError as error:
+        assert str(error) == NOTHING_LEFT.format(1, path)
+    else:
+        assert values(files) == [*NUMBERS[: files.count]]
+
+
+def test_a_large_gzip_file_is_kept_up_to_the_damage(tmp_path):
+    path = tmp_path / "a"
+    # Hardly any bytes are alike, so that many come before the damage.
+    numbers = [n * 7919 % 1_000_003 for n in range(50_000)]
+    data = write(path, "gzip", numbers)
+    path.write_bytes(flipped(data, len(data) // 2))
+    files = open_files([path])
+    assert 5_000 < files.count < 30_000
+    assert values(files) == numbers[: files.count]
+
+
+def test_without_the_flag_damage_stops_with_name_and_position(tmp_path):
+    path = tmp_path / "a"
+    write(tmp_path / "whole")
+    data = write(path)
+    path.write_bytes(flipped(data, starts()[2] + 15))
+    with pytest.raises(DamagedError) as error:
+        open_files([tmp_path / "whole", path], skip_bad_records=False)
+    assert str(error.value) == (
+        f"{path}: record 3, at byte {starts()[2]} of {len(data)}, is cut short "
+        "or damaged; copy or write the file again."
+    )
+
+
+def test_what_is_left_out_is_counted(tmp_path, caplog):
+    for name in "abc":
+        data = write(tmp_path / name)
+    size, begin = len(data), starts()
+    damaged = flipped(flipped(data, begin[1] + 14), begin[2] + 14)
+    (tmp_path / "a").write_bytes(flipped(damaged, begin[4] + 1))
+    (tmp_path / "b").write_bytes(data[:-1])
+    paths = [str(tmp_path / name) for name in "abc"]
+    with caplog.at_level("WARNING", logger="absl"):
+        files = open_files(paths)
+    a, b, c = paths
+    assert files.segments == (
+        Segment(a, "", 0, 1, 1),
+        Segment(a, "", begin[3], 4, 1),
+        Segment(b, "", 0, 1, 4),
+        Segment(c, "", 0, 1, 5),
+    )
+    assert values(files) == [1, 4, 1, 2, 300, 4, 1, 2, 300, 4, 5]
+    tail = size - begin[4]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"--skip_bad_records: {a}: record 2, at byte {begin[1]} of {size}, is "
+        "cut short or damaged (records kept: 2; left out: 2, and "
+        f"{tail} bytes behind damage).",
+        f"--skip_bad_records: {b}: record 5, at byte {begin[4]} of {size - 1}, "
+        "is cut short or damaged (records kept: 4; left out: 0, and "
+        f"{tail - 1} bytes behind damage).",
+        "--skip_bad_records: 2 of 3 files are damaged (records kept: 6; left "
+        f"out: 2, and {2 * tail - 1} bytes behind damage).",
+    ]
+
+
+FRAMED = b"".join(tfrecord.frames(encoded()))
+CUT = "is cut short or damaged"
+
+
+@pytest.mark.parametrize(
+    ("content", "damage", "num_bytes"),
+    [
+        (b"", "holds no records", 0),
+        (gzip.compress(b""), "holds no records", 0),
+        (FRAMED[:25], f"record 1, at byte 0 of 25, {CUT}", 25),
+        (gzip.compress(b"x"), f"record 1 or a later one {CUT}", 0),
+        # Python takes this header, zlib does not.
+        (flipped(gzip.compress(FRAMED), 3, 0x80), f"record 1 {CUT}", 0),
+    ],
+    ids=["empty", "empty gzip", "cut", "cut gzip", "gzip header"],
+)
+def test_a_file_without_a_record_is_left_out(
+    tmp_path, caplog, content, damage, num_bytes
+):
+    paths = [tmp_path / name for name in "abc"]
+    write(paths[0])
+    paths[1].write_bytes(content)
+    write(paths[2])
+    with caplog.at_level("WARNING", logger="absl"):
+        files = open_files(paths)
+    assert values(files) == [*NUMBERS, *NUMBERS]
+    left_out = (
+        f"(records kept: 0; left out: 0, and {num_bytes} bytes behind damage)."
+    )
+    separator = " " if damage == "holds no records" else ": "
+    assert caplog.messages == [
+        f"--skip_bad_records: {paths[1]}{separator}{damage} {left_out}",
+        f"--skip_bad_records: 1 of 3 files are damaged {left_out}",
+    ]
+    with pytest.raises(DamagedError) as error:
+        open_files(paths, skip_bad_records=False)
+    assert str(error.value).startswith(f"{paths[1]}{separator}{damage}; ")
+    with pytest.raises(ValueError) as error:
+        open_files([paths[1], paths[1]])
+    assert str(error.value) == NOTHING_LEFT.format(2, f"{paths[1]}, ...")
+
+
+def test_records_of_another_format_are_no_damage(tmp_path):
+    write(tmp_path / "a")
+    other = (feature_spec.FeatureSpec("y", 1),)
+    with pytest.raises(ValueError, match="have no feature y, only x"):
+        input_pipeline.open_records(
+            [str(tmp_path / "a")], other, limits={}, skip_bad_records=True
+        )
+
+
+def test_a_damaged_file_trains_in_an_order_that_can_be_resumed(tmp_path):
+    for name, first in (("a", 0), ("b", 100)):
+        numbers = [*range(first, first + 40)]  # records of 30 bytes
+        data = write(tmp_path / name, numbers=numbers)
+    (tmp_path / "b").write_bytes(flipped(data, 20 * 30 + 14))
+    files = open_files([tmp_path / "a", tmp_path / "b"])
+    assert files.count == 79
+
+    def stream(count, first_example=0):
+        batches = input_pipeline.training_batches(
+            files, batch_size=1, seed=3, first_example=first_example
+        )
+        return [int(batch["x"][0, 0]) for batch in batches.take(count)]
+
+    whole = stream(2 * 79)
+    assert sorted(whole[:79]) == sorted(whole[79:]) == sorted(values(files))
+    assert stream(50, first_example=90) == whole[90:140]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda data: flipped(data, len(data) // 2), "a: record [1-5]"),
+        (lambda data: data[:-20], "a: record [1-5]"),
+        (lambda data: b"", "a: record 1 is cut short or damaged, or gone"),
+        (None, "a: no such record file"),
+    ],
+)
+def test_damage_while_reading_is_named(tmp_path, compression, change, expected):
+    path = tmp_path / "a"
+    write(tmp_path / "whole", compression)
+    data = write(path, compression)
+    files = open_files([tmp_path / "whole", path], skip_bad_records=False)
+    assert record_damage.find_damage(files.segments) is None
+    if change:
+        path.write_bytes(change(data))
+    else:
+        path.unlink()
+    batches = input_pipeline.training_batches(files, batch_size=5, seed=1)
+    with pytest.raises(DamagedError, match=expected) as error:
+        with record_damage.naming_damage(files.segments, files.specs):
+            list(batches.take(4))
+    assert str(error.value).endswith(
+        " It was whole when the run began; the same command goes on from the "
+        "last checkpoint."
+    )
+
+
+def test_a_file_cut_between_two_records_is_missed(tmp_path):
+    path = tmp_path / "a"
+    data = write(path)
+    files = open_files([path], skip_bad_records=False)
+    path.write_bytes(data[: starts()[3]])
+    with pytest.raises(DamagedError, match="a: record 4 is cut short"):
+        with record_damage.naming_damage(files.segments, files.specs):
+            values(files)
+
+
+def test_new_damage_in_a_damaged_file_is_named(tmp_path):
+    path = tmp_path / "a"
+    data = flipped(write(path), starts()[1] + 14)
+    path.write_bytes(data)
+    files = open_files([path])
+    path.write_bytes(flipped(data, starts()[3] + 14))
+    begin = starts()[3]
+    assert record_damage.find_damage(files.segments) == (
+        f"{path}: record 4, at byte {begin} of {len(data)}, is cut short or "
+        "damaged; copy or write the file again."
+    )
+
+
+def test_other_errors_are_left_as_they_are(tmp_path):
+    path = tmp_path / "a"
+    data = write(path)
+    files = open_files([path])
+    path.write_bytes(data[:-1])
+    for error in (
+        ValueError("x"),
+        KeyError("x"),
+        tf.errors.InvalidArgumentError(None, None, "x"),
+        DamagedError("x"),
+    ):
+        with pytest.raises(type(error)) as raised:
+            with record_damage.naming_damage(files.segments, files.specs):
+                raise error
+        assert raised.value is error
+    path.write_bytes(data)  # whole again
+    lost = tf.errors.DataLossError(None, None, "x")
+    with pytest.raises(tf.errors.DataLossError):
+        with record_damage.naming_damage(files.segments, files.specs):
+            raise lost

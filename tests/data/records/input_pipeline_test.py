@@ -1,0 +1,354 @@
+"""Order, resuming and checks of the road from records to batches."""
+
+import functools
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.records import feature_spec, input_pipeline, length_batches, tfrecord
+from data.records.damage import naming_damage
+from data.records.input_pipeline import Shard
+
+SPECS = (
+    feature_spec.FeatureSpec("x", 2),
+    feature_spec.FeatureSpec("y", 1, "float32"),
+)
+
+
+def write(path, start, count, compression=""):
+    numbers = np.arange(start, start + count)[:, None]
+    columns = {"x": np.repeat(numbers, 2, axis=1), "y": numbers / 2}
+    with tf.io.TFRecordWriter(str(path), compression) as writer:
+        for record in feature_spec.encode_examples(SPECS, columns):
+            writer.write(record)
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Three files of 20, 7 and 40 records, numbered on."""
+    paths = [
+        write(tmp_path / f"{name}.tf_record", start, count)
+        for name, start, count in (("a", 0, 20), ("b", 20, 7), ("c", 27, 40))
+    ]
+    return input_pipeline.open_records(paths, SPECS, limits={"x": 67})
+
+
+def numbers(dataset, count):
+    """The record numbers of the next `count` batches."""
+    return [b["x"][:, 0].numpy().tolist() for b in dataset.take(count)]
+
+
+def test_records_are_counted(files):
+    assert files.count == 67
+
+
+def test_each_pass_holds_every_record_once_in_another_order(files):
+    batches = input_pipeline.training_batches(files, batch_size=1, seed=5)
+    stream = np.concatenate(numbers(batches, 3 * 67))
+    passes = stream.reshape(3, 67)
+    for one in passes:
+        assert sorted(one) == list(range(67))
+    assert (passes[0] != passes[1]).any()
+    assert (passes[1] != passes[2]).any()
+
+
+def test_the_order_depends_on_the_seed_alone(files):
+    first, same, other = (
+        numbers(
+            input_pipeline.training_batches(files, batch_size=8, seed=seed),
+            20,
+        )
+        for seed in (1, 1, 2)
+    )
+    assert first == same != other
+
+
+@pytest.mark.parametrize("seed", [0, 3, 2**31 - 1])
+def test_no_seed_of_the_program_changes_the_order(files, seed):
+    orders = []
+    try:
+        for of_program in (None, 0, 3, 7):
+            tf.random.set_seed(of_program)
+            batches = input_pipeline.training_batches(
+                files, batch_size=8, seed=seed
+            )
+            orders.append(numbers(batches, 20))
+    finally:
+        tf.random.set_seed(None)
+    assert orders == orders[:1] * 4
+    assert orders[0] != sorted(orders[0])
+
+
+def test_plain_and_gzip_files_may_be_mixed(files, tmp_path):
+    path = write(tmp_path / "zipped", 20, 7, "GZIP")
+    mixed = input_pipeline.open_records(
+        [files.paths[0], path, files.paths[2]], SPECS, limits={"x": 67}
+    )
+    assert [s.compression for s in mixed.segments] == ["", "GZIP", ""]
+    for batches in (
+        functools.partial(input_pipeline.training_batches, seed=1),
+        input_pipeline.evaluation_batches,
+    ):
+        assert numbers(batches(mixed, batch_size=8), 20) == numbers(
+            batches(files, batch_size=8), 20
+        )
+
+
+@pytest.mark.parametrize("window", [1, 10, 10_000])
+@pytest.mark.parametrize("seen", [0, 1, 66, 67, 68, 200])
+def test_any_example_can_be_resumed_at(files, window, seen):
+    options = {"seed": 3, "shuffle_window": window}
+    whole = input_pipeline.training_batches(files, batch_size=1, **options)
+    resumed = input_pipeline.training_batches(
+        files, batch_size=1, first_example=seen, **options
+    )
+    assert numbers(resumed, 80) == numbers(whole, seen + 80)[seen:]
+
+
+def test_without_shuffling_one_file_comes_in_its_order(tmp_path):
+    path = write(tmp_path / "a.tf_record", 0, 5)
+    files = input_pipeline.open_records([path], SPECS, limits={})
+    batches = input_pipeline.training_batches(
+        files, batch_size=4, seed=0, shuffle_window=1
+    )
+    # Batches go on over the end of a pass; every one is full.
+    assert numbers(batches, 3) == [[0, 1, 2, 3], [4, 0, 1, 2], [3, 4, 0, 1]]
+
+
+def test_evaluation_reads_in_order_and_starts_again(files):
+    batches = input_pipeline.evaluation_batches(files, batch_size=30)
+    assert np.concatenate(numbers(batches, 3)).tolist() == [
+        *range(67),
+        *range(23),
+    ]
+
+
+def test_integers_come_as_int32(files):
+    (batch,) = input_pipeline.evaluation_batches(files, batch_size=2).take(1)
+    assert batch["x"].dtype == tf.int32
+    assert batch["x"].shape == (2, 2)
+    assert batch["y"].dtype == tf.float32
+
+
+@pytest.mark.parametrize("limit", [66, 1])
+def test_values_the_model_has_no_row_for_are_refused(tmp_path, limit):
+    path = write(tmp_path / "a.tf_record", 0, 67)
+    # The first such record; the value is its number - 1.
+    with pytest.raises(
+        ValueError,
+        match=f"record {limit + 1}: feature x holds {limit}, but .* 0 to "
+        f"{limit - 1}",
+    ):
+        input_pipeline.open_records([path], SPECS, limits={"x": limit})
+
+
+@pytest.fixture
+def late(tmp_path):
+    """Writes 1,500 records of 0, but for a value in record 1,200."""
+
+    def write_late(value, compression=""):
+        path = str(tmp_path / "late.tf_record")
+        columns = {"x": np.zeros((1500, 2), np.int64), "y": np.zeros((1500, 1))}
+        columns["x"][1199, 1] = value
+        with tf.io.TFRecordWriter(path, compression) as writer:
+            for record in feature_spec.encode_examples(SPECS, columns):
+                writer.write(record)
+        return path
+
+    return write_late
+
+
+def holds(path, record, value, limit=67):
+    """The error for a value of a record."""
+    return "^" + re.escape(
+        f"{path}, record {record}: feature x holds {value}, but the model "
+        f"allows 0 to {limit - 1}. The records were made with another "
+        "vocabulary, length or set of labels than the model's; write the file "
+        "again."
+    )
+
+
+WAYS = {
+    "training": functools.partial(input_pipeline.training_batches, seed=1),
+    "evaluation": input_pipeline.evaluation_batches,
+    "fine-tuning": functools.partial(
+        length_batches.training_batches, seed=1, trim=False
+    ),
+    "fine-tuning's evaluation": functools.partial(
+        length_batches.all_examples, trim=False
+    ),
+    "one of two workers": functools.partial(
+        input_pipeline.training_batches,
+        seed=1,
+        shuffle_window=1,
+        shard=Shard(1, 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("value", [67, -1, 2**32 + 3, -(2**63)])
+def test_a_late_value_out_of_range_is_named(late, way, value):
+    path = late(value)
+    files = input_pipeline.open_records([path], SPECS, limits={"x": 67})
+    batches = WAYS[way](files, batch_size=10)
+    with pytest.raises(ValueError, match=holds(path, 1200, value)):
+        with naming_damage(files.segments, files.specs):
+            for _ in batches.take(150):
+                pass
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+def test_a_value_out_of_range_is_no_damage(late, compression):
+    path = late(67, compression)
+    with open(path, "rb") as file:
+        content = file.read()
+    if not compression:  # the first record is damaged, and left out
+        content = content[:14] + b"?" + content[15:]
+        with open(path, "wb") as file:
+            file.write(content)
+    files = input_pipeline.open_records(
+        [path], SPECS, limits={"x": 67}, skip_bad_records=True
+    )
+    with pytest.raises(ValueError, match=holds(path, 1200, 67)):
+        with naming_damage(files.segments, files.specs):
+            list(
+                input_pipeline.evaluation_batches(files, batch_size=9).take(200)
+            )
+
+
+def test_values_in_range_pass(late):
+    path = late(66)
+    files = input_pipeline.open_records([path], SPECS, limits={"x": 67})
+    batches = input_pipeline.evaluation_batches(files, batch_size=1500)
+    (batch,) = batches.take(1)
+    assert batch["x"].numpy().max() == 66
+    # A limit of a feature that the records do not have counts for nothing.
+    input_pipeline.open_records([path], SPECS, limits={"z": 1})
+
+
+def test_an_unequal_record_is_named(tmp_path):
+    path = tmp_path / "a.tf_record"
+    write(path, 0, 5)
+    other = feature_spec.encode_examples(
+        (feature_spec.FeatureSpec("x", 3), SPECS[1]),
+        {"x": np.zeros((1, 3), np.int64), "y": np.zeros((1, 1))},
+    )
+    with open(path, "ab") as file:
+        file.write(tfrecord.frame(other[0]))
+    with pytest.raises(
+        ValueError, match=f"^{path}, record 6: its records are not all alike "
+    ):
+        input_pipeline.open_records([str(path)], SPECS, limits={})
+
+
+def shards_of(make, count):
+    """The batches of all workers, side by side."""
+    parts = [make(Shard(i, count)) for i in range(count)]
+    return [sum(rows, []) for rows in zip(*parts, strict=True)]
+
+
+@pytest.mark.parametrize("seen", [0, 24, 150])
+def test_workers_with_fewer_files_cut_the_batches_of_one(files, seen):
+    def make(shard):
+        batches = input_pipeline.training_batches(
+            files, batch_size=12, seed=3, first_example=seen, shard=shard
+        )
+        return numbers(batches, 10)
+
+    assert shards_of(make, 4) == make(input_pipeline.WHOLE)
+
+
+def test_workers_with_a_file_each_read_no_other(files, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        streams = [
+            np.concatenate(
+                numbers(
+                    input_pipeline.training_batches(
+                        files, batch_size=8, seed=3, shard=Shard(i, 2)
+                    ),
+                    count,
+                )
+            )
+            for i, count in ((0, 30), (1, 7))
+        ]
+    # Worker 0 has files a and c, worker 1 file b: four rows of every batch.
+    assert sorted(streams[0][:60]) == [*range(20), *range(27, 67)]
+    assert sorted(streams[0][60:120]) == [*range(20), *range(27, 67)]
+    for one in streams[1].reshape(4, 7):
+        assert sorted(one) == [*range(20, 27)]
+    assert [record.getMessage() for record in caplog.records] == [
+        "Worker 0 of 2 reads 2 of 3 files: 60 of 67 records.",
+        "Worker 1 of 2 reads 1 of 3 files: 7 of 67 records.",
+        "The files are so unequal that this worker has 0.2 times its share of "
+        "the records, and its records come up the more often; write files of "
+        "equal size.",
+    ]
+
+
+@pytest.mark.parametrize("seen", [0, 24, 150])
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_a_worker_with_files_of_its_own_can_resume(files, seen, index):
+    def make(first_example, count):
+        batches = input_pipeline.training_batches(
+            files,
+            batch_size=3,
+            seed=3,
+            first_example=first_example,
+            shard=Shard(index, 3),
+        )
+        return numbers(batches, count)
+
+    assert make(seen, 30) == make(0, seen // 3 + 30)[seen // 3 :]
+
+
+def test_workers_read_by_record_what_no_file_of_theirs_holds(files, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        input_pipeline.training_batches(
+            files, batch_size=8, seed=1, shard=Shard(1, 4)
+        )
+    assert caplog.messages == [
+        "Worker 1 of 4 reads all 3 files, and takes 2 of each 8 records; with "
+        "a file for each worker it would read its own alone."
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_workers_evaluate_the_batches_of_one(files, count):
+    def make(shard):
+        batches = input_pipeline.evaluation_batches(
+            files, batch_size=6, shard=shard
+        )
+        assert batches.element_spec["x"].shape == (6 // count, 2) or (
+            shard == input_pipeline.WHOLE
+        )
+        return numbers(batches, 12)
+
+    assert shards_of(make, count) == make(input_pipeline.WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "expected"), [(10, "8 or 12"), (3, "4")]
+)
+def test_a_batch_that_workers_cannot_share_is_refused(
+    files, batch_size, expected
+):
+    for batches in (
+        functools.partial(input_pipeline.training_batches, seed=1),
+        input_pipeline.evaluation_batches,
+    ):
+        with pytest.raises(ValueError) as error:
+            batches(files, batch_size=batch_size, shard=Shard(0, 4))
+        assert str(error.value) == (
+            f"batch_size is {batch_size}, but 4 workers share it; give "
+            f"{expected}."
+        )
+
+
+@pytest.mark.parametrize(("index", "count"), [(2, 2), (-1, 2), (0, 0)])
+def test_a_worker_that_is_none_is_refused(index, count):
+    with pytest.raises(ValueError, match=f"worker {index} of {count}; count"):
+        Shard(index, count)

@@ -1,0 +1,348 @@
+"""Trimmed and grouped batches: nothing lost, nothing twice, resumable."""
+
+import hypothesis
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import strategies
+
+from data.records import input_pipeline, length_batches
+from data.records.input_pipeline import WHOLE, Shard
+from tests.classifier_support import specs_of, write_records
+
+SEQ_LENGTH = 128
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """67 examples of 1 to 100 wordpieces; the first id is their number."""
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(1, 101, 67)
+    return write_records(tmp_path_factory.mktemp("records"), lengths)
+
+
+def stream(files, count, **options):
+    """Numbers of the next `count` batches' examples, and their lengths."""
+    options = {"batch_size": 8, "seed": 5} | options
+    batches = length_batches.training_batches(files, **options).take(count)
+    found = [
+        (b["input_ids"][:, 0].numpy().tolist(), b["input_ids"].shape[1])
+        for b in batches
+    ]
+    numbers, lengths = zip(*found, strict=True)
+    return list(numbers), list(lengths)
+
+
+def test_lengths_are_few_and_end_with_the_window():
+    assert length_batches.trimmed_lengths(128) == [
+        *(8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32),
+        *(36, 40, 44, 48, 52, 56, 60, 64, 72, 80, 88, 96, 104, 112, 120, 128),
+    ]
+    assert length_batches.trimmed_lengths(512)[-4:] == [416, 448, 480, 512]
+    assert length_batches.trimmed_lengths(100)[-2:] == [96, 100]
+    assert length_batches.trimmed_lengths(8) == [8]
+    assert length_batches.trimmed_lengths(5) == [5]
+
+
+@pytest.mark.parametrize(
+    ("longest", "exact", "length"),
+    [
+        *((n, False, m) for n, m in ((1, 8), (8, 8), (9, 10), (113, 120))),
+        *((n, True, n) for n in (1, 9, 113)),
+        *((128, exact, 128) for exact in (False, True)),
+    ],
+)
+def test_a_batch_is_cut_behind_its_longest_example(longest, exact, length):
+    mask = np.zeros((2, 128), np.int32)
+    mask[0, :longest] = 1
+    mask[1, 0] = 1
+    ids = tf.constant(mask * np.arange(128, dtype=np.int32))
+    batch = {
+        "input_ids": ids,
+        "input_mask": tf.constant(mask),
+        "segment_ids": tf.zeros_like(ids),
+        "label_ids": tf.ones([2, 128], tf.int32),
+    }
+    cut = length_batches.trim_batch(batch, exact=exact)
+    for name in ("input_ids", "input_mask", "segment_ids"):
+        np.testing.assert_array_equal(cut[name], batch[name][:, :length])
+    # 128 labels, but none of a wordpiece: they stay.
+    assert cut["label_ids"].shape == (2, 128)
+    tagged = length_batches.trim_batch(batch | {"label_mask": ids}, exact=exact)
+    assert tagged["label_ids"].shape == (2, length)
+    assert tagged["label_mask"].shape == (2, length)
+
+
+def test_a_hole_in_the_mask_is_not_the_end():
+    mask = np.zeros((1, 32), np.int32)
+    mask[0, [0, 19]] = 1
+    batch = dict.fromkeys(
+        ("input_ids", "input_mask", "segment_ids"), tf.constant(mask)
+    )
+    for exact in (False, True):
+        cut = length_batches.trim_batch(batch, exact=exact)
+        assert cut["input_ids"].shape == (1, 20)
+
+
+@pytest.mark.parametrize(("exact", "length"), [(False, 10), (True, 9)])
+def test_choices_are_cut_alike(exact, length):
+    rows = np.zeros((2, 3, 32), np.int32)
+    rows[1, 2, :9] = 7
+    batch = dict.fromkeys(
+        ("input_ids", "segment_ids"), tf.constant(rows.reshape(2, 96))
+    )
+    batch["input_mask"] = tf.constant(np.sign(rows).reshape(2, 96))
+    cut = length_batches.trim_batch(batch, num_choices=3, exact=exact)
+    np.testing.assert_array_equal(
+        cut["input_ids"], rows[:, :, :length].reshape(2, 3 * length)
+    )
+
+
+@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize("batch_size", [8, 100])
+def test_each_pass_holds_every_example_once(files, group, batch_size):
+    numbers, _ = stream(
+        files,
+        -(-3 * 67 // batch_size),
+        batch_size=batch_size,
+        group_by_length=group,
+    )
+    assert {len(batch) for batch in numbers} == {batch_size}
+    passes = np.concatenate(numbers)[: 3 * 67].reshape(3, 67)
+    for one in passes:
+        assert sorted(one) == list(range(67))
+    assert (passes[0] != passes[1]).any()
+    assert (passes[1] != passes[2]).any()
+
+
+def test_grouped_batches_are_shorter_and_in_no_order(files):
+    _, plain = stream(files, 40)
+    _, grouped = stream(files, 40, group_by_length=True)
+    assert sum(grouped) < 0.75 * sum(plain)
+    assert grouped[:8] != sorted(grouped[:8])
+    assert grouped[:8] != sorted(grouped[:8], reverse=True)
+
+
+def test_a_batch_over_the_end_of_a_pass_breaks_no_other(files):
+    # 67 = 8 * 8 + 3: batch 8 holds 3 of the first pass and 5 of the second;
+    # those before and behind it are alike in length.
+    needed = example_lengths(files)
+    numbers, _ = stream(files, 17, group_by_length=True)
+    spread = [np.ptp(needed[batch]) for batch in numbers]
+    assert max(spread[:8] + spread[9:16]) <= 25 < spread[8]
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_exact_batches_are_the_same_without_padding(files, group):
+    needed = example_lengths(files)
+    exact, lengths = stream(files, 20, group_by_length=group, exact=True)
+    assert exact == stream(files, 20, group_by_length=group)[0]
+    assert lengths == [needed[batch].max() for batch in exact]
+
+
+def example_lengths(files):
+    """Wordpieces of each example, in file order."""
+    (batch,) = input_pipeline.evaluation_batches(
+        files, batch_size=files.count
+    ).take(1)
+    return batch["input_mask"].numpy().sum(axis=1)
+
+
+@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize("seen", [0, 72, 400])
+def test_any_batch_can_be_resumed_at(files, group, seen):
+    whole, _ = stream(files, seen // 8 + 20, group_by_length=group)
+    resumed, _ = stream(files, 20, group_by_length=group, first_example=seen)
+    assert resumed == whole[seen // 8 :]
+
+
+def test_the_order_depends_on_the_seed_alone(files):
+    first, same, other = (
+        stream(files, 20, group_by_length=True, seed=seed)[0]
+        for seed in (1, 1, 2)
+    )
+    assert first == same != other
+
+
+def test_untrimmed_batches_have_one_static_shape(files):
+    for batches in (
+        length_batches.training_batches(
+            files, batch_size=8, seed=1, trim=False, group_by_length=True
+        ),
+        length_batches.all_examples(files, batch_size=8, trim=False),
+    ):
+        shape = batches.element_spec["input_ids"].shape
+        assert shape == (8, SEQ_LENGTH)
+
+
+def test_the_originals_window_is_an_option(files):
+    numbers, _ = stream(files, 8, shuffle_window=1)
+    assert np.concatenate(numbers).tolist() == list(range(64))
+    numbers, _ = stream(files, 8, shuffle_window=4)
+    # An example comes at most 3 places early.
+    assert (np.concatenate(numbers) - np.arange(64)).max() <= 3
+
+
+def cut_one_by_one(lengths, batch_size):
+    """Places of the examples in each batch of an evaluation."""
+    rest = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    while rest:
+        longest = lengths[rest[0]]
+        batch = []
+        while (
+            rest
+            and len(batch) < SEQ_LENGTH // longest * batch_size
+            and (
+                len(batch) % batch_size  # to be completed
+                or 100 * lengths[rest[0]] >= 85 * longest
+            )
+        ):
+            batch.append(rest.pop(0))
+        yield batch
+
+
+@hypothesis.given(
+    strategies.lists(strategies.integers(1, SEQ_LENGTH), min_size=1),
+    strategies.integers(1, 5),
+)
+@hypothesis.example([1] * 300, 2)
+@hypothesis.settings(max_examples=50, deadline=None)
+def test_the_first_of_a_batch_decides_how_many_follow(lengths, batch_size):
+    cuts = length_batches._cuts(
+        tf.constant(sorted(lengths, reverse=True)), batch_size, SEQ_LENGTH
+    )
+    batches = list(cut_one_by_one(lengths, batch_size))
+    assert cuts[0] == 0
+    assert np.diff(cuts).tolist() == [len(batch) for batch in batches]
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "at_once"), [(1, 67), (3, 1000), (8, 30), (100, 67)]
+)
+def test_every_example_is_evaluated_once_without_padding(
+    files, batch_size, at_once, monkeypatch
+):
+    monkeypatch.setattr(length_batches, "_SORTED_AT_ONCE", at_once)
+    needed = example_lengths(files)
+    expected = [
+        [start + place for place in batch]
+        for start in range(0, 67, at_once)
+        for batch in cut_one_by_one(needed[start : start + at_once], batch_size)
+    ]
+    batches = list(length_batches.all_examples(files, batch_size=batch_size))
+    count = length_batches.num_batches(files, batch_size=batch_size)
+    assert count == len(batches) == len(expected)
+    for batch, real in zip(batches, expected, strict=True):
+        # Copies of the first fill it up.
+        missing = -len(real) % batch_size
+        places = real + missing * real[:1]
+        assert batch["example_index"][:, 0].numpy().tolist() == places
+        np.testing.assert_array_equal(batch["input_ids"][:, 0], places)
+        assert batch["is_real_example"][:, 0].numpy().tolist() == (
+            [1] * len(real) + [0] * missing
+        )
+        # As long as the first; no more than B of the longest possible.
+        assert batch["input_mask"].shape == (len(places), needed[real[0]])
+        assert len(places) * needed[real[0]] <= batch_size * SEQ_LENGTH
+
+
+def test_the_longest_choice_decides(tmp_path):
+    lengths = [12, 30, 12, 12, 12, 12, 12]
+    files = write_records(
+        tmp_path, lengths, kind="choice", seq_length=32, num_labels=3
+    )
+    options = {"batch_size": 2, "num_choices": 3}
+    batches = list(length_batches.all_examples(files, **options))
+    # Example 0 completes the batch of example 1, which alone is long.
+    shapes = [batch["input_ids"].shape for batch in batches]
+    assert shapes == [(2, 3 * 30), (4, 3 * 12), (2, 3 * 12)]
+    assert batches[0]["example_index"][:, 0].numpy().tolist() == [1, 0]
+    assert length_batches.num_batches(files, **options) == 3
+
+
+def test_examples_of_no_wordpiece_are_kept(tmp_path):
+    # The original fills prediction records for a TPU up with such.
+    files = write_records(tmp_path, [0, 0, 0, 7, 0, 0])
+    batches = list(length_batches.all_examples(files, batch_size=2))
+    assert length_batches.num_batches(files, batch_size=2) == len(batches) == 2
+    shapes = [batch["input_ids"].shape for batch in batches]
+    assert shapes == [(2, 7), (4, 1)]
+    places = np.concatenate([b["example_index"][:, 0] for b in batches])
+    assert places.tolist() == [3, 0, 1, 2, 4, 5]
+
+
+def test_untrimmed_evaluation_is_in_file_order(files):
+    batches = list(length_batches.all_examples(files, batch_size=8, trim=False))
+    assert length_batches.num_batches(files, batch_size=8, trim=False) == 9
+    real = np.concatenate([b["is_real_example"][:, 0] for b in batches])
+    assert real.tolist() == [1] * 67 + [0] * 5
+    places = np.concatenate([b["example_index"][:, 0] for b in batches])
+    assert places[:67].tolist() == list(range(67))
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_workers_train_on_the_rows_of_one(files, group):
+    whole, _ = stream(files, 20, group_by_length=group, first_example=40)
+    parts = [
+        stream(files, 20, group_by_length=group, first_example=40, shard=shard)[
+            0
+        ]
+        for shard in (Shard(0, 2), Shard(1, 2))
+    ]
+    assert [a + b for a, b in zip(*parts, strict=True)] == whole
+
+
+def test_a_worker_groups_the_examples_of_its_own_files(tmp_path):
+    paths = []
+    for i, count in enumerate((30, 37)):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        lengths = np.random.default_rng(i).integers(1, 101, count)
+        paths += write_records(folder, lengths).paths
+    files = input_pipeline.open_records(
+        paths, specs_of("classification", 128, 2), limits={}
+    )
+    numbers, lengths = stream(
+        files, 2 * 37, batch_size=2, shard=Shard(1, 2), group_by_length=True
+    )
+    for one in np.reshape(numbers, (2, 37)):
+        assert sorted(one) == [*range(37)]
+    resumed, _ = stream(
+        files,
+        30,
+        batch_size=2,
+        shard=Shard(1, 2),
+        group_by_length=True,
+        first_example=2 * 44,
+    )
+    assert resumed == numbers[44:]
+
+
+@pytest.mark.parametrize("trim", [False, True])
+def test_workers_evaluate_the_rows_of_one(files, trim):
+    def batches(shard):
+        return list(
+            length_batches.all_examples(
+                files, batch_size=8, trim=trim, shard=shard
+            )
+        )
+
+    parts = [batches(Shard(i, 4)) for i in range(4)]
+    for whole, *rows in zip(batches(WHOLE), *parts, strict=True):
+        for name, expected in whole.items():
+            # Joined as they are: of one length, and cut in order.
+            joined = np.concatenate([row[name] for row in rows])
+            np.testing.assert_array_equal(joined, expected)
+
+
+def test_a_worker_has_static_rows(files):
+    shard = Shard(1, 4)
+    for batches in (
+        length_batches.training_batches(
+            files, batch_size=8, seed=1, shard=shard
+        ),
+        length_batches.all_examples(
+            files, batch_size=8, trim=False, shard=shard
+        ),
+    ):
+        assert batches.element_spec["input_ids"].shape[0] == 2

@@ -1,0 +1,216 @@
+"""Record files without TensorFlow are TensorFlow's, byte for byte."""
+
+import gzip
+import hashlib
+import struct
+
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.records import tfrecord
+from data.storage import files
+
+# Empty, short, of two bytes' length, and longer than what is written at once.
+RECORDS = [b"", b"a", bytes(range(256)) * 2, b"long" * 300_000]
+
+
+def by_tensorflow(path, records):
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in records:
+            writer.write(record)
+    return path.read_bytes()
+
+
+def write(path, records, compression="none"):
+    with tfrecord.RecordWriter(str(path), compression) as writer:
+        for record in records:
+            writer.write(record)
+    return writer
+
+
+def read_by_tensorflow(path, compression=""):
+    dataset = tf.data.TFRecordDataset(str(path), compression)
+    return list(dataset.as_numpy_iterator())
+
+
+def test_frames_are_tensorflows(tmp_path):
+    expected = by_tensorflow(tmp_path / "a", RECORDS)
+    assert b"".join(tfrecord.frames(RECORDS)) == expected
+    assert b"".join(map(tfrecord.frame, RECORDS)) == expected
+
+
+@given(st.lists(st.binary(max_size=300)))
+def test_what_is_framed_is_split(records):
+    framed = tfrecord.frames(records)
+    assert tfrecord.split_frames(b"".join(framed)) == framed
+
+
+def test_the_originals_files_are_split_and_read(goldens):
+    path = goldens / "pretraining_data" / "wordpiece_masking.tf_record"
+    expected = read_by_tensorflow(path)
+    assert tfrecord.split_frames(path.read_bytes()) == tfrecord.frames(expected)
+    assert list(tfrecord.read_records(str(path))) == expected
+    assert len(expected) == 337
+
+
+# Each record of 10 bytes takes 26: 12 header, 10 data, 4 checksum.
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda data: data[:-1], "record 3, at byte 52 of 77, is cut short"),
+        (lambda data: data[:57], "record 3, at byte 52 of 57, is cut short"),
+        (
+            lambda data: data[:26] + b"?" + data[27:],
+            "record 2, at byte 26 of 78, is cut short or damaged.",
+        ),
+    ],
+)
+def test_what_cannot_be_split_is_refused(damage, message):
+    data = damage(tfrecord.frame(b"0123456789") * 3)
+    with pytest.raises(ValueError, match=message):
+        tfrecord.split_frames(data)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_tensorflow_reads_what_is_written(tmp_path, compression):
+    writer = write(tmp_path / "a", RECORDS, compression)
+    name = "GZIP" if compression == "gzip" else ""
+    assert read_by_tensorflow(tmp_path / "a", name) == RECORDS
+    assert list(tfrecord.read_records(str(tmp_path / "a"))) == RECORDS
+    assert tfrecord.is_gzip(str(tmp_path / "a")) == (compression == "gzip")
+    data = (tmp_path / "a").read_bytes()
+    assert writer.num_records == 4
+    assert writer.sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_framed_records_are_written_as_they_are(tmp_path):
+    with tfrecord.RecordWriter(str(tmp_path / "a")) as writer:
+        writer.write_framed(tfrecord.frame(b"x"))
+        writer.write(b"y")
+        writer.write_framed(b"".join(tfrecord.frames([b"", b"z"])), 2)
+    assert writer.num_records == 4
+    assert read_by_tensorflow(tmp_path / "a") == [b"x", b"y", b"", b"z"]
+
+
+def test_gzip_files_hold_neither_time_nor_name(tmp_path):
+    write(tmp_path / "a", [b"x"], "gzip")
+    data = (tmp_path / "a").read_bytes()
+    # RFC 1952: magic, deflate, no flags (no name follows), time 0.
+    assert data[:8] == b"\x1f\x8b\x08" + b"\0" * 5
+    assert gzip.decompress(data) == tfrecord.frame(b"x")
+
+
+def test_a_plain_file_may_begin_like_gzip(tmp_path):
+    # 0x8b1f bytes: little-endian, the first two bytes of a gzip file.
+    write(tmp_path / "a", [bytes(0x8B1F)])
+    assert (tmp_path / "a").read_bytes()[:2] == b"\x1f\x8b"
+    assert list(tfrecord.read_records(str(tmp_path / "a"))) == [bytes(0x8B1F)]
+
+
+def test_gzip_files_one_after_the_other_are_one(tmp_path):
+    # `cat a.gz b.gz`: TensorFlow reads on, so must the count.
+    data = b"".join(map(gzip.compress, tfrecord.frames([b"x", b"y"])))
+    (tmp_path / "a").write_bytes(data)
+    assert read_by_tensorflow(tmp_path / "a", "GZIP") == [b"x", b"y"]
+    assert list(tfrecord.read_records(str(tmp_path / "a"))) == [b"x", b"y"]
+
+
+def read_damaged(path):
+    """What the reader says of a file, after any number of records."""
+    with pytest.raises(ValueError) as error:
+        list(tfrecord.read_records(str(path)))
+    return str(error.value).removeprefix(f"{path}: ")
+
+
+# Records of 3 and 4 bytes: the first takes 19 in the file, the second 20.
+def test_every_cut_of_a_plain_file_is_found(tmp_path):
+    write(tmp_path / "a", [b"old", b"mill"])
+    data = (tmp_path / "a").read_bytes()
+    for end in range(1, len(data)):
+        if end == 19:
+            continue  # between two records
+        (tmp_path / "a").write_bytes(data[:end])
+        assert read_damaged(tmp_path / "a") == (
+            f"record {'1, at byte 0' if end < 19 else '2, at byte 19'} of "
+            f"{end}, is cut short or damaged; copy or write the file again."
+        )
+
+
+def test_every_wrong_byte_of_a_plain_file_is_found(tmp_path):
+    write(tmp_path / "a", [b"old", b"mill"])
+    data = (tmp_path / "a").read_bytes()
+    for i in range(len(data)):
+        wrong = data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :]
+        (tmp_path / "a").write_bytes(wrong)
+        found = f"record {'1, at byte 0' if i < 19 else '2, at byte 19'} of 39,"
+        assert read_damaged(tmp_path / "a").startswith(found)
+
+
+def test_every_cut_of_a_gzip_file_is_found(tmp_path):
+    write(tmp_path / "a", [b"old", b"mill"], "gzip")
+    data = (tmp_path / "a").read_bytes()
+    for end in range(3, len(data)):
+        (tmp_path / "a").write_bytes(data[:end])
+        assert " or a later one is cut short" in read_damaged(tmp_path / "a")
+    (tmp_path / "a").write_bytes(data[:2])
+    assert "record 1, at byte 0 of 2, is cut" in read_damaged(tmp_path / "a")
+
+
+def test_no_wrong_byte_of_a_gzip_file_changes_a_record(tmp_path):
+    write(tmp_path / "a", [b"old", b"mill"], "gzip")
+    data = (tmp_path / "a").read_bytes()
+    harmless = []
+    for i in range(len(data)):
+        wrong = data[:i] + bytes([data[i] ^ 0x10]) + data[i + 1 :]
+        (tmp_path / "a").write_bytes(wrong)
+        try:
+            records = list(tfrecord.read_records(str(tmp_path / "a")))
+        except ValueError:
+            continue
+        assert records == [b"old", b"mill"]
+        harmless.append(i)
+    # Time, level, system; the unused bits between contents and trailer (8).
+    assert set(harmless) <= {*range(4, 10), len(data) - 9}
+
+
+def test_garbage_behind_a_gzip_file_is_found(tmp_path):
+    write(tmp_path / "a", [b"x"], "gzip")
+    with open(tmp_path / "a", "ab") as file:
+        file.write(b"garbage")
+    assert read_damaged(tmp_path / "a") == (
+        "record 1 or a later one is cut short or damaged; copy or write the "
+        "file again."
+    )
+
+
+def test_a_full_disk_is_an_error():
+    with pytest.raises(OSError, match="No space left"):
+        write("/dev/full", [b"x"])
+    with pytest.raises(OSError, match="No space left"):
+        write("/dev/full", [b"x" * 10_000] * 1000)
+
+
+def test_an_error_inside_is_not_hidden_by_a_full_disk():
+    with pytest.raises(KeyError):
+        with tfrecord.RecordWriter("/dev/full") as writer:
+            writer.write(b"x")
+            raise KeyError
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_records_in_a_store_that_is_no_disk(compression):
+    # TensorFlow's file system in memory stands for gs://.
+    path = f"ram://tfrecord_test/{compression}"
+    writer = write(path, RECORDS, compression)
+    assert list(tfrecord.read_records(path)) == RECORDS
+    assert files.sha256(path) == writer.sha256
+
+
+def test_a_length_that_no_file_has_is_refused(tmp_path):
+    header = struct.pack("<Q", 2**60)
+    (tmp_path / "a").write_bytes(header + b"\0" * 8)
+    assert read_damaged(tmp_path / "a").startswith(
+        "record 1, at byte 0 of 16, is cut short"
+    )

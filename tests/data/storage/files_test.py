@@ -1,0 +1,229 @@
+"""What the one place that touches files promises."""
+
+import os
+
+import pytest
+import tensorflow as tf
+
+from data.storage import files
+
+
+def test_patterns_are_expanded_in_their_order(tmp_path):
+    for name in ("b.txt", "a.txt", "c.tsv"):
+        (tmp_path / name).write_text("")
+    found = files.expand_patterns(f"{tmp_path}/c.tsv, {tmp_path}/*.txt")
+    assert [os.path.basename(path) for path in found] == [
+        "c.tsv",
+        "a.txt",
+        "b.txt",
+    ]
+
+
+def test_brackets_and_half_written_files(tmp_path):
+    # A folder `run[1]` is no glob; what a killed writer left is no input, nor
+    # is what describes the records.
+    folder = tmp_path / "run[1]"
+    folder.mkdir()
+    waiting = os.path.basename(files.incomplete("a.txt", "77"))
+    for name in ("a.txt", waiting, f"a.txt{files.MANIFEST_SUFFIX}"):
+        (folder / name).write_text("")
+        (tmp_path / name).write_text("")
+    path = str(folder / "a.txt")
+    assert files.expand_patterns(path) == [path]
+    assert files.expand_patterns(f"{tmp_path}/a*") == [f"{tmp_path}/a.txt"]
+
+
+def test_an_output_that_is_an_input_is_refused(tmp_path):
+    path = str(tmp_path / "a")
+    with pytest.raises(ValueError, match="a is an input, too"):
+        files.check_outputs([path], [path])
+    with pytest.raises(ValueError, match="a is another output, too"):
+        files.check_outputs([], [path, path])
+    with pytest.raises(OSError, match="--output_file: /proc/x cannot be wri"):
+        files.check_outputs([], ["/proc/x/a"])
+
+
+@pytest.mark.parametrize(
+    ("patterns", "message"),
+    [("/no/such*", "--x: no file matches '/no/such"), (" ,", "--x is empty")],
+)
+def test_what_matches_nothing_is_an_error(patterns, message):
+    with pytest.raises(FileNotFoundError, match=message):
+        files.expand_patterns(patterns, flag="x")
+
+
+def test_shards_are_named_as_tensorflow_does():
+    assert files.expand_shards(" a, out@3 ,b@1") == [
+        "a",
+        "out-00000-of-00003",
+        "out-00001-of-00003",
+        "out-00002-of-00003",
+        "b-00000-of-00001",
+    ]
+    # No number behind the last @: a path like any other.
+    plain = ["me@home/a", "x@", "@3", "out@3.gz"]
+    assert files.expand_shards(",".join(plain)) == plain
+    assert files.expand_shards("a@99999")[-1] == "a-99998-of-99999"
+    assert files.expand_shards(" ,") == []
+
+
+@pytest.mark.parametrize("count", [0, 100_000])
+def test_a_number_of_shards_out_of_range_is_refused(count):
+    message = f"--{{}}: a@{count} asks for {count} shards, expected 1 to 99999."
+    with pytest.raises(ValueError) as error:
+        files.expand_shards(f"a@{count}")
+    assert str(error.value) == message.format("output_file")
+    with pytest.raises(ValueError) as error:
+        files.expand_patterns(f"a@{count}")
+    assert str(error.value) == message.format("input_file")
+
+
+def test_shards_are_found_as_input(tmp_path):
+    shards = files.expand_shards(f"{tmp_path}/out@3")
+    for path in shards:
+        files.write_text(path, "")
+    assert files.expand_patterns(f"{tmp_path}/out@3") == shards
+    # A file of that very name comes first.
+    (tmp_path / "out@3").write_text("")
+    assert files.expand_patterns(f"{tmp_path}/out@3") == [f"{tmp_path}/out@3"]
+
+
+def test_a_missing_shard_is_named(tmp_path):
+    files.write_text(f"{tmp_path}/out-00001-of-00003", "")
+    with pytest.raises(FileNotFoundError) as error:
+        files.expand_patterns(f"{tmp_path}/out@3")
+    assert str(error.value) == (
+        f"--input_file: {tmp_path}/out@3 stands for 3 files, but 2 of them are "
+        f"missing, the first is {tmp_path}/out-00000-of-00003 (looked from "
+        f"{os.getcwd()}); write them, or give files that exist."
+    )
+
+
+def test_only_newlines_end_a_line(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes("\ufeffa\u2028b\x0cc\nd\n\ne".encode())
+    assert list(files.read_lines(str(path))) == ["a\u2028b\x0cc", "d", "", "e"]
+
+
+def test_carriage_returns_are_dropped_as_the_original_does(tmp_path):
+    (tmp_path / "text").write_bytes(b"a\r\nb\rc\n\r\n")
+    assert list(files.read_lines(str(tmp_path / "text"))) == ["a", "bc", ""]
+
+
+def test_one_line_is_decoded():
+    def where():
+        return "corpus.txt, line 17"
+
+    assert files.decode_line("schön\r\n".encode(), where) == "schön"
+    assert files.decode_line(b"no end", where) == "no end"
+    with pytest.raises(ValueError) as error:
+        files.decode_line(b"sch\xf6n\n", where)
+    assert str(error.value) == (
+        "corpus.txt, line 17: byte 4 of the line is 0xf6, which is not UTF-8; "
+        "convert the file, for example with `iconv -f latin1 -t utf-8`."
+    )
+
+
+def test_undecodable_text_names_file_line_and_byte(tmp_path):
+    path = tmp_path / "latin.txt"
+    path.write_bytes("gut\nschön\n".encode("latin-1"))
+    with pytest.raises(
+        ValueError, match="latin.txt, line 2: byte 4 .* 0xf6.*iconv"
+    ):
+        list(files.read_lines(str(path)))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="absent: no such text file"):
+        list(files.read_lines(str(tmp_path / "absent")))
+    with pytest.raises(FileNotFoundError, match="no such text file"):
+        list(files.read_lines(str(tmp_path)))
+
+
+def write(path, text):
+    with tf.io.gfile.GFile(path, "w") as file:
+        file.write(text)
+
+
+def test_files_appear_together(tmp_path):
+    paths = [str(tmp_path / "new/a"), str(tmp_path / "new/b")]
+    with files.whole_files(paths) as temporary:
+        for path in temporary:
+            write(path, "x")
+        assert not any(map(os.path.exists, paths))
+    assert sorted(os.listdir(tmp_path / "new")) == ["a", "b"]
+
+
+def test_an_error_leaves_what_was_there(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("before")
+    with pytest.raises(KeyError):
+        with files.whole_files([str(path)]) as (temporary,):
+            write(temporary, "half")
+            raise KeyError
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("disk full"),
+        tf.errors.ResourceExhaustedError(None, None, "disk full"),
+    ],
+)
+def test_a_full_disk_says_where(tmp_path, error):
+    path = tmp_path / "a"
+    with pytest.raises(OSError, match="cannot write .*/a: .*full.*free space"):
+        with files.whole_files([str(path)]):
+            raise error
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_copy_takes_the_place_of_a_link(tmp_path):
+    for name in ("source", "theirs"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "link").symlink_to(tmp_path / "theirs")
+    files.copy(str(tmp_path / "source"), str(tmp_path / "link"))
+    assert (tmp_path / "link").read_text() == "source"
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "theirs").read_text() == "theirs"
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_size_and_checksum_of_a_file(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    assert files.size(str(tmp_path / "a")) == 3
+    # From FIPS 180-2, appendix B.1.
+    assert files.sha256(str(tmp_path / "a")) == (
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
+
+
+def test_a_store_that_is_no_disk():
+    # TensorFlow's file system in memory stands for gs://.
+    folder = "ram://files_test/folder"
+    files.check_writable(folder)
+    assert tf.io.gfile.listdir(folder) == []
+    files.write_text(f"{folder}/a", "schön\nb")
+    assert list(files.read_lines(f"{folder}/a")) == ["schön", "b"]
+    assert files.size(f"{folder}/a") == 8
+    assert files.expand_patterns(f"{folder}/*") == [f"{folder}/a"]
+    with pytest.raises(FileNotFoundError, match="--x: no file matches 'ram:"):
+        files.expand_patterns(f"{folder}/b*", flag="x")
+    with pytest.raises(FileNotFoundError, match="b: no such text file"):
+        list(files.read_lines(f"{folder}/b"))
+    with pytest.raises(KeyError):
+        with files.whole_files([f"{folder}/b"]) as (temporary,):
+            with files.open_write(temporary) as file:
+                file.write(b"half")
+            raise KeyError
+    assert tf.io.gfile.listdir(folder) == ["a"]
+
+
+def test_an_output_that_is_a_folder_is_refused_before_the_work(tmp_path):
+    with pytest.raises(ValueError) as error:
+        files.check_outputs([], [str(tmp_path)])
+    assert str(error.value) == (
+        f"--output_file: {tmp_path} is a folder; give the path of a file."
+    )

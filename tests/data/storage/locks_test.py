@@ -1,0 +1,146 @@
+"""Who may write to a folder, and what the others are told."""
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+
+import pytest
+
+from data.storage import locks
+
+HOLDER = """
+import sys
+from data import locks
+with locks.sole_use(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def hold(pytestconfig):
+    """Starts processes that hold a folder until their input ends."""
+    started = []
+
+    def start(folder):
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, str(folder)],
+            cwd=pytestconfig.rootpath,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout.readline() == "held\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_a_second_run_is_refused_and_told_who_has_the_folder(hold, tmp_path):
+    folder = tmp_path / "out"
+    process = hold(folder)
+    (folder / "before").write_text("")
+    with pytest.raises(OSError) as caught:
+        with locks.sole_use(str(folder)):
+            pytest.fail("two have it")
+    text = str(caught.value)
+    assert text.startswith(f"--output_dir: {folder} is in use by process ")
+    assert f"process {process.pid} on {os.uname().nodename} since 20" in text
+    assert f"-c {folder}. Wait until it ends" in text
+    assert "or give another --output_dir." in text
+    assert sorted(os.listdir(folder)) == [".lock", "before"]
+    # It is asked again without harm to who has it.
+    with pytest.raises(OSError, match="is in use"):
+        with locks.sole_use(str(folder)):
+            pytest.fail("two have it")
+
+
+def test_an_ended_run_leaves_nothing(hold, tmp_path):
+    process = hold(tmp_path)
+    process.communicate("")
+    assert process.returncode == 0
+    assert not os.listdir(tmp_path)
+    hold(tmp_path)
+
+
+def test_the_lock_of_a_killed_run_means_nothing(hold, tmp_path):
+    process = hold(tmp_path)
+    process.kill()
+    process.wait()
+    assert os.listdir(tmp_path) == [".lock"]
+    with locks.sole_use(str(tmp_path)):
+        text = (tmp_path / ".lock").read_text()
+        assert text.startswith(f"process {os.getpid()} on ")
+    assert not os.listdir(tmp_path)
+
+
+def test_a_process_may_use_its_folder_within_itself(tmp_path, hold):
+    with locks.sole_use(str(tmp_path)):
+        with locks.sole_use(f"{tmp_path}/../{tmp_path.name}"):
+            pass
+        # Still its own, as another process sees it.
+        with pytest.raises(AssertionError):
+            hold(tmp_path)
+    hold(tmp_path)
+
+
+def test_a_fork_does_not_take_the_lock_along(tmp_path):
+    with locks.sole_use(str(tmp_path)):
+        child = os.fork()
+        if not child:
+            try:
+                with locks.sole_use(str(tmp_path)):
+                    os._exit(0)
+            except OSError:
+                os._exit(7)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 7
+
+
+def test_a_bucket_is_not_locked():
+    with locks.sole_use("gs://bucket/that/nobody/asks"):
+        pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP])
+def test_a_file_system_without_locks_is_told_of(
+    tmp_path, monkeypatch, caplog, number
+):
+    def lockf(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "lockf", lockf)
+    with locks.sole_use(str(tmp_path)):
+        pass
+    assert "this file system has no locks" in caplog.text
+    assert "Do not start one." in caplog.text
+
+
+def test_a_lock_removed_while_it_is_waited_for_is_taken_anew(
+    tmp_path, monkeypatch
+):
+    lockf, calls = fcntl.lockf, []
+
+    def removed_first(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            os.remove(tmp_path / ".lock")  # as its holder does at its end
+        return lockf(*arguments)
+
+    monkeypatch.setattr(fcntl, "lockf", removed_first)
+    with locks.sole_use(str(tmp_path)):
+        assert (tmp_path / ".lock").exists()
+    assert len(calls) == 2
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="--there: .*file/out cannot be written"):
+        with locks.sole_use(str(tmp_path / "file/out"), "there"):
+            pass

@@ -1,0 +1,87 @@
+"""Packing: truncation, special tokens, padding."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.text import packing
+
+TOKENS = st.lists(st.integers(5, 99), max_size=30)
+
+
+def contains_run(tokens, run):
+    return any(
+        tokens[i : i + len(run)] == run
+        for i in range(len(tokens) - len(run) + 1)
+    )
+
+
+@given(TOKENS, TOKENS, st.integers(0, 70), st.integers(0, 99))
+def test_truncation_evens_out_lengths_and_keeps_runs(a, b, limit, seed):
+    short_a, short_b = list(a), list(b)
+    rng, draws = random.Random(seed), random.Random(seed)
+    packing.truncate_seq_pair(short_a, short_b, limit, rng)
+    num_lost = max(0, len(a) + len(b) - limit)
+    assert len(short_a) + len(short_b) == len(a) + len(b) - num_lost
+    assert contains_run(a, short_a) and contains_run(b, short_b)
+    # Only the longer one loses tokens, until both are equally long.
+    if short_a != a:
+        assert len(short_a) >= len(short_b) - 1
+    if short_b != b:
+        assert len(short_b) >= len(short_a) - 1
+    for _ in range(num_lost):
+        draws.random()
+    assert rng.random() == draws.random()
+
+
+def test_truncation_takes_front_or_back_and_b_if_equal():
+    # Random(2) draws 0.956, 0.948, 0.057: back, back, front.
+    a, b = [1, 2, 3], [4, 5, 6]
+    packing.truncate_seq_pair(a, b, 3, random.Random(2))
+    assert (a, b) == ([1, 2], [5])
+
+
+@given(TOKENS, TOKENS, st.integers(0, 70))
+def test_deterministic_truncation_evens_out_lengths_at_the_ends(a, b, limit):
+    short_a, short_b = list(a), list(b)
+    num_lost = packing.truncate_longest_first(short_a, short_b, limit)
+    assert num_lost == max(0, len(a) + len(b) - limit)
+    assert len(short_a) + len(short_b) == len(a) + len(b) - num_lost
+    assert short_a == a[: len(short_a)] and short_b == b[: len(short_b)]
+    if short_a != a:
+        assert len(short_a) >= len(short_b) - 1
+    if short_b != b:
+        assert len(short_b) >= len(short_a) - 1
+
+
+def test_of_two_as_long_the_second_loses_its_last_token():
+    a, b = [1, 2, 3], [4, 5, 6]
+    assert packing.truncate_longest_first(a, b, 5) == 1
+    assert (a, b) == ([1, 2, 3], [4, 5])
+    # A text alone, too.
+    assert packing.truncate_longest_first(a, [], 1) == 2
+    assert a == [1]
+
+
+@given(TOKENS, TOKENS, st.integers(0, 70))
+def test_the_second_is_cut_only_if_it_does_not_fit_alone(a, b, limit):
+    short_a, short_b = list(a), list(b)
+    num_lost = packing.truncate_first(short_a, short_b, limit)
+    assert num_lost == len(a) + len(b) - len(short_a) - len(short_b)
+    assert short_b == b[:limit]
+    assert short_a == a[: max(0, limit - len(b))]
+
+
+def test_special_tokens_of_pairs_and_single_sequences():
+    ids = {"cls_id": 1, "sep_id": 2}
+    assert packing.add_special_tokens([7, 8], [9], **ids) == (
+        [1, 7, 8, 2, 9, 2],
+        [0, 0, 0, 0, 1, 1],
+    )
+    assert packing.add_special_tokens([7], [], **ids) == ([1, 7, 2], [0, 0, 0])
+
+
+def test_padding_is_zeros_behind():
+    assert packing.pad([3, 4], 5) == [3, 4, 0, 0, 0]
+    assert packing.pad([3, 4], 2) == [3, 4]

@@ -1,0 +1,166 @@
+"""Start and end scores against the original's, the loss against NumPy."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.records import length_batches
+from modeling import BertConfig, SpanModel, checkpoints
+from tests import rounding
+
+VERSIONS = ["v1.1", "v2.0"]
+
+
+@pytest.fixture(scope="module")
+def config(goldens):
+    return BertConfig.from_json_file(str(goldens / "bert_config.json"))
+
+
+def golden_model(goldens, config, version="v1.1", **options):
+    """The model that the original fine-tuned."""
+    keras.utils.set_random_seed(7)
+    model = SpanModel(config, **options)
+    report = checkpoints.init_from_checkpoint(
+        str(goldens / f"squad/finetuned_{version}/model.ckpt-60"),
+        checkpoints.variables_by_name(model.layers),
+    )
+    assert not report.missing
+    return model
+
+
+def golden_batch(goldens, version="v1.1"):
+    """24 windows of 96 places with made-up answers, and their scores."""
+    with np.load(goldens / f"squad/span_logits_{version}.npz") as arrays:
+        found = dict(arrays)
+    scores = np.stack([found.pop("start_logits"), found.pop("end_logits")], 2)
+    rng = np.random.default_rng(5)
+    num_tokens = found["input_mask"].sum(axis=1)
+    for name in ("start_positions", "end_positions"):
+        found[name] = rng.integers(0, num_tokens)[:, None].astype(np.int32)
+    return {name: tf.constant(x) for name, x in found.items()}, scores
+
+
+def loss_of(model, batch):
+    return model.losses(batch, model.loss_weights(batch))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_scores_equal_the_originals(goldens, config, version):
+    model = golden_model(goldens, config, version)
+    batch, expected = golden_batch(goldens, version)
+    real = batch["input_mask"].numpy()
+    assert 0 < real.mean() < 1  # some have padding, whose scores count too
+    np.testing.assert_allclose(model.logits(batch), expected, atol=1e-4)
+    outputs = model.score_examples(batch)
+    np.testing.assert_array_equal(outputs["predictions"], model.predict(batch))
+    np.testing.assert_array_equal(outputs["num_tokens"], real.sum(axis=1))
+
+
+@pytest.mark.parametrize("score_padding", [True, False])
+def test_losses_and_accuracy_equal_numpy(goldens, config, score_padding):
+    model = golden_model(goldens, config, score_padding=score_padding)
+    batch, scores = golden_batch(goldens)
+    # One answer that the model gives, else no accuracy is seen.
+    row = 3
+    best = np.where(batch["input_mask"].numpy()[row, :, None], scores[row], -99)
+    for i, name in enumerate(("start_positions", "end_positions")):
+        positions = batch[name].numpy()
+        positions[row] = best[:, i].argmax()
+        batch[name] = tf.constant(positions)
+    scores = scores.astype(np.float64)
+    mask = np.ones((24, 96)) if score_padding else batch["input_mask"].numpy()
+    total, right = 0.0, np.ones(24)
+    for i, name in enumerate(("start_positions", "end_positions")):
+        wanted = batch[name].numpy()[:, 0]
+        of_end = scores[:, :, i]
+        norm = np.log((np.exp(of_end) * mask).sum(axis=1))
+        total += (norm - of_end[range(24), wanted]).mean() / 2
+        right *= np.where(mask, of_end, -99).argmax(axis=1) == wanted
+    loss, metrics = loss_of(model, batch)
+    assert float(loss) == pytest.approx(total, rel=1e-5)
+    np.testing.assert_array_equal(metrics["accuracy"], [right.sum(), 24])
+    assert right[row]
+
+
+def test_trimmed_batches_have_the_same_loss_and_gradient(goldens, config):
+    model = golden_model(goldens, config)
+    # The golden windows are full, nearly all: these end at 20 to 70.
+    batch, _ = golden_batch(goldens)
+    lengths = np.random.default_rng(3).integers(20, 71, 24)
+    real = tf.constant(np.arange(96) < lengths[:, None], tf.int32)
+    for name in ("input_ids", "input_mask", "segment_ids"):
+        batch[name] *= real
+    for name in ("start_positions", "end_positions"):
+        batch[name] %= lengths[:, None]
+    trimmed = length_batches.trim_batch(batch)
+    assert trimmed["input_ids"].shape == (24, 72)
+    assert trimmed["start_positions"].shape == (24, 1)
+    weights = [
+        v.value for layer in model.layers for v in layer.trainable_variables
+    ]
+    found = []
+    for some in (batch, trimmed):
+        with tf.GradientTape() as tape:
+            loss, metrics = loss_of(model, some)
+        gradients = tape.gradient(loss, weights, unconnected_gradients="zero")
+        found.append([loss, *metrics.values(), *gradients])
+    for whole, cut in zip(*found, strict=True):
+        whole, cut = (tf.convert_to_tensor(x) for x in (whole, cut))
+        np.testing.assert_allclose(cut, whole, atol=1e-5)
+    asked = tf.cast(real[:, :72, None], tf.float32)
+    np.testing.assert_allclose(
+        model.logits(trimmed) * asked,
+        model.logits(batch)[:, :72] * asked,
+        atol=1e-5,
+    )
+
+
+def test_fillers_change_no_loss(goldens, config):
+    model = golden_model(goldens, config)
+    batch, _ = golden_batch(goldens)
+    few = {name: x[:5] for name, x in batch.items()}
+    batch["is_real_example"] = tf.constant([[1]] * 5 + [[0]] * 19)
+    assert float(model.loss_weights(batch)["loss"]) == 5
+    for got, want in zip(
+        *(loss_of(model, some) for some in (batch, few)), strict=True
+    ):
+        if isinstance(got, dict):
+            got, want = got["accuracy"], want["accuracy"]
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_shares_of_parts_add_up(goldens, config):
+    model = golden_model(goldens, config)
+    batch, _ = golden_batch(goldens)
+    whole, _ = loss_of(model, batch)
+    weights = model.loss_weights(batch)
+    parts = [
+        model.losses({n: x[rows] for n, x in batch.items()}, weights)[0]
+        for rows in (slice(7), slice(7, None))
+    ]
+    assert float(sum(parts)) == pytest.approx(float(whole), rel=1e-5)
+
+
+def test_variables_have_the_originals_names(config):
+    wide = BertConfig.from_dict(
+        config.to_dict() | {"initializer_range": 0.5, "hidden_size": 2048}
+    )
+    model = SpanModel(wide)
+    names = checkpoints.variables_by_name(model.layers)
+    others = {name for name in names if not name.startswith("bert/")}
+    assert others == {"cls/squad/output_weights", "cls/squad/output_bias"}
+    assert not names["cls/squad/output_bias"].numpy().any()
+    weights = names["cls/squad/output_weights"].numpy()
+    assert weights.shape == (2, 2048)
+    # Whatever the configuration says; cut at two deviations 0.88 is left.
+    assert weights.std() == pytest.approx(0.88 * 0.02, rel=0.05)
+
+
+def test_bfloat16_follows_float32(goldens, config):
+    batch, expected = golden_batch(goldens)
+    scores = golden_model(goldens, config, dtype="mixed_bfloat16").logits(batch)
+    assert scores.dtype == tf.float32
+    num_roundings = rounding.EMBEDDINGS + rounding.DENSE
+    num_roundings += rounding.BLOCK * config.num_hidden_layers
+    rounding.assert_near(scores, expected, "bfloat16", num_roundings)

@@ -1,0 +1,363 @@
+"""Every kind of task: shapes, losses by NumPy, and padding that counts not."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.records import length_batches
+from modeling import BertConfig, TaskModel, checkpoints
+from tests import rounding
+from tests.classifier_support import columns_of
+
+LABELS = {
+    "classification": 3,
+    "regression": 1,
+    "multilabel": 5,
+    "choice": 4,
+    "tagging": 7,
+}
+LENGTHS = [9, 3, 11, 1, 6]
+
+
+@pytest.fixture(scope="module")
+def config(goldens):
+    return BertConfig.from_json_file(str(goldens / "bert_config.json"))
+
+
+def make_model(config, kind, **options):
+    keras.utils.set_random_seed(7)
+    model = TaskModel(config, kind, LABELS[kind], **options)
+    # The initial head is too small to tell anything.
+    for variable in model.head.trainable_variables:
+        variable.assign(np.random.default_rng(1).normal(size=variable.shape))
+    return model
+
+
+def make_batch(kind, real=(1, 1, 1, 1, 0)):
+    columns = columns_of(kind, LENGTHS, seq_length=32, num_labels=LABELS[kind])
+    columns["is_real_example"] = np.array(real)[:, None]
+    return {
+        name: tf.constant(x, tf.int32 if x.dtype == np.int64 else tf.float32)
+        for name, x in columns.items()
+    }
+
+
+def log_softmax(x):
+    shifted = x - x.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def reference(kind, logits, batch):
+    """Loss, score and weight of each item, in float64."""
+    labels = batch["label_ids"].numpy()
+    weights = batch["is_real_example"].numpy().astype(float)
+    if kind == "regression":
+        difference = logits - labels
+        return difference**2, abs(difference), weights
+    if kind == "multilabel":
+        # -log sigmoid(x) = log(1 + exp(-x)), of the sign that is right.
+        signed = np.where(labels == 1, logits, -logits)
+        losses = np.log1p(np.exp(-signed)).mean(axis=1, keepdims=True)
+        return losses, (signed > 0).mean(axis=1, keepdims=True), weights
+    if kind == "tagging":
+        weights = weights * batch["label_mask"].numpy()
+    else:
+        logits = logits[:, None]  # one item an example
+    told = log_softmax(logits)
+    losses = -np.take_along_axis(told, labels[..., None], axis=-1)[..., 0]
+    return losses, logits.argmax(axis=-1) == labels, weights
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_losses_and_scores_equal_numpy(config, kind):
+    model, batch = make_model(config, kind), make_batch(kind)
+    logits = model.logits(batch).numpy().astype(np.float64)
+    shape = {"tagging": (5, 32, 7)}.get(kind, (5, LABELS[kind]))
+    assert logits.shape == shape
+    losses, scores, weights = reference(kind, logits, batch)
+    loss_weights = model.loss_weights(batch)
+    assert float(loss_weights["loss"]) == weights.sum() > 3
+    loss, metrics = model.losses(batch, loss_weights)
+    total = weights.sum()
+    assert float(loss) == pytest.approx((losses * weights).sum() / total)
+    (metric,) = metrics.values()
+    np.testing.assert_allclose(
+        metric, [(scores * weights).sum(), total], rtol=1e-5
+    )
+    by_example = model.score_examples(batch)
+    for name, values in (
+        ("loss", losses * weights),
+        ("score", scores * weights),
+        ("weight", weights),
+    ):
+        np.testing.assert_allclose(
+            by_example[name], values.sum(axis=1), rtol=1e-5, err_msg=name
+        )
+    assert by_example["weight"][4] == 0
+    np.testing.assert_array_equal(
+        model.predict(batch), by_example["predictions"]
+    )
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_predictions_are_probabilities_or_scores(config, kind):
+    model, batch = make_model(config, kind), make_batch(kind)
+    logits = model.logits(batch).numpy()
+    expected = {
+        "regression": logits,
+        "multilabel": 1 / (1 + np.exp(-logits)),
+    }.get(kind, np.exp(log_softmax(logits)))
+    np.testing.assert_allclose(model.predict(batch), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_fillers_change_no_loss(config, kind):
+    model, batch = make_model(config, kind), make_batch(kind)
+    few = {name: x[:4] for name, x in batch.items()}
+    whole, part = (
+        model.losses(some, model.loss_weights(some)) for some in (batch, few)
+    )
+    np.testing.assert_allclose(whole[0], part[0], rtol=1e-5)
+    np.testing.assert_allclose(
+        whole[1][model.metric], part[1][model.metric], rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("head", ["linear", "bilstm"])
+@pytest.mark.parametrize("kind", LABELS)
+def test_trimmed_batches_give_the_same(config, kind, head):
+    model, batch = make_model(config, kind, head=head), make_batch(kind)
+    choices = LABELS[kind] if kind == "choice" else 1
+    trimmed = length_batches.trim_batch(batch, choices)
+    assert trimmed["input_ids"].shape == (5, 12 * choices)
+    whole, cut = model.predict(batch), model.predict(trimmed)
+    if kind == "tagging":
+        whole = whole[:, :12]
+        # Beyond an example's own length nothing is asked.
+        real = batch["input_mask"].numpy()[:, :12, None] == 1
+        whole, cut = whole * real, cut * real
+    np.testing.assert_allclose(cut, whole, atol=1e-5)
+    np.testing.assert_allclose(
+        *(
+            model.losses(some, model.loss_weights(some))[0]
+            for some in (trimmed, batch)
+        ),
+        rtol=1e-5,
+    )
+
+
+def test_each_choice_is_scored_alone(config):
+    model, batch = make_model(config, "choice"), make_batch("choice")
+    alone = make_model(config, "classification")
+    alone.num_labels = 1
+    alone.bert, alone.head = model.bert, model.head
+    third = {name: x[:, 64:96] for name, x in batch.items()}
+    np.testing.assert_allclose(
+        model.logits(batch)[:, 2:3], alone.logits(third), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("kind", ["classification", "tagging"])
+def test_class_weights_weigh_the_training_loss_alone(config, kind):
+    table = np.arange(1.0, 1 + LABELS[kind])
+    batch = make_batch(kind)
+    plain = make_model(config, kind)
+    weighted = make_model(config, kind, class_weights=tuple(table))
+    logits = plain.logits(batch).numpy().astype(np.float64)
+    losses, _, weights = reference(kind, logits, batch)
+    weights = weights * table[batch["label_ids"].numpy()]
+    loss, metrics = weighted.losses(batch, weighted.loss_weights(batch))
+    expected = (losses * weights).sum() / weights.sum()
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    _, same = plain.losses(batch, plain.loss_weights(batch))
+    np.testing.assert_array_equal(metrics["accuracy"], same["accuracy"])
+    np.testing.assert_array_equal(
+        weighted.score_examples(batch)["loss"],
+        plain.score_examples(batch)["loss"],
+    )
+
+
+def test_a_batch_without_a_label_has_loss_0(config):
+    model, batch = make_model(config, "tagging"), make_batch("tagging")
+    batch["label_mask"] = tf.zeros_like(batch["label_mask"])
+    loss, metrics = model.losses(batch, model.loss_weights(batch))
+    assert float(loss) == 0
+    np.testing.assert_array_equal(metrics["accuracy"], [0, 0])
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_a_bilstm_stands_before_the_linear_layer(config, kind):
+    model = make_model(config, kind, head="bilstm")
+    batch = make_batch(kind)
+    inputs = [batch[n] for n in ("input_ids", "input_mask", "segment_ids")]
+    if kind == "choice":
+        inputs = [tf.reshape(x, [-1, 32]) for x in inputs]
+    sequence = model.bert(*inputs).get_sequence_output()
+    words, last = model.bilstm(sequence, inputs[1])
+    vectors = tf.reshape(words, [-1, 64]) if kind == "tagging" else last
+    logits = model.logits(batch)
+    np.testing.assert_allclose(
+        tf.reshape(model.head(vectors), logits.shape), logits, atol=1e-5
+    )
+    # All of it learns: the first block's and the first LSTM's weights.
+    weights = [
+        model.bert.encoder.blocks[0].attention.self_attention.value.kernel,
+        model.bilstm.stack[0].backward.kernel,
+    ]
+    with tf.GradientTape() as tape:
+        loss, _ = model.losses(batch, model.loss_weights(batch))
+    for gradient in tape.gradient(loss, [w.value for w in weights]):
+        assert abs(gradient.numpy()).max() > 0
+
+
+@pytest.mark.parametrize("head", ["linear", "bilstm"])
+def test_a_frozen_encoder_is_read_without_gradient_or_dropout(config, head):
+    dropping = BertConfig.from_dict(
+        config.to_dict()
+        | {"hidden_dropout_prob": 0.5, "attention_probs_dropout_prob": 0.5}
+    )
+    model = make_model(
+        dropping, "tagging", feature_based="weighted_all", head=head
+    )
+    batch = make_batch("tagging")
+    seen = []
+    call = model.mix.call
+    model.mix.call = lambda *layers: seen.append(layers) or call(*layers)
+    seed = tf.constant([3, 1], tf.int32)
+    with tf.GradientTape() as tape:
+        loss, _ = model.losses(batch, model.loss_weights(batch), seed)
+    model.logits(batch)
+    np.testing.assert_array_equal(seen[0][0], seen[1][0])
+    np.testing.assert_array_equal(seen[0][1][2], seen[1][1][2])
+    names = checkpoints.variables_by_name(model.layers)
+    gradients = tape.gradient(loss, list(names.values()))
+    for name, gradient in zip(names, gradients, strict=True):
+        assert (gradient is None) == name.startswith("bert/"), name
+    assert not model.bert.trainable_variables
+
+
+@pytest.mark.parametrize("mix", ["second_to_last", "weighted_all"])
+@pytest.mark.parametrize("head", ["linear", "bilstm"])
+def test_trimmed_features_give_the_same(config, mix, head):
+    model = make_model(config, "tagging", feature_based=mix, head=head)
+    batch = make_batch("tagging")
+    trimmed = length_batches.trim_batch(batch)
+    real = batch["input_mask"].numpy()[:, :12, None] == 1
+    np.testing.assert_allclose(
+        model.logits(trimmed) * real,
+        model.logits(batch)[:, :12] * real,
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"head": "lstm"}, "^head 'lstm'; it must be one of linear, bilstm"),
+        ({"feature_based": "last"}, "of a classification task reads one for "),
+        ({"feature_based": "first", "head": "bilstm"}, "^mix of layers 'first"),
+    ],
+)
+def test_heads_that_fit_nothing_are_refused(config, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        TaskModel(config, "classification", 2, **arguments)
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_variables_have_the_originals_names(config, kind):
+    model = TaskModel(config, kind, LABELS[kind])
+    names = checkpoints.variables_by_name(model.layers)
+    rows = 1 if kind == "choice" else LABELS[kind]
+    assert names["output_weights"].shape == (rows, 32)
+    assert names["output_bias"].shape == (rows,)
+    others = set(names) - {"output_weights", "output_bias"}
+    assert all(name.startswith("bert/") for name in others)
+    assert np.all(names["output_bias"].numpy() == 0)
+
+
+def test_the_heads_initial_values_do_not_follow_the_configuration(config):
+    wide = BertConfig.from_dict(
+        config.to_dict() | {"initializer_range": 0.5, "hidden_size": 512}
+    )
+    weights = TaskModel(wide, "classification", 50).head.output_weights.numpy()
+    # Truncated at two deviations: 0.88 of 0.02 is left.
+    assert weights.std() == pytest.approx(0.88 * 0.02, rel=0.03)
+    assert abs(weights).max() <= 0.04
+
+
+def test_a_tenth_of_the_heads_input_is_dropped_in_training(config):
+    # The golden model has no dropout of its own. One example, 1000 times.
+    model = make_model(config, "regression")
+    batch = {
+        name: tf.repeat(x[:1, :16], 1000, axis=0)
+        for name, x in make_batch("regression").items()
+    }
+    model.head.output_weights.assign(np.ones((1, 32)))
+    seed = tf.constant([3, 1], tf.int32)
+    drawn = model.logits(batch, seed).numpy()
+    pooled = model.bert(
+        *(batch[n][:1] for n in ("input_ids", "input_mask", "segment_ids"))
+    ).pooled_output.numpy()
+    bias = float(model.head.output_bias.numpy()[0])
+    # Sum of x b / 0.9 with b = 1 in 0.9: variance x^2 (0.1 / 0.9).
+    deviation = np.sqrt((pooled**2).sum() / 9)
+    assert drawn.std() == pytest.approx(deviation, rel=0.1)
+    assert drawn.mean() == pytest.approx(
+        pooled.sum() + bias, abs=4 * deviation / np.sqrt(1000)
+    )
+    whole = make_model(config, "regression", head_dropout=0.0)
+    np.testing.assert_array_equal(
+        whole.logits(batch, seed), whole.logits(batch)
+    )
+
+
+@pytest.mark.parametrize("head", ["linear", "bilstm"])
+@pytest.mark.parametrize("kind", LABELS)
+def test_sixteen_bits_follow_float32(config, kind, head):
+    batch = make_batch(kind)
+    whole, bfloat16, float16 = (
+        make_model(config, kind, dtype=dtype, head=head).logits(batch)
+        for dtype in ("float32", "mixed_bfloat16", "mixed_float16")
+    )
+    assert bfloat16.dtype == float16.dtype == tf.float32
+    num_roundings = rounding.EMBEDDINGS + rounding.DENSE
+    num_roundings += rounding.BLOCK * config.num_hidden_layers
+    if head == "bilstm":
+        # For each of two layers: the gates of the input and of the state
+        # before, their sum, and the state. The forget gates, 0.7 at first,
+        # let two steps count.
+        num_roundings += 2 * 2 * (rounding.DENSE + 3)
+    elif kind != "tagging":
+        num_roundings += rounding.POOLER
+    for got, dtype in ((bfloat16, "bfloat16"), (float16, "float16")):
+        rounding.assert_near(got, whole, dtype, num_roundings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("span", 2), "kind of task 'span'; it must be one of classification"),
+        (("classification", 1), "with 1 labels; it must have 2 or more"),
+        (("regression", 2), "a regression task with 2 labels; it must have 1"),
+        (("multilabel", 0), "with 0 labels; it must have 1 or more"),
+    ],
+)
+def test_impossible_tasks_are_refused(config, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        TaskModel(config, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("kind", "weights", "message"),
+    [
+        ("choice", (1.0, 2.0), "for classification and tagging, not choice"),
+        ("classification", (1.0, 2.0), "expected 3, one for each label"),
+        ("classification", (1.0, 0.0, 1.0), "all above 0"),
+    ],
+)
+def test_class_weights_that_do_not_fit_are_refused(
+    config, kind, weights, message
+):
+    with pytest.raises(ValueError, match=message):
+        TaskModel(config, kind, LABELS[kind], class_weights=weights)

@@ -1,0 +1,174 @@
+"""Several devices; each case in a process of its own.
+
+A process can be given logical devices only before it uses any, and after one
+failed collective later strategies of the same process fail too.
+"""
+
+import json
+import platform
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling.kernels import Form
+from training.config.options import DeviceOptions, TrainOptions
+from training.devices import strategy
+
+SCRIPT = """
+import json, pathlib, sys
+import tensorflow as tf
+goldens, out, devices, accumulation, dtype = sys.argv[1:]
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
+from training.options import DeviceOptions
+from training.strategy import create_strategy
+from tests.training.support import golden_run
+kind = "mirrored" if int(devices) > 1 else "one_device"
+strategy = create_strategy(DeviceOptions(distribution_strategy=kind))
+assert strategy.num_replicas_in_sync == int(devices)
+with strategy.scope():
+    metrics, weights = golden_run(
+        pathlib.Path(goldens), pathlib.Path(out), num_train_steps=20,
+        dtype=dtype, gradient_accumulation_steps=int(accumulation))
+print(json.dumps({
+    "loss": metrics["loss"].tolist(),
+    "gradient_norm": metrics["gradient_norm"].tolist(),
+    "weights": {k: v.tolist() for k, v in weights.items()}}))
+"""
+
+
+def run(goldens, root, out, devices, accumulation=1, dtype="float32"):
+    arguments = [goldens, out, devices, accumulation, dtype]
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *map(str, arguments)],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def one_device(goldens, pytestconfig, tmp_path_factory):
+    out = tmp_path_factory.mktemp("one")
+    return run(goldens, pytestconfig.rootpath, out, devices=1)
+
+
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_two_devices_give_the_same_steps(
+    goldens, pytestconfig, tmp_path, one_device, accumulation
+):
+    two = run(goldens, pytestconfig.rootpath, tmp_path, 2, accumulation)
+    # Clipping takes part: the norm is above 1 in the first steps.
+    assert max(one_device["gradient_norm"]) > 1
+    np.testing.assert_allclose(two["loss"], one_device["loss"], atol=1e-5)
+    np.testing.assert_allclose(
+        two["gradient_norm"], one_device["gradient_norm"], rtol=1e-3
+    )
+    for name, value in one_device["weights"].items():
+        np.testing.assert_allclose(
+            two["weights"][name], value, atol=1e-5, err_msg=name
+        )
+
+
+def test_a_batch_that_does_not_divide_names_the_nearest():
+    with pytest.raises(
+        ValueError,
+        match="--train_batch_size=30 cannot be divided among 8 parts .*"
+        "nearest sizes are 24 or 32",
+    ):
+        strategy.check_batch_size("train_batch_size", 30, 8)
+    with pytest.raises(ValueError, match="nearest sizes are 8"):
+        strategy.check_batch_size("train_batch_size", 3, 8)
+    strategy.check_batch_size("train_batch_size", 32, 8)
+
+
+def test_workers_that_go_different_ways_are_refused(monkeypatch):
+    def others(devices, values):
+        return np.array([values, values, [strategy.checksum("task CoLA")]])
+
+    devices = strategy.create_strategy(DeviceOptions())
+    strategy.check_together(devices, "task MRPC")  # alone
+    monkeypatch.setattr(strategy, "all_workers", others)
+    strategy.check_together(devices, "task CoLA")
+    with pytest.raises(
+        ValueError,
+        match="worker 2 and the chief go different ways: one of them comes to "
+        "task MRPC, the other does not",
+    ):
+        strategy.check_together(devices, "task MRPC")
+
+
+def test_contradicting_flags_are_refused():
+    with pytest.raises(ValueError, match="--use_tpu contradicts"):
+        strategy.create_strategy(
+            DeviceOptions(use_tpu=True, distribution_strategy="mirrored")
+        )
+
+
+def test_a_tpu_that_does_not_answer_is_named():
+    with pytest.raises(ValueError, match="no TPU answers at 'local'.*--tpu_n"):
+        strategy.create_strategy(DeviceOptions(use_tpu=True))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"train_batch_size": 0}, "--train_batch_size=0; it must be at least"),
+        ({"num_train_steps": 0}, "--num_train_steps=0; it must be at least 1"),
+        ({"num_warmup_steps": -1}, "--num_warmup_steps=-1; it must be at le"),
+        ({"learning_rate": 0.0}, "--learning_rate=0.0; it must be above 0"),
+    ],
+)
+def test_impossible_options_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        TrainOptions(**{"output_dir": "x", "num_train_steps": 1, **change})
+
+
+def test_the_end_of_an_iterator_waits_for_no_tuner():
+    batches = strategy.distribute(
+        tf.distribute.get_strategy(), lambda shard: tf.data.Dataset.range(3)
+    )
+    assert not batches.options().autotune.enabled
+    assert [int(batch) for batch in batches] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("machine", "switch", "tpu", "form"),
+    [
+        ("x86_64", None, False, Form.KERNELS),
+        ("AMD64", "1", False, Form.KERNELS),
+        ("x86_64", "0", False, Form.PLAIN),
+        ("x86_64", "False", False, Form.PLAIN),
+        ("aarch64", None, False, Form.PLAIN),
+        ("x86_64", None, True, Form.PLAIN),
+    ],
+)
+@pytest.mark.parametrize(
+    ("flags", "dtypes"),
+    [
+        ("avx2", {"float32"}),
+        ("avx2 avx512bw", {"float32", "bfloat16"}),
+        ("avx2 avx512bw avx512_bf16", {"float32", "bfloat16"}),
+        ("avx2 avx512bw avx512_fp16", {"float32", "bfloat16", "float16"}),
+    ],
+)
+def test_kernels_are_for_processors_that_have_them(
+    monkeypatch, machine, switch, tpu, form, flags, dtypes
+):
+    monkeypatch.setattr(strategy, "_cpuinfo", lambda: f"flags\t: {flags}\n")
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(strategy, "is_tpu", lambda strategy: tpu)
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    if switch is not None:
+        monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", switch)
+    for dtype in ("float32", "bfloat16", "float16"):
+        expected = form if dtype in dtypes else Form.PLAIN
+        devices = tf.distribute.get_strategy()
+        assert strategy.inference_form(devices, dtype) is expected

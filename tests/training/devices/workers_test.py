@@ -1,0 +1,340 @@
+"""Who takes part in a run, and what happens when one of them is gone."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import stat
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+
+from tests import fork_server
+from training.devices import preemption, workers
+
+TWO = {"worker": ["localhost:1", "localhost:2"]}
+
+
+def environment(cluster, kind="worker", index=0):
+    task = {"type": kind, "index": index}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
+
+
+def test_the_workers_are_those_of_tf_config():
+    cluster = workers.cluster_of(environment(TWO, index=1))
+    assert cluster.addresses == ("localhost:1", "localhost:2")
+    assert cluster.index == 1
+    assert cluster.names[0] == "worker 0 (localhost:1)"
+
+
+def test_a_chief_comes_before_the_workers():
+    jobs = {"worker": ["b:1", "c:1"], "chief": ["a:1"]}
+    cluster = workers.cluster_of(environment(jobs, index=0))
+    assert cluster.addresses == ("a:1", "b:1", "c:1")
+    assert cluster.index == 1  # worker 0
+    assert workers.cluster_of(environment(jobs, "chief")).index == 0
+
+
+@pytest.mark.parametrize("values", [{}, {"TF_CONFIG": ""}, {"TF_CONFIG": "{}"}])
+def test_without_tf_config_there_are_no_others(values):
+    assert workers.cluster_of(values) is None
+
+
+def test_one_worker_is_no_cluster():
+    assert workers.cluster_of(environment({"worker": ["a:1"]})) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"TF_CONFIG": "worker"}, "expected something like"),
+        ({"TF_CONFIG": "[1]"}, "expected something like"),
+        (environment(TWO, index=2), "expected something like"),
+        (environment(TWO, "chief"), "expected something like"),
+        ({"TF_CONFIG": json.dumps({"cluster": TWO})}, "'task'"),
+        (environment({**TWO, "ps": ["a:1"]}), "names a job 'ps'"),
+        *(
+            (environment({"worker": [address, "a:1"]}), r"at '.*expected host:")
+            for address in ("a", "a:", ":1", "a:b", "a:0", "a:65536", "::1:2")
+        ),
+    ],
+)
+def test_a_wrong_tf_config_is_refused(values, message):
+    with pytest.raises(ValueError, match=message):
+        workers.cluster_of(values)
+
+
+def test_who_has_no_open_port_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        open_port = server.getsockname()[1]
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            closed = other.getsockname()[1]
+        jobs = {"worker": [f"127.0.0.1:{p}" for p in (1, open_port, closed)]}
+        cluster = workers.cluster_of(environment(jobs))
+        assert workers.unreachable(cluster) == [
+            f"worker 2 (127.0.0.1:{closed})"
+        ]
+
+
+def test_an_address_may_be_of_ipv6():
+    try:
+        server = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        # Some containers have IPv4 alone: then nothing can listen.
+        pytest.skip("this machine has no IPv6 address to listen at")
+    with server:
+        address = f"[::1]:{server.getsockname()[1]}"
+        jobs = {"worker": ["127.0.0.1:1", address]}
+        cluster = workers.cluster_of(environment(jobs))
+        assert workers.unreachable(cluster) == []
+
+
+@pytest.fixture
+def lonely(monkeypatch):
+    """Worker 0 of two, on free ports."""
+    monkeypatch.setattr(workers, "_MEET_SECONDS", 0.01)
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in servers]
+    for server in servers:
+        server.close()
+    return workers.cluster_of(environment({"worker": addresses}))
+
+
+def test_who_is_missing_is_told_until_all_are_there(
+    lonely, monkeypatch, caplog
+):
+    monkeypatch.setattr(workers, "_TELL_SECONDS", 0.02)
+    caplog.set_level("INFO", logger="absl")
+    with contextlib.ExitStack() as stack:
+
+        def started(*args):
+            told(*args)
+            stack.enter_context(workers._listen(lonely._replace(index=1)))
+
+        told = workers.logging.warning
+        monkeypatch.setattr(workers.logging, "warning", started)
+        workers.meet(lonely)
+    assert f"Waiting for {lonely.names[1]}." in caplog.text
+    assert f"Still waiting for {lonely.names[1]}: nobody" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (signal.SIGTERM, preemption.Preempted),
+        (signal.SIGINT, KeyboardInterrupt),
+    ],
+)
+def test_the_wait_for_a_worker_can_be_broken(lonely, number, expected):
+    before = signal.getsignal(signal.SIGTERM)
+    preemption.install()
+    try:
+        timer = threading.Timer(0.1, os.kill, [os.getpid(), number])
+        timer.start()
+        with pytest.raises(expected):
+            workers.meet(lonely)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_port_in_use_is_named(lonely):
+    _, port = lonely.addresses[0].split(":")
+    with socket.create_server(("127.0.0.1", int(port))):
+        with pytest.raises(
+            ValueError,
+            match=rf"this process worker 0 \(127.0.0.1:{port}\), but it cannot "
+            rf"listen at port {port} \(Address already in use\)",
+        ):
+            workers.meet(lonely)
+
+
+def watch(monkeypatch, looks):
+    """Runs a watchdog that finds these missing, one look after the other."""
+    monkeypatch.setattr(workers, "_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(workers, "_SILENCE_SECONDS", 0.05)
+    ended = []
+
+    def look(cluster):
+        del cluster
+        if not looks:
+            watchdog.stop()
+            return []
+        time.sleep(0.03)
+        return looks.pop(0)
+
+    cluster = workers.cluster_of(environment(TWO))
+    watchdog = workers.Watchdog(cluster, look, ended.append)
+    watchdog.start()
+    watchdog.join(timeout=10)
+    assert not watchdog.is_alive()
+    return ended
+
+
+def test_a_worker_silent_for_long_ends_the_process(monkeypatch):
+    gone = ["worker 1 (localhost:2)"]
+    assert watch(monkeypatch, [[], *[gone] * 10]) == [gone]
+
+
+def test_a_worker_that_comes_back_is_forgiven(monkeypatch):
+    gone = ["worker 1 (localhost:2)"]
+    assert watch(monkeypatch, [gone, [], gone, [], gone, []]) == []
+
+
+def test_the_message_names_the_lost_and_the_remedy():
+    message = workers.lost_message(["worker 1 (b:1)"])
+    assert message.startswith("lost worker 1 (b:1)")
+    assert "start all workers again" in message
+
+
+def test_a_copy_shows_the_folder_and_changes_without_it(tmp_path):
+    folder = tmp_path / "out"
+    (folder / "best").mkdir(parents=True)
+    (folder / "checkpoint").write_text("one")
+    (folder / "best/model.ckpt-1.index").write_text("two")
+    (folder / "events.out.tfevents.1").write_text("not for us")
+    (folder / "a.incomplete-7").write_text("nor this")
+    # Of the chief, who holds it, or of one that was killed.
+    (folder / "best/.lock").write_text("process 1 since yesterday")
+    with workers.private_copy(str(folder), "worker-1") as copy:
+        assert sorted(os.listdir(copy)) == [".lock", "best", "checkpoint"]
+        assert os.listdir(f"{copy}/best") == ["model.ckpt-1.index"]
+        with open(f"{copy}/best/model.ckpt-1.index") as file:
+            assert file.read() == "two"
+        workers.tf.io.gfile.rename(
+            f"{copy}/best/model.ckpt-1.index", f"{copy}/mine", overwrite=True
+        )
+        with open(f"{copy}/new", "w") as file:
+            file.write("three")
+        os.replace(f"{copy}/new", f"{copy}/checkpoint")
+    assert (folder / "checkpoint").read_text() == "one"
+    assert (folder / "best/model.ckpt-1.index").exists()
+    assert not (folder / "new").exists()
+    assert not os.path.exists(copy)
+
+
+def test_a_copy_of_nothing_is_empty(tmp_path):
+    with workers.private_copy(str(tmp_path / "none"), "worker-1") as copy:
+        assert os.listdir(copy) == [".lock"]
+
+
+def test_a_second_run_does_not_touch_the_copy_of_the_first(tmp_path):
+    arguments = str(tmp_path / "out"), "worker-1"
+    code = (
+        "from training import workers\n"
+        f"with workers.private_copy(*{arguments}): pass"
+    )
+    with workers.private_copy(*arguments) as copy:
+        with open(f"{copy}/train.tf_record", "w") as file:
+            file.write("records")
+        done = fork_server.run([sys.executable, "-c", code], cwd=os.getcwd())
+        assert f"{copy} is in use by process {os.getpid()}" in done.stderr
+        assert sorted(os.listdir(copy)) == [".lock", "train.tf_record"]
+
+
+def test_what_a_killed_run_left_in_its_copy_is_gone(tmp_path):
+    folder = str(tmp_path / "out")
+    with workers.private_copy(folder, "worker-1") as copy:
+        pass
+    os.mkdir(copy, mode=0o700)  # as that run made it
+    os.mkdir(f"{copy}/best")
+    for name in ("checkpoint", "best/checkpoint", ".lock"):
+        with open(f"{copy}/{name}", "w") as file:
+            file.write("old")
+    with workers.private_copy(folder, "worker-1") as again:
+        assert again == copy
+        assert os.listdir(copy) == [".lock"]
+    assert not os.path.exists(copy)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Where the private copy of `out` will be; nothing is there yet."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with workers.private_copy(str(tmp_path / "out"), "worker-1") as copy:
+        pass
+    assert list(temporary.iterdir()) == []
+    return pathlib.Path(copy)
+
+
+def make_copy(tmp_path):
+    with workers.private_copy(str(tmp_path / "out"), "worker-1") as copy:
+        return stat.S_IMODE(os.stat(copy).st_mode)
+
+
+def refused(place, what):
+    """The error for what stands at a place."""
+    return re.escape(
+        f"{place} is {what}, but this worker needs a folder of its own there "
+        "(mode 0700). Remove it, or set TMPDIR to another folder."
+    )
+
+
+def test_a_copy_is_for_its_user_alone(place, tmp_path):
+    before = os.umask(0)
+    try:
+        assert make_copy(tmp_path) & 0o777 == 0o700
+    finally:
+        os.umask(before)
+
+
+def test_a_link_in_place_of_the_copy_is_not_followed(place, tmp_path):
+    target = tmp_path / "thesis"
+    (target / "chapters").mkdir(parents=True, mode=0o700)
+    target.chmod(0o700)
+    (target / "chapters/one").write_text("years of work")
+    place.symlink_to(target)
+    with pytest.raises(OSError, match=refused(place, "a symbolic link")):
+        make_copy(tmp_path)
+    assert (target / "chapters/one").read_text() == "years of work"
+    assert [path.name for path in target.iterdir()] == ["chapters"]
+
+
+def test_what_is_no_folder_of_one_s_own_is_refused(
+    place, tmp_path, monkeypatch
+):
+    place.write_text("a file")
+    with pytest.raises(OSError, match=refused(place, "no folder")):
+        make_copy(tmp_path)
+    assert place.read_text() == "a file"
+    place.unlink()
+    place.mkdir()
+    (place / "kept").touch()
+    for mode in (0o770, 0o701, 0o777):
+        place.chmod(mode)
+        what = f"a folder of mode 0{mode:o}"
+        with pytest.raises(OSError, match=refused(place, what)):
+            make_copy(tmp_path)
+    place.chmod(0o700)
+    owner = os.lstat(place).st_uid
+    lstat = os.lstat
+    monkeypatch.setattr(
+        workers.os,
+        "lstat",
+        lambda path: os.stat_result(
+            (*lstat(path)[:4], owner + 1, *lstat(path)[5:])
+        ),
+    )
+    with pytest.raises(OSError, match=refused(place, "another user's")):
+        make_copy(tmp_path)
+    assert os.listdir(place) == ["kept"]
+
+
+def test_a_link_inside_a_copy_is_removed_and_its_target_kept(place, tmp_path):
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "kept").touch()
+    place.mkdir(mode=0o700)
+    (place / "link").symlink_to(target)
+    (place / "folder").mkdir()
+    (place / "folder/link").symlink_to(target)
+    make_copy(tmp_path)
+    assert (target / "kept").exists() and not place.exists()

@@ -1,0 +1,80 @@
+"""Predictor: texts in, answers out, in any order and of any folder."""
+
+import numpy as np
+import pytest
+
+from tests.serving_support import (
+    TEXTS,
+    examples_of,
+    finished_run,
+    predictions_of,
+    rows_of,
+)
+from training.export import saved_model
+from training.export.predictor import Predictor
+
+
+@pytest.fixture(scope="module")
+def pairs(goldens, tmp_path_factory):
+    """A finished folder of pairs, its model and a predictor."""
+    folder = tmp_path_factory.mktemp("pairs")
+    model = finished_run(goldens, folder, "classification", is_pair=True)
+    return folder, model, Predictor.load(str(folder))
+
+
+def test_answers_come_in_the_order_of_the_texts(pairs, goldens):
+    _, model, predictor = pairs
+    examples = examples_of("classification", True, 11)
+    wanted = predictions_of(model, rows_of(goldens, "classification", examples))
+    texts = [(e.text_a, e.text_b) for e in examples]
+    answers = predictor.predict(texts, batch_size=4)
+    for answer, row in zip(answers, wanted, strict=True):
+        np.testing.assert_allclose(
+            answer["probabilities"], row, rtol=0, atol=1e-5
+        )
+        assert answer["label"] == ("no", "yes")[row.argmax()]
+        assert answer["labels"] == ["no", "yes"]
+    assert predictor.predict([]) == []
+
+
+@pytest.mark.slow
+def test_an_export_and_its_version_answer_alike(pairs):
+    folder, _, predictor = pairs
+    texts = [(TEXTS[0], TEXTS[3]), (TEXTS[2], "")]
+    options = saved_model.ExportOptions(
+        output_dir=str(folder), export_dir=str(folder / "export")
+    )
+    version = saved_model.run(options)
+    wanted = predictor.predict(texts)
+    for place in options.export_dir, version:
+        got = Predictor.load(place).predict(texts)
+        for answer, expected in zip(got, wanted, strict=True):
+            assert answer.keys() == expected.keys()
+            assert answer["label"] == expected["label"]
+            assert answer["score"] == pytest.approx(expected["score"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text", ["a", ("a",), ("a", "b", "c"), (1, "b"), ("a", None), ("a", ["b"])]
+)
+def test_texts_of_another_form_are_refused(pairs, text):
+    message = r"texts\[1\] is .*, expected text_a and text_b."
+    with pytest.raises(ValueError, match=message):
+        pairs[2].predict([("a", "b"), text])
+
+
+@pytest.mark.parametrize(
+    ("texts", "batch_size", "message"),
+    [
+        ("a text", 32, "texts is 'a text' .*, expected a list of texts"),
+        ([("a", "b")], 0, "batch_size 0, expected .* 1 or more"),
+    ],
+)
+def test_a_lone_text_is_no_list_of_letters(pairs, texts, batch_size, message):
+    with pytest.raises(ValueError, match=message):
+        pairs[2].predict(texts, batch_size)
+
+
+def test_half_a_character_is_none(pairs):
+    odd, plain = pairs[2].predict([("a \ud800b", "c"), ("a b", "c")])
+    assert odd["score"] == pytest.approx(plain["score"], abs=1e-6)

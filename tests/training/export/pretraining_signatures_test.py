@@ -1,0 +1,161 @@
+"""Masked words filled by an export, as run_pretraining.py fills them."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.pretraining import queries
+from data.records.feature_spec import encode_examples, pretraining_features
+from data.text.tokenization import FullTokenizer
+from modeling import BertConfig, PretrainingModel, checkpoints
+from tests.serving_support import INPUTS, served
+from training.export import pretraining_signatures, saved_model
+from training.export.predictor import Predictor
+
+TEXTS = [
+    "The man [MASK] to the [MASK].",
+    "no mask \u4e2d",
+    "[MASK]",
+    "",
+    "caf\u00e9[MASK][MASK]s",
+]
+LENGTH = 24
+
+
+@pytest.fixture(scope="module")
+def finished(goldens, tmp_path_factory):
+    """A folder with the golden model's weights."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    pretraining_signatures.describe(
+        str(folder),
+        bert_config_file=str(goldens / "bert_config.json"),
+        vocab_file=str(goldens / "vocab.txt"),
+        do_lower_case=True,
+        max_seq_length=LENGTH,
+        top_k=3,
+        init_checkpoint=str(goldens / "model/trained"),
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def signatures(finished):
+    return saved_model.load(str(finished)).signatures
+
+
+def wanted(goldens, lines):
+    """The answers of --do_predict, and the rows it makes."""
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    model = PretrainingModel(config)
+    checkpoints.init_from_checkpoint(
+        str(goldens / "model/trained"),
+        checkpoints.variables_by_name(model.layers),
+    )
+    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
+    asked = [queries.make_query(line, tokenizer) for line in lines]
+    batch = queries.query_batch(
+        asked, tokenizer, max_seq_length=LENGTH, max_predictions=4
+    )
+    logits, next_sentence = model.logits(batch)
+    probs = tf.reshape(tf.nn.softmax(logits), [-1, 4, config.vocab_size])
+    scores = zip(
+        asked,
+        probs.numpy(),
+        tf.nn.softmax(next_sentence).numpy(),
+        strict=True,
+    )
+    answers = [
+        queries.answer(query, p, n, tokenizer.inv_vocab, 3)
+        for query, p, n in scores
+    ]
+    return answers, {name: batch[name] for name in INPUTS}
+
+
+def check(outputs, answers):
+    for i, answer in enumerate(answers):
+        masks = answer.get("masks", [])
+        there = outputs["positions"].numpy()[i] >= 0
+        assert there.sum() == len(masks)
+        for place, words in zip(np.flatnonzero(there), masks, strict=True):
+            tokens = outputs["tokens"].numpy()[i, place]
+            assert [x.decode() for x in tokens] == [w for w, _ in words]
+            np.testing.assert_allclose(
+                outputs["probabilities"].numpy()[i, place],
+                [p for _, p in words],
+                rtol=0,
+                atol=1e-5,
+            )
+        assert not outputs["probabilities"].numpy()[i][~there].any()
+        if "is_next_probability" in answer:
+            np.testing.assert_allclose(
+                outputs["is_next_probability"].numpy()[i],
+                answer["is_next_probability"],
+                rtol=0,
+                atol=1e-5,
+            )
+
+
+def test_masks_are_filled_as_the_program_fills_them(signatures, goldens):
+    answers, rows = wanted(goldens, TEXTS)
+    check(signatures["serve_text"](tf.constant(TEXTS)), answers)
+    check(signatures["serving_default"](**rows), answers)
+    check(signatures["serve_ids"](rows["input_ids"]), answers)
+    specs = [s for s in pretraining_features(LENGTH, 1) if s.name in INPUTS]
+    records = tf.constant(encode_examples(specs, rows))
+    check(signatures["serve_examples"](records), answers)
+
+
+def test_pairs_say_whether_the_second_follows(signatures, goldens):
+    pairs = [("The [MASK] left.", "He came back."), ("a", "[MASK] b")]
+    answers, _ = wanted(goldens, [f"{a} ||| {b}" for a, b in pairs])
+    outputs = signatures["serve_pair"](
+        *map(tf.constant, zip(*pairs, strict=True))
+    )
+    assert all("is_next_probability" in answer for answer in answers)
+    check(outputs, answers)
+
+
+def test_long_texts_and_texts_without_masks_are_answered(signatures):
+    outputs = signatures["serve_text"](tf.constant(["the " * 99, ""]))
+    assert outputs["tokens"].shape == (2, 0, 3)
+    outputs = signatures["serve_text"](tf.constant(["[MASK] " * 99]))
+    assert outputs["positions"].numpy().tolist() == [list(range(1, 23))]
+
+
+def test_a_predictor_gives_each_text_its_own_masks(signatures):
+    two, none, *_ = Predictor(signatures).predict(TEXTS)
+    assert len(two["tokens"]) == len(two["positions"]) == 2
+    assert none["tokens"] == none["probabilities"] == []
+
+
+@pytest.mark.slow
+def test_a_plain_session_fills_alike(finished, signatures, tmp_path):
+    version = saved_model.run(
+        saved_model.ExportOptions(
+            output_dir=str(finished), export_dir=str(tmp_path / "export")
+        )
+    )
+    found = served(
+        version, {"texts": ("serve_text", {"text": TEXTS})}, tmp_path
+    )
+    outputs = signatures["serve_text"](tf.constant(TEXTS))
+    np.testing.assert_allclose(
+        found["texts", "probabilities"],
+        outputs["probabilities"],
+        rtol=0,
+        atol=1e-5,
+    )
+    tokens = np.vectorize(bytes.decode)(outputs["tokens"].numpy())
+    assert found["texts", "tokens"].tolist() == tokens.tolist()
+
+
+def test_a_folder_without_weights_is_refused(goldens, tmp_path):
+    with pytest.raises(ValueError, match="holds no checkpoint; train first"):
+        pretraining_signatures.describe(
+            str(tmp_path),
+            bert_config_file=str(goldens / "bert_config.json"),
+            vocab_file=str(goldens / "vocab.txt"),
+            do_lower_case=True,
+            max_seq_length=LENGTH,
+            top_k=3,
+        )

@@ -1,0 +1,401 @@
+"""SavedModels in a process that has never seen this project."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from tensorflow.core.framework import tensor_pb2  # noqa: F401, for the pool
+
+from data.finetuning.features import feature_specs
+from data.finetuning.tagging import words_of_rows
+from data.records import tfrecord
+from data.records.feature_spec import encode_examples
+from tests.serving_support import (
+    INPUTS,
+    LABELS,
+    LENGTH,
+    examples_of,
+    finished_run,
+    inputs_of,
+    predictions_of,
+    rows_of,
+    served,
+)
+from training.export import requests, saved_model
+from training.model_files.description import read
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("classification", True),
+        pytest.param(("tagging", False), marks=pytest.mark.slow),
+        pytest.param(("choice", False), marks=pytest.mark.slow),
+        pytest.param(("multilabel", False), marks=pytest.mark.slow),
+        pytest.param(("regression", True), marks=pytest.mark.slow),
+    ],
+    ids=lambda k: k[0],
+)
+def exported(request, goldens, tmp_path_factory):
+    """Kind, the model and a version's folder."""
+    kind, is_pair = request.param
+    folder = tmp_path_factory.mktemp(kind)
+    model = finished_run(goldens, folder, kind, is_pair)
+    options = saved_model.ExportOptions(
+        output_dir=str(folder), export_dir=str(folder / "export")
+    )
+    version = saved_model.run(options)
+    assert version == str(folder / "export" / "1")
+    assert saved_model.newest_version(options.export_dir) == 1
+    return kind, is_pair, model, version
+
+
+@pytest.fixture(scope="module")
+def signatures(exported):
+    """Those of the export, loaded in this process."""
+    loaded = tf.saved_model.load(exported[-1])
+    yield loaded.signatures  # while what was loaded lives
+
+
+def test_a_plain_session_gives_the_predictions(exported, goldens, tmp_path):
+    kind, is_pair, model, folder = exported
+    asked, wanted = {}, {}
+    for count in 1, 33:
+        examples = examples_of(kind, is_pair, count)
+        rows = rows_of(goldens, kind, examples)
+        predictions = predictions_of(model, rows)
+        specs = feature_specs(kind, LENGTH, model.num_labels)
+        records = [r.hex() for r in encode_examples(specs, rows)]
+        shape = (-1, 3, LENGTH) if kind == "choice" else (-1, LENGTH)
+        ids = {name: rows[name].reshape(shape).tolist() for name in INPUTS}
+        asked[f"ids{count}"] = "serving_default", ids
+        asked[f"only{count}"] = "serve_ids", {"input_ids": ids["input_ids"]}
+        asked[f"records{count}"] = "serve_examples", {"examples": records}
+        masked = predictions
+        if kind == "tagging":
+            masked = predictions * rows["input_mask"][:, :, np.newaxis]
+        for name in "ids", "only", "records":
+            wanted[f"{name}{count}"] = masked
+        texts = "serve_words" if kind == "tagging" else "serve_text"
+        asked[f"texts{count}"] = texts, inputs_of(kind, examples)
+        if kind == "tagging":
+            lengths = [len(example.words) for example in examples]
+            sentences = words_of_rows(predictions, rows["label_mask"], lengths)
+            predictions = np.zeros((count, max(lengths), model.num_labels))
+            for row, sentence in zip(predictions, sentences, strict=True):
+                row[: len(sentence)] = sentence
+            # The text of one sentence, in which words stand apart.
+            asked["running"] = "serve_text", {"text": ["the man", ""]}
+        wanted[f"texts{count}"] = predictions
+    answers = served(folder, asked, tmp_path)
+    output = "score" if kind == "regression" else "probabilities"
+    for name, predictions in wanted.items():
+        if kind == "regression":
+            predictions = predictions[:, 0]
+        np.testing.assert_allclose(
+            answers[name, output], predictions, rtol=0, atol=1e-5
+        )
+    if kind == "tagging":
+        assert answers["running", "words"].tolist() == [
+            ["the", "man"],
+            ["", ""],
+        ]
+        assert answers["running", "num_words"].tolist() == [2, 0]
+        return
+    if kind != "classification":
+        return
+    labels = np.array(["no", "yes"])
+    np.testing.assert_array_equal(
+        answers["texts33", "label"], labels[wanted["texts33"].argmax(1)]
+    )
+
+
+def messages():
+    """The messages of TF Serving's API that a request needs, as declared in
+    tensorflow_serving/apis/{model,predict,prediction_log}.proto."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(
+        name="tests/serving.proto",
+        package="tests_serving",
+        syntax="proto3",
+        dependency=["tensorflow/core/framework/tensor.proto"],
+    )
+
+    def message(name, *fields, parent=file.message_type):
+        made = parent.add(name=name)
+        for label, (field_name, number, kind) in fields:
+            added = made.field.add(
+                name=field_name, number=number, label=label, type=kind[0]
+            )
+            if kind[1:]:
+                added.type_name = kind[1]
+        return made
+
+    text = (field.TYPE_STRING,)
+    one, many = field.LABEL_OPTIONAL, field.LABEL_REPEATED
+
+    def of(name):
+        return field.TYPE_MESSAGE, name
+
+    message(
+        "ModelSpec",
+        (one, ("name", 1, text)),
+        (one, ("signature_name", 3, text)),
+    )
+    request = message(
+        "PredictRequest",
+        (one, ("model_spec", 1, of(".tests_serving.ModelSpec"))),
+        (many, ("inputs", 2, of(".tests_serving.PredictRequest.InputsEntry"))),
+    )
+    entry = message(
+        "InputsEntry",
+        (one, ("key", 1, text)),
+        (one, ("value", 2, of(".tensorflow.TensorProto"))),
+        parent=request.nested_type,
+    )
+    entry.options.map_entry = True
+    message(
+        "PredictLog",
+        (one, ("request", 1, of(".tests_serving.PredictRequest"))),
+    )
+    message(
+        "PredictionLog",
+        (one, ("predict_log", 6, of(".tests_serving.PredictLog"))),
+    )
+    pool = descriptor_pool.Default()
+    pool.Add(file)
+    return {
+        name: message_factory.GetMessageClass(
+            pool.FindMessageTypeByName(f"tests_serving.{name}")
+        )
+        for name in ("PredictRequest", "PredictionLog")
+    }
+
+
+MESSAGES = messages()
+
+
+def call(signatures, request):
+    """What a server does with a request."""
+    inputs = {
+        name: tf.constant(tf.make_ndarray(value))
+        for name, value in request.inputs.items()
+    }
+    return signatures[request.model_spec.signature_name](**inputs)
+
+
+def test_every_signature_is_warmed_up(exported, signatures):
+    folder = exported[3]
+    logs = [
+        MESSAGES["PredictionLog"].FromString(record)
+        for record in tfrecord.read_records(
+            f"{folder}/assets.extra/tf_serving_warmup_requests"
+        )
+    ]
+    asked = [log.predict_log.request for log in logs]
+    names = [request.model_spec.signature_name for request in asked]
+    assert sorted(names) == sorted(signatures)
+    for request in asked:
+        outputs = call(signatures, request)
+        assert all(len(output) == 1 for output in outputs.values())
+
+
+def test_requests_are_what_servers_take(exported, signatures):
+    kind, is_pair, _, _ = exported
+    inputs = inputs_of(kind, examples_of(kind, is_pair, 5))
+    name = "serve_words" if kind == "tagging" else "serve_text"
+    wanted = signatures[name](**{k: tf.constant(v) for k, v in inputs.items()})
+    request = MESSAGES["PredictRequest"].FromString(
+        requests.predict_request("bert", name, inputs)
+    )
+    assert request.model_spec.name == "bert"
+    answers = [call(signatures, request)]
+    body = json.loads(requests.rest_body(name, inputs))
+    assert body["signature_name"] == name
+    # As a server reads rows: each named input is stacked.
+    columns = {
+        key: tf.constant([row[key] for row in body["instances"]])
+        for key in body["instances"][0]
+    }
+    answers.append(signatures[name](**columns))
+    for answer in answers:
+        for key, value in wanted.items():
+            np.testing.assert_array_equal(answer[key], value)
+
+
+def test_bytes_and_numbers_in_rest_bodies():
+    inputs = {"examples": [b"\xff\x00"], "input_ids": np.array([[1, 2]])}
+    assert json.loads(requests.rest_body("serve_examples", inputs)) == {
+        "signature_name": "serve_examples",
+        "instances": [{"examples": {"b64": "/wA="}, "input_ids": [1, 2]}],
+    }
+
+
+def test_the_card_says_what_the_model_is_and_how_to_call_it(exported):
+    kind, _, _, folder = exported
+    with open(f"{folder}/README.md", encoding="utf-8") as file:
+        card = file.read()
+    assert card.startswith("# made\n\nBERT, fine-tuned for the task made: it ")
+    assert ", ".join(f"`{x}`" for x in LABELS.get(kind, ("no", "yes"))) in card
+    for part in (
+        "docker run -p 8500:8500 -p 8501:8501",
+        "curl http://localhost:8501/v1/models/bert:predict -d '{",
+        "service.Predict(request",
+        "tf.saved_model.load(",
+        "| `serve_ids` | `input_ids` int32 [?, ",
+        "- arithmetic: float32",
+    ):
+        assert part in card
+    # The example in it is one.
+    code = card.split("```python")[2].split("```")[0]
+    printed = []
+    exec(
+        code.replace('"EXPORT_DIR/1"', repr(folder)),
+        {"print": printed.append},
+    )
+    assert {"probabilities", "score"} & set(printed[0])
+
+
+@pytest.fixture
+def finished(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "classification")
+    return tmp_path
+
+
+def test_versions_count_up_and_appear_whole(finished, monkeypatch):
+    made = []
+
+    def save(serving, folder):
+        made.append(folder)
+        tf.io.gfile.makedirs(folder)
+
+    monkeypatch.setattr(saved_model, "_save", save)
+    options = saved_model.ExportOptions(
+        output_dir=str(finished), export_dir=str(finished / "export")
+    )
+    (finished / "export" / "7").mkdir(parents=True)
+    (finished / "export" / "notes").mkdir()
+    (finished / "metrics.json").write_text('{"dev": {"accuracy": 0.25}}')
+    (finished / "train.tf_record.manifest.json").write_text(
+        '{"made_from": {"kind": "x", "examples_sha256": "ab"}, '
+        '"report": {"num_examples": 7}}'
+    )
+    folder = saved_model.run(options)
+    assert folder == str(finished / "export" / "8")
+    assert made[0] != folder
+    names = sorted(path.name for path in (finished / "export").iterdir())
+    assert names == ["7", "8", "notes"]
+    with open(f"{folder}/README.md", encoding="utf-8") as file:
+        card = file.read()
+    assert "- dev:\n  - accuracy: 0.25\n" in card
+    assert "- train:\n  - examples: 7\n  - examples sha256: ab\n" in card
+
+    def fail(serving, folder):
+        save(serving, folder)
+        raise tf.errors.ResourceExhaustedError(None, None, "disk full")
+
+    monkeypatch.setattr(saved_model, "_save", fail)
+    with pytest.raises(OSError, match="export/9: disk full. Nothing was chang"):
+        saved_model.run(options)
+    names = sorted(path.name for path in (finished / "export").iterdir())
+    assert names == ["7", "8", "notes"]
+
+
+@pytest.mark.parametrize("has_records", [True, False])
+def test_bfloat16_is_measured(finished, goldens, has_records):
+    source = "8 rows of random wordpieces"
+    if has_records:
+        examples = examples_of("classification", False, 6)
+        records = encode_examples(
+            feature_specs("classification", LENGTH, 2),
+            rows_of(goldens, "classification", examples),
+        )
+        with tfrecord.RecordWriter(str(finished / "eval.tf_record")) as writer:
+            for record in records:
+                writer.write(record)
+        source = "the first 6 records of the dev set"
+    exact = saved_model.load(str(finished))
+    rounded = saved_model.load(str(finished), "bfloat16")
+    error = saved_model.measure_error(
+        exact, rounded, str(finished), num_random=8
+    )
+    assert error.source == source
+    assert 1e-6 < error.mean < error.largest < 0.2
+    assert 0.5 < error.same_labels <= 1
+    assert str(error).startswith("largest difference 0.")
+    same = saved_model.measure_error(exact, exact, str(finished), num_random=8)
+    assert (same.largest, same.mean, same.same_labels) == (0, 0, 1)
+
+
+def test_records_of_another_length_are_refused(finished, goldens):
+    exact = saved_model.load(str(finished))
+    path = finished / "eval.tf_record"
+    with tfrecord.RecordWriter(str(path)):
+        pass
+    error = saved_model.measure_error(exact, exact, str(finished), num_random=2)
+    assert error.source == "2 rows of random wordpieces"
+    specs = feature_specs("classification", LENGTH // 2, 2)
+    rows = {spec.name: np.zeros((1, spec.length), int) for spec in specs}
+    with tfrecord.RecordWriter(str(path)) as writer:
+        writer.write(encode_examples(specs, rows)[0])
+    message = "eval.tf_record: these records are not of this model, .* remove"
+    with pytest.raises(ValueError, match=message):
+        saved_model.measure_error(exact, exact, str(finished))
+
+
+def test_trials_export_the_chosen_one(goldens, tmp_path):
+    (tmp_path / "trial-2").mkdir()
+    finished_run(goldens, tmp_path / "trial-2", "regression")
+    (tmp_path / "trials.json").write_text('{"chosen": "trial-2"}')
+    assert saved_model.load(str(tmp_path)).description.kind == "regression"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "has no task.json, so it does not say what its model is for"),
+        ("{", "task.json is "),
+        ('{"labels": []}', "task.json is "),
+    ],
+)
+def test_a_folder_of_no_finished_run_is_refused(tmp_path, text, message):
+    if text is not None:
+        (tmp_path / "task.json").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read(str(tmp_path))
+
+
+def test_weights_of_another_model_are_refused(finished):
+    path = finished / "task.json"
+    facts = json.loads(path.read_text())
+    facts["model"]["head"] = "bilstm"
+    path.write_text(json.dumps(facts))
+    with pytest.raises(
+        ValueError, match=r"output_weights: \(2, 32\) in the ch"
+    ):
+        saved_model.load(str(finished))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"export_dir": ""}, "--do_export: give --export_dir, a folder."),
+        ({"precision": "int8"}, "--export_precision=int8; it must be one of"),
+    ],
+)
+def test_bad_options_are_refused(tmp_path, changed, message):
+    given = {"output_dir": "x", "export_dir": str(tmp_path)} | changed
+    with pytest.raises(ValueError, match=message):
+        saved_model.ExportOptions(**given)
+
+
+def test_a_folder_that_tensorflow_reads_as_a_glob_is_refused(tmp_path):
+    folder = tmp_path / "export[1]"
+    options = saved_model.ExportOptions(
+        output_dir=str(tmp_path), export_dir=str(folder)
+    )
+    with pytest.raises(ValueError, match="TensorFlow reads no checkpoint whos"):
+        saved_model.run(options)
+    assert not list(folder.iterdir())

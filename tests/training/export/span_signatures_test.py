@@ -1,0 +1,186 @@
+"""Questions answered by an export, as run_squad.py answers them."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.records.feature_spec import encode_examples
+from data.squad.answers import predict
+from data.squad.articles import SquadData
+from data.squad.examples import ExampleOptions, read_examples
+from data.squad.scoring import normalize_answer
+from data.squad.windows import convert_examples, feature_specs
+from data.text.tokenization import FullTokenizer
+from tests.serving_support import INPUTS, served
+from training.export import saved_model
+from training.export.predictor import Predictor
+from training.model_files.description import SpanDescription
+
+LENGTH = 96
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("v1.1", marks=pytest.mark.slow), "v2.0"],
+)
+def answered(request, goldens, tmp_path_factory):
+    """Version, examples, the folder and its model."""
+    version = request.param
+    folder = tmp_path_factory.mktemp("squad")
+    config = (goldens / "bert_config.json").read_text()
+    (folder / "bert_config.json").write_text(config)
+    SpanDescription(
+        task_name="SQuAD",
+        kind="span",
+        max_seq_length=LENGTH,
+        do_lower_case=True,
+        model={},
+        weights=str(goldens / f"squad/finetuned_{version}/model.ckpt-60"),
+        doc_stride=32,
+        max_query_length=16,
+        n_best_size=20,
+        max_answer_length=30,
+        version_2_with_negative=version == "v2.0",
+        null_score_diff_threshold=0.0,
+    ).write(str(folder), str(goldens / "vocab.txt"))
+    data = SquadData(str(goldens / f"squad/dev-{version}.json"))
+    read = read_examples(data, ExampleOptions(False, version == "v2.0"))
+    return version, list(read), folder, saved_model.load(str(folder))
+
+
+def windows_of(goldens, examples, serving):
+    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
+    converted = convert_examples(
+        examples, tokenizer, serving.description.windows, False
+    )
+    return [window for _, windows in converted for window in windows]
+
+
+def rows_of(windows):
+    """The inputs of windows, name -> [N, LENGTH]."""
+    shape = (len(windows), LENGTH)
+    rows = {name: np.zeros(shape, np.int32) for name in INPUTS}
+    for i, window in enumerate(windows):
+        before = [2, *window.query_ids, 3]
+        ids = [*before, *window.doc_ids, 3]
+        rows["input_ids"][i, : len(ids)] = ids
+        rows["input_mask"][i, : len(ids)] = 1
+        rows["segment_ids"][i, len(before) : len(ids)] = 1
+    return rows
+
+
+def test_scores_of_ids_and_records_are_the_original_s(answered, goldens):
+    version, examples, _, serving = answered
+    rows = rows_of(windows_of(goldens, examples, serving)[:24])
+    specs = [s for s in feature_specs(LENGTH, False) if s.name in INPUTS]
+    records = tf.constant(encode_examples(specs, rows))
+    functions = serving.signatures
+    answers = [
+        functions["serving_default"](**rows),
+        functions["serve_ids"](rows["input_ids"]),
+        functions["serve_examples"](records),
+    ]
+    real = rows["input_mask"] == 1
+    with np.load(goldens / f"squad/span_logits_{version}.npz") as wanted:
+        for answer in answers:
+            for name in "start_logits", "end_logits":
+                assert answer[name].shape == real.shape
+                np.testing.assert_allclose(
+                    answer[name].numpy()[real],
+                    wanted[name][:24][real],
+                    rtol=0,
+                    atol=1e-4,
+                )
+
+
+def expected(answered, goldens):
+    """What the programs answer, by the model's own scores."""
+    _, examples, _, serving = answered
+    rows = rows_of(windows_of(goldens, examples, serving))
+    logits = serving.signatures["serving_default"](**rows)
+    return predict(
+        examples,
+        logits["start_logits"].numpy(),
+        logits["end_logits"].numpy(),
+        tokenizer=FullTokenizer(str(goldens / "vocab.txt")),
+        window_options=serving.description.windows,
+        options=serving.description.answers,
+    )
+
+
+def test_answers_are_exact_slices_and_those_of_the_program(answered, goldens):
+    version, examples, _, serving = answered
+    texts = [(x.question_text, x.context) for x in examples]
+    answers = Predictor(serving.signatures).predict(texts, batch_size=7)
+    equal = 0
+    for example, answer, prediction in zip(
+        examples, answers, expected(answered, goldens), strict=True
+    ):
+        place = slice(answer["start"], answer["end"])
+        assert answer["answer"] == example.context[place]
+        wanted = prediction.text.removesuffix("empty")
+        equal += normalize_answer(answer["answer"]) == normalize_answer(wanted)
+        assert answer["probability"] == pytest.approx(
+            prediction.answer.probability * bool(example.context), abs=1e-3
+        )
+        if version == "v2.0":
+            assert answer["null_score_diff"] == pytest.approx(
+                prediction.score_diff, abs=1e-4
+            )
+    # This hardly trained model marks a joined emoji, and half a word, for
+    # which the original answers the whole words.
+    assert equal >= len(examples) - (2 if version == "v1.1" else 0)
+
+
+@pytest.mark.parametrize(
+    ("question", "context"),
+    [("", ""), ("Who?", ""), ("", "A man."), ("who " * 99, "the man " * 999)],
+)
+def test_empty_and_long_texts_are_answered(answered, question, context):
+    serve = answered[3].signatures["serve_text"]
+    answer = serve(tf.constant([question]), tf.constant([context]))
+    start, end = int(answer["start"][0]), int(answer["end"][0])
+    assert answer["answer"].numpy()[0].decode() == context[start:end]
+    assert 0 <= float(answer["probability"][0]) <= 1
+    if not context:
+        assert (start, end) == (0, 0)
+
+
+@pytest.mark.slow
+def test_a_plain_session_answers_alike(answered, tmp_path):
+    _, examples, folder, serving = answered
+    version = saved_model.run(
+        saved_model.ExportOptions(
+            output_dir=str(folder), export_dir=str(tmp_path / "export")
+        )
+    )
+    asked, wanted = {}, {}
+    for count in 1, 33:
+        inputs = {
+            "question": [e.question_text for e in examples[:count]],
+            "context": [e.context for e in examples[:count]],
+        }
+        inputs["context"][-1] = ""
+        asked[f"texts{count}"] = "serve_text", inputs
+        wanted[f"texts{count}"] = serving.signatures["serve_text"](
+            **{name: tf.constant(x) for name, x in inputs.items()}
+        )
+    answers = served(version, asked, tmp_path)
+    for name, outputs in wanted.items():
+        for key in "start", "end", "probability":
+            np.testing.assert_allclose(
+                answers[name, key], outputs[key], rtol=0, atol=1e-5
+            )
+        texts = [x.decode() for x in outputs["answer"].numpy()]
+        assert answers[name, "answer"].tolist() == texts
+    with open(f"{version}/README.md", encoding="utf-8") as file:
+        assert "it marks the answer in a text" in file.read()
+
+
+def test_the_description_comes_back(answered):
+    folder = answered[2]
+    facts = json.loads((folder / "task.json").read_text())
+    assert facts["kind"] == "span"
+    assert saved_model.load(str(folder)).description.windows.doc_stride == 32

@@ -1,0 +1,319 @@
+"""The choice of weights: on a model that is a number, and on a real one."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from modeling import checkpoints
+from tests.classifier_support import write_records
+from tests.training.finetuning.classifier_test import write_table
+from tests.training.finetuning_support import LENGTHS, make_options, make_run
+from training.config import finetuning_options
+from training.config.finetuning_options import FinetuningOptions
+from training.config.options import DeviceOptions, TrainOptions
+from training.finetuning import best_checkpoint, classifier
+from training.loop.checkpointing import CheckpointManager
+
+
+class Number:
+    """Stands for `Finetuning`: its only weight is the step."""
+
+    def __init__(self, folder, save_best="f1", patience=0, num_steps=6):
+        self.options = FinetuningOptions(
+            bert_config_file="",
+            save_best=save_best,
+            early_stopping_patience=patience,
+            train=TrainOptions(
+                output_dir=str(folder),
+                num_train_steps=num_steps,
+                eval_every_steps=1,
+            ),
+            device=DeviceOptions(),
+        )
+        self.manager = CheckpointManager(str(folder))
+        self.step = 0
+
+    def train(self, train_files, evaluate, num_examples=None):
+        steps = self.manager.steps()
+        self.step = steps[-1] if steps else 0
+        last = self.options.train.num_train_steps
+        while self.step < last:
+            self.step += 1
+            if self.step == last or evaluate(self.step):
+                self.save_weights(self.manager.prefix(self.step))
+                break
+        return self.step
+
+    def save_weights(self, prefix):
+        checkpoints.write(prefix, {"step": np.int64(self.step)})
+
+    def load(self, prefix):
+        self.step = int(checkpoints.Checkpoint(prefix).read("step"))
+
+    def restore(self):
+        return self.train(None, None)
+
+
+def choose_among(model, scores, metric="f1"):
+    """A selection to which step N has the N-th score; the steps it saw."""
+    seen = []
+
+    def evaluate(step):
+        assert model.step == step  # of the weights that the model holds
+        seen.append(step)
+        return {"dev": {metric: scores[step - 1], "loss": 0.0}}
+
+    names = {"dev": [metric, "loss"]}
+    return best_checkpoint.Selection(model, evaluate, lambda: names), seen
+
+
+def read_record(folder):
+    return json.loads((folder / "best_checkpoint.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("metric", "scores", "best"),
+    [
+        ("f1", [0.1, 0.5, 0.4, 0.5, 0.2, 0.3], 2),  # a tie: the earlier
+        ("f1", [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 6),  # the last counts
+        ("f1", [math.nan, 0.0, math.nan, 0.0, 0.0, 0.0], 2),
+        ("eval_loss", [3.0, 2.0, 1.0, 1.0, 4.0, 5.0], 3),
+        ("eval_absolute_error", [3.0, 2.0, 9.0, 1.0, 4.0, 5.0], 4),
+    ],
+)
+def test_the_best_weights_are_kept_and_used(tmp_path, metric, scores, best):
+    model = Number(tmp_path, metric)
+    choice, seen = choose_among(model, scores, metric)
+    assert choice.train(None) == best == model.step
+    assert seen == [1, 2, 3, 4, 5, 6]  # the last step too, and none twice
+    assert CheckpointManager(str(tmp_path / "best")).steps() == [best]
+    record = read_record(tmp_path)
+    assert (record["metric"], record["step"]) == (metric, best)
+    assert record["value"] == scores[best - 1]
+    assert [entry["step"] for entry in record["history"]] == seen
+    assert choice.note() == {"save_best": metric, "best": scores[best - 1]}
+    assert choice.weights(best) == str(tmp_path / f"best/model.ckpt-{best}")
+    # In a later process, by the same flag.
+    later = Number(tmp_path, metric)
+    assert choose_among(later, [], metric)[0].restore() == best == later.step
+
+
+def test_patience_stops_and_a_restart_does_not_go_on(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    scores = [0.5, 0.6, 0.6, 0.1, 0.9, 0.9]
+    choice, seen = choose_among(Number(tmp_path, patience=2), scores)
+    assert choice.train(None) == 2
+    assert seen == [1, 2, 3, 4]
+    assert CheckpointManager(str(tmp_path)).steps() == [4]
+    assert "Stopping: no better in 2 evaluations." in caplog.text
+    again, seen = choose_among(Number(tmp_path, patience=2), scores)
+    assert again.train(None) == 2
+    assert seen == []
+    assert "was stopped at step 4, after --early_stopping_pati" in caplog.text
+    assert "To go on, raise --early_stopping_patience" in caplog.text
+    patient, seen = choose_among(Number(tmp_path, patience=3), scores)
+    assert patient.train(None) == 5
+    assert seen == [5, 6]
+
+
+def test_a_killed_run_chooses_as_an_uninterrupted_one(tmp_path):
+    scores = [0.5, 0.6, 0.7, 0.7, 0.1, 0.2]
+    whole, _ = choose_among(Number(tmp_path / "whole"), scores)
+    whole.train(None)
+    # Killed in evaluation 5; checkpoints every 2 steps, so 3 to 4 were not
+    # lost, and one of step 2 makes it evaluate 3 and 4 once more.
+    for last_saved in (0, 2):
+        folder = tmp_path / str(last_saved)
+        killed = [*scores[:4], None]
+        first, _ = choose_among(Number(folder), killed)
+        with pytest.raises(TypeError):
+            first.train(None)
+        if last_saved:
+            model = Number(folder)
+            model.step = last_saved
+            model.save_weights(model.manager.prefix(last_saved))
+        second, seen = choose_among(Number(folder), scores)
+        assert second.train(None) == 3
+        assert seen == list(range(last_saved + 1, 7))
+        assert read_record(folder) == read_record(tmp_path / "whole")
+
+
+def test_a_run_that_begins_anew_forgets_the_old_choice(tmp_path):
+    choose_among(Number(tmp_path), [0.9] * 6)[0].train(None)
+    for path in tmp_path.glob("model.ckpt-*"):
+        path.unlink()
+    choice, _ = choose_among(Number(tmp_path), [0.1, 0.2, 0.3, 0.2, 0.1, 0.0])
+    assert choice.train(None) == 3
+    assert read_record(tmp_path)["value"] == 0.3
+
+
+def test_without_save_best_the_last_weights_are_used(tmp_path):
+    model = Number(tmp_path, save_best="")
+    seen = []
+
+    def evaluate(step):
+        seen.append(step)
+        return {"dev": {"f1": 0.0}}  # nobody takes it for "stop"
+
+    choice = best_checkpoint.Selection(model, evaluate, None)
+    assert choice.train(None) == 6
+    assert seen == [1, 2, 3, 4, 5]
+    assert not (tmp_path / "best").exists()
+    assert choice.note() == {}
+
+
+def test_a_metric_is_found_in_any_set(tmp_path):
+    names = {"dev_a": ["f1", "loss"], "dev_b": ["f1"]}
+    for given, metric in (
+        ("f1", "f1"),
+        ("dev_a/f1", "f1"),
+        ("dev_b/f1", "dev_b/f1"),
+    ):
+        model = Number(tmp_path, given)
+        choice = best_checkpoint.Selection(model, None, lambda: names)
+        assert choice.metric == metric
+    results = {"dev_a": {"f1": 1.0, "loss": 2.0}, "dev_b": {"f1": 3.0}}
+    assert best_checkpoint.value_of(results, "f1") == 1.0
+    assert best_checkpoint.value_of(results, "dev_b/f1") == 3.0
+    assert best_checkpoint.flat(results) == {
+        "f1": 1.0,
+        "loss": 2.0,
+        "dev_b/f1": 3.0,
+    }
+
+
+def test_an_unknown_metric_is_refused_with_the_nearest_first(tmp_path):
+    with pytest.raises(
+        ValueError,
+        match="^--save_best=los: evaluations give no such metric, but loss, f1",
+    ):
+        choose_among(Number(tmp_path, "los"), [])
+
+
+def test_another_metric_than_the_folder_s_is_refused(tmp_path):
+    choose_among(Number(tmp_path), [0.0] * 6)[0].train(None)
+    with pytest.raises(
+        ValueError, match="--save_best=loss, but .* has chosen by f1; give that"
+    ):
+        choose_among(Number(tmp_path, "loss"), [])
+
+
+def test_what_was_never_chosen_cannot_be_used(tmp_path):
+    with pytest.raises(
+        ValueError, match="holds no best_checkpoint.json; train with this flag"
+    ):
+        choose_among(Number(tmp_path), [])[0].restore()
+
+
+def test_a_damaged_record_is_refused(tmp_path):
+    (tmp_path / "best_checkpoint.json").write_text("{")
+    with pytest.raises(ValueError, match="best_checkpoint.json is damaged: "):
+        choose_among(Number(tmp_path), [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"save_best": "f1"}, "say how often, for example --eval_every_steps="),
+        (
+            {"early_stopping_patience": 2},
+            "--early_stopping_patience=2 stops when a metric gets no better; "
+            "say which, for example --save_best=eval_loss",
+        ),
+    ],
+)
+def test_flags_that_need_others_are_refused(goldens, changes, message):
+    options = make_options(goldens, "", **changes)
+    with pytest.raises(ValueError, match=message):
+        finetuning_options.check_selection(options, do_train=True)
+
+
+def test_the_loop_stops_when_told_to_and_saves_that_step(goldens, tmp_path):
+    train_files = write_records(tmp_path, LENGTHS, seq_length=64)
+    options = make_options(goldens, tmp_path / "a", eval_every_steps=1)
+    assert make_run(options).train(train_files, lambda step: step == 2) == 2
+    assert CheckpointManager(str(tmp_path / "a")).steps() == [2]
+    point = json.loads((tmp_path / "a/model.ckpt-2.resume.json").read_text())
+    assert (point["global_step"], point["examples_seen"]) == (2, 16)
+
+
+def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
+    write_table(tmp_path / "data", "single")
+    out = tmp_path / "out"
+
+    def run(**changes):
+        return classifier.run(
+            classifier.ClassifierOptions(
+                task_name="tsv",
+                data_dir=str(tmp_path / "data"),
+                vocab_file=str(goldens / "vocab.txt"),
+                finetuning=make_options(
+                    goldens,
+                    out,
+                    max_seq_length=24,
+                    eval_batch_size=32,  # more than the dev set has
+                    save_best="eval_loss",
+                    eval_every_steps=2,
+                    save_checkpoints_steps=2,
+                    learning_rate=1e-2,
+                ),
+                **changes,
+            )
+        )
+
+    outcome = run(
+        do_train=True, do_eval=True, do_predict=True, eval_checkpoints="all"
+    )
+    record = read_record(out)
+    losses = {e["step"]: e["dev"]["eval_loss"] for e in record["history"]}
+    assert list(losses) == [2, 4, 6]
+    assert outcome.step == record["step"] == min(losses, key=losses.get)
+    best = checkpoints.Checkpoint(outcome.weights)
+    saved = checkpoints.Checkpoint(str(out / f"model.ckpt-{outcome.step}"))
+    for name in best.shapes:
+        np.testing.assert_array_equal(best.read(name), saved.read(name))
+    assert not any("adam" in name for name in best.shapes)
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["global_step"] == outcome.step
+    assert metrics["save_best"] == "eval_loss"
+    assert metrics["dev"]["eval_loss"] == metrics["best"] == record["value"]
+    header, *rows = [
+        line.split("\t")
+        for line in (out / "checkpoints.tsv").read_text().splitlines()
+    ]
+    at = header.index("eval_loss")
+    assert {int(row[0]): float(row[at]) for row in rows} == pytest.approx(
+        losses, rel=1e-5
+    )
+    # A later process answers with the same weights.
+    answers = (out / "test_results.tsv").read_bytes()
+    (out / "test_results.tsv").unlink()
+    assert run(do_predict=True).step == outcome.step
+    assert (out / "test_results.tsv").read_bytes() == answers
+    with pytest.raises(
+        ValueError, match="no checkpoint of step 3, 5, only of 2, 4, 6; --keep"
+    ):
+        run(do_eval=True, eval_checkpoints="5,4,3")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"eval_checkpoints": "best"}, "=best; it must be last, all, or steps"),
+        (
+            {"eval_checkpoints": "all", "do_eval": False},
+            "--eval_checkpoints=all evaluates; give --do_eval too",
+        ),
+    ],
+)
+def test_bad_eval_checkpoints_are_refused(goldens, tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        classifier.ClassifierOptions(
+            task_name="tsv",
+            data_dir="",
+            vocab_file="",
+            finetuning=make_options(goldens, tmp_path),
+            **{"do_eval": True, "do_predict": True} | changes,
+        )

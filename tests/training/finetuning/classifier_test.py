@@ -1,0 +1,157 @@
+"""Every kind of task from a user's own table to its result files."""
+
+import json
+
+import numpy as np
+import pytest
+
+from training.config.finetuning_options import FinetuningOptions
+from training.config.options import DeviceOptions, TrainOptions
+from training.finetuning import classifier, tables
+
+WORDS = ["old", "the", "mill", "river", "snow", "town"]
+
+
+def rows_of(kind, count):
+    """A table of a kind, as JSON lines; what is right depends on the text."""
+    rng = np.random.default_rng(count)
+    for _ in range(count):
+        words = rng.choice(WORDS, 6).tolist()
+        number = words.count("mill")
+        yield {
+            "single": {"text": " ".join(words), "label": f"l{number % 2}"},
+            "pair": {
+                "text_a": " ".join(words[:3]),
+                "text_b": " ".join(words[3:]),
+                "label": "x" if number else "y",
+            },
+            "regression": {"text": " ".join(words), "label": number / 2},
+            "multilabel": {
+                "text": " ".join(words),
+                "label": ",".join(sorted({*words} & {"mill", "snow"})),
+            },
+            "choice": {
+                "text": words[0],
+                "endings": words[1:4],
+                "label": number % 3,
+            },
+            "tagging": {
+                "words": words,
+                "label": ["B-M" if w == "mill" else "O" for w in words],
+            },
+        }[kind]
+
+
+def write_table(folder, kind):
+    folder.mkdir()
+    for name, count in (("train", 24), ("dev", 9), ("test", 7)):
+        rows = list(rows_of(kind, count))
+        if name == "test":
+            rows = [
+                {key: v for key, v in row.items() if key != "label"}
+                for row in rows
+            ]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(text, "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric", "columns"),
+    [
+        ("pair", "macro_f1", ["id", "prediction", "x", "y"]),
+        ("regression", "pearson", ["id", "prediction", "score"]),
+        ("multilabel", "micro_f1", ["id", "prediction", "mill", "snow"]),
+        ("choice", "accuracy", ["id", "prediction", "0", "1", "2"]),
+        ("tagging", "entity_f1", None),
+    ],
+)
+def test_a_table_of_ones_own_is_trained_scored_and_answered(
+    goldens, tmp_path, kind, metric, columns
+):
+    write_table(tmp_path / "data", kind)
+    task_options = {"kind": kind}
+    if kind == "choice":
+        task_options["choice_columns"] = ["endings"]
+    out = tmp_path / "out"
+    classifier.run(
+        classifier.ClassifierOptions(
+            task_name="tsv",
+            data_dir=str(tmp_path / "data"),
+            task_options=task_options,
+            vocab_file=str(goldens / "vocab.txt"),
+            do_train=True,
+            do_eval=True,
+            do_predict=True,
+            finetuning=FinetuningOptions(
+                bert_config_file=str(goldens / "bert_config.json"),
+                max_seq_length=24,
+                num_train_epochs=2,
+                predict_batch_size=3,  # the last batch is not full
+                train=TrainOptions(
+                    output_dir=str(out),
+                    num_train_steps=1,
+                    train_batch_size=8,
+                ),
+                device=DeviceOptions(),
+            ),
+        )
+    )
+    metrics = json.loads((out / "metrics.json").read_text("utf-8"))
+    assert metrics["global_step"] == 6
+    assert -1 <= metrics["dev"][metric] <= 1
+    assert np.isfinite(metrics["dev"]["eval_loss"])
+    lines = (out / "predictions.tsv").read_text("utf-8").splitlines()
+    if kind == "tagging":
+        # A line a word, as it stood, and a blank one behind each sentence.
+        words = [line.split("\t")[0] for line in lines if line]
+        assert words == [w for row in rows_of(kind, 7) for w in row["words"]]
+        assert lines.count("") == 7
+        assert {line.split("\t")[1] for line in lines if line} <= {"O", "B-M"}
+        return
+    header, *rows = [line.split("\t") for line in lines]
+    assert header == columns
+    assert len(rows) == 7
+    values = np.array([row[2:] for row in rows], float)
+    if kind in ("pair", "choice"):
+        np.testing.assert_allclose(values.sum(axis=1), 1, atol=1e-4)
+        assert [row[1] for row in rows] == [
+            columns[2 + i] for i in values.argmax(axis=1)
+        ]
+    elif kind == "multilabel":
+        assert [row[1] for row in rows] == [
+            ",".join(np.array(columns[2:])[row > 0.5]) for row in values
+        ]
+    else:
+        assert [row[1] for row in rows] == [row[2] for row in rows]
+
+
+def test_a_vocabulary_of_another_model_is_refused_before_training(
+    goldens, tmp_path
+):
+    write_table(tmp_path / "data", "single")
+    vocab = tmp_path / "vocab.txt"
+    tokens = (goldens / "vocab.txt").read_text("utf-8").splitlines()
+    vocab.write_text("\n".join(tokens[:900]) + "\n", "utf-8")
+    with pytest.raises(ValueError, match="has 900 wordpieces, but --bert_conf"):
+        classifier.run(
+            classifier.ClassifierOptions(
+                task_name="tsv",
+                data_dir=str(tmp_path / "data"),
+                vocab_file=str(vocab),
+                do_train=True,
+                finetuning=FinetuningOptions(
+                    bert_config_file=str(goldens / "bert_config.json"),
+                    train=TrainOptions(
+                        output_dir=str(tmp_path / "out"), num_train_steps=1
+                    ),
+                    device=DeviceOptions(),
+                ),
+            )
+        )
+    assert not list((tmp_path / "out").glob("*.tf_record"))
+
+
+def test_a_table_s_cells_stay_on_their_line(tmp_path):
+    path = tmp_path / "x.tsv"
+    tables.write_tsv(str(path), [["id\twith\ntwo", 0.5, None], []])
+    assert path.read_text("utf-8") == "id with two\t0.5\t\n\n"

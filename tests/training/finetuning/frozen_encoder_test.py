@@ -1,0 +1,267 @@
+"""A head on a frozen encoder: what is trained, kept, resumed, refused."""
+
+import functools
+import json
+import logging
+import sys
+
+import numpy as np
+import pytest
+
+from modeling import TaskModel, checkpoints
+from tests import fork_server
+from tests.classifier_support import write_records
+from tests.training.finetuning_support import (
+    LENGTHS,
+    make_options,
+    record_losses,
+)
+from training.config import finetuning_options
+from training.config.options import DeviceOptions, TrainOptions
+from training.finetuning import finetuner, frozen_encoder
+from training.loop.checkpointing import CheckpointManager, ResumePoint
+
+
+def make_run(options, *, mix="weighted_all", head="bilstm", kind="tagging"):
+    return finetuner.Finetuning(
+        options,
+        functools.partial(
+            TaskModel, kind=kind, num_labels=3, feature_based=mix, head=head
+        ),
+    )
+
+
+def write_tagged(folder):
+    return write_records(
+        folder, LENGTHS, kind="tagging", seq_length=64, num_labels=3
+    )
+
+
+def test_a_frozen_encoder_stays_bit_for_bit_and_has_no_slots(goldens, tmp_path):
+    run = make_run(make_options(goldens, tmp_path))
+    before = {n: v.numpy() for n, v in run._weights.items()}
+    step = run.train(write_tagged(tmp_path))
+    assert step == 4
+    saved = checkpoints.Checkpoint(run.manager.prefix(step))
+    for name, value in before.items():
+        frozen = name.startswith("bert/")
+        assert np.array_equal(saved.read(name), value) == frozen, name
+        assert (f"{name}/adam_m" in saved.shapes) != frozen, name
+    assert {n.split("/")[0] for n in before} == {
+        *("bert", "layer_mix", "bilstm", "output_weights", "output_bias")
+    }
+
+
+@pytest.mark.slow
+def test_a_bilstm_on_a_trained_encoder_trains_both(goldens, tmp_path):
+    run = make_run(
+        make_options(
+            goldens,
+            tmp_path,
+            num_train_epochs=1.0,
+            device=DeviceOptions(precision="bfloat16"),
+        ),
+        mix="",
+        kind="classification",
+    )
+    before = {n: v.numpy() for n, v in run._weights.items()}
+    run.train(write_records(tmp_path, LENGTHS, seq_length=64, num_labels=3))
+    for name, variable in run._weights.items():
+        if "pooler" not in name:  # nobody reads it
+            assert not np.array_equal(variable, before[name]), name
+
+
+@pytest.mark.slow
+def test_a_stopped_run_ends_as_an_uninterrupted_one(goldens, tmp_path):
+    # With the dropout of BiLSTM and head.
+    train_files = write_tagged(tmp_path)
+    whole = make_run(make_options(goldens, tmp_path / "a"))
+    whole.train(train_files)
+
+    class Stop(Exception):
+        pass
+
+    def stop(step):
+        if step == 3:
+            raise Stop
+
+    options = make_options(
+        goldens, tmp_path / "b", eval_every_steps=1, save_checkpoints_steps=2
+    )
+    with pytest.raises(Stop):
+        make_run(options).train(train_files, stop)
+    resumed = make_run(make_options(goldens, tmp_path / "b"))
+    assert resumed.manager.steps() == [2]
+    resumed.train(train_files)
+    for name, variable in whole._weights.items():
+        np.testing.assert_array_equal(variable, resumed._weights[name], name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_trimmed_training_equals_untrimmed(
+    goldens, tmp_path, monkeypatch, micro_batches
+):
+    train_files = write_tagged(tmp_path)
+    found = train_both_ways(
+        goldens,
+        tmp_path,
+        monkeypatch,
+        train_files,
+        "trim_batches",
+        gradient_accumulation_steps=micro_batches,
+    )
+    np.testing.assert_allclose(*found, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_xla_gives_the_same_steps(goldens, tmp_path, monkeypatch):
+    found = train_both_ways(
+        goldens, tmp_path, monkeypatch, write_tagged(tmp_path), "xla"
+    )
+    np.testing.assert_allclose(*found, atol=1e-5, rtol=1e-5)
+
+
+def train_both_ways(goldens, folder, monkeypatch, train_files, name, **options):
+    """Losses with an option of the training on and off, without dropout."""
+    found = []
+    monkeypatch.setattr("modeling.bilstm.DROPOUT", 0.0)
+    for value in (True, False):
+        run = make_run(
+            make_options(
+                goldens,
+                folder / str(value),
+                learning_rate=1e-4,
+                **{name: value},
+                **options,
+            )
+        )
+        run.model._head_dropout = 0.0
+        with monkeypatch.context() as patch:
+            found.append(record_losses(patch))
+            run.train(train_files)
+    return found
+
+
+SCRIPT = """
+import json, pathlib, sys
+import tensorflow as tf
+goldens, out, devices = sys.argv[1:]
+out = pathlib.Path(out)
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
+import pytest
+from modeling import bilstm
+from tests.training.feature_based_test import (
+    DeviceOptions, make_options, make_run, record_losses, write_tagged)
+bilstm.DROPOUT = 0.0
+kind = "mirrored" if int(devices) > 1 else "one_device"
+files = write_tagged(out)
+run = make_run(make_options(
+    pathlib.Path(goldens), out / "run", num_train_epochs=1.0,
+    device=DeviceOptions(distribution_strategy=kind)))
+run.model._head_dropout = 0.0
+losses = record_losses(pytest.MonkeyPatch())
+run.train(files)
+print(json.dumps([[float(x) for x in losses], run.evaluate(files)[0]]))
+"""
+
+
+@pytest.mark.slow
+def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
+    found = []
+    for devices in (1, 2):
+        out = tmp_path / str(devices)
+        out.mkdir()
+        done = fork_server.run(
+            [sys.executable, "-c", SCRIPT, goldens, out, str(devices)],
+            cwd=pytestconfig.rootpath,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    (one, results), (two, same) = found
+    np.testing.assert_allclose(one, two, atol=1e-5)
+    for name, value in results.items():
+        assert value == pytest.approx(same[name], abs=1e-4), name
+
+
+@pytest.mark.parametrize(
+    "change", [{"trainable_layers": 0}, {"layerwise_lr_decay": 0.9}]
+)
+def test_flags_of_a_learning_encoder_are_refused(change):
+    options = TrainOptions(output_dir="out", num_train_steps=1, **change)
+    finetuning_options.check_frozen(options, "")
+    (flag,) = change
+    with pytest.raises(
+        ValueError,
+        match=f"^--{flag}=.*, but --feature_based=last freezes the whole enc",
+    ):
+        finetuning_options.check_frozen(options, "last")
+
+
+def test_an_encoder_without_weights_is_refused(tmp_path):
+    options = TrainOptions(output_dir=str(tmp_path), num_train_steps=1)
+    manager = CheckpointManager(str(tmp_path))
+
+    def check(mix, init_checkpoint):
+        frozen_encoder.check_start(
+            options, mix, init_checkpoint=init_checkpoint, manager=manager
+        )
+
+    check("", None)
+    check("last", "model.ckpt")
+    with pytest.raises(ValueError, match="would stay random; give --init_chec"):
+        check("last", None)
+    manager.save({}, ResumePoint(4, 32, 12345, 19))
+    check("last", None)
+
+
+@pytest.mark.parametrize(
+    ("mix", "rate", "warns"),
+    [("last", 5e-5, True), ("last", 1e-3, False), ("", 5e-5, False)],
+)
+def test_a_rate_of_fine_tuning_is_warned_of(tmp_path, caplog, mix, rate, warns):
+    options = TrainOptions(
+        output_dir=str(tmp_path), num_train_steps=1, learning_rate=rate
+    )
+    with caplog.at_level(logging.WARNING, logger="absl"):
+        frozen_encoder.check_start(
+            options,
+            mix,
+            init_checkpoint="model.ckpt",
+            manager=CheckpointManager(str(tmp_path)),
+        )
+    assert ("wants 1e-3 to 3e-3" in caplog.text) == warns
+
+
+def test_a_folder_keeps_its_head(tmp_path):
+    manager = CheckpointManager(str(tmp_path))
+    out, path = str(tmp_path), tmp_path / "head.json"
+    frozen_encoder.keep_head(out, "last", "bilstm", manager)
+    assert path.exists()
+    # Nothing is trained yet: it may be anything else, or as ever.
+    frozen_encoder.keep_head(out, "", "linear", manager)
+    assert not path.exists()
+    frozen_encoder.keep_head(out, "last", "bilstm", manager)
+    manager.save({}, ResumePoint(4, 32, 12345, 19))
+    frozen_encoder.keep_head(out, "last", "bilstm", manager)
+    for other, head, message in (
+        (
+            "embeddings",
+            "bilstm",
+            "--feature_based 'last' -> 'embeddings'. Give",
+        ),
+        (
+            "",
+            "linear",
+            "--feature_based 'last' -> '', --head 'bilstm' -> 'linear'.",
+        ),
+    ):
+        with pytest.raises(ValueError, match=f"holds a run .*: {message}"):
+            frozen_encoder.keep_head(out, other, head, manager)
+    # A run of the original, or one without these flags, has no such file.
+    path.unlink()
+    frozen_encoder.keep_head(out, "", "linear", manager)
+    with pytest.raises(ValueError, match="--head 'linear' -> 'bilstm'. Give"):
+        frozen_encoder.keep_head(out, "", "bilstm", manager)

@@ -1,0 +1,379 @@
+"""Questions answered whole: training, scores, thresholds, files."""
+
+import collections
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.records import input_pipeline
+from data.squad import windows
+from modeling import BertConfig
+from tests.data.squad import support
+from tests.training.finetuning_support import record_losses
+from tests.training.squad_support import (
+    make_options,
+    questions_of,
+    run,
+    same_answers,
+    without_answers,
+)
+from training.finetuning import answers
+from training.finetuning import questions as question_answering
+from training.finetuning.finetuner import Finetuning
+from training.loop import trainer
+
+
+def test_trimmed_prediction_equals_untrimmed(goldens, tmp_path):
+    found = [
+        run(
+            goldens,
+            tmp_path / str(trim),
+            trim_batches=trim,
+            predict_batch_size=size,
+        )
+        for trim, size in ((True, 3), (False, 16))
+    ]
+    trimmed, whole = found
+    assert trimmed["predictions"] == whole["predictions"]
+    same_answers(trimmed["nbest_predictions"], whole["nbest_predictions"])
+    del trimmed["metrics"]["file"]
+    assert trimmed["metrics"].items() <= whole["metrics"].items()
+    gold = questions_of(goldens / "squad/dev-v1.1.json")
+    assert trimmed["predictions"].keys() == gold.keys()
+    assert trimmed["metrics"]["total"] == len(gold)
+    assert "null_odds" not in trimmed
+
+
+@pytest.mark.slow
+def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
+    # The golden windows are full: a paragraph a tenth as long is added.
+    content = json.loads((goldens / "squad/train-v1.1.json").read_text("utf-8"))
+    short = {
+        "context": "The old clock stood in the harbour.",
+        "qas": [
+            {
+                "id": f"short {i}",
+                "question": "Where was the clock?",
+                "answers": [{"text": "harbour", "answer_start": 27}],
+            }
+            for i in range(30)
+        ],
+    }
+    content["data"].append({"title": "short", "paragraphs": [short]})
+    train_file = tmp_path / "train.json"
+    train_file.write_text(json.dumps(content), "utf-8")
+    found, lengths = [], collections.Counter()
+    gradients = trainer.Trainer._gradients
+
+    def seen(self, batch, *args):
+        lengths[batch["input_ids"].shape[1]] += 1
+        tf.py_function(
+            lambda ids: lengths.update([ids.shape[1]]), [batch["input_ids"]], []
+        )
+        return gradients(self, batch, *args)
+
+    monkeypatch.setattr(trainer.Trainer, "_gradients", seen)
+    for trim in (True, False):
+        with monkeypatch.context() as patch:
+            losses = record_losses(patch)
+            run(
+                goldens,
+                tmp_path / str(trim),
+                train_file=str(train_file),
+                do_train=True,
+                do_predict=False,
+                predict_file=None,
+                trim_batches=trim,
+                group_by_length=True,
+            )
+        found.append(losses)
+        if trim:
+            assert {length for length in lengths if length} >= {24, 96}
+    np.testing.assert_allclose(*found, atol=1e-5, rtol=1e-5)
+    assert len(found[0]) > 5
+
+
+def test_with_score_padding_no_batch_is_trimmed(goldens, tmp_path):
+    options = make_options(goldens, tmp_path, score_padding=True)
+    finetuning = question_answering._make_finetuning(options)
+    assert not finetuning.options.trim_batches
+    assert finetuning.model._score_padding
+
+
+def test_padding_is_never_among_the_best_but_if_wanted(goldens, tmp_path):
+    rng = np.random.default_rng(1)
+    outputs = {
+        "predictions": rng.normal(size=(2, 40, 2)).astype(np.float32),
+        "num_tokens": np.array([40, 13]),
+    }
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+
+    def scores_of(**changes):
+        options = make_options(goldens, tmp_path, **changes)
+        tokenizer = question_answering._check_inputs(options, config)
+        answering = question_answering._make_answering(options, tokenizer)
+        return answering._scores(outputs)
+
+    scores = scores_of()
+    assert scores.shape == (2, 96, 2)
+    np.testing.assert_array_equal(scores[0, :40], outputs["predictions"][0])
+    np.testing.assert_array_equal(
+        scores[1, :13], outputs["predictions"][1, :13]
+    )
+    assert scores[0, 40:].max() == scores[1, 13:].max() == -1e9
+    assert scores_of(score_padding=True) is outputs["predictions"]
+
+
+@pytest.mark.parametrize("count_windows", [False, True])
+def test_epochs_are_counted_by_questions_as_the_original(
+    goldens, tmp_path, monkeypatch, caplog, count_windows
+):
+    caplog.set_level("INFO", logger="absl")
+    steps = []
+    monkeypatch.setattr(
+        trainer.Trainer,
+        "train",
+        lambda self, *args, **kwargs: steps.append(
+            self._options.num_train_steps
+        ),
+    )
+    run(
+        goldens,
+        tmp_path,
+        do_train=True,
+        do_predict=False,
+        num_train_epochs=3.0,
+        count_windows=count_windows,
+    )
+    opened = input_pipeline.open_records(
+        [str(tmp_path / "train.tf_record")],
+        windows.feature_specs(96, is_training=True),
+        limits={},
+    )
+    questions = len(questions_of(goldens / "squad/train-v1.1.json"))
+    assert opened.count > questions
+    count = opened.count if count_windows else questions
+    assert steps == [int(count / 8 * 3.0)]
+    counted = f"{questions} ({opened.count} records)"
+    if count_windows:
+        counted = str(opened.count)
+    assert f"  Num examples = {counted}\n" in caplog.text
+
+
+def test_evaluation_while_training_writes_scores_and_no_answers(
+    goldens, tmp_path
+):
+    seen = []
+    original = question_answering.Answering.evaluate
+
+    class Stop(Exception):
+        pass
+
+    def evaluate(self, outputs, step):
+        original(self, outputs, step)
+        seen.append(json.loads((tmp_path / "metrics.json").read_text()))
+        assert not (tmp_path / "predictions.json").exists()
+        if step == 4:
+            raise Stop
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(question_answering.Answering, "evaluate", evaluate)
+        with pytest.raises(Stop):
+            run(
+                goldens,
+                tmp_path,
+                do_train=True,
+                do_predict=False,
+                eval_every_steps=2,
+                trim_batches=False,  # one graph is made faster
+            )
+    assert [metrics["global_step"] for metrics in seen] == [2, 4]
+    questions = questions_of(goldens / "squad/dev-v1.1.json")
+    for metrics in seen:
+        assert metrics["total"] == len(questions)
+        assert 0 <= metrics["exact_match"] <= 100
+        assert 0 < metrics["f1"] <= 100
+    assert list((tmp_path / "eval").glob("events*"))
+
+
+def test_the_best_threshold_is_found_kept_and_used(goldens, tmp_path):
+    found = run(goldens, tmp_path, "v2.0", find_null_threshold=True)
+    metrics, saved = found["metrics"], found["null_threshold"]
+    threshold = saved["null_score_diff_threshold"]
+    assert metrics["null_score_diff_threshold"] == threshold
+    assert metrics["f1"] == pytest.approx(metrics["best_f1"])
+    assert metrics["f1"] >= metrics["f1_at_threshold_0"]
+    for qas_id, odds in found["null_odds"].items():
+        assert (found["predictions"][qas_id] == "") == (odds > threshold)
+    later = run(goldens, tmp_path, "v2.0")
+    assert later["predictions"] == found["predictions"]
+    assert later["metrics"]["f1"] == metrics["f1"]
+    # One that is given goes before.
+    given = run(goldens, tmp_path, "v2.0", null_score_diff_threshold=-1000.0)
+    assert set(given["predictions"].values()) == {""}
+    assert given["metrics"]["NoAns_f1"] == 100
+    assert given["metrics"]["NoAns_exact"] == 100
+
+
+def test_a_threshold_of_other_weights_is_a_warning(tmp_path, caplog):
+    saved = {"null_score_diff_threshold": -0.5, "global_step": 1, "file": "f"}
+    (tmp_path / "null_threshold.json").write_text(json.dumps(saved))
+    assert answers.saved_threshold(str(tmp_path), 1) == -0.5
+    assert "other weights" not in caplog.text
+    assert answers.saved_threshold(str(tmp_path), 24) == -0.5
+    assert (
+        "null_threshold.json: --null_score_diff_threshold=-0.5000, found on f "
+        "at step 1, but this is step 24, of other weights; give --find_null_t"
+    ) in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("save_best", "expected"), [("", [2, 4, 5]), ("f1", [2, 4, 5, 2])]
+)
+def test_the_last_scores_are_of_the_weights_that_are_kept(
+    goldens, tmp_path, monkeypatch, save_best, expected
+):
+    seen = []
+
+    def evaluate(self, outputs, step):
+        seen.append(step)
+        self.step = step
+        return {"exact_match": 0.0, "f1": -step}
+
+    def train(self, train_files, evaluate, num_examples):
+        evaluate(2)
+        evaluate(4)
+        return 5
+
+    monkeypatch.setattr(question_answering.Answering, "evaluate", evaluate)
+    monkeypatch.setattr(Finetuning, "train", train)
+    run(
+        goldens,
+        tmp_path,
+        do_train=True,
+        do_predict=False,
+        eval_every_steps=2,
+        save_best=save_best,
+    )
+    assert seen == expected
+
+
+def test_questions_without_answers_are_answered_and_not_scored(
+    goldens, tmp_path
+):
+    bare = without_answers(
+        tmp_path / "bare.json", goldens / "squad/dev-v1.1.json"
+    )
+    found = run(goldens, tmp_path / "a", predict_file=bare)
+    assert "metrics" not in found
+    scored = run(goldens, tmp_path / "b")
+    assert found["predictions"] == scored["predictions"]
+    for change, flag in (
+        ({"do_train": True, "eval_every_steps": 2}, "--eval_every_steps"),
+        (
+            {"version_2_with_negative": True, "find_null_threshold": True},
+            "--find_null_threshold",
+        ),
+    ):
+        with pytest.raises(
+            ValueError, match=f"bare.json has no answers .* leave out {flag}"
+        ):
+            run(goldens, tmp_path / "c", predict_file=bare, **change)
+    assert not list((tmp_path / "c").glob("model.ckpt*"))
+
+
+def test_files_of_an_earlier_prediction_do_not_stay(
+    goldens, tmp_path, monkeypatch, caplog
+):
+    caplog.set_level("INFO", logger="absl")
+    out = tmp_path / "out"
+    out.mkdir()
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    outputs = {
+        "predictions": np.ones((1, 96, 2), np.float32),
+        "num_tokens": np.array([96]),
+    }
+
+    def predict(name, write_html=False, **fields):
+        asked = support.paragraph("one two", support.question(name, **fields))
+        data = support.write(tmp_path / f"{name}.json", support.article(asked))
+        options = make_options(
+            goldens,
+            out,
+            predict_file=data.path,
+            version_2_with_negative=write_html,
+        )
+        tokenizer = question_answering._check_inputs(options, config)
+        answering = question_answering._make_answering(options, tokenizer)
+        answering.write(outputs, 0, write_html)
+
+    def written():
+        return {path.name: path.read_bytes() for path in out.glob("*.*")}
+
+    predict("first", write_html=True, answers=[("two", 4)])
+    first = written()
+    always = {"predictions.json", "nbest_predictions.json"}
+    others = {"metrics.json", "null_odds.json", "predictions.html"}
+    assert set(first) == always | others
+    # A prediction that fails leaves all as it was.
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            question_answering.Answering, "_score", lambda *args: 1 / 0
+        )
+        with pytest.raises(ZeroDivisionError):
+            predict("second")
+    assert written() == first
+    predict("second")
+    assert set(written()) == always
+    for name in others:
+        assert f"Removed {out}/{name}, of an earlier prediction." in caplog.text
+
+
+def test_the_best_weights_are_kept_and_answer(goldens, tmp_path, monkeypatch):
+    scores = iter([20.0, 60.0, 40.0, 30.0])
+    monkeypatch.setattr(
+        question_answering.Answering,
+        "evaluate",
+        lambda self, outputs, step: {"exact_match": 0.0, "f1": next(scores)},
+    )
+
+    def train(self, train_files, evaluate, num_examples):
+        assert num_examples == 48
+        return next(step for step in range(1, 5) if evaluate(step))
+
+    monkeypatch.setattr(Finetuning, "train", train)
+    changes = {"save_best": "f1", "early_stopping_patience": 2}
+    found = run(goldens, tmp_path, do_train=True, eval_every_steps=1, **changes)
+    assert found["metrics"]["global_step"] == 2
+    assert found["best_checkpoint"]["value"] == 60.0
+    assert found["task"]["weights"] == "best/model.ckpt-2"
+    (tmp_path / "metrics.json").unlink()
+    later = run(goldens, tmp_path, **changes)
+    assert later["metrics"]["global_step"] == 2
+    with pytest.raises(ValueError, match="--save_best=f2: evaluations give"):
+        run(goldens, tmp_path / "new", save_best="f2")
+
+
+@pytest.mark.slow
+def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
+    changes = {
+        "do_train": True,
+        "train_batch_size": 16,
+        "save_checkpoints_steps": 1,
+        "trim_batches": False,  # one graph is made faster
+    }
+    run(goldens, tmp_path, do_predict=False, **changes)
+    steps = sorted(
+        int(path.stem.rpartition("-")[2])
+        for path in tmp_path.glob("model.ckpt-*.index")
+    )
+    assert len(steps) >= 2
+    made = (tmp_path / "train.tf_record").stat().st_mtime_ns
+    for path in tmp_path.glob(f"model.ckpt-{steps[-1]}*"):
+        path.unlink()
+    found = run(goldens, tmp_path, **changes)
+    assert found["metrics"]["global_step"] == steps[-1]
+    assert (tmp_path / "train.tf_record").stat().st_mtime_ns == made
+    assert "null_odds" not in found

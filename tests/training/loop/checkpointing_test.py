@@ -1,0 +1,228 @@
+"""Checkpoints that are damaged, cut short or half there."""
+
+import json
+import os
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints
+from training.loop.checkpointing import CheckpointManager, ResumePoint
+
+FILES = (".index", ".data-00000-of-00001", ".resume.json")
+
+
+def save(folder, steps=(1, 2), keep_max=5):
+    """Saves two small variables that hold the step, at some steps."""
+    manager = CheckpointManager(str(folder), keep_max)
+    for step in steps:
+        manager.save(variables(step), ResumePoint(step, 8 * step, 7, 100))
+    return manager
+
+
+def variables(value=0.0):
+    return {
+        name: tf.Variable(tf.fill([3], float(value)))
+        for name in ("bert/one", "bert/one/adam_m")
+    }
+
+
+def restored_step(manager):
+    """Restores; all that is restored must be of one step."""
+    values = variables()
+    restored = manager.restore(values)
+    if restored is None:
+        return None
+    step, record = restored
+    for variable in values.values():
+        np.testing.assert_array_equal(variable, [step] * 3)
+    assert record["global_step"] == step
+    assert record["examples_seen"] == 8 * step
+    return step
+
+
+def damage(path, position, mask):
+    data = bytearray(path.read_bytes())
+    data[position] ^= mask
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("ending", FILES)
+def test_one_damaged_byte_anywhere_is_noticed(tmp_path, caplog, ending):
+    manager = save(tmp_path)
+    assert restored_step(manager) == 2
+    path = tmp_path / f"model.ckpt-2{ending}"
+    whole = path.read_bytes()
+    rng = random.Random(len(whole))
+    for position in range(len(whole)):
+        mask = rng.randrange(1, 256)
+        damage(path, position, mask)
+        caplog.clear()
+        assert restored_step(manager) == 1, (position, mask)
+        assert str(tmp_path / "model.ckpt-2") in caplog.text
+        assert "damaged" in caplog.text
+        assert "Trying the checkpoint before it." in caplog.text
+        path.write_bytes(whole)
+    assert restored_step(manager) == 2
+
+
+def test_damage_is_noticed_by_who_reads_only_some_variables(tmp_path):
+    manager = save(tmp_path)
+    path = tmp_path / f"model.ckpt-2{FILES[1]}"
+    for position in range(path.stat().st_size):
+        whole = path.read_bytes()
+        damage(path, position, 0x10)
+        only = {"bert/one": variables()["bert/one"]}
+        assert manager.restore(only)[0] == 1
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("ending", FILES[:2])
+def test_a_checkpoint_of_the_original_is_checked_too(tmp_path, ending):
+    # It has no record: TensorFlow's own checksums.
+    manager = save(tmp_path)
+    os.remove(tmp_path / "model.ckpt-2.resume.json")
+    values = variables()
+    assert manager.restore(values) == (2, {})
+    path = tmp_path / f"model.ckpt-2{ending}"
+    damage(path, 10, 0x10)
+    assert restored_step(manager) == 1
+
+
+@pytest.mark.parametrize("size", [0, 1, 20])
+@pytest.mark.parametrize("ending", FILES)
+def test_a_file_cut_short_is_noticed(tmp_path, ending, size, caplog):
+    manager = save(tmp_path)
+    os.truncate(tmp_path / f"model.ckpt-2{ending}", size)
+    assert restored_step(manager) == 1
+    assert str(tmp_path / "model.ckpt-2") in caplog.text
+
+
+def test_a_missing_data_file_is_noticed(tmp_path, caplog):
+    manager = save(tmp_path)
+    os.remove(tmp_path / f"model.ckpt-2{FILES[1]}")
+    assert restored_step(manager) == 1
+    assert "damaged or incomplete" in caplog.text
+
+
+def test_files_of_two_saves_are_no_checkpoint(tmp_path):
+    manager = save(tmp_path, steps=(1, 2, 3))
+    (tmp_path / "model.ckpt-3.index").write_bytes(
+        (tmp_path / "model.ckpt-2.index").read_bytes()
+    )
+    assert restored_step(manager) == 2
+
+
+def test_if_all_are_damaged_nothing_is_begun_anew(tmp_path):
+    manager = save(tmp_path)
+    for step in (1, 2):
+        damage(tmp_path / f"model.ckpt-{step}.index", 5, 1)
+    with pytest.raises(ValueError, match=r"every checkpoint .* \[1, 2\]"):
+        manager.restore(variables())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\x00\xfe garbage",
+        b"model_checkpoint_pa",
+        b'model_checkpoint_path: "model.ckpt-77"\n',
+        b'model_checkpoint_path: "model.ckpt-1',
+    ],
+)
+def test_a_damaged_list_of_checkpoints_costs_nothing(tmp_path, caplog, content):
+    manager = save(tmp_path)
+    (tmp_path / "checkpoint").write_bytes(content)
+    assert restored_step(manager) == 2
+    assert f"{tmp_path}: its `checkpoint` file is damaged" in caplog.text
+    assert "taking the newest checkpoint" in caplog.text
+
+
+def test_a_run_killed_before_it_wrote_the_list_is_resumed(tmp_path, caplog):
+    manager = save(tmp_path)
+    os.remove(tmp_path / "checkpoint")
+    assert restored_step(manager) == 2
+    assert not caplog.text
+
+
+def test_a_record_of_an_earlier_version_is_read(tmp_path):
+    manager = save(tmp_path)
+    path = tmp_path / "model.ckpt-2.resume.json"
+    record = json.loads(path.read_text())
+    del record["sha256"], record["index_sha256"]
+    path.write_text(json.dumps(record) + "\n")
+    assert restored_step(manager) == 2
+
+
+@pytest.mark.parametrize("content", ["[]", "3", '"text"', "{", "null"])
+def test_a_record_that_is_none_is_damaged(tmp_path, content, caplog):
+    manager = save(tmp_path)
+    (tmp_path / "model.ckpt-2.resume.json").write_text(content)
+    assert restored_step(manager) == 1
+    assert "model.ckpt-2.resume.json is damaged." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("ending", "position"), [(".index", 30), (FILES[1], 0)]
+)
+def test_weights_to_start_from_must_be_whole(tmp_path, ending, position):
+    save(tmp_path)
+    damage(tmp_path / f"model.ckpt-2{ending}", position, 0x10)
+    values = {"bert/one": variables()["bert/one"]}
+    with pytest.raises(ValueError, match="model.ckpt-2: this .* is damaged"):
+        checkpoints.init_from_checkpoint(str(tmp_path), values)
+
+
+@pytest.mark.parametrize("ending", [".index", ".data-00000-of-00001"])
+def test_a_run_killed_while_it_removed_a_checkpoint_leaves_nothing(
+    tmp_path, monkeypatch, ending
+):
+    class Killed(Exception):
+        pass
+
+    remove = tf.io.gfile.remove
+
+    def remove_and_die(path):
+        remove(path)
+        if path.endswith(f"model.ckpt-1{ending}"):
+            raise Killed
+
+    manager = save(tmp_path, steps=(1, 2), keep_max=2)
+    # Of somebody else, and of the first release, without an index.
+    for name in ("bert_model.ckpt.data-00000-of-00001", "model.ckpt-1.meta"):
+        (tmp_path / name).touch()
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(tf.io.gfile, "remove", remove_and_die)
+        save(tmp_path, steps=(3,), keep_max=2)
+    assert (tmp_path / "model.ckpt-1.resume.json").exists()
+    manager.remove_leftovers()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [
+            "bert_model.ckpt.data-00000-of-00001",
+            "checkpoint",
+            "model.ckpt-1.meta",
+            *(
+                f"model.ckpt-{step}{ending}"
+                for step in (2, 3)
+                for ending in FILES
+            ),
+        ]
+    )
+    assert restored_step(manager) == 3
+
+
+def test_what_a_leftover_links_to_is_not_removed(tmp_path):
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "kept").touch()
+    out = tmp_path / "out"
+    staging = out / "model.ckpt-3.incomplete-7"
+    staging.mkdir(parents=True)
+    (staging / "link").symlink_to(target)
+    (out / "model.ckpt-4.incomplete-7").symlink_to(target)
+    CheckpointManager(str(out)).remove_leftovers()
+    assert list(out.iterdir()) == []
+    assert (target / "kept").exists()

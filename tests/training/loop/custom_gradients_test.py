@@ -1,0 +1,105 @@
+"""A graph goes with its model, and one compiled update serves many models."""
+
+import gc
+import weakref
+
+import pytest
+import tensorflow as tf
+
+from modeling import BertConfig, PretrainingModel
+from training.config.options import TrainOptions
+from training.loop import optimizers
+from training.loop.evaluator import Evaluator
+from training.loop.lamb import Lamb
+from training.loop.steps import TrainSteps
+
+CONFIG = BertConfig(
+    vocab_size=20,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=8,
+)
+
+
+def a_batch():
+    """Of one example, of zeros."""
+    shapes = {
+        **dict.fromkeys(("input_ids", "input_mask", "segment_ids"), 8),
+        **dict.fromkeys(("masked_lm_positions", "masked_lm_ids"), 2),
+        "next_sentence_labels": 1,
+    }
+    batch = {n: tf.zeros([1, size], tf.int32) for n, size in shapes.items()}
+    return batch | {"masked_lm_weights": tf.ones([1, 2])}
+
+
+def graph_of_training(fuse=False, gradient_checkpointing=False):
+    model = PretrainingModel(
+        CONFIG, gradient_checkpointing=gradient_checkpointing
+    )
+    options = TrainOptions(
+        output_dir="unused", train_batch_size=1, num_train_steps=1, fuse=fuse
+    )
+    batches = iter(tf.data.Dataset.from_tensors(a_batch()))
+    traced = TrainSteps(model, options).run.get_concrete_function(
+        batches, tf.constant(1, tf.int64), tf.constant(1)
+    )
+    return weakref.ref(traced.graph)
+
+
+def graph_of_evaluation():
+    evaluator = Evaluator(PretrainingModel(CONFIG))
+    traced = evaluator._step.get_concrete_function(a_batch())
+    return weakref.ref(traced.graph)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        graph_of_evaluation,
+        graph_of_training,
+        lambda: graph_of_training(fuse=True, gradient_checkpointing=True),
+    ],
+    ids=["evaluation", "training", "compiled and recomputed"],
+)
+def test_the_graph_of_a_model_goes_with_it(make):
+    graph = make()
+    # What the first pass finalizes, the second one finds free.
+    gc.collect()
+    gc.collect()
+    assert graph() is None
+
+
+def updated(optimizer_class, names=("a/kernel",), **options):
+    """The compiled update of an optimizer that has made one."""
+    variables = {name: tf.Variable([1.0, 2.0]) for name in names}
+    optimizer = optimizer_class(variables, **options)
+    optimizer.apply(
+        [tf.ones(2)] * len(names), tf.constant(0.1), tf.constant(1, tf.int64)
+    )
+    return optimizer._compiled
+
+
+def test_models_alike_share_a_compiled_update_traced_once():
+    update = updated(optimizers.AdamWeightDecay)
+    assert updated(optimizers.AdamWeightDecay) is update
+    assert update.experimental_get_tracing_count() == 1
+    others = [
+        updated(Lamb),
+        updated(optimizers.AdamWeightDecay, skips_overflow=True),
+        updated(optimizers.AdamWeightDecay, names=["a/bias"]),
+        updated(optimizers.AdamWeightDecay, names=["a/kernel", "b/kernel"]),
+        updated(optimizers.AdamWeightDecay, rates={"a/kernel": 0.5}),
+    ]
+    assert len({id(x) for x in (update, *others)}) == 6
+
+
+def test_a_shared_update_holds_no_variables():
+    variable = tf.Variable([1.0, 2.0])
+    optimizer = optimizers.AdamWeightDecay({"a/kernel": variable})
+    optimizer.apply([tf.ones(2)], tf.constant(0.1), tf.constant(1, tf.int64))
+    alive = weakref.ref(variable), weakref.ref(optimizer)
+    del variable, optimizer
+    gc.collect()
+    assert [x() for x in alive] == [None, None]

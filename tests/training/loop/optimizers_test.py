@@ -1,0 +1,259 @@
+"""The original's Adam and schedule, against independent NumPy forms."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.training.support import Sgd
+from training.loop import optimizers
+from training.loop.lamb import Lamb
+from training.loop.rates import layer_rates, learning_rate
+
+
+def rate(step, warmup=10, steps=60):
+    return float(
+        learning_rate(
+            tf.constant(step, tf.int64),
+            peak=1e-3,
+            num_train_steps=steps,
+            num_warmup_steps=warmup,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        # By hand from create_optimizer: warm-up peak * step / 10, then
+        # peak * (1 - step / 60), so a small drop where the warm-up ends.
+        (0, 0.0),
+        (1, 1e-4),
+        (9, 9e-4),
+        (10, 1e-3 * 50 / 60),
+        (30, 5e-4),
+        (60, 0.0),
+        (75, 0.0),  # stays at the end value
+    ],
+)
+def test_schedule_by_hand(step, expected):
+    assert rate(step) == pytest.approx(expected, rel=1e-6)
+
+
+def test_no_warmup_starts_near_the_peak():
+    assert rate(0, warmup=0) == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "decayed"),
+    [
+        ("bert/embeddings/word_embeddings", True),
+        ("bert/encoder/layer_0/output/dense/kernel", True),
+        ("bert/encoder/layer_0/output/dense/bias", False),
+        ("bert/encoder/layer_0/output/LayerNorm/gamma", False),
+        ("bert/encoder/layer_0/output/LayerNorm/beta", False),
+        ("cls/seq_relationship/output_weights", True),
+        ("cls/seq_relationship/output_bias", False),
+        ("scope/layer_norm_3/gamma", False),
+    ],
+)
+def test_decay_exclusions_look_at_the_full_name(name, decayed):
+    assert optimizers.is_decayed(name) == decayed
+
+
+def numpy_adam(params, gradients, rates, names, factors=(1.0,) * 4):
+    """The update in float64, written from the paper's and issue's rules."""
+    params = [p.astype(np.float64) for p in params]
+    m, v = ([np.zeros_like(p) for p in params] for _ in range(2))
+    for step_gradients, lr in zip(gradients, rates, strict=True):
+        norm = np.sqrt(sum((g**2).sum() for g in step_gradients))
+        for i, g in enumerate(step_gradients):
+            g = g * min(1.0, 1.0 / norm)
+            m[i] = 0.9 * m[i] + 0.1 * g
+            v[i] = 0.999 * v[i] + 0.001 * g**2
+            update = m[i] / (np.sqrt(v[i]) + 1e-6)
+            if not any(x in names[i] for x in ("LayerNorm", "bias")):
+                update = update + 0.01 * params[i]
+            params[i] = params[i] - lr * factors[i] * update
+    return params, m, v
+
+
+def apply(optimizer, gradients, lr, step=1):
+    return optimizer.apply(
+        [tf.constant(g) for g in gradients],
+        tf.constant(lr),
+        tf.constant(step, tf.int64),
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 100.0])  # clipped or not
+def test_forty_updates_equal_numpy(scale):
+    rng = np.random.default_rng(0)
+    names = ["a/kernel", "a/bias", "b/LayerNorm/gamma", "c/output_weights"]
+    shapes = [(3, 4), (4,), (4,), (2, 5)]
+    start = [rng.normal(size=s).astype(np.float32) for s in shapes]
+    gradients = [
+        [(scale * rng.normal(size=s)).astype(np.float32) for s in shapes]
+        for _ in range(40)
+    ]
+    rates = rng.uniform(0, 1e-2, 40).astype(np.float32)
+    variables = {n: tf.Variable(p) for n, p in zip(names, start, strict=True)}
+    adam = optimizers.AdamWeightDecay(variables)
+    for step_gradients, lr in zip(gradients, rates, strict=True):
+        norm = apply(adam, step_gradients, lr)
+        expected = np.sqrt(sum((g**2).sum() for g in step_gradients))
+        assert float(norm) == pytest.approx(expected, rel=1e-5)
+    params, m, v = numpy_adam(start, gradients, rates, names)
+    for i, name in enumerate(names):
+        # float32 against float64 over 40 updates.
+        np.testing.assert_allclose(variables[name], params[i], atol=2e-6)
+        for slot, want in (("adam_m", m), ("adam_v", v)):
+            np.testing.assert_allclose(
+                adam.slots[f"{name}/{slot}"],
+                want[i],
+                rtol=2e-5,
+                atol=1e-6 * np.abs(want[i]).max(),
+            )
+
+
+NAMES = [
+    "bert/embeddings/word_embeddings",
+    "bert/embeddings/LayerNorm/beta",
+    *(
+        f"bert/encoder/layer_{i}/output/dense/{part}"
+        for i in range(12)
+        for part in ("kernel", "bias")
+    ),
+    "bert/pooler/dense/kernel",
+    "output_weights",
+]
+
+
+def test_layers_learn_the_slower_the_lower_they_are():
+    rates = layer_rates(NAMES, layerwise_lr_decay=0.95)
+    assert list(rates) == NAMES
+    for i in range(12):
+        name = f"bert/encoder/layer_{i}/output/dense/bias"
+        assert rates[name] == pytest.approx(0.95 ** (11 - i))
+    for name in NAMES[:2]:
+        assert rates[name] == pytest.approx(0.95**12)
+    for name in ("bert/pooler/dense/kernel", "output_weights"):
+        assert rates[name] == 1
+
+
+def test_all_layers_learn_alike_by_default():
+    assert layer_rates(NAMES) == dict.fromkeys(NAMES, 1.0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 12])
+def test_only_the_last_layers_learn(count):
+    rates = layer_rates(NAMES, trainable_layers=count, layerwise_lr_decay=0.5)
+    # Two variables a layer, the last ones, and pooler and head.
+    assert list(rates) == NAMES[-2 - 2 * count :]
+
+
+def test_more_layers_than_the_model_has_are_refused():
+    with pytest.raises(
+        ValueError,
+        match="^--trainable_layers=13, but the model has 12; give 12 or less, "
+        "or -1 for everything",
+    ):
+        layer_rates(NAMES, trainable_layers=13)
+
+
+def test_updates_with_rates_of_their_own_equal_numpy():
+    rng = np.random.default_rng(1)
+    names = [NAMES[0], NAMES[2], NAMES[-3], NAMES[-1]]
+    start, *gradients = (
+        [rng.normal(size=(3, 4)).astype(np.float32) for _ in names]
+        for _ in range(11)
+    )
+    learning = np.full(10, 1e-2, np.float32)
+    rates = layer_rates(NAMES, layerwise_lr_decay=0.8)
+    variables = {n: tf.Variable(p) for n, p in zip(names, start, strict=True)}
+    adam = optimizers.AdamWeightDecay(variables, rates)
+    for step_gradients, lr in zip(gradients, learning, strict=True):
+        apply(adam, step_gradients, lr)
+    factors = [0.8**12, 0.8**11, 1.0, 1.0]
+    params, *_ = numpy_adam(start, gradients, learning, names, factors)
+    for name, expected in zip(names, params, strict=True):
+        # float32 against float64 over 10 updates.
+        np.testing.assert_allclose(variables[name], expected, atol=1e-6)
+
+
+def test_there_is_no_bias_correction():
+    # With it the first step would be lr * sign(g); without it
+    # 0.1 g / sqrt(0.001 g^2) = 3.162 times as long.
+    variable = tf.Variable([0.0])
+    adam = optimizers.AdamWeightDecay({"x/bias": variable})
+    apply(adam, [[0.5]], 0.01)
+    assert float(variable[0]) == pytest.approx(-0.01 * 3.1622, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", [optimizers.AdamWeightDecay, Lamb])
+@pytest.mark.parametrize("scale", [0.01, 1.0])  # clipped or not
+def test_gradients_of_looked_up_rows_are_those_of_the_table(kind, scale):
+    rng = np.random.default_rng(1)
+    start = [rng.normal(size=s).astype(np.float32) for s in [(9, 4), (4,)]]
+    wholes = []
+    for as_slices in (True, False):
+        table, bias = (tf.Variable(x) for x in start)
+        optimizer = kind({"a/word_embeddings": table, "a/bias": bias})
+        assert optimizer.takes_slices
+        draws = np.random.default_rng(2)
+        norms = []
+        for step in range(1, 7):
+            # Most rows never, some twice in a step.
+            rows = tf.constant(draws.choice([0, 3, 3, 8], size=5))
+            values, other = (
+                tf.constant(scale * draws.normal(size=s), tf.float32)
+                for s in [(5, 4), (4,)]
+            )
+            slices = tf.IndexedSlices(values, rows, tf.constant([9, 4]))
+            gradient = slices if as_slices else tf.convert_to_tensor(slices)
+            norm = optimizer.apply(
+                [gradient, other],
+                tf.constant(0.01),
+                tf.constant(step, tf.int64),
+                {0: tf.reduce_sum(values**2)},
+            )
+            # Of a row that is looked up twice, both gradients.
+            expected = np.sqrt(
+                (values**2).numpy().sum() + (other**2).numpy().sum()
+            )
+            np.testing.assert_allclose(norm, expected, rtol=1e-6)
+            norms.append(norm)
+        wholes.append([table, bias, *optimizer.slots.values()])
+    for ours, dense in zip(*wholes, strict=True):
+        # float32: another order of multiplications.
+        np.testing.assert_allclose(ours, dense, rtol=1e-5, atol=1e-9)
+    assert (np.array(norms) > 1).any() == (scale == 1.0)
+
+
+def test_another_update_rule_gets_the_whole_gradient():
+    table = tf.Variable(tf.zeros([4, 2]))
+    optimizer = Sgd({"a/word_embeddings": table})
+    assert not optimizer.takes_slices
+    # Row 1 is looked up twice.
+    values, rows = tf.constant([[0.1, 0.2]] * 3), tf.constant([1, 3, 1])
+    slices = tf.IndexedSlices(values, rows, tf.constant([4, 2]))
+    optimizer.apply([slices], tf.constant(1.0), tf.constant(1, tf.int64))
+    np.testing.assert_allclose(
+        table, [[0, 0], [-0.2, -0.4], [0, 0], [-0.1, -0.2]], rtol=1e-6
+    )
+    for slot in optimizer.slots.values():
+        np.testing.assert_array_equal(slot, tf.zeros([4, 2]))
+
+
+@pytest.mark.parametrize("kind", [optimizers.AdamWeightDecay, Lamb])
+def test_a_rule_that_wraps_another_does_not_take_slices(kind):
+    class Wrapped(kind):
+        @staticmethod
+        def new_values(param, m, v, grad, **options):
+            return kind.new_values(param, m, v, 2.0 * grad, **options)
+
+    class Same(kind):
+        """Overrides something else."""
+
+    variables = {"a/word_embeddings": tf.Variable(tf.zeros([4, 2]))}
+    assert not Wrapped(variables).takes_slices
+    assert Same(variables).takes_slices

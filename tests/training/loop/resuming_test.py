@@ -1,0 +1,76 @@
+"""Workers that do not begin with the same are refused."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from training.config.options import TrainOptions
+from training.loop import resuming
+from training.loop.checkpointing import CheckpointManager, ResumePoint
+
+
+def resume(monkeypatch, folder, change, **options):
+    """Resumes a run of step 7, as one of two workers.
+
+    Args:
+      monkeypatch: of the test.
+      folder: where to.
+      change: what to add to what the other worker says.
+      options: of the loop, where they differ.
+    """
+    saved = {"weight": tf.Variable([1.0, 2.0])}
+    manager = CheckpointManager(str(folder / "before"))
+    manager.save(saved, ResumePoint(7, 100, 12345, 50))
+
+    def both(strategy, values):
+        return np.array([values, np.add(values, change)], np.float64)
+
+    monkeypatch.setattr(resuming, "all_workers", both)
+    monkeypatch.setattr(resuming, "num_workers", lambda strategy: 2)
+    return resuming.resume(
+        CheckpointManager(str(folder / options.get("at", "before"))),
+        saved,
+        TrainOptions(
+            output_dir=str(folder / "before"),
+            num_train_steps=10,
+            continue_from=options.get("continue_from", ""),
+        ),
+        num_examples=50,
+        strategy=tf.distribute.get_strategy(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ([-3, 0, 0, 0], "checkpoints of different steps: 7, 4 "),
+        ([0, 9, 0, 0], "different places in the training input: 100, 109 "),
+        ([0, 0, -1, 0], "different numbers of training examples: 50, 49 "),
+        ([0, 0, 0, 1], "different weights: .*All must see the same --output_d"),
+    ],
+)
+def test_workers_that_find_different_things_are_refused(
+    monkeypatch, tmp_path, change, message
+):
+    with pytest.raises(ValueError, match=f"the workers find {message}"):
+        resume(monkeypatch, tmp_path, change)
+
+
+def test_workers_that_find_the_same_go_on(monkeypatch, tmp_path):
+    point = resume(monkeypatch, tmp_path, [0, 0, 0, 0])
+    assert (point.global_step, point.examples_seen) == (7, 100)
+
+
+def test_workers_that_continue_at_different_steps_are_refused(
+    monkeypatch, tmp_path
+):
+    with pytest.raises(
+        ValueError, match="checkpoints of different steps: 7, 8"
+    ):
+        resume(
+            monkeypatch,
+            tmp_path,
+            [1, 0, 0, 0],
+            at="next",
+            continue_from=str(tmp_path / "before"),
+        )

@@ -1,0 +1,165 @@
+"""The ways of computing an update, on two devices as on one."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from modeling import BertConfig, checkpoints
+from tests.training.support import (
+    Sgd,
+    first_model,
+    golden_run,
+    sgd_by_hand,
+    sgd_run,
+)
+from training.config.options import TrainOptions
+from training.loop.lamb import Lamb
+from training.loop.optimizers import AdamWeightDecay
+from training.loop.steps import with_fusion
+
+# In a process of its own: see strategy_test.
+SCRIPT = """
+import json, pathlib, sys
+import numpy as np
+import tensorflow as tf
+goldens, out = map(pathlib.Path, sys.argv[1:])
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from modeling import checkpoints
+from training.optimization import AdamWeightDecay
+from training.options import DeviceOptions
+from training.strategy import create_strategy
+from tests.training.support import golden_run, sgd_run
+strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
+assert strategy.num_replicas_in_sync == 2
+with strategy.scope():
+    lamb, weights = golden_run(
+        goldens, out / "lamb", num_train_steps=20, optimizer="lamb",
+        gradient_accumulation_steps=2, gradient_checkpointing=True)
+    float16, _ = golden_run(
+        goldens, out / "float16", dtype="mixed_float16", stop_at_step=20)
+    sgd = sgd_run(goldens)
+    sgd_micro = sgd_run(goldens, accumulation=2)
+    tagging = sgd_run(goldens, rule=AdamWeightDecay, kind="tagging")
+for name, found in (
+    ("sgd", sgd), ("sgd_micro", sgd_micro), ("tagging", tagging)):
+    np.savez(out / f"{name}.npz", **{k.replace("/", "|"): v
+                                     for k, v in found.items()})
+saved = checkpoints.Checkpoint(str(out / "float16" / "model.ckpt-20"))
+np.savez(out / "weights.npz", **{k.replace("/", "|"): v
+                                 for k, v in weights.items()})
+print(json.dumps({
+    "lamb": {name: lamb[name].tolist() for name in ("loss", "gradient_norm")},
+    "float16": float16["loss"].tolist(),
+    "loss_scale": [float(saved.read(name)) for name in
+                   ("loss_scale", "loss_scale_good_steps")]}))
+"""
+
+
+@pytest.fixture(scope="module")
+def two_devices(goldens, pytestconfig, tmp_path_factory):
+    out = tmp_path_factory.mktemp("two")
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(goldens), str(out)],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    figures = json.loads(done.stdout.splitlines()[-1])
+    weights = []
+    for name in ("weights", "sgd", "sgd_micro", "tagging"):
+        with np.load(out / f"{name}.npz") as arrays:
+            weights.append({k.replace("|", "/"): v for k, v in arrays.items()})
+    return figures, *weights
+
+
+def test_lamb_with_micro_batches_and_recomputation_takes_the_same_steps(
+    goldens, tmp_path, two_devices
+):
+    figures, weights, *_ = two_devices
+    one, plain = golden_run(
+        goldens, tmp_path, num_train_steps=20, optimizer="lamb"
+    )
+    two = figures["lamb"]
+    np.testing.assert_allclose(two["loss"], one["loss"], atol=1e-5)
+    np.testing.assert_allclose(
+        two["gradient_norm"], one["gradient_norm"], rtol=1e-3
+    )
+    for name, value in plain.items():
+        np.testing.assert_allclose(
+            weights[name], value, atol=1e-5, err_msg=name
+        )
+
+
+def test_float16_on_two_devices_stays_near_float32(goldens, two_devices):
+    figures, *_ = two_devices
+    with np.load(goldens / "model/pretraining_trajectory.npz") as arrays:
+        expected = arrays["losses"][:20, 0]
+    np.testing.assert_allclose(figures["float16"], expected, atol=5e-3, rtol=0)
+    # An update counts once, not once a device.
+    assert figures["loss_scale"] == [32768, 20]
+
+
+def test_another_update_rule_gets_the_gradients_of_looked_up_rows(
+    goldens, two_devices
+):
+    found = [
+        sgd_run(goldens),
+        sgd_run(goldens, accumulation=2),
+        *two_devices[2:4],
+    ]
+    for name, value in sgd_by_hand(goldens).items():
+        for weights in found:
+            # float32 sums in another order.
+            np.testing.assert_allclose(
+                weights[name], value, atol=1e-6, rtol=0, err_msg=name
+            )
+
+
+def test_weights_that_the_loss_does_not_read_stay_as_they_are(
+    goldens, two_devices
+):
+    # The original's questions do not read the pooler: it made no slots there.
+    golden = checkpoints.Checkpoint(str(goldens / "squad/finetuned_v1.1"))
+    assert "bert/pooler/dense/kernel" in golden.shapes
+    assert "bert/pooler/dense/kernel/adam_m" not in golden.shapes
+    model, _ = first_model(goldens, "tagging")
+    before = checkpoints.variables_by_name(model.layers)
+    for rule in (AdamWeightDecay, Lamb, Sgd):
+        found = sgd_run(goldens, 2, rule=rule, kind="tagging")
+        for weights in (found, two_devices[4]):
+            for name, variable in before.items():
+                if "self/key/bias" in name:
+                    continue  # a gradient of 0 but for rounding
+                same = np.array_equal(weights[name], variable)
+                assert same == ("pooler" in name), name
+
+
+def test_what_is_compiled_is_decided_by_the_length_of_training():
+    config = BertConfig(
+        vocab_size=9,
+        hidden_size=256,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        intermediate_size=1024,
+    )
+
+    def decided(fuse=None, **change):
+        options = TrainOptions(
+            output_dir="out", num_train_steps=20, train_batch_size=32, fuse=fuse
+        )
+        changed = dataclasses.replace(options, **change)
+        return with_fusion(changed, config, seq_length=128)
+
+    assert decided().fuse is False
+    assert decided(num_train_steps=1000).fuse is True
+    assert decided(num_train_minutes=1.0).fuse is True
+    assert decided(fuse=True).fuse is True
+    assert decided(fuse=False, num_train_steps=1000).fuse is False

@@ -1,0 +1,215 @@
+"""The loop against the original's trajectory, and against itself."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints
+from tests.training.support import assert_same_weights, golden_run
+from training.loop.checkpointing import CheckpointManager
+
+
+@pytest.fixture(scope="module")
+def golden_losses(goldens):
+    with np.load(goldens / "model/pretraining_trajectory.npz") as arrays:
+        columns = arrays["losses"].T
+    names = ("loss", "masked_lm_loss", "next_sentence_loss", "gradient_norm")
+    return dict(zip(names, columns, strict=True))
+
+
+def read_all(path):
+    checkpoint = checkpoints.Checkpoint(str(path))
+    return {name: checkpoint.read(name) for name in checkpoint.shapes}
+
+
+def test_sixty_steps_equal_the_original(goldens, golden_losses, tmp_path):
+    metrics, _ = golden_run(goldens, tmp_path)
+    for name, expected in golden_losses.items():
+        # Seen: 1e-6 in losses; the norm's rounding grows with its size.
+        tolerance = 1e-2 if name == "gradient_norm" else 1e-4
+        np.testing.assert_allclose(
+            metrics[name], expected, atol=tolerance, rtol=0
+        )
+    ours = read_all(tmp_path / "model.ckpt-60")
+    original = read_all(goldens / "model/trained")
+    assert ours["global_step"] == original["global_step"] == 60
+    assert_same_weights(ours, original, share=1e-3)
+
+
+def test_a_run_of_the_original_resumes_here(goldens, tmp_path, golden_losses):
+    # Its files, copied as they are: no resume record, its checkpoint file.
+    for path in (goldens / "model/trained").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    metrics, _ = golden_run(goldens, tmp_path, num_train_steps=64)
+    assert len(metrics["loss"]) == 4
+    assert metrics["loss"][0] < golden_losses["loss"][0] - 2
+    after = read_all(tmp_path / "model.ckpt-64")
+    assert after["global_step"] == 64
+    slot = "bert/embeddings/word_embeddings/adam_v"
+    before = read_all(goldens / "model/trained")[slot]
+    # Slots went on from the original's: v shrinks by 0.999 a step at most.
+    assert (after[slot] >= before * 0.999**4 * (1 - 1e-5)).all()
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_micro_batches_give_the_same_steps(goldens, tmp_path, count):
+    whole, weights = golden_run(goldens, tmp_path / "a", num_train_steps=12)
+    parts, same = golden_run(
+        goldens,
+        tmp_path / "b",
+        num_train_steps=12,
+        gradient_accumulation_steps=count,
+    )
+    # Sums in another order: float32 rounding.
+    np.testing.assert_allclose(parts["loss"], whole["loss"], atol=1e-5)
+    assert_same_weights(same, weights, share=1e-4)
+
+
+def test_calls_into_the_device_do_not_change_the_result(goldens, tmp_path):
+    options = {"num_train_steps": 14, "dropout": 0.1, "shuffle_window": 50}
+    one, first = golden_run(
+        goldens, tmp_path / "a", iterations_per_loop=1, **options
+    )
+    many, second = golden_run(
+        goldens, tmp_path / "b", iterations_per_loop=100, **options
+    )
+    np.testing.assert_array_equal(one["loss"], many["loss"])
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+
+
+def test_a_resumed_run_repeats_an_uninterrupted_one(goldens, tmp_path):
+    # Dropout and shuffling on; 337 records, so 30 steps of 16 pass the end
+    # of the file once. Stopped at 10, then at 23, not a multiple of saving.
+    options = {"dropout": 0.1, "shuffle_window": 50, "num_train_steps": 30}
+    _, whole = golden_run(goldens, tmp_path / "a", **options)
+
+    class Stop(Exception):
+        pass
+
+    def stop_at(step):
+        def evaluate(now):
+            if now == step:
+                raise Stop
+
+        return evaluate
+
+    from training.loop import trainer
+
+    train = trainer.Trainer.train
+    for step in (10, 23):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                trainer.Trainer,
+                "train",
+                lambda self, *args, step=step, **options: train(
+                    self, *args, evaluate=stop_at(step), **options
+                ),
+            )
+            with pytest.raises(Stop):
+                golden_run(
+                    goldens,
+                    tmp_path / "b",
+                    save_checkpoints_steps=5,
+                    eval_every_steps=1,
+                    **options,
+                )
+    metrics, resumed = golden_run(
+        goldens, tmp_path / "b", save_checkpoints_steps=5, **options
+    )
+    assert len(metrics["loss"]) == 10  # from step 20, the last one saved
+    for name in whole:
+        np.testing.assert_array_equal(whole[name], resumed[name])
+
+
+def test_a_finished_run_says_what_to_change(goldens, tmp_path, caplog):
+    golden_run(goldens, tmp_path, num_train_steps=2)
+    caplog.clear()
+    golden_run(goldens, tmp_path, num_train_steps=2)
+    assert "already holds step 2 of --num_train_steps=2" in caplog.text
+    assert "give more steps" in caplog.text
+
+
+def test_a_loss_that_becomes_nan_names_its_step(goldens, tmp_path):
+    from training.loop import trainer
+
+    run_steps = trainer.Trainer.run_steps
+
+    def poisoned(self, iterator, *, first_step, **call):
+        if first_step > 4:
+            weight = self.weights["bert/pooler/dense/kernel"]
+            weight.assign(weight * np.nan)
+        return run_steps(self, iterator, first_step=first_step, **call)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer.Trainer, "run_steps", poisoned)
+        with pytest.raises(
+            FloatingPointError, match="step 5: .*loss.* became nan"
+        ):
+            golden_run(
+                goldens,
+                tmp_path,
+                num_train_steps=8,
+                save_checkpoints_steps=2,
+                log_steps=2,
+            )
+    manager = CheckpointManager(str(tmp_path))
+    assert manager.steps() == [2, 4]
+    last = read_all(tmp_path / "model.ckpt-4")
+    assert all(np.isfinite(value).all() for value in last.values())
+
+
+def test_bfloat16_follows_float32(goldens, tmp_path, golden_losses):
+    metrics, _ = golden_run(
+        goldens, tmp_path, num_train_steps=60, dtype="mixed_bfloat16"
+    )
+    # The loss falls by 3; 8-bit mantissas leave it within a few hundredths.
+    np.testing.assert_allclose(
+        metrics["loss"], golden_losses["loss"], atol=0.03
+    )
+
+
+def test_only_the_newest_checkpoints_are_kept(goldens, tmp_path):
+    golden_run(goldens, tmp_path, num_train_steps=8, save_checkpoints_steps=1)
+    assert CheckpointManager(str(tmp_path)).steps() == [4, 5, 6, 7, 8]
+    state = (tmp_path / "checkpoint").read_text()
+    assert 'model_checkpoint_path: "' in state
+    assert state.count("all_model_checkpoint_paths") == 5
+    point = json.loads((tmp_path / "model.ckpt-8.resume.json").read_text())
+    assert point.pop("index_sha256") != point.pop("sha256")
+    assert point.pop("train_seconds") > 0
+    assert point == {
+        "global_step": 8,
+        "examples_seen": 128,
+        "seed": 12345,
+        "num_examples": 337,
+        "optimizer": "adamw",
+        "arithmetic": "float32",
+    }
+
+
+def test_events_hold_every_figure(goldens, tmp_path):
+    golden_run(goldens, tmp_path, num_train_steps=6, log_steps=3)
+    (path,) = tmp_path.glob("events.out.tfevents.*")
+    points = {}
+    for record in tf.data.TFRecordDataset(str(path)):
+        event = tf.compat.v1.Event.FromString(record.numpy())
+        for value in event.summary.value:
+            number = float(tf.make_ndarray(value.tensor))
+            points.setdefault(value.tag, []).append((event.step, number))
+    assert set(points) == {
+        "loss",
+        "masked_lm_loss",
+        "masked_lm_accuracy",
+        "next_sentence_loss",
+        "next_sentence_accuracy",
+        "gradient_norm",
+        "learning_rate",
+        "examples/sec",
+        "global_step/sec",
+    }
+    assert [step for step, _ in points["loss"]] == [3, 6]
+    # Warm-up over 10 of 6 steps: the rate of update 3 is 3e-4.
+    assert points["learning_rate"][0][1] == pytest.approx(3e-4, rel=1e-5)

@@ -1,0 +1,351 @@
+"""Many tasks by one command: with a formula for a training, and a real one."""
+
+import json
+import os
+
+import pytest
+import tensorflow as tf
+
+from data.tasks import get_task
+from tests.training.finetuning_support import make_options
+from training.config.finetuning_options import TrialOptions
+from training.finetuning import classifier
+from training.finetuning.classifier import ClassifierOptions, Outcome
+from training.many_runs import suite, trials
+from training.many_runs.suite import Score
+
+ONCE = TrialOptions()
+# The paper's Table 1 in its order, with the averages it prints.
+TABLE_1 = {
+    "GPT": ([82.1, 81.4, 70.3, 87.4, 91.3, 45.4, 80.0, 82.3, 56.0], 75.1),
+    "BASE": ([84.6, 83.4, 71.2, 90.5, 93.5, 52.1, 85.8, 88.9, 66.4], 79.6),
+    "LARGE": ([86.7, 85.9, 72.1, 92.7, 94.9, 60.5, 86.5, 89.3, 70.1], 82.1),
+}
+
+
+@pytest.mark.parametrize("model", TABLE_1)
+def test_the_average_is_the_papers(model):
+    columns, average = TABLE_1[model]
+    tasks = ["MNLI", *suite.GLUE[:-1]]
+    scores = [
+        Score(task, "dev", "accuracy", value / 100, 1)
+        for task, value in zip(tasks, columns, strict=True)
+    ]
+    scores.append(Score("WNLI", "dev", "accuracy", 0.0, 1))
+    assert round(100 * suite.average(scores), 1) == average
+    assert suite.average(scores[-1:]) is None
+
+
+def make_glue(folder, names):
+    """Folders of tasks, empty but for their names."""
+    for name in names:
+        (folder / name).mkdir(parents=True)
+    return str(folder)
+
+
+def options_of(goldens, tmp_path, task_name, **changes):
+    return ClassifierOptions(
+        **{
+            "task_name": task_name,
+            "data_dir": str(tmp_path / "glue"),
+            "vocab_file": str(goldens / "vocab.txt"),
+            "do_train": True,
+            "do_eval": True,
+            "do_predict": True,
+            "finetuning": make_options(goldens, tmp_path / "out"),
+            **changes,
+        }
+    )
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """In place of `trials.run`: scores, files for the server; the calls."""
+    calls = []
+
+    def run(options, trial_options):
+        calls.append((options, trial_options))
+        if options.data_dir and "diverges" in os.listdir(options.data_dir):
+            raise FloatingPointError("step 3: loss became nan")
+        task = get_task(
+            options.task_name, options.data_dir, **options.task_options
+        )
+        folder = options.finetuning.train.output_dir
+        os.makedirs(folder, exist_ok=True)
+        for file_name in task.submission_files.values():
+            with open(os.path.join(folder, file_name), "w") as file:
+                file.write(options.task_name)
+        values = {
+            name: 0.1 * (1 + number) for number, name in enumerate(task.metrics)
+        }
+        results = {set_name: values for set_name in task.dev_sets}
+        return Outcome(7, results, f"{folder}/model.ckpt-7")
+
+    monkeypatch.setattr(trials, "run", run)
+    monkeypatch.setattr(trials, "check", lambda *_: None)
+    return calls
+
+
+def test_all_of_glue_is_one_table(goldens, tmp_path, ran, caplog):
+    caplog.set_level("INFO", logger="absl")
+    make_glue(
+        tmp_path / "glue",
+        ["cola", "SST-2", "MRPC", "sts_b", "QQP", "MNLI", "QNLI", "WNLI"],
+    )
+    (tmp_path / "glue/diagnostic").mkdir()
+    (tmp_path / "glue/diagnostic/diagnostic.tsv").write_text("")
+    three = TrialOptions(num_trials=3)
+    suite.run(options_of(goldens, tmp_path, "glue"), three)
+    out = tmp_path / "out"
+    assert "has no folder RTE: left out" in caplog.text
+    assert [options.task_name for options, _ in ran] == [
+        "MNLI",
+        "QQP",
+        "QNLI",
+        "SST-2",
+        "CoLA",
+        "STS-B",
+        "MRPC",
+        "WNLI",
+        "AX",
+    ]
+    assert ran[4][0].data_dir == str(tmp_path / "glue/cola")
+    assert ran[4][0].finetuning.train.output_dir == str(out / "CoLA")
+    assert {trial_options for _, trial_options in ran[:8]} == {three}
+    # The diagnostic set is answered by MNLI's model, once.
+    ax, once = ran[8]
+    assert once == ONCE
+    assert ax.finetuning.init_checkpoint == str(out / "MNLI/model.ckpt-7")
+    assert not ax.do_train
+    lines = (out / "glue.tsv").read_text().splitlines()
+    assert lines == [
+        "task\tdev set\tmetric\tscore x 100\tstep",
+        "MNLI\tdev_matched\taccuracy\t10.0\t7",
+        "MNLI\tdev_mismatched\taccuracy\t10.0\t7",
+        "QQP\tdev\tf1\t10.0\t7",
+        "QNLI\tdev\taccuracy\t10.0\t7",
+        "SST-2\tdev\taccuracy\t10.0\t7",
+        "CoLA\tdev\tmatthews\t10.0\t7",
+        "STS-B\tdev\tspearman\t20.0\t7",
+        "MRPC\tdev\tf1\t10.0\t7",
+        "WNLI\tdev\taccuracy\t10.0\t7",
+        "average\t\t\t11.2\t",  # of 0.1 seven times and 0.2: 0.1125
+    ]
+    found = json.loads((out / "glue.json").read_text())
+    assert (found["num_tasks"], found["missing"]) == (8, ["RTE"])
+    assert "(8 of 9 tasks)" in caplog.text
+    assert "(WNLI is not in the average, as in the paper)" in caplog.text
+    assert {path.name for path in (out / "submission").iterdir()} == {
+        "CoLA.tsv",
+        "SST-2.tsv",
+        "MRPC.tsv",
+        "STS-B.tsv",
+        "QQP.tsv",
+        "MNLI-m.tsv",
+        "MNLI-mm.tsv",
+        "QNLI.tsv",
+        "WNLI.tsv",
+        "AX.tsv",
+    }
+    assert (out / "submission/AX.tsv").read_text() == "AX"
+
+
+def test_one_failing_task_does_not_lose_the_others(goldens, tmp_path, ran):
+    make_glue(tmp_path / "glue", ["CoLA", "RTE", "MRPC"])
+    (tmp_path / "glue/CoLA/diverges").write_text("")
+    with pytest.raises(
+        ValueError,
+        match="^1 of 3 tasks failed: CoLA: step 3: loss became nan Any others",
+    ):
+        suite.run(options_of(goldens, tmp_path, "CoLA,rte,MRPC"), ONCE)
+    found = json.loads((tmp_path / "out/glue.json").read_text())
+    assert [score["task"] for score in found["scores"]] == ["RTE", "MRPC"]
+    assert found["failures"] == {"CoLA": "step 3: loss became nan"}
+    names = {path.name for path in (tmp_path / "out/submission").iterdir()}
+    assert names == {"RTE.tsv", "MRPC.tsv"}
+
+
+@pytest.fixture
+def of_two_workers(monkeypatch):
+    """The chief of two, both of which do the same; where they met."""
+    points = []
+    monkeypatch.setattr(suite, "num_workers", lambda strategy: 2)
+    monkeypatch.setattr(
+        suite, "check_together", lambda strategy, point: points.append(point)
+    )
+    return points
+
+
+def test_several_workers_come_to_each_task_together(
+    goldens, tmp_path, ran, of_two_workers
+):
+    make_glue(tmp_path / "glue", ["CoLA", "RTE", "MRPC"])
+    # The loss is that of all workers: each of them goes on.
+    (tmp_path / "glue/CoLA/diverges").write_text("")
+    with pytest.raises(ValueError, match="^1 of 3 tasks failed: CoLA"):
+        suite.run(options_of(goldens, tmp_path, "CoLA,RTE,MRPC"), ONCE)
+    assert of_two_workers == [
+        "task CoLA, with none failed before",
+        "task RTE, with CoLA failed before",
+        "task MRPC, with CoLA failed before",
+    ]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("CoLA is in use"),
+        ValueError("CoLA: no such label"),
+        tf.errors.UnavailableError(None, None, "worker 1 is gone"),
+    ],
+)
+def test_of_several_workers_none_goes_on_alone(
+    goldens, tmp_path, monkeypatch, of_two_workers, error
+):
+    def run(options, trial_options):
+        raise error
+
+    monkeypatch.setattr(trials, "run", run)
+    monkeypatch.setattr(trials, "check", lambda *_: None)
+    make_glue(tmp_path / "glue", ["CoLA", "RTE"])
+    with pytest.raises(type(error)) as caught:
+        suite.run(options_of(goldens, tmp_path, "CoLA,RTE"), ONCE)
+    assert caught.value is error
+    assert of_two_workers == ["task CoLA, with none failed before"]
+    assert not (tmp_path / "out/glue.json").exists()
+
+
+def test_one_task_is_run_as_it_is(goldens, tmp_path, ran):
+    make_glue(tmp_path / "glue", ["RTE"])
+    options = options_of(goldens, tmp_path, "RTE")
+    suite.run(options, ONCE)
+    assert ran == [(options, ONCE)]
+
+
+@pytest.mark.parametrize(
+    ("task_name", "message"),
+    [
+        ("CoLA,RTE", r"has no folder RTE; it should hold a folder for each"),
+        ("CoLA,cola", "--task_name=CoLA,cola: expected each task once"),
+        ("CoLA,AX", "AX is answered by the model of MNLI; name MNLI, too"),
+        ("CoLA,mrcp", "--task_name=mrcp: no such task .the nearest is mrpc"),
+        ("CoLA,MRPC,xyz", "--task_name=xyz: no such task"),
+    ],
+)
+def test_what_is_named_must_be_there(
+    goldens, tmp_path, ran, task_name, message
+):
+    make_glue(tmp_path / "glue", ["CoLA", "MRPC", "xyz"])
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        suite.run(options_of(goldens, tmp_path, task_name), ONCE)
+    assert not ran
+
+
+def test_a_folder_without_any_task_is_refused(goldens, tmp_path, ran):
+    make_glue(tmp_path / "glue", ["train"])
+    with pytest.raises(FileNotFoundError, match="has no folder MNLI, QQP, QNL"):
+        suite.run(options_of(goldens, tmp_path, "GLUE"), ONCE)
+
+
+def test_an_asked_diagnostic_set_that_is_missing_is_told(
+    goldens, tmp_path, ran
+):
+    make_glue(tmp_path / "glue", ["MNLI"])
+    with pytest.raises(ValueError, match="1 of 2 tasks failed: AX: .*diagnost"):
+        suite.run(options_of(goldens, tmp_path, "MNLI,AX"), ONCE)
+
+
+@pytest.mark.parametrize(
+    ("task_name", "count"), [("MNLI,AX", 1), ("AX,mnli", 1), ("GLUE", 9)]
+)
+def test_tensorflow_datasets_has_the_diagnostic_set(
+    goldens, tmp_path, ran, task_name, count
+):
+    options = options_of(
+        goldens,
+        tmp_path,
+        task_name,
+        data_dir=None,
+        task_options={"tfds": "", "tfds_data_dir": str(tmp_path)},
+    )
+    suite.run(options, ONCE)
+    assert len(ran) == count + 1
+    ax, once = ran[-1]
+    assert (ax.task_name, ax.data_dir, once) == ("AX", None, ONCE)
+    assert ax.task_options == options.task_options
+    folder = tmp_path / "out"
+    weights = str(folder / "MNLI/model.ckpt-7")
+    assert ax.finetuning.init_checkpoint == weights
+    assert (folder / "submission/AX.tsv").read_text() == "AX"
+
+
+def test_answers_of_an_earlier_model_are_not_gathered(goldens, tmp_path, ran):
+    make_glue(tmp_path / "glue", ["MNLI", "RTE"])
+    (tmp_path / "glue/diagnostic.tsv").write_text("")
+    options = options_of(goldens, tmp_path, "MNLI,RTE")
+    suite.run(options, ONCE)
+    assert (tmp_path / "out/submission/AX.tsv").exists()
+    (tmp_path / "glue/diagnostic.tsv").unlink()
+    suite.run(options, ONCE)
+    assert {path.name for path in (tmp_path / "out/submission").iterdir()} == {
+        "MNLI-m.tsv",
+        "MNLI-mm.tsv",
+        "RTE.tsv",
+    }
+
+
+def test_the_diagnostic_set_needs_the_model_of_mnli(goldens, tmp_path, ran):
+    make_glue(tmp_path / "glue", ["MNLI"])
+    (tmp_path / "glue/MNLI/diverges").write_text("")
+    (tmp_path / "glue/diagnostic.tsv").write_text("")
+    with pytest.raises(
+        ValueError,
+        match="2 of 2 tasks failed: MNLI: .*; AX: MNLI failed, whose model ans",
+    ):
+        suite.run(options_of(goldens, tmp_path, "MNLI,AX"), ONCE)
+
+
+@pytest.mark.parametrize("task_name", ["MNLI,AX", "GLUE"])
+def test_one_data_set_is_not_that_of_several_tasks(
+    goldens, tmp_path, ran, task_name
+):
+    options = options_of(
+        goldens,
+        tmp_path,
+        task_name,
+        data_dir=None,
+        task_options={"tfds": "glue/mnli"},
+    )
+    with pytest.raises(
+        ValueError,
+        match=f"--tfds=glue/mnli is one data set, but --task_name={task_name} "
+        "names several tasks; give --tfds='', which takes each from its own",
+    ):
+        suite.run(options, ONCE)
+    assert not ran
+
+
+@pytest.mark.slow
+def test_a_task_of_several_is_the_task_by_itself(goldens, tmp_path):
+    def options(task_name, data_dir, output_dir):
+        return options_of(
+            goldens,
+            tmp_path,
+            task_name,
+            data_dir=str(data_dir),
+            finetuning=make_options(
+                goldens, output_dir, num_train_epochs=1.0, train_batch_size=16
+            ),
+        )
+
+    data = goldens / "classifier"
+    suite.run(options("MNLI,CoLA", data, tmp_path / "all"), ONCE)
+    alone = classifier.run(options("CoLA", data / "CoLA", tmp_path / "one"))
+    found = json.loads((tmp_path / "all/glue.json").read_text())
+    assert found["scores"][-1]["value"] == alone.results["dev"]["matthews"]
+    for name in ("test_results.tsv", "eval_results.txt", "CoLA.tsv"):
+        assert (tmp_path / "all/CoLA" / name).read_bytes() == (
+            tmp_path / "one" / name
+        ).read_bytes()
+    gathered = (tmp_path / "all/submission").iterdir()
+    assert {path.name for path in gathered} == {"CoLA.tsv", "MNLI-m.tsv"}

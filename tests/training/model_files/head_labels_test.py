@@ -1,0 +1,245 @@
+"""A checkpoint's output rows by their names: reordered, refused, warned of."""
+
+import json
+
+import numpy as np
+import pytest
+
+from modeling import checkpoints
+from tests import huggingface_support as theirs
+from tests.training.finetuning_support import make_options, make_run
+from training.finetuning import classifier
+from training.finetuning.classifier import ClassifierOptions
+from training.model_files import conversion
+
+MNLI = "classifier/MNLI/expected/model.ckpt-16"
+TASK = ["contradiction", "entailment", "neutral"]
+# As most MNLI models of Hugging Face have it.
+THEIRS = ["entailment", "neutral", "contradiction"]
+
+
+def write_checkpoint(goldens, prefix, order):
+    """MNLI's golden model with the rows of its head in another order."""
+    golden = checkpoints.Checkpoint(str(goldens / MNLI))
+    values = {name: golden.read(name) for name in golden.shapes}
+    for name in ("output_weights", "output_bias"):
+        values[name] = values[name][order]
+    checkpoints.write(str(prefix), values)
+    return str(prefix)
+
+
+def original_form(goldens, folder, names, order):
+    """A checkpoint with labels.txt beside it."""
+    folder.mkdir(parents=True)
+    prefix = write_checkpoint(goldens, folder / "bert_model.ckpt", order)
+    (folder / "labels.txt").write_text("".join(f"{x}\n" for x in names))
+    return prefix
+
+
+def best_of_a_run(goldens, folder, names, order):
+    """The best weights of an output_dir, whose labels.txt is above them."""
+    (folder / "best").mkdir(parents=True)
+    (folder / "labels.txt").write_text("".join(f"{x}\n" for x in names))
+    return write_checkpoint(goldens, folder / "best/model.ckpt-16", order)
+
+
+def huggingface_form(goldens, folder, names, order):
+    """A folder of Hugging Face with id2label."""
+    source = folder.parent / "source"
+    folder.parent.mkdir()
+    labels = folder.parent / "names.txt"
+    labels.write_text("".join(f"{x}\n" for x in names))
+    options = conversion.ConversionOptions(
+        model=write_checkpoint(goldens, source, order),
+        output_dir=str(folder),
+        bert_config_file=str(goldens / "bert_config.json"),
+        vocab_file=str(goldens / "vocab.txt"),
+        kind="classification",
+        labels_file=str(labels),
+    )
+    conversion.run(options)
+    return str(folder)
+
+
+FORMS = [original_form, best_of_a_run, huggingface_form]
+
+
+def run_mnli(goldens, output_dir, init_checkpoint, **changes):
+    """Evaluates and predicts MNLI's golden sets, unless told otherwise."""
+    finetuning = make_options(
+        goldens, output_dir, init_checkpoint=init_checkpoint
+    )
+    classifier.run(
+        ClassifierOptions(
+            **{
+                "task_name": "mnli",
+                "data_dir": str(goldens / "classifier/MNLI"),
+                "vocab_file": str(goldens / "vocab.txt"),
+                "do_eval": True,
+                "do_predict": True,
+                "finetuning": finetuning,
+                **changes,
+            }
+        )
+    )
+    return {
+        name: (output_dir / name).read_text("utf-8").splitlines()
+        for name in ("metrics.json", "test_results.tsv")
+        if (output_dir / name).exists()
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(goldens, tmp_path_factory):
+    """What the golden model scores and answers."""
+    output_dir = tmp_path_factory.mktemp("expected")
+    return run_mnli(goldens, output_dir, str(goldens / MNLI))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_in_another_order_are_put_in_that_of_the_task(
+    goldens, tmp_path, expected, caplog, form
+):
+    caplog.set_level("INFO", logger="absl")
+    order = [TASK.index(name) for name in THEIRS]
+    source = form(goldens, tmp_path / "source/model", THEIRS, order)
+    found = run_mnli(goldens, tmp_path / "out", source)
+    assert found == expected
+    assert (
+        "the rows of its output layer are reordered from entailment, neutral, "
+        "contradiction (" in caplog.text
+    )
+    assert (
+        ") to the order of the task: contradiction, entailment, neutral."
+        in caplog.text
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_in_the_order_of_the_task_stay(
+    goldens, tmp_path, expected, caplog, form
+):
+    caplog.set_level("INFO", logger="absl")
+    source = form(goldens, tmp_path / "source/model", TASK, [0, 1, 2])
+    assert run_mnli(goldens, tmp_path / "out", source) == expected
+    assert "output layer" not in caplog.text
+
+
+def test_case_makes_no_other_label(goldens, tmp_path, expected):
+    order = [TASK.index(name) for name in THEIRS]
+    names = [name.upper() for name in THEIRS]
+    source = original_form(goldens, tmp_path / "source", names, order)
+    assert run_mnli(goldens, tmp_path / "out", source) == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_labels_do_not_answer(goldens, tmp_path, form):
+    names = ["yes", "no", "maybe"]
+    source = form(goldens, tmp_path / "source/model", names, [0, 1, 2])
+    with pytest.raises(ValueError) as error:
+        run_mnli(goldens, tmp_path / "out", source)
+    text = str(error.value)
+    assert "its output layer has the labels yes, no, maybe (" in text
+    assert "but the task has contradiction, entailment, neutral" in text
+    assert "write the task's labels into that file" in text
+    assert "Or train first (--do_train), which loads all weights but" in text
+
+
+def test_other_labels_are_trained_without_the_head(goldens, tmp_path, caplog):
+    source = original_form(goldens, tmp_path / "source", "abc", [0, 1, 2])
+    options = make_options(goldens, tmp_path / "a", init_checkpoint=source)
+    tuned = make_run(options, num_labels=3, labels=TASK)
+    assert "its output layer has the labels a, b, c (" in caplog.text
+    assert (
+        "All weights but those of the output layer are loaded; the output "
+        "layer starts from random values." in caplog.text
+    )
+    options = make_options(goldens, tmp_path / "b", init_checkpoint=None)
+    fresh = make_run(options, num_labels=3)
+    golden = checkpoints.Checkpoint(str(goldens / MNLI))
+    for name, value in tuned._weights.items():
+        is_head = not name.startswith("bert/")
+        want = fresh._weights[name] if is_head else golden.read(name)
+        np.testing.assert_array_equal(value, want)
+    with pytest.raises(ValueError, match="has the labels a, b, c"):
+        tuned.restore()
+
+
+@pytest.mark.parametrize(
+    "names", [["LABEL_0", "LABEL_1", "LABEL_2"], ["0", "1", "2"]]
+)
+def test_numbers_for_names_are_warned_of(
+    goldens, tmp_path, expected, caplog, names
+):
+    source = original_form(goldens, tmp_path / "source", names, [0, 1, 2])
+    assert run_mnli(goldens, tmp_path / "out", source) == expected
+    assert (
+        "numbers the rows of its output layer instead of naming them: "
+        f"{', '.join(names)} (" in caplog.text
+    )
+    assert (
+        "; they are assumed to be contradiction, entailment, neutral, in this "
+        "order." in caplog.text
+    )
+
+
+def test_rows_without_names_are_warned_of(goldens, tmp_path, caplog):
+    source = write_checkpoint(goldens, tmp_path / "bert_model.ckpt", [0, 1, 2])
+    options = make_options(goldens, tmp_path / "a", init_checkpoint=source)
+    make_run(options, num_labels=3, labels=TASK)
+    assert (
+        "has no names for the rows of its output layer; they are assumed to "
+        "be contradiction, entailment, neutral, in this order." in caplog.text
+    )
+
+
+def test_a_released_model_has_no_rows_to_warn_of(goldens, tmp_path, caplog):
+    make_run(make_options(goldens, tmp_path), num_labels=3, labels=TASK)
+    assert "output layer" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["tagging", "multilabel"])
+def test_all_kinds_with_a_row_a_label_are_compared(goldens, tmp_path, kind):
+    source = original_form(goldens, tmp_path / "source", "cab", [0, 1, 2])
+    options = make_options(goldens, tmp_path / "a", init_checkpoint=source)
+    run = make_run(options, kind, num_labels=3, labels=["a", "b", "c"])
+    golden = checkpoints.Checkpoint(str(goldens / MNLI))
+    for name in ("output_weights", "output_bias"):
+        np.testing.assert_array_equal(
+            run._weights[name], golden.read(name)[[1, 2, 0]]
+        )
+
+
+@pytest.mark.parametrize("kind", ["choice", "regression"])
+def test_one_row_has_no_order(goldens, tmp_path, kind, caplog):
+    """Whatever labels a folder of such a model has."""
+    tensors = theirs.tensors_of("BertForMultipleChoice")
+    folder = theirs.write_folder(
+        tmp_path / "theirs", tensors, id2label={"0": "LABEL_0", "1": "LABEL_1"}
+    )
+    rows = {
+        "choice": {"text": "a", "endings": ["b", "c"], "label": 0},
+        "regression": {"text": "a", "label": 0.5},
+    }[kind]
+    (tmp_path / "data").mkdir()
+    for name in ("train", "dev"):
+        text = json.dumps(rows) + "\n"
+        (tmp_path / f"data/{name}.jsonl").write_text(text * 3)
+    columns = {"choice_columns": ["endings"], "labels": ["0", "1"]}
+    run_mnli(
+        goldens,
+        tmp_path / "out",
+        None,
+        task_name="tsv",
+        data_dir=str(tmp_path / "data"),
+        task_options={"kind": kind} | (columns if kind == "choice" else {}),
+        do_predict=False,
+        finetuning=make_options(
+            goldens,
+            tmp_path / "out",
+            bert_config_file=f"{folder}/config.json",
+            init_checkpoint=folder,
+            max_seq_length=16,
+        ),
+    )
+    assert "output layer" not in caplog.text

@@ -1,0 +1,197 @@
+"""What lies around a run: its workers, and its hold on the output folder."""
+
+import contextlib
+import os
+import re
+import secrets
+import sys
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from data.storage import files, locks
+from modeling import checkpoints
+from training.config.options import PRECISIONS, DeviceOptions
+from training.devices import preemption, strategy, workers
+
+
+class Session(NamedTuple):
+    """What a run may touch.
+
+    Attributes:
+      output_dir: the folder to work in.
+      is_chief: this process alone may write elsewhere.
+    """
+
+    output_dir: str
+    is_chief: bool
+
+
+@contextlib.contextmanager
+def joined(
+    options: DeviceOptions,
+    output_dir: str,
+    told: Mapping[str, object] | None = None,
+) -> Iterator[Session]:
+    """Holds the output folder, and keeps several workers together.
+
+    To be entered before TensorFlow computes anything.
+
+    Args:
+      options: what the flags say.
+      output_dir: of the run; every worker must see the same.
+      told: flag -> value, those that must be the same for every worker.
+
+    Yields:
+      What this process may touch.
+
+    Raises:
+      ValueError: TF_CONFIG is none, the workers were told different things, or
+        no checkpoint in output_dir could be read.
+      OSError: another run holds the folder.
+      SystemExit: another worker was lost.
+    """
+    checkpoints.require_readable(output_dir)
+    preemption.check()  # SIGTERM may have come while TensorFlow was loaded
+    cluster = strategy.cluster_of(options)
+    if not cluster:
+        with locks.sole_use(output_dir):
+            yield Session(output_dir, is_chief=True)
+        return
+    devices = strategy.create_strategy(options)
+    preempted = preemption.requested()
+    preemption.install()  # TensorFlow has put its own in its place
+    if preempted:
+        raise preemption.Preempted
+    watchdog = workers.Watchdog(cluster)
+    is_chief = cluster.index == 0
+    try:
+        with contextlib.ExitStack() as held:
+            if is_chief:  # first: of a run that is refused nobody goes on
+                held.enter_context(locks.sole_use(output_dir))
+            _check_told(cluster, devices, told or {})
+            _check_precision(cluster, devices, options)
+            watchdog.start()
+            _check_folder(cluster, devices, output_dir)
+            if not is_chief:
+                name = f"worker-{cluster.index}"
+                output_dir = held.enter_context(
+                    workers.private_copy(output_dir, name)
+                )
+            # All have seen what was there; the chief has written nothing.
+            strategy.check_together(devices, "the beginning")
+            yield Session(output_dir, is_chief)
+            # Nobody needs this one any more.
+            strategy.check_together(devices, "the end")
+    except tf.errors.OpError as error:
+        lost = _lost(cluster, error)
+        if lost is None:
+            raise
+        logging.flush()
+        print(f"error: {workers.lost_message(lost)}", file=sys.stderr)
+        sys.stderr.flush()
+        # Not sys.exit: TensorFlow would wait for the dead.
+        os._exit(preemption.EXIT_CODE)
+    finally:
+        watchdog.stop()
+
+
+def _check_told(
+    cluster: workers.Cluster,
+    devices: tf.distribute.Strategy,
+    told: Mapping[str, object],
+) -> None:
+    """Refuses workers that were started with different flags."""
+    flags = {f"--{name}": repr(value) for name, value in sorted(told.items())}
+    kind = {"flags": ",".join(flags), "TensorFlow": tf.__version__}
+    # What kind of program first: only then rows are of the same length.
+    for texts in (kind, flags):
+        sums = strategy.all_workers(
+            devices, [0.0, *map(strategy.checksum, texts.values())]
+        )[:, 1:]
+        differs = sums != sums[0]
+        if differs.any():
+            other = int(np.argmax(differs.any(axis=1)))
+            names = np.array(list(texts))[differs[other]]
+            here = "; ".join(f"{name}={texts[name]}" for name in names)
+            raise ValueError(
+                f"{cluster.names[other]} differs from {cluster.names[0]} in "
+                f"{', '.join(names)} (here: {here}). Start the same command, "
+                "of the same version, for all workers; only the index in "
+                "TF_CONFIG may differ, and where --output_dir is mounted."
+            )
+
+
+def _check_precision(
+    cluster: workers.Cluster,
+    devices: tf.distribute.Strategy,
+    options: DeviceOptions,
+) -> None:
+    """Refuses workers for which `--precision=auto` chooses differently."""
+    if options.precision != "auto":
+        return
+    own = PRECISIONS.index(strategy.precision_of(options))
+    found = strategy.all_workers(devices, [own])[:, 0].astype(int)
+    for name, number in zip(cluster.names, found, strict=True):
+        if number != found[0]:
+            raise ValueError(
+                f"--precision=auto takes {PRECISIONS[found[0]]} on "
+                f"{cluster.names[0]} and {PRECISIONS[number]} on {name}: their "
+                "processors differ. Give all of them --precision=float32, or "
+                "--precision=bfloat16."
+            )
+
+
+def _check_folder(
+    cluster: workers.Cluster, devices: tf.distribute.Strategy, output_dir: str
+) -> None:
+    """Refuses workers that do not see what the chief writes."""
+    mark = secrets.randbelow(1 << 48)
+
+    def path():
+        # If this run is killed now, the next one removes it.
+        name = os.path.join(output_dir, ".workers")
+        return files.incomplete(name, str(mark))
+
+    written = path() if cluster.index == 0 else None
+    if written:
+        with files.open_write(written) as file:
+            file.write(b"")
+    try:
+        # A name that is new: no cache says that it is not there.
+        mark = int(strategy.all_workers(devices, [mark])[0, 0])
+        sees = strategy.all_workers(devices, [files.exists(path())])[:, 0]
+    finally:
+        if written:
+            files.remove(written)
+    blind = [n for n, it in zip(cluster.names, sees, strict=True) if not it]
+    if blind:
+        raise ValueError(
+            f"{', '.join(blind)} cannot see what {cluster.names[0]} writes to "
+            f"--output_dir (here: {output_dir}). It must be a folder that all "
+            "of them see: on a network file system, or gs://."
+        )
+
+
+def _lost(
+    cluster: workers.Cluster, error: tf.errors.OpError
+) -> list[str] | None:
+    """The workers whose loss an error tells of; None = it is another one."""
+    missing = workers.unreachable(cluster)
+    if not missing and "ollective" not in str(error):
+        return None
+    # One that hangs still has its port, but TensorFlow names it.
+    named = {
+        f"{job} {task} "
+        for job, task in re.findall(
+            r"/job:(\w+)/(?:replica:0/)?task:(\d+)", str(error)
+        )
+    }
+    return missing or [
+        name
+        for i, name in enumerate(cluster.names)
+        if i != cluster.index and name.startswith(tuple(named or {"?"}))
+    ]

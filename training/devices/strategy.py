@@ -1,0 +1,355 @@
+"""Chooses the devices, and says what it chose; feeds them, and hears them all.
+
+A replica is one device's copy of the model. Of several workers (processes)
+each has replicas of its own; whatever is here gives all of them the same.
+"""
+
+import functools
+import hashlib
+import os
+import platform
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from data.records.input_pipeline import Shard
+from modeling.kernels import Form
+from training.config.options import DeviceOptions, dtype_policy
+from training.devices import precision, workers
+
+_PIECE = 4  # numbers that are gathered at once
+
+
+@functools.cache  # a process connects to its workers, or to a TPU, but once
+def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
+    """Picks the distribution strategy of a run.
+
+    With several workers, it is to be called before TensorFlow computes
+    anything: it waits for them. Called again it gives the same strategy.
+
+    Args:
+      options: what the flags say.
+
+    Returns:
+      TPUStrategy, MultiWorkerMirroredStrategy over the workers of TF_CONFIG,
+      MirroredStrategy over several GPUs (or, by name, over all logical
+      devices), or the default strategy of one device.
+
+    Raises:
+      ValueError: contradictory options, no TPU where one is asked for, or a
+        TF_CONFIG that is none.
+    """
+    kind = options.distribution_strategy
+    if options.use_tpu and kind not in ("auto", "tpu"):
+        raise ValueError(
+            f"--use_tpu contradicts --distribution_strategy={kind}; drop one."
+        )
+    cluster = cluster_of(options)
+    if cluster:
+        strategy = _connect(cluster)
+    elif options.use_tpu or kind == "tpu":
+        strategy = _tpu_strategy(options)
+    elif kind == "mirrored" or (
+        kind == "auto" and len(tf.config.list_logical_devices("GPU")) > 1
+    ):
+        gpus = tf.config.list_logical_devices("GPU")
+        devices = gpus or tf.config.list_logical_devices("CPU")
+        strategy = tf.distribute.MirroredStrategy([d.name for d in devices])
+    else:
+        strategy = tf.distribute.get_strategy()  # one device
+    gpus = tf.config.list_logical_devices("GPU")
+    where = "TPU" if is_tpu(strategy) else "GPU" if gpus else "CPU"
+    bfloat16 = _bfloat16(strategy)
+    logging.info(
+        "Computing on %d %s device(s)%s by %s in %s (%s).",
+        strategy.num_replicas_in_sync,
+        where,
+        f" of {num_workers(strategy)} workers"
+        if num_workers(strategy) > 1
+        else "",
+        type(strategy).__name__.lstrip("_"),
+        precision.choose(options.precision, bfloat16),
+        bfloat16.found,
+    )
+    if warning := precision.warning(options.precision, bfloat16):
+        logging.warning("%s", warning)
+    return strategy
+
+
+def precision_of(options: DeviceOptions) -> str:
+    """The arithmetic of a run: `options.precision`, or what `auto` chooses.
+
+    Args:
+      options: what the flags say.
+
+    Returns:
+      One of `options.PRECISIONS`, but not `auto`.
+    """
+    bfloat16 = _bfloat16(create_strategy(options))
+    return precision.choose(options.precision, bfloat16)
+
+
+def policy_of(options: DeviceOptions) -> str:
+    """The Keras policy of every layer of a run."""
+    return dtype_policy(precision_of(options))
+
+
+def _bfloat16(strategy: tf.distribute.Strategy) -> precision.Bfloat16:
+    """What the devices of a strategy can do with bfloat16."""
+    if is_tpu(strategy):
+        return precision.TPU
+    gpus = tf.config.get_visible_devices("GPU")
+    if gpus:
+        details = map(tf.config.experimental.get_device_details, gpus)
+        return precision.of_gpus([d.get("compute_capability") for d in details])
+    return precision.of_cpu(_cpuinfo(), os.environ)
+
+
+def _cpuinfo() -> str:
+    """What Linux says of the processor; "" elsewhere."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def cluster_of(options: DeviceOptions) -> workers.Cluster | None:
+    """The workers that a run is spread over; None = this process alone.
+
+    Args:
+      options: what the flags say; TF_CONFIG says who the workers are. A TPU
+        and strategies chosen by name do without it.
+
+    Raises:
+      ValueError: TF_CONFIG is needed, or is none.
+    """
+    by_name = options.distribution_strategy == "multi_worker_mirrored"
+    if not by_name and (
+        options.use_tpu or options.distribution_strategy != "auto"
+    ):
+        return None
+    cluster = workers.cluster_of(os.environ)
+    if by_name and not cluster:
+        raise ValueError(
+            "--distribution_strategy=multi_worker_mirrored needs TF_CONFIG to "
+            "name two workers or more, and which one this is."
+        )
+    return cluster
+
+
+def _connect(cluster: workers.Cluster) -> tf.distribute.Strategy:
+    """Waits for the other workers, and joins them."""
+    workers.meet(cluster)
+    tf.get_logger().setLevel("WARNING")  # it tells of every sum
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except RuntimeError as error:
+        raise ValueError(
+            "the workers of TF_CONFIG can only be joined before TensorFlow "
+            f"computes anything in this process ({error})."
+        ) from error
+    except tf.errors.OpError as error:
+        raise ValueError(
+            f"{cluster.names[cluster.index]} could not join the workers of "
+            f"TF_CONFIG ({error.message.splitlines()[0]}). Its port must be "
+            "free, and TF_CONFIG the same for all but for the index."
+        ) from error
+
+
+def num_workers(strategy: tf.distribute.Strategy) -> int:
+    """Processes that share a run."""
+    return getattr(strategy.extended, "_num_workers", 1)
+
+
+def distribute(
+    strategy: tf.distribute.Strategy,
+    make_batches: Callable[[Shard], tf.data.Dataset],
+) -> tf.data.Dataset:
+    """Spreads batches over the replicas.
+
+    Args:
+      strategy: has them.
+      make_batches: from a shard to its rows of every global batch.
+
+    Returns:
+      What can be iterated for `strategy.run`. Replica by replica, and worker by
+      worker, a global batch is cut into parts of consecutive rows.
+    """
+    # Datasets have no Python control flow over tensors to look for.
+    plain = tf.autograph.experimental.do_not_convert(make_batches)
+    # TensorFlow tunes a dataset in a thread that sleeps for ever longer, up to
+    # a minute, and at times the end of an iterator waits for it: 1.9 s after a
+    # prediction of 3.3. There is little to tune here.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+
+    def of_worker(context):
+        count = context.num_input_pipelines
+        batches = plain(Shard(context.input_pipeline_id, count))
+        replicas = context.num_replicas_in_sync // count
+        return _per_replica(batches, replicas).with_options(options)
+
+    return strategy.distribute_datasets_from_function(of_worker)
+
+
+def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
+    """Cuts each batch into `count` batches, one after the other."""
+    if count == 1:
+        return batches
+
+    def cut(x):
+        parts = tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], 0))
+        # Static if it was: a TPU needs that.
+        rows = x.shape[0] and x.shape[0] // count
+        return tf.ensure_shape(parts, [count, rows, *x.shape[1:]])
+
+    return batches.map(
+        lambda batch: tf.nest.map_structure(cut, batch),
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
+    ).unbatch()
+
+
+def all_workers(
+    strategy: tf.distribute.Strategy, values: Sequence[float]
+) -> np.ndarray:
+    """What each worker says; all must call this at the same point.
+
+    Args:
+      strategy: connects them.
+      values: N numbers of this worker.
+
+    Returns:
+      Float64 [workers, N].
+    """
+    if num_workers(strategy) == 1:
+        return np.asarray([values], np.float64)
+    # In pieces of one shape, for which the function is compiled but once.
+    pieces = np.zeros([-(-len(values) // _PIECE), 1, _PIECE])
+    pieces.flat[: len(values)] = values
+    # One row of each replica, of which a worker may have several.
+    replicas = strategy.num_replicas_in_sync // num_workers(strategy)
+    rows = [
+        _gatherer(strategy)(tf.constant(piece)).numpy()[::replicas]
+        for piece in pieces
+    ]
+    return np.concatenate(rows, axis=1)[:, : len(values)]
+
+
+def checksum(text: str) -> float:
+    """A number that `all_workers` can compare in place of a text."""
+    return float(int(hashlib.sha256(text.encode()).hexdigest()[:12], 16))
+
+
+def check_together(strategy: tf.distribute.Strategy, point: str) -> None:
+    """Refuses workers of which one does something else than the others.
+
+    Args:
+      strategy: connects them.
+      point: what this worker does next, in words.
+
+    Raises:
+      ValueError: names the first worker that goes another way.
+    """
+    sums = all_workers(strategy, [checksum(point)])[:, 0]
+    if len(set(sums)) > 1:
+        other = int(np.argmax(sums != sums[0]))
+        raise ValueError(
+            f"worker {other} and the chief go different ways: one of them "
+            f"comes to {point}, the other does not. Look at their logs, then "
+            "start all workers again with the same command."
+        )
+
+
+@functools.cache
+def _gatherer(strategy):
+    """The compiled function for a strategy: traced once."""
+
+    @tf.function
+    def gather(rows):
+        # `identity`: what is gathered must lie on the replica's device.
+        everyone = strategy.run(
+            lambda: tf.distribute.get_replica_context().all_gather(
+                tf.identity(rows), axis=0
+            )
+        )
+        return strategy.experimental_local_results(everyone)[0]
+
+    return gather
+
+
+def is_tpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether steps are compiled for a TPU."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
+def has_onednn(strategy: tf.distribute.Strategy) -> bool:
+    """Whether steps run on a processor with the kernels of oneDNN."""
+    return (
+        not is_tpu(strategy)
+        and not tf.config.list_logical_devices("GPU")
+        and platform.machine() in ("x86_64", "AMD64")
+        and precision.onednn_is_on(os.environ)
+    )
+
+
+def inference_form(strategy: tf.distribute.Strategy, dtype: str) -> Form:
+    """How a step without gradients is best written for these devices.
+
+    Args:
+      strategy: has the devices.
+      dtype: that of the arithmetic, such as `bfloat16`.
+    """
+    has_kernels = has_onednn(strategy) and precision.has_kernels(
+        dtype, _cpuinfo(), os.environ
+    )
+    return Form.KERNELS if has_kernels else Form.PLAIN
+
+
+def check_batch_size(flag: str, size: int, parts: int) -> None:
+    """Refuses a global batch that cannot be cut into equal parts.
+
+    Args:
+      flag: its name, for the error.
+      size: examples of the global batch.
+      parts: devices times micro-batches.
+
+    Raises:
+      ValueError: names the two nearest sizes that can.
+    """
+    if size % parts:
+        below, above = size // parts * parts, (size // parts + 1) * parts
+        nearest = f"{below} or {above}" if below else f"{above}"
+        raise ValueError(
+            f"--{flag}={size} cannot be divided among {parts} parts "
+            f"(devices x micro-batches); the nearest sizes are {nearest}."
+        )
+
+
+def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
+    """Connects to the TPU that the original's flags name."""
+    address = options.tpu_name or options.master or "local"
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+            tpu=address, zone=options.tpu_zone, project=options.gcp_project
+        )
+        if address != "local":
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+        strategy = tf.distribute.TPUStrategy(resolver)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        raise ValueError(
+            f"--use_tpu: no TPU answers at {address!r} "
+            f"({str(error).splitlines()[0]}); check --tpu_name, --tpu_zone "
+            "and --gcp_project, or drop --use_tpu."
+        ) from error
+    if strategy.num_replicas_in_sync != options.num_tpu_cores:
+        logging.warning(
+            "--num_tpu_cores=%d, but the TPU has %d; using those.",
+            options.num_tpu_cores,
+            strategy.num_replicas_in_sync,
+        )
+    return strategy

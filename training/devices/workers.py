@@ -1,0 +1,358 @@
+"""Several processes that train one model: who they are, and whether they live.
+
+Every worker runs the same program on the same flags and does the same, so that
+there is nothing to tell each other but gradients. Only the first, the chief,
+writes into the output folder; each other one works in a copy of its own that
+nobody sees (links, and what it writes itself), and that is removed at the end.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import socket
+import stat
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import tensorflow as tf
+from absl import logging
+
+from data.storage import locks
+from training.devices import preemption
+
+# A worker that nobody reaches for so long is given up; within the two minutes
+# that its absence may cost, and more than a restart of the network takes.
+_SILENCE_SECONDS = 60.0
+_LOOK_SECONDS = 5.0
+# While workers wait for each other to be started.
+_MEET_SECONDS = 0.5
+_TELL_SECONDS = 30.0
+_EXAMPLE = (
+    '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": '
+    '{"type": "worker", "index": 0}}'
+)
+
+
+class Cluster(NamedTuple):
+    """The workers of a run, as this process sees them.
+
+    Attributes:
+      names: of each worker, as in `worker 1 (host:port)`.
+      addresses: `host:port` of each.
+      index: of this one; 0 is the chief.
+    """
+
+    names: tuple[str, ...]
+    addresses: tuple[str, ...]
+    index: int
+
+
+def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
+    """Reads TF_CONFIG, which says who takes part.
+
+    Args:
+      environment: such as `os.environ`.
+
+    Returns:
+      The workers; None if there are no others than this process.
+
+    Raises:
+      ValueError: it is no such JSON, or names processes of another kind.
+
+    Source: tf.distribute.cluster_resolver.TFConfigClusterResolver.
+    """
+    text = environment.get("TF_CONFIG")
+    if not text:
+        return None
+    try:
+        config = json.loads(text)
+        jobs = config.get("cluster", {})
+        members = [
+            (job, i, address)
+            for job in ("chief", "worker")
+            for i, address in enumerate(jobs.get(job, []))
+        ]
+        if not jobs or [(job, i) for job, i, _ in members] == [("worker", 0)]:
+            return None
+        task = config["task"]
+        own = [m[:2] for m in members].index((task["type"], int(task["index"])))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"TF_CONFIG={text}: expected something like {_EXAMPLE} ({error}). "
+            "Mend it, or unset it to run on this host alone."
+        ) from None
+    others = jobs.keys() - {"chief", "worker"}
+    if others:
+        raise ValueError(
+            f"TF_CONFIG names a job {min(others)!r}; only chief and worker are "
+            f"known: all processes train alike, as in {_EXAMPLE}."
+        )
+    for _, _, address in members:
+        _host_and_port(address)
+    return Cluster(
+        tuple(f"{job} {i} ({address})" for job, i, address in members),
+        tuple(address for _, _, address in members),
+        own,
+    )
+
+
+def unreachable(cluster: Cluster, seconds: float = 2.0) -> list[str]:
+    """Names of the other workers whose port nobody answers at."""
+    return [
+        cluster.names[i]
+        for i, address in enumerate(cluster.addresses)
+        if i != cluster.index and not _answers(address, seconds)
+    ]
+
+
+def _answers(address: str, seconds: float) -> bool:
+    """Whether somebody listens at an address."""
+    try:
+        socket.create_connection(_host_and_port(address), seconds).close()
+    except OSError:
+        return False
+    return True
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    """The parts of `host:port`, or of `[::1]:port`."""
+    host, _, port = str(address).rpartition(":")
+    bare = host[1:-1] if host[:1] + host[-1:] == "[]" else host
+    is_number = port.isascii() and port.isdigit() and 0 < int(port) < 65536
+    if not bare or (":" in bare and bare == host) or not is_number:
+        raise ValueError(
+            f"TF_CONFIG names a worker at {address!r}; expected host:port (of "
+            f"IPv6 [::1]:2222), as in {_EXAMPLE}."
+        )
+    return bare, int(port)
+
+
+def meet(cluster: Cluster) -> None:
+    """Waits until every worker has been seen alive.
+
+    TensorFlow waits, too; but it says nothing, and hears neither SIGTERM nor
+    ^C. So that the others see this one, it listens at its port meanwhile.
+
+    Args:
+      cluster: the workers.
+
+    Raises:
+      ValueError: this worker cannot have its port.
+      preemption.Preempted: SIGTERM came.
+    """
+    missing = {
+        name: address
+        for i, (name, address) in enumerate(
+            zip(cluster.names, cluster.addresses, strict=True)
+        )
+        if i != cluster.index
+    }
+    logging.info("Waiting for %s.", ", ".join(missing))
+    told = time.monotonic()
+    with _listen(cluster) as server:
+        while True:
+            preemption.check()
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    server.accept()[0].close()
+            for name, address in list(missing.items()):
+                if _answers(address, seconds=1.0):
+                    del missing[name]
+            if not missing:
+                return
+            if time.monotonic() - told >= _TELL_SECONDS:
+                told = time.monotonic()
+                logging.warning(
+                    "Still waiting for %s: nobody answers there. Is it "
+                    "started, with the same TF_CONFIG but for the index?",
+                    ", ".join(missing),
+                )
+            time.sleep(_MEET_SECONDS)
+
+
+def _listen(cluster: Cluster) -> socket.socket:
+    """Opens the port of this worker, on all of the host's addresses."""
+    _, port = _host_and_port(cluster.addresses[cluster.index])
+    kinds = [{"family": socket.AF_INET6, "dualstack_ipv6": True}, {}]
+    if not socket.has_dualstack_ipv6():
+        del kinds[0]
+    for kind in kinds:
+        try:
+            server = socket.create_server(("", port), backlog=1024, **kind)
+            server.setblocking(False)
+            return server
+        except OSError as failure:
+            error = failure
+            if error.errno == errno.EADDRINUSE:
+                break
+    raise ValueError(
+        f"TF_CONFIG makes this process {cluster.names[cluster.index]}, but it "
+        f"cannot listen at port {port} ({os.strerror(error.errno)}). Another "
+        "process may have it, such as a run that has not ended yet: end that, "
+        "or give another port to all workers."
+    )
+
+
+class Watchdog(threading.Thread):
+    """Ends this process when another worker is gone.
+
+    TensorFlow notices when the gradients of a dead worker fail to come, in some
+    ten seconds; but who is busy with files or waits at a barrier notices
+    nothing.
+
+    Args:
+      cluster: the workers; all of them have been seen alive.
+      look: names of those that do not answer now.
+      end: called with those that have been silent for too long.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        look: Callable[[Cluster], list[str]] = unreachable,
+        end: Callable[[list[str]], None] | None = None,
+    ):
+        super().__init__(name="watchdog", daemon=True)
+        self._cluster = cluster
+        self._look = look
+        self._end = end or _end_process
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Looks every few seconds, until `stop`."""
+        silent_since: dict[str, float] = {}
+        while not self._stopped.wait(_LOOK_SECONDS):
+            now = time.monotonic()
+            silent_since = {
+                name: silent_since.get(name, now)
+                for name in self._look(self._cluster)
+            }
+            gone = [
+                name
+                for name, since in silent_since.items()
+                if now - since >= _SILENCE_SECONDS
+            ]
+            if gone and not self._stopped.is_set():
+                self._end(gone)
+                return
+
+    def stop(self) -> None:
+        """Looks no more: from here on the others may end, too."""
+        self._stopped.set()
+
+
+def lost_message(names: list[str]) -> str:
+    """What to say when workers are gone."""
+    return (
+        f"lost {', '.join(names) or 'another worker'}: it ended, or the "
+        "network did. Look at its log, then start all workers again with the "
+        "same commands; the run goes on from its last checkpoint."
+    )
+
+
+def _end_process(names: list[str]) -> None:
+    """Ends it at once: its main thread may wait for the dead."""
+    logging.flush()
+    print(f"error: {lost_message(names)}", file=sys.stderr, flush=True)
+    os._exit(preemption.EXIT_CODE)
+
+
+@contextlib.contextmanager
+def private_copy(folder: str, name: str) -> Iterator[str]:
+    """A folder that begins as another one, and changes without it.
+
+    Its files are links; who writes one puts a new file in the link's place.
+
+    Args:
+      folder: is read; need not be there.
+      name: part of the copy's name, such as `worker-1`.
+
+    Yields:
+      The copy, in the system's folder of temporary files (TMPDIR); it is
+      removed in the end, or by the next run if this one is killed.
+
+    Raises:
+      OSError: another run on this host has it, or something else stands in
+        its place.
+    """
+    full = folder if "://" in folder else os.path.abspath(folder)
+    mark = hashlib.sha256(full.encode()).hexdigest()[:8]
+    copy = os.path.join(
+        tempfile.gettempdir(), f"bert-{os.getuid()}-{name}-{mark}"
+    )
+    _make_private(copy)
+    with locks.sole_use(copy):
+        _empty(copy)
+        logging.info(
+            "The chief writes %s; what this worker writes goes to %s, and is "
+            "removed at the end.",
+            folder,
+            copy,
+        )
+        try:
+            if tf.io.gfile.isdir(folder):
+                _link(folder, copy)
+            yield copy
+        finally:
+            _empty(copy)
+    with contextlib.suppress(OSError):
+        os.rmdir(copy)
+
+
+def _make_private(folder: str) -> None:
+    """Makes a folder that no other user can read or write.
+
+    The name can be guessed, and any user may write to TMPDIR. What stands
+    there already is emptied later, so it must be this user's own folder.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, mode=0o700)
+    found = os.lstat(folder)  # does not follow a link
+    mode = stat.S_IMODE(found.st_mode) & 0o777
+    if stat.S_ISLNK(found.st_mode):
+        problem = "a symbolic link"
+    elif not stat.S_ISDIR(found.st_mode):
+        problem = "no folder"
+    elif found.st_uid != os.getuid():
+        problem = "another user's"
+    elif mode != 0o700:
+        problem = f"a folder of mode {mode:04o}"
+    else:
+        return
+    raise OSError(
+        f"{folder} is {problem}, but this worker needs a folder of its own "
+        "there (mode 0700). Remove it, or set TMPDIR to another folder."
+    )
+
+
+def _empty(folder: str) -> None:
+    """Removes what a folder holds, but for its lock."""
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        elif entry.name != ".lock":
+            os.remove(entry.path)
+
+
+def _link(source: str, target: str) -> None:
+    """Fills a folder with links to the files of another one."""
+    for name in tf.io.gfile.listdir(source):
+        name = name.rstrip("/")
+        path, place = os.path.join(source, name), os.path.join(target, name)
+        # Events, what is being written, and hidden files: locks.
+        if ".incomplete-" in name or name.startswith(("events.out.", ".")):
+            continue
+        if tf.io.gfile.isdir(path):
+            os.makedirs(place)
+            _link(path, place)
+        elif "://" in path:
+            tf.io.gfile.copy(path, place)
+        else:
+            os.symlink(os.path.abspath(path), place)

@@ -1,0 +1,180 @@
+"""A trained model asked from Python: `Predictor.load(dir).predict(texts)`."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401, operations of the exported graphs
+
+from training.export import saved_model
+
+# The inputs of serve_text, in the order in which `predict` takes them.
+_INPUTS = (
+    ("text",),
+    ("text_a", "text_b"),
+    ("context", "choices"),
+    ("question", "context"),
+)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class Predictor:
+    """Answers texts; the model is loaded once.
+
+    Example:
+      predictor = Predictor.load("/tmp/mrpc")
+      predictor.predict([("He left.", "He went away.")])
+      # [{"label": "1", "score": 0.97, "probabilities": [0.03, 0.97], ...}]
+
+    Args:
+      signatures: name -> function, of an export or a `TaskServing`.
+    """
+
+    def __init__(self, signatures: Mapping[str, Any]):
+        self._function = signatures["serve_text"]
+        self._shapes = _shapes_of(self._function)
+
+    @classmethod
+    def load(cls, folder: str) -> Self:
+        """Loads a model.
+
+        Args:
+          folder: an export_dir (its newest version is taken), one version of
+            it, or the output_dir of a finished run.
+
+        Returns:
+          The predictor.
+
+        Raises:
+          ValueError: the folder is none of these.
+        """
+        newest = saved_model.newest_version(folder)
+        if newest:
+            folder = os.path.join(folder, str(newest))
+        if tf.saved_model.contains_saved_model(folder):
+            loaded = tf.saved_model.load(folder)
+            predictor = cls(loaded.signatures)
+            # The variables live as long as what was loaded.
+            predictor._loaded = loaded
+            return predictor
+        return cls(saved_model.load(folder).signatures)
+
+    def predict(
+        self, texts: Sequence[Any], batch_size: int = 32
+    ) -> list[dict[str, Any]]:
+        """Answers texts.
+
+        Args:
+          texts: strings; of pairs and of choice tuples: two strings, or a
+            string and a list of them.
+          batch_size: texts of like length that are computed at once.
+
+        Returns:
+          For each text what `TaskServing` names: name -> string, number or
+          list.
+
+        Raises:
+          ValueError: a text is not of the model's form.
+        """
+        if isinstance(texts, str) or batch_size < 1:
+            raise ValueError(
+                f"texts is {texts!r:.60} and batch_size {batch_size}, expected "
+                "a list of texts and 1 or more."
+            )
+        rows = [self._row(number, text) for number, text in enumerate(texts)]
+        lengths = [_length(row) for row in rows]
+        # The longest first: who runs out of memory does so at once.
+        order = sorted(range(len(rows)), key=lambda i: -lengths[i])
+        answers = [{}] * len(rows)
+        for start in range(0, len(order), batch_size):
+            chosen = order[start : start + batch_size]
+            columns = zip(*(rows[i] for i in chosen), strict=True)
+            outputs = self._function(
+                **{
+                    name: tf.constant(column)
+                    for name, column in zip(self._shapes, columns, strict=True)
+                }
+            )
+            outputs = {name: x.numpy() for name, x in outputs.items()}
+            for place, i in enumerate(chosen):
+                answers[i] = _answer(outputs, place)
+        return answers
+
+    def _row(self, number: int, text: Any) -> tuple:
+        """A text as a tuple of inputs."""
+        row = (text,) if len(self._shapes) == 1 else text
+        fits = isinstance(row, tuple | list) and len(row) == len(self._shapes)
+        if not fits or not all(map(_is_text, row, self._shapes.values())):
+            raise ValueError(
+                f"texts[{number}] is {text!r:.60}, expected "
+                + " and ".join(
+                    f"{name} ({shape[0]} strings)" if shape else name
+                    for name, shape in self._shapes.items()
+                )
+                + "."
+            )
+        return tuple(map(_encoded, row))
+
+
+def _shapes_of(function: Any) -> dict[str, list[int]]:
+    """The inputs of a function in our order, and the shape of one row's."""
+    if hasattr(function, "get_concrete_function"):
+        function = function.get_concrete_function()
+    specs = tf.nest.flatten(function.structured_input_signature)
+    shapes = {spec.name: spec.shape.as_list()[1:] for spec in specs}
+    names = next(names for names in _INPUTS if set(names) == shapes.keys())
+    return {name: shapes[name] for name in names}
+
+
+def _is_text(value: Any, shape: list[int]) -> bool:
+    """Whether a value is a string, or if it has a shape so many of them."""
+    if not shape:
+        return isinstance(value, str)
+    return (
+        isinstance(value, tuple | list)
+        and len(value) == shape[0]
+        and all(isinstance(x, str) for x in value)
+    )
+
+
+def _encoded(value: Any) -> Any:
+    """Strings as UTF-8."""
+    if isinstance(value, str):
+        # Half a surrogate pair has no bytes there; U+FFFD, likewise dropped
+        # by the tokenizer, leaves the places of all other characters.
+        return _SURROGATES.sub("\ufffd", value).encode()
+    return [_encoded(x) for x in value]
+
+
+def _length(row: tuple) -> int:
+    """Bytes of all texts of a row."""
+    return sum(
+        len(x) if isinstance(x, bytes) else sum(map(len, x)) for x in row
+    )
+
+
+def _answer(outputs: Mapping[str, np.ndarray], place: int) -> dict[str, Any]:
+    """One row of the outputs, in Python's types and without padding."""
+    answer = {name: _plain(x[place]) for name, x in outputs.items()}
+    num_words = answer.pop("num_words", None)
+    if "positions" in answer:
+        num_masks = len([x for x in answer["positions"] if x >= 0])
+        for name in "positions", "tokens", "probabilities":
+            answer[name] = answer[name][:num_masks]
+    if num_words is None:
+        return answer
+    return {
+        name: value if name == "labels" else value[:num_words]
+        for name, value in answer.items()
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Bytes as strings, arrays as lists."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, list):
+        return [_plain(x) for x in value]
+    return value.decode("utf-8") if isinstance(value, bytes) else value

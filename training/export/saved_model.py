@@ -1,0 +1,301 @@
+"""A trained model as a SavedModel, as TF Serving loads it.
+
+EXPORT_DIR/1/saved_model.pb, variables/     the model
+             assets.extra/tf_serving_warmup_requests
+             README.md                      the model card
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import os
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from data.records import tfrecord
+from data.storage import files
+from data.storage.json_files import read_json
+from modeling import (
+    BertConfig,
+    PretrainingModel,
+    SpanModel,
+    TaskModel,
+    checkpoints,
+)
+from training.config.options import ExportOptions, dtype_policy
+from training.export import model_card, requests
+from training.export.pretraining_signatures import PretrainingServing
+from training.export.span_signatures import SpanServing
+from training.export.task_signatures import TaskServing
+from training.model_files.description import (
+    model_folder,
+    read,
+    vocab_of,
+    weights_of,
+)
+
+WARM_UP = os.path.join("assets.extra", "tf_serving_warmup_requests")
+_MOST_COMPARED = 256  # examples
+_REMEDY = "evaluate again, or remove it"
+
+Serving = TaskServing | SpanServing | PretrainingServing
+
+
+def load(output_dir: str, precision: str = "float32") -> Serving:
+    """The model of a finished output_dir, ready to be asked.
+
+    Args:
+      output_dir: of one of the programs.
+      precision: see `ExportOptions`.
+
+    Returns:
+      The model with its functions.
+
+    Raises:
+      ValueError: the folder holds no finished run.
+    """
+    output_dir = model_folder(output_dir)
+    description = read(output_dir)
+    config = BertConfig.from_json_file(
+        os.path.join(output_dir, "bert_config.json")
+    )
+    make_model, make_serving = {
+        "span": (SpanModel, SpanServing),
+        "pretraining": (PretrainingModel, PretrainingServing),
+    }.get(description.kind, (TaskModel, TaskServing))
+    model = make_model(
+        config,
+        dtype=dtype_policy(precision),
+        **description.model,
+    )
+    prefix = weights_of(output_dir, description)
+    report = checkpoints.init_from_checkpoint(
+        prefix, checkpoints.variables_by_name(model.layers)
+    )
+    if report.missing:
+        raise ValueError(
+            f"{prefix} has no {report.missing[0]}: it is not of this model. "
+            "Run the program again, and then export."
+        )
+    return make_serving(model, description, vocab_of(output_dir))
+
+
+def run(options: ExportOptions) -> str:
+    """Exports the model of a finished run.
+
+    Args:
+      options: which, and where to.
+
+    Returns:
+      The version's folder.
+
+    Raises:
+      ValueError, OSError: the run is not finished, or a file cannot be
+        written.
+    """
+    checkpoints.require_readable(options.export_dir)
+    serving = load(options.output_dir, options.precision)
+    error = None
+    if options.precision != "float32":
+        error = measure_error(
+            load(options.output_dir), serving, options.output_dir
+        )
+        logging.info("%s against float32: %s", options.precision, error)
+    samples = serving.samples()
+    figures = {"arithmetic": options.precision}
+    if error:
+        figures["against float32"] = str(error)
+    card = model_card.text(
+        serving.description.task_name,
+        serving.description.in_words(),
+        data=_data(options.output_dir),
+        figures=figures | _metrics(options.output_dir),
+        signatures=serving.signatures,
+        sample=samples["serve_text"],
+    )
+    folder = write(serving, samples, card, options.export_dir)
+    logging.info("Wrote %s: %s", folder, ", ".join(serving.signatures))
+    return folder
+
+
+def newest_version(export_dir: str) -> int:
+    """The greatest number that a folder in export_dir has; 0 = none."""
+    if not tf.io.gfile.isdir(export_dir):
+        return 0
+    names = (name.rstrip("/") for name in tf.io.gfile.listdir(export_dir))
+    return max((int(name) for name in names if name.isdecimal()), default=0)
+
+
+def write(
+    serving: Serving,
+    samples: Mapping[str, requests.Inputs],
+    card: str,
+    export_dir: str,
+) -> str:
+    """Writes the next version of a model; it appears whole.
+
+    Args:
+      serving: the model with its functions.
+      samples: signature -> an input, that a server warms up with.
+      card: text of its README.md.
+      export_dir: folder of the versions.
+
+    Returns:
+      The version's folder.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    folder = os.path.join(export_dir, str(newest_version(export_dir) + 1))
+    # A server looks for folders whose names are numbers. Nobody can guess this
+    # name, and put something else in its place.
+    temporary = files.incomplete(folder, secrets.token_hex(8))
+    try:
+        _save(serving, temporary)
+        tf.io.gfile.makedirs(os.path.dirname(os.path.join(temporary, WARM_UP)))
+        with tfrecord.RecordWriter(os.path.join(temporary, WARM_UP)) as writer:
+            for name, inputs in samples.items():
+                request = requests.predict_request("", name, inputs)
+                writer.write(requests.prediction_log(request))
+        files.write_text(os.path.join(temporary, "README.md"), card)
+        tf.io.gfile.rename(temporary, folder)
+    except tf.errors.OpError as error:
+        raise OSError(
+            f"cannot write {folder}: {error.message}. Nothing was changed "
+            "there; check the folder's permissions and free space, and that "
+            "no other export is being written."
+        ) from error
+    finally:
+        with contextlib.suppress(tf.errors.NotFoundError):
+            tf.io.gfile.rmtree(temporary)
+    return folder
+
+
+def _save(serving: Serving, folder: str) -> None:
+    """Writes the SavedModel itself."""
+    # What is written are the functions, and the variables of a module.
+    module = tf.Module()
+    module.weights = list(serving.weights.values())
+    before = logging.get_verbosity()
+    # TensorFlow tells of each function how it renames its inner inputs.
+    logging.set_verbosity(logging.WARNING)
+    try:
+        tf.saved_model.save(module, folder, signatures=serving.signatures)
+    finally:
+        logging.set_verbosity(before)
+
+
+@dataclasses.dataclass(frozen=True)
+class PrecisionError:
+    """How far an export is from the float32 model.
+
+    Attributes:
+      source: what was compared.
+      largest: greatest difference of a probability (of a score).
+      mean: mean difference.
+      same_labels: share of equal labels; None for regression.
+    """
+
+    source: str
+    largest: float
+    mean: float
+    same_labels: float | None
+
+    def __str__(self):
+        same = ""
+        if self.same_labels is not None:
+            same = f", {self.same_labels:.2%} of the labels equal"
+        return (
+            f"largest difference {self.largest:.2g}, mean {self.mean:.2g}"
+            f"{same} ({self.source})"
+        )
+
+
+def measure_error(
+    exact: Serving,
+    served: Serving,
+    output_dir: str,
+    num_random: int = 64,
+) -> PrecisionError:
+    """Compares two models on records of the dev set, or else random ids.
+
+    Args:
+      exact: the float32 model.
+      served: the one to be exported.
+      output_dir: where `eval.tf_record` may lie.
+      num_random: rows to compare if it does not.
+
+    Returns:
+      What was found.
+
+    Raises:
+      ValueError: the records are not of the model.
+    """
+    path = os.path.join(output_dir, "eval.tf_record")
+    inputs, name = [], "serve_examples"
+    if files.exists(path):
+        inputs = list(
+            itertools.islice(tfrecord.read_records(path), _MOST_COMPARED)
+        )
+        source = f"the first {len(inputs)} records of the dev set"
+    if not inputs:
+        rng = np.random.default_rng(0)
+        inputs, name = exact.random_ids(rng, num_random), "serve_ids"
+        source = f"{len(inputs)} rows of random wordpieces"
+    found = []
+    for start in range(0, len(inputs), 16):
+        batch = tf.constant(inputs[start : start + 16])
+        try:
+            found.append([x.signatures[name](batch) for x in (exact, served)])
+        except tf.errors.InvalidArgumentError:
+            raise ValueError(
+                f"{path}: these records are not of this model, perhaps of "
+                f"another --max_seq_length; {_REMEDY}."
+            ) from None
+    # What the model computes, before anything is chosen.
+    keys = ("probabilities", "start_logits", "score")
+    key = next(key for key in keys if key in found[0][0])
+    differences = _joined(np.abs(a[key] - b[key]) for a, b in found)
+    same = None
+    if "label" in found[0][0]:
+        same = _joined(a["label"].numpy() == b["label"] for a, b in found)
+        same = float(same.mean())
+    return PrecisionError(
+        source, float(differences.max()), float(differences.mean()), same
+    )
+
+
+def _joined(arrays) -> np.ndarray:
+    return np.concatenate([np.ravel(array) for array in arrays])
+
+
+def _data(output_dir: str) -> dict[str, Any]:
+    """What the records of a run say; {} of one that has none."""
+    found = {}
+    for folder in (output_dir, model_folder(output_dir)):
+        for name in "train", "eval":
+            path = os.path.join(folder, f"{name}.tf_record")
+            path += files.MANIFEST_SUFFIX
+            if files.exists(path):
+                made = read_json(path, ("made_from", "report"), _REMEDY)
+                sums = {
+                    key.replace("_", " "): value
+                    for key, value in made["made_from"].items()
+                    if key in ("data_sha256", "examples_sha256")
+                }
+                examples = made["report"].get("num_examples")
+                found[name] = {"examples": examples} | sums
+    return found
+
+
+def _metrics(output_dir: str) -> dict[str, Any]:
+    """What the last evaluation wrote; {} if there was none."""
+    path = os.path.join(output_dir, "metrics.json")
+    if not files.exists(path):
+        return {}
+    return read_json(path, remedy=_REMEDY)

@@ -1,0 +1,280 @@
+"""Which weights a fine-tuned model ends with: the last ones, or the best.
+
+Whatever is fine-tuned goes through a `Selection`. It knows no task: an
+evaluation is a function from a step to set -> metric -> value.
+"""
+
+import difflib
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from absl import logging
+
+from data.records.input_pipeline import RecordFiles
+from data.storage import files
+from data.storage.json_files import read_json, write_json
+from training.finetuning.finetuner import Finetuning
+from training.loop.checkpointing import BEST_FOLDER, CheckpointManager
+
+Results = Mapping[str, Mapping[str, float]]
+
+_RECORD = "best_checkpoint.json"
+
+
+def is_better(metric: str, value: float, than: float) -> bool:
+    """Whether a value beats another; equal ones do not, nor does nan.
+
+    Args:
+      metric: losses and errors count downwards, everything else upwards.
+      value: of the metric.
+      than: the other one.
+    """
+    if math.isnan(than):
+        return not math.isnan(value)
+    return value < than if counts_downwards(metric) else value > than
+
+
+def counts_downwards(metric: str) -> bool:
+    """Whether less of a metric is better: losses and errors."""
+    return metric.endswith(("loss", "error"))
+
+
+def value_of(results: Results, metric: str) -> float:
+    """A metric's value: `METRIC` of the first set, or `SET/METRIC`."""
+    set_name, _, name = metric.rpartition("/")
+    return results[set_name or next(iter(results))][name]
+
+
+def flat(results: Results) -> dict[str, float]:
+    """The same as one table, each metric under the name `value_of` takes."""
+    return {
+        f"{set_name}/{metric}" if number else metric: value
+        for number, (set_name, scores) in enumerate(results.items())
+        for metric, value in scores.items()
+    }
+
+
+class Selection:
+    """Trains a model, and loads the weights to use.
+
+    Without `save_best` these are the last. With it, each evaluation that is
+    better than all before it leaves its weights in `output_dir/best`, and
+    `best_checkpoint.json` says why; ties leave the earlier ones.
+
+    Args:
+      finetuning: the model; its options say by which metric, and when to stop.
+      evaluate: called with the step of the weights that the model holds.
+      metric_names: gives set -> names that `evaluate` returns, {} if nothing
+        shall be evaluated; only called with `save_best`.
+
+    Raises:
+      ValueError: there is no such metric, or the folder holds a choice by
+        another one.
+    """
+
+    def __init__(
+        self,
+        finetuning: Finetuning,
+        evaluate: Callable[[int], Results | None],
+        metric_names: Callable[[], Mapping[str, Sequence[str]]],
+    ):
+        self._finetuning = finetuning
+        self._evaluate = evaluate
+        self._patience = finetuning.options.early_stopping_patience
+        self._output_dir = finetuning.options.train.output_dir
+        self._path = os.path.join(self._output_dir, _RECORD)
+        self._record: dict = {}
+        self.metric = finetuning.options.save_best
+        if self.metric:
+            names = metric_names()
+            if names:
+                self.metric = _find_metric(self.metric, names)
+            self._read()
+
+    def train(
+        self, train_files: RecordFiles, num_examples: int | None = None
+    ) -> int:
+        """Trains, from where an earlier process was stopped.
+
+        Args:
+          train_files: records.
+          num_examples: see `Finetuning.train`.
+
+        Returns:
+          The step of the weights that the model holds then.
+
+        Raises:
+          ValueError, FloatingPointError: see `Finetuning.train`.
+        """
+        if not self.metric:
+            return self._finetuning.train(train_files, self._look, num_examples)
+        steps = self._finetuning.manager.steps()
+        if not steps:
+            # Of a run whose checkpoints are gone, or that was killed before
+            # its first: it begins anew.
+            self._record = {}
+        elif self._record:
+            # What came after the checkpoint comes again.
+            self._record["history"] = [
+                entry
+                for entry in self._record["history"]
+                if entry["step"] <= steps[-1]
+            ]
+        if steps and self._is_over(steps[-1]):
+            logging.warning(
+                "%s was stopped at step %d, after --early_stopping_patience=%d "
+                "evaluations that were no better than step %d (%s = %.4f): "
+                "nothing to train. To go on, raise --early_stopping_patience "
+                "or leave it out; to begin anew, give another --output_dir.",
+                self._output_dir,
+                steps[-1],
+                self._patience,
+                self._record["step"],
+                self.metric,
+                self._record["value"],
+            )
+            return self.restore()
+        step = self._finetuning.train(train_files, self._compare, num_examples)
+        if step not in self._steps():
+            self._compare(step)
+        return self.restore()
+
+    def restore(self) -> int:
+        """Loads the weights to use, of an earlier process too.
+
+        Returns:
+          Their step; 0 for those of init_checkpoint.
+
+        Raises:
+          ValueError: there are none.
+        """
+        if not self.metric:
+            if files.exists(self._path):
+                logging.warning(
+                    "%s holds the choice of a run with --save_best; without "
+                    "this flag the last weights are used, not the best.",
+                    self._output_dir,
+                )
+            return self._finetuning.restore()
+        if not self._record:
+            raise ValueError(
+                f"--save_best={self.metric}: {self._output_dir} holds no "
+                f"{_RECORD}; train with this flag (--do_train), or leave it "
+                "out to use the last weights."
+            )
+        step = self._record["step"]
+        self._finetuning.load(self._prefix(step))
+        logging.info(
+            "Using the best weights, %s: %s = %.4f.",
+            self._prefix(step),
+            self.metric,
+            self._record["value"],
+        )
+        return step
+
+    def weights(self, step: int) -> str:
+        """The checkpoint of weights that `train` or `restore` chose."""
+        if self.metric:
+            return self._prefix(step)
+        if not step:
+            return self._finetuning.options.init_checkpoint
+        return self._finetuning.manager.prefix(step)
+
+    def note(self) -> dict:
+        """What a file of results says of the choice: {} without one."""
+        if not self.metric:
+            return {}
+        return {"save_best": self.metric, "best": self._record["value"]}
+
+    def _look(self, step: int) -> bool:
+        """Evaluates; never stops."""
+        self._evaluate(step)
+        return False
+
+    def _compare(self, step: int) -> bool:
+        """Evaluates, keeps the weights if they are best; True = stop."""
+        results = self._evaluate(step)
+        value = value_of(results, self.metric)
+        known = self._record
+        # A resumed run repeats evaluations: they count once.
+        history = [x for x in known.get("history", []) if x["step"] != step]
+        history.append({"step": step, **results})
+        self._record = {
+            "metric": self.metric,
+            "value": known.get("value", value),
+            "step": known.get("step", step),
+            "history": sorted(history, key=lambda entry: entry["step"]),
+        }
+        if not known or is_better(self.metric, value, known["value"]):
+            self._record |= {"value": value, "step": step}
+            self._finetuning.save_weights(self._prefix(step))
+        # The weights are there before the record names them, and others go
+        # after it.
+        write_json(self._path, self._record)
+        self._remove_others()
+        stops = self._is_over(step)
+        logging.info(
+            "Step %d: %s = %.4f; the best is %.4f at step %d.%s",
+            step,
+            self.metric,
+            value,
+            self._record["value"],
+            self._record["step"],
+            f" Stopping: no better in {self._patience} evaluations."
+            if stops
+            else "",
+        )
+        return stops
+
+    def _is_over(self, step: int) -> bool:
+        """Whether patience had run out at a step."""
+        if not (self._patience and self._record):
+            return False
+        since = [s for s in self._steps() if self._record["step"] < s <= step]
+        return len(since) >= self._patience
+
+    def _steps(self) -> list[int]:
+        return [entry["step"] for entry in self._record.get("history", [])]
+
+    def _prefix(self, step: int) -> str:
+        return os.path.join(self._output_dir, BEST_FOLDER, f"model.ckpt-{step}")
+
+    def _remove_others(self) -> None:
+        """Leaves the best weights alone in their folder."""
+        best = CheckpointManager(os.path.join(self._output_dir, BEST_FOLDER))
+        best.remove_leftovers()
+        best.keep_only(self._record["step"])
+
+    def _read(self) -> None:
+        """Reads what an earlier process found."""
+        if not files.exists(self._path):
+            return
+        self._record = read_json(
+            self._path,
+            ("metric", "value", "step", "history"),
+            "remove it to begin the choice anew",
+        )
+        for entry in self._record["history"][:1]:
+            first = next(name for name in entry if name != "step")
+            self.metric = self.metric.removeprefix(f"{first}/")
+        if self._record["metric"] != self.metric:
+            raise ValueError(
+                f"--save_best={self.metric}, but {self._path} has chosen by "
+                f"{self._record['metric']}; give that metric, or another "
+                "--output_dir."
+            )
+
+
+def _find_metric(metric: str, names: Mapping[str, Sequence[str]]) -> str:
+    """A metric as `value_of` takes it; refuses what no evaluation gives."""
+    known = list(flat({s: dict.fromkeys(n, 0.0) for s, n in names.items()}))
+    first = next(iter(names), "")
+    short = metric.removeprefix(f"{first}/")
+    if short in known:
+        return short
+    near = difflib.get_close_matches(short, known, n=len(known), cutoff=0.0)
+    raise ValueError(
+        f"--save_best={metric}: evaluations give no such metric, but "
+        f"{', '.join(near)} (the nearest first)."
+    )

@@ -1,0 +1,344 @@
+"""A task fine-tuned: its records, its model, and what becomes of them."""
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from data.finetuning.features import FeatureOptions
+from data.finetuning.records import make_records
+from data.records import input_pipeline
+from data.records.input_pipeline import RecordFiles
+from data.storage import files
+from data.tasks import Task, get_task
+from data.text import tokenization, vocabulary
+from modeling import BertConfig, TaskModel
+from training.config.finetuning_options import ClassifierOptions
+from training.finetuning import frozen_encoder, results
+from training.finetuning.best_checkpoint import Selection
+from training.finetuning.checkpoint_table import compare_checkpoints
+from training.finetuning.finetuner import Finetuning, check_start
+from training.loop.checkpointing import CheckpointManager
+from training.model_files import head_labels, setup
+from training.model_files.description import TaskDescription, place_of_weights
+
+_SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
+
+
+class _Sets:
+    """The record files of a task's sets, made or found in output_dir."""
+
+    def __init__(self, options: ClassifierOptions, task: Task):
+        tokenization.validate_case_matches_checkpoint(
+            options.do_lower_case, options.finetuning.init_checkpoint
+        )
+        self.task = task
+        self._output_dir = options.finetuning.train.output_dir
+        self._config = BertConfig.from_json_file(
+            options.finetuning.bert_config_file
+        )
+        self._tokenizer = tokenization.FullTokenizer(
+            options.vocab_file, options.do_lower_case
+        )
+        vocabulary.require_tokens(
+            self._tokenizer.vocab, _SPECIAL_TOKENS, options.vocab_file
+        )
+        setup.check_length(
+            options.finetuning.max_seq_length,
+            self._config,
+            options.finetuning.bert_config_file,
+        )
+        setup.check_vocabulary(
+            self._tokenizer.vocab, options.vocab_file, self._config
+        )
+        setup.check_case(
+            self._tokenizer.vocab,
+            options.vocab_file,
+            options.do_lower_case,
+            options.finetuning.init_checkpoint,
+        )
+        self._features = FeatureOptions.of_task(
+            task, options.finetuning.max_seq_length, options.document_context
+        )
+
+    def records(self, name: str, set_name: str) -> RecordFiles:
+        """Makes `NAME.tf_record` of a set, unless it is there."""
+        path = os.path.join(self._output_dir, f"{name}.tf_record")
+        make_records(self.task, set_name, path, self._tokenizer, self._features)
+        limits = {
+            "input_ids": self._config.vocab_size,
+            "segment_ids": self._config.type_vocab_size,
+        }
+        if self.task.kind == "multilabel":
+            limits["label_ids"] = 2  # absent or present
+        elif self.task.kind != "regression":
+            limits["label_ids"] = len(self.task.labels)
+        return input_pipeline.open_records(
+            [path], self._features.specs, limits=limits
+        )
+
+
+class Inputs(NamedTuple):
+    """A task, and the records of those of its sets that are asked for.
+
+    Attributes:
+      task: the task.
+      train: records to train on; None = do not train.
+      dev: dev set -> records.
+      test: test set -> records.
+    """
+
+    task: Task
+    train: RecordFiles | None
+    dev: Mapping[str, RecordFiles]
+    test: Mapping[str, RecordFiles]
+
+
+class Outcome(NamedTuple):
+    """What a run ended with.
+
+    Attributes:
+      step: of the weights that were evaluated and asked.
+      results: dev set -> metric -> value; {} if they were not evaluated.
+      weights: prefix of their checkpoint.
+    """
+
+    step: int
+    results: Mapping[str, Mapping[str, float]]
+    weights: str
+
+
+def check(
+    options: ClassifierOptions, first: ClassifierOptions | None = None
+) -> None:
+    """Refuses missing files and weights that do not fit; makes no records.
+
+    Args:
+      options: of a run; they say which sets are needed.
+      first: of the run that trains first on these sets; its weights are
+        checked. None = options.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit.
+    """
+    task = _task_of(options)
+    files.check_writable(options.finetuning.train.output_dir)
+    _check(task, options, first or options)
+
+
+def prepare(
+    options: ClassifierOptions, first: ClassifierOptions | None = None
+) -> Inputs:
+    """Makes the records of a run in its output_dir, or finds them there.
+
+    Args:
+      options: of the run.
+      first: see `check`.
+
+    Returns:
+      What `run` takes.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit. All paths and
+        checkpoints are checked before the first record is written.
+    """
+    task = _task_of(options)
+    files.check_writable(options.finetuning.train.output_dir)
+    sets = _Sets(options, task)
+    _check(task, options, first or options)
+    made = {
+        name: _records_of(sets, name, set_names)
+        for name, set_names in _sets_asked_for(options, task).items()
+    }
+    train_files = next(iter(made.get("train", {}).values()), None)
+    return Inputs(
+        task, train_files, made.get("eval", {}), made.get("predict", {})
+    )
+
+
+def _task_of(options: ClassifierOptions) -> Task:
+    return get_task(options.task_name, options.data_dir, **options.task_options)
+
+
+def _sets_asked_for(
+    options: ClassifierOptions, task: Task
+) -> dict[str, Sequence[str]]:
+    """`train`, `eval` and `predict`, if they are asked for, -> sets."""
+    watched = options.finetuning.train.eval_every_steps and options.do_train
+    asked = {
+        "train": (options.do_train, task.train_sets[:1]),
+        "eval": (options.do_eval or watched, task.dev_sets),
+        "predict": (options.do_predict, task.test_sets),
+    }
+    found = {name: sets for name, (is_asked, sets) in asked.items() if is_asked}
+    for name, set_names in found.items():
+        if not set_names:
+            has = (*task.train_sets, *task.dev_sets, *task.test_sets)
+            raise ValueError(
+                f"--task_name={task.name} has no set for --do_{name}, only "
+                f"{', '.join(has)}."
+            )
+    return found
+
+
+def _check(
+    task: Task, options: ClassifierOptions, first: ClassifierOptions
+) -> None:
+    """Refuses missing files, and weights that do not fit the task."""
+    for set_names in _sets_asked_for(options, task).values():
+        next(task.examples(set_names[0]))
+    finetuning, feature = first.finetuning, first.feature_based
+    output_dir = finetuning.train.output_dir
+    manager = CheckpointManager(output_dir)
+    if first.do_train:
+        frozen_encoder.require_weights(
+            feature, finetuning.init_checkpoint, manager
+        )
+    frozen_encoder.check_head(output_dir, feature, first.head, manager)
+    _check_labels(output_dir, task.labels, manager)
+    check_start(
+        finetuning,
+        functools.partial(TaskModel, **_model_of(first, task)),
+        _row_labels(task),
+        trains=first.do_train,
+    )
+
+
+def _model_of(options: ClassifierOptions, task: Task) -> dict[str, Any]:
+    """Arguments of the task's `TaskModel`."""
+    return {
+        "kind": task.kind,
+        "num_labels": max(1, len(task.labels)),
+        "feature_based": options.feature_based,
+        "head": options.head,
+    }
+
+
+def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
+    """Trains, evaluates and predicts, after checking that all inputs fit.
+
+    Args:
+      options: what to do.
+      inputs: what `prepare` gave, perhaps for another output_dir; None = it
+        is called.
+
+    Returns:
+      How it ended.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit; all of them are
+        checked before the first training step.
+      FloatingPointError: training diverged.
+    """
+    task, train_files, dev_files, test_files = inputs or prepare(options)
+    output_dir = options.finetuning.train.output_dir
+    model = _model_of(options, task)
+    finetuning = Finetuning(
+        options.finetuning,
+        functools.partial(
+            TaskModel, **model, class_weights=options.class_weights
+        ),
+        num_choices=model["num_labels"] if task.kind == "choice" else 1,
+        batch_sizes=["eval_batch_size"] * bool(dev_files)
+        + ["predict_batch_size"] * bool(test_files),
+        labels=_row_labels(task),
+    )
+    if options.do_train:
+        frozen_encoder.check_start(
+            options.finetuning.train,
+            options.feature_based,
+            init_checkpoint=options.finetuning.init_checkpoint,
+            manager=finetuning.manager,
+        )
+    frozen_encoder.keep_head(
+        output_dir, options.feature_based, options.head, finetuning.manager
+    )
+    _keep_labels(output_dir, task.labels, finetuning.manager)
+    evaluation = results.Evaluation(finetuning, task, dev_files, output_dir)
+    evaluation.metric_names()  # that all is there to score by
+    selection = Selection(finetuning, evaluation.write, evaluation.metric_names)
+    if options.do_train:
+        step = selection.train(train_files)
+    else:
+        step = selection.restore()
+    if options.eval_checkpoints != "last":
+        compare_checkpoints(
+            finetuning, options.eval_checkpoints, evaluation.score
+        )
+        step = selection.restore()
+    # Asked for, or watched while training, which ends with these weights.
+    if dev_files:
+        if evaluation.step != step:
+            evaluation.write(step)
+        evaluation.write_metrics(selection.note())
+    for number, (set_name, record_files) in enumerate(test_files.items()):
+        scores = finetuning.predict(record_files)
+        results.write_predictions(
+            task, set_name, scores, output_dir, number == 0
+        )
+    weights = selection.weights(step)
+    TaskDescription.of_task(
+        task,
+        max_seq_length=options.finetuning.max_seq_length,
+        do_lower_case=options.do_lower_case,
+        document_context=options.document_context,
+        model=model,
+        weights=place_of_weights(
+            weights if step else options.finetuning.init_checkpoint, output_dir
+        ),
+    ).write(output_dir, options.vocab_file)
+    return Outcome(step, evaluation.results, weights)
+
+
+def _row_labels(task: Task) -> Sequence[str]:
+    """The names of the rows of a task's output layer; () = it has one row."""
+    return () if task.kind in ("choice", "regression") else task.labels
+
+
+def _keep_labels(
+    output_dir: str, labels: Sequence[str], manager: CheckpointManager
+) -> None:
+    """Writes labels.txt, in the order of the ids, or compares it."""
+    _check_labels(output_dir, labels, manager)
+    path = os.path.join(output_dir, head_labels.FILE)
+    files.write_text(path, "".join(f"{label}\n" for label in labels))
+
+
+def _check_labels(
+    output_dir: str, labels: Sequence[str], manager: CheckpointManager
+) -> None:
+    """Refuses a folder whose model has other labels, or another order.
+
+    The variables of both have the same shapes.
+    """
+    path = os.path.join(output_dir, head_labels.FILE)
+    if manager.steps() and files.exists(path):
+        before = list(files.read_lines(path))
+        if before != list(labels):
+            raise ValueError(
+                f"{output_dir} holds a model of the labels "
+                f"{', '.join(before)} (labels.txt), but the task has "
+                f"{', '.join(labels)}; give --labels in that order, or "
+                "another --output_dir."
+            )
+
+
+def _records_of(
+    sets: _Sets, name: str, set_names: Sequence[str]
+) -> dict[str, RecordFiles]:
+    """Set -> records: `NAME.tf_record` of the first, `NAME_SET` of others."""
+    found = {}
+    for set_name in set_names:
+        try:
+            found[set_name] = sets.records(
+                f"{name}_{set_name}" if found else name, set_name
+            )
+        except FileNotFoundError as error:
+            # The original reads the first of MNLI's sets only, and is content
+            # with a folder that has no other.
+            if not found:
+                raise
+            logging.warning("%s is left out: %s", set_name, error)
+    return found

@@ -1,0 +1,356 @@
+"""Fine-tuning put together: model, loop, predictions of every example."""
+
+import dataclasses
+import gc
+from collections.abc import Callable, Collection, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from data.records import length_batches
+from data.records.damage import naming_damage
+from data.records.input_pipeline import RecordFiles
+from modeling import BertConfig, TaskModel, checkpoints
+from training.config.finetuning_options import FinetuningOptions
+from training.config.options import TrainOptions
+from training.devices.strategy import (
+    check_batch_size,
+    create_strategy,
+    has_onednn,
+    is_tpu,
+    num_workers,
+    policy_of,
+)
+from training.finetuning.predictions import Scorer, Scores
+from training.loop import trainer
+from training.loop.checkpointing import CheckpointManager
+from training.loop.steps import with_fusion
+from training.model_files import setup
+from training.model_files.first_weights import FirstWeights
+
+# The output layer of a task, which another task's checkpoint has for other
+# labels.
+_HEAD = ("output_weights", "output_bias")
+
+
+def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
+    """The options of the loop for an input of so many examples.
+
+    Args:
+      options: say how many passes.
+      num_examples: of the training input.
+
+    Returns:
+      `options.train` with `num_train_steps` and `num_warmup_steps`, both
+      rounded down.
+
+    Raises:
+      ValueError: that is not one step.
+
+    Source: `run_classifier.main`.
+    """
+    batch_size = options.train.train_batch_size
+    steps = int(num_examples / batch_size * options.num_train_epochs)
+    if not steps:
+        raise ValueError(
+            f"{num_examples} training examples in batches of {batch_size}, "
+            f"{options.num_train_epochs} times: less than one step. Give more "
+            "examples, a smaller --train_batch_size or more "
+            "--num_train_epochs."
+        )
+    return dataclasses.replace(
+        options.train,
+        num_train_steps=steps,
+        num_warmup_steps=int(steps * options.warmup_proportion),
+    )
+
+
+def check_start(
+    options: FinetuningOptions,
+    make_model: Callable[..., TaskModel],
+    labels: Sequence[str] = (),
+    *,
+    trains: bool,
+) -> None:
+    """Refuses weights that a run cannot start with, before any other work.
+
+    Args:
+      options: of the run.
+      make_model: see `Finetuning`.
+      labels: see `FirstWeights`.
+      trains: whether the run trains before it answers.
+
+    Raises:
+      ValueError, OSError: output_dir holds another model, init_checkpoint is
+        missing or does not fit, or there is nothing trained to answer with.
+    """
+    config = BertConfig.from_json_file(options.bert_config_file)
+    manager = CheckpointManager(options.train.output_dir)
+    # In a graph, variables have shapes and take no memory.
+    with tf.Graph().as_default():
+        variables = checkpoints.variables_by_name(make_model(config).layers)
+    if manager.steps():
+        setup.check_same_model(options.train.output_dir, config)
+        manager.check(variables)
+        return
+    # With save_best the answers come from the best weights.
+    needs_head = not trains and not options.save_best
+    if needs_head:
+        setup.require_weights(options.train.output_dir, options.init_checkpoint)
+    if options.init_checkpoint:
+        first = FirstWeights(options.init_checkpoint, variables, _HEAD, labels)
+        if needs_head and first.head_error():
+            raise ValueError(first.head_error())
+
+
+class Finetuning:
+    """A model of one task in its output_dir: trained, evaluated, asked.
+
+    Args:
+      options: how.
+      make_model: `TaskModel`, or what has its methods, with everything given
+        but config, dtype, use_one_hot_embeddings,
+        gradient_checkpointing and whole_last_layer.
+      num_choices: C, inputs of one example.
+      batch_sizes: fields of options, such as `eval_batch_size`, that will be
+        needed beside that of training.
+      labels: see `FirstWeights`.
+
+    Attributes:
+      model: made by make_model; its weights are those of init_checkpoint,
+        with a head drawn from the seed, until `train` or `restore`.
+      manager: of the checkpoints in output_dir.
+
+    Raises:
+      ValueError, OSError: model, checkpoint, device or folder do not fit.
+    """
+
+    def __init__(
+        self,
+        options: FinetuningOptions,
+        make_model: Callable[..., TaskModel],
+        num_choices: int = 1,
+        batch_sizes: Collection[str] = (
+            "eval_batch_size",
+            "predict_batch_size",
+        ),
+        labels: Sequence[str] = (),
+    ):
+        # A model before this one is in cycles with its compiled functions;
+        # only so it goes.
+        gc.collect()
+        self.options = options
+        config = BertConfig.from_json_file(options.bert_config_file)
+        setup.check_length(
+            options.max_seq_length, config, options.bert_config_file
+        )
+        self._strategy = create_strategy(options.device)
+        for name in batch_sizes:
+            check_batch_size(
+                name,
+                getattr(options, name),
+                self._strategy.num_replicas_in_sync,
+            )
+        self._output_dir = options.train.output_dir
+        self.manager = CheckpointManager(
+            self._output_dir, options.train.keep_checkpoint_max
+        )
+        setup.keep_config(self._output_dir, config, self.manager)
+        # Initial weights come from the seed too.
+        keras.utils.set_random_seed(options.train.seed)
+        with self._strategy.scope():
+            self.model = make_model(
+                config,
+                dtype=policy_of(options.device),
+                use_one_hot_embeddings=options.use_one_hot_embeddings
+                or is_tpu(self._strategy),
+                gradient_checkpointing=options.train.gradient_checkpointing,
+                whole_last_layer=options.train.whole_last_layer,
+            )
+            self._weights = checkpoints.variables_by_name(self.model.layers)
+            # Differs from the original: a head for another number of labels is
+            # left out, because a model of MNLI is a good start for RTE.
+            first = setup.load_first_weights(
+                options.init_checkpoint,
+                self._weights,
+                self.manager,
+                self._output_dir,
+                config,
+                _HEAD,
+                labels,
+            )
+            self._head_error = first.head_error() if first else ""
+            self._scorer = Scorer(self.model)
+        self._batching = {
+            "trim": options.trim_batches and not is_tpu(self._strategy),
+            "num_choices": num_choices,
+        }
+        longest = options.max_seq_length
+        lengths = length_batches.trimmed_lengths(longest)
+        self._lengths = {
+            "seq_length": longest,
+            "num_lengths": len(lengths) if self._batching["trim"] else 1,
+        }
+
+    def train(
+        self,
+        train_files: RecordFiles,
+        evaluate: Callable[[int], bool | None] | None = None,
+        num_examples: int | None = None,
+    ) -> int:
+        """Trains, from the newest checkpoint of output_dir if it has one.
+
+        Args:
+          train_files: records.
+          evaluate: called with the step every `eval_every_steps`; True = stop.
+          num_examples: what an epoch is counted by; None = the records.
+
+        Returns:
+          The last step.
+
+        Raises:
+          ValueError, FloatingPointError: see `trainer.Trainer.train`.
+        """
+        num_records = train_files.count
+        num_examples = num_examples or num_records
+        train = with_steps(self.options, num_examples)
+        logging.info(
+            "***** Running training *****\n  Num examples = %d%s\n"
+            "  Batch size = %d\n  Num steps = %d",
+            num_examples,
+            f" ({num_records} records)" if num_examples != num_records else "",
+            train.train_batch_size,
+            train.num_train_steps,
+        )
+        with (
+            self._strategy.scope(),
+            naming_damage(train_files.segments, train_files.specs),
+        ):
+            train = with_fusion(train, self.model.config, **self._lengths)
+            # A GPU likes even lengths, a compiler few.
+            exact = not (train.fuse or train.xla) and has_onednn(self._strategy)
+            return trainer.Trainer(self.model, train).train(
+                lambda first_example, shard: length_batches.training_batches(
+                    train_files,
+                    batch_size=train.train_batch_size,
+                    seed=train.seed,
+                    first_example=first_example,
+                    shard=shard,
+                    shuffle_window=self.options.shuffle_window,
+                    group_by_length=self.options.group_by_length,
+                    exact=exact,
+                    **self._batching,
+                ),
+                self.manager,
+                num_examples=train_files.count,
+                evaluate=evaluate,
+            )
+
+    def restore(self, step: int | None = None) -> int:
+        """Loads a checkpoint of output_dir.
+
+        Args:
+          step: which; None = the newest, or init_checkpoint if there is none.
+
+        Returns:
+          Its step; 0 for init_checkpoint.
+
+        Raises:
+          ValueError: there is none, or it does not fit.
+        """
+        with self._strategy.scope():
+            if step is None:
+                if self._head_error and not self.manager.steps():
+                    raise ValueError(self._head_error)
+                return setup.restore_trained(
+                    self._weights,
+                    self.manager,
+                    self._output_dir,
+                    self.options.init_checkpoint,
+                )
+            if step not in self.manager.steps():
+                raise ValueError(
+                    f"{self._output_dir} holds no checkpoint of step {step}, "
+                    f"only of {self.manager.steps()}."
+                )
+            self.load(self.manager.prefix(step))
+            return step
+
+    def save_weights(self, prefix: str) -> None:
+        """Writes a checkpoint of the weights alone: no slots, no step."""
+        checkpoints.write(
+            prefix, {name: v.numpy() for name, v in self._weights.items()}
+        )
+
+    def load(self, prefix: str) -> None:
+        """Loads all weights from a checkpoint of this model.
+
+        Args:
+          prefix: of the checkpoint.
+
+        Raises:
+          ValueError: it does not fit, or lacks some.
+        """
+        with self._strategy.scope():
+            report = checkpoints.init_from_checkpoint(prefix, self._weights)
+        if report.missing:
+            raise ValueError(
+                f"{prefix} is of another model: it has no {report.missing[0]}. "
+                "Give another --output_dir, or the flags of that run."
+            )
+
+    def evaluate(
+        self, eval_files: RecordFiles
+    ) -> tuple[dict[str, float], Scores]:
+        """Compares the model's answers with the labels.
+
+        Args:
+          eval_files: records.
+
+        Returns:
+          The original's figures, see `Scores.summary`, for
+          `setup.write_eval_results`; and every example's answer.
+        """
+        batch_size = self.options.eval_batch_size
+        scores = self._score(eval_files, batch_size, "evaluating")
+        return scores.summary(self.model.metric, batch_size), scores
+
+    def predict(self, predict_files: RecordFiles) -> Scores:
+        """The model's answers; labels in the records count for nothing."""
+        batch_size = self.options.predict_batch_size
+        return self._score(predict_files, batch_size, "predicting")
+
+    def outputs(self, predict_files: RecordFiles) -> dict[str, np.ndarray]:
+        """What the model makes of examples; see `Scorer.outputs`."""
+        batch_size = self.options.predict_batch_size
+        with naming_damage(predict_files.segments, predict_files.specs):
+            return self._scorer.outputs(
+                **self._all(predict_files, batch_size, "predicting")
+            )
+
+    def _score(self, record_files, batch_size, what):
+        with naming_damage(record_files.segments, record_files.specs):
+            return self._scorer.score(
+                **self._all(record_files, batch_size, what)
+            )
+
+    def _all(self, record_files, batch_size, what):
+        """Every example once, for the scorer."""
+        num_steps = None  # of trimmed batches: counting reads all lengths
+        if num_workers(self._strategy) > 1 or not self._batching["trim"]:
+            num_steps = length_batches.num_batches(
+                record_files, batch_size=batch_size, **self._batching
+            )
+        return {
+            "make_batches": lambda shard: length_batches.all_examples(
+                record_files,
+                batch_size=batch_size,
+                shard=shard,
+                **self._batching,
+            ),
+            "num_examples": record_files.count,
+            "num_steps": num_steps,
+            "what": what,
+        }

@@ -1,0 +1,235 @@
+"""Questions on paragraphs (SQuAD): records, training, prediction, scores."""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable
+
+from absl import logging
+
+from data.records import input_pipeline
+from data.records.input_pipeline import RecordFiles
+from data.squad.examples import ExampleOptions
+from data.squad.records import SquadReport, make_records
+from data.squad.windows import feature_specs
+from data.storage import files
+from data.text import tokenization
+from modeling import BertConfig, SpanModel
+from training.config.finetuning_options import SquadOptions
+from training.finetuning.answers import (
+    Answering,
+    read_threshold,
+    saved_threshold,
+    survey,
+)
+from training.finetuning.best_checkpoint import Results, Selection
+from training.finetuning.finetuner import Finetuning, check_start
+from training.model_files import setup
+from training.model_files.description import SpanDescription, place_of_weights
+
+
+def run(options: SquadOptions) -> None:
+    """Trains and predicts, after checking that all inputs fit.
+
+    Args:
+      options: what to do.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit; all of them are
+        checked before the first training step.
+
+    Source: `run_squad.main`.
+    """
+    config = BertConfig.from_json_file(options.finetuning.bert_config_file)
+    tokenizer = _check_inputs(options, config)
+    for data in filter(None, (options.train_data, options.predict_data)):
+        next(data.articles(), None)
+    make_model = functools.partial(
+        SpanModel, score_padding=options.score_padding
+    )
+    check_start(options.finetuning, make_model, trains=options.do_train)
+    answering = eval_files = train_files = None
+    if options.predict_data:
+        answering = _make_answering(options, tokenizer)
+        eval_files, _ = _records(options, config, is_training=False)
+    if options.train_data:
+        train_files, report = _records(options, config, is_training=True)
+    finetuning = _make_finetuning(options, make_model)
+
+    def evaluate(step: int) -> Results:
+        return {"dev": answering.evaluate(finetuning.outputs(eval_files), step)}
+
+    def metric_names() -> dict[str, list[str]]:
+        names = answering.metric_names if answering else []
+        return {"dev": names} if names else {}
+
+    selection = Selection(finetuning, evaluate, metric_names)
+    if train_files:
+        num_examples = None if options.count_windows else report.num_examples
+        step = selection.train(train_files, num_examples)
+    else:
+        step = selection.restore()
+    threshold = options.null_score_diff_threshold
+    if options.do_predict:
+        outputs = finetuning.outputs(eval_files)
+        threshold = answering.write(outputs, step, options.write_html)
+    elif answering and answering.step != step:
+        # The last weights, or the best: those that are kept.
+        evaluate(step)
+    if threshold is None and options.version_2_with_negative:
+        output_dir = options.finetuning.train.output_dir
+        threshold = saved_threshold(output_dir, step)
+    _describe(options, selection.weights(step) if step else None, threshold)
+
+
+def _describe(
+    options: SquadOptions, weights: str | None, threshold: float | None
+) -> None:
+    """Leaves in output_dir what an export needs to know."""
+    finetuning = options.finetuning
+    output_dir = finetuning.train.output_dir
+    SpanDescription(
+        task_name="SQuAD 2.0" if options.version_2_with_negative else "SQuAD",
+        kind="span",
+        model={},
+        weights=place_of_weights(
+            weights or finetuning.init_checkpoint, output_dir
+        ),
+        do_lower_case=options.do_lower_case,
+        null_score_diff_threshold=threshold or 0.0,
+        **dataclasses.asdict(options.windows),
+        **{
+            name: getattr(options, name)
+            for name in (
+                "n_best_size",
+                "max_answer_length",
+                "version_2_with_negative",
+            )
+        },
+    ).write(output_dir, options.vocab_file)
+
+
+def _check_inputs(
+    options: SquadOptions, config: BertConfig
+) -> tokenization.FullTokenizer:
+    """Refuses what does not fit the model; returns its tokenizer."""
+    finetuning = options.finetuning
+    tokenization.validate_case_matches_checkpoint(
+        options.do_lower_case, finetuning.init_checkpoint
+    )
+    setup.check_length(
+        finetuning.max_seq_length, config, finetuning.bert_config_file
+    )
+    room = options.windows.max_seq_length - options.max_query_length - 3
+    if options.doc_stride >= room:
+        logging.warning(
+            "--doc_stride=%d: windows with the longest questions have %d "
+            "places for the text, so they do not overlap, and an answer on a "
+            "border is in none of them. A third of --max_seq_length is usual.",
+            options.doc_stride,
+            room,
+        )
+    files.check_writable(finetuning.train.output_dir)
+    if (
+        options.version_2_with_negative
+        and options.null_score_diff_threshold is None
+    ):
+        read_threshold(finetuning.train.output_dir)
+    tokenizer = tokenization.FullTokenizer(
+        options.vocab_file, options.do_lower_case
+    )
+    setup.check_vocabulary(tokenizer.vocab, options.vocab_file, config)
+    setup.check_case(
+        tokenizer.vocab,
+        options.vocab_file,
+        options.do_lower_case,
+        finetuning.init_checkpoint,
+    )
+    return tokenizer
+
+
+def _make_answering(
+    options: SquadOptions, tokenizer: tokenization.FullTokenizer
+) -> Answering:
+    """Looks at the questions to answer, and warns of what will not go well."""
+    data = options.predict_data
+    surveyed = survey(data, options.version_2_with_negative)
+    watches = options.do_train and options.finetuning.train.eval_every_steps
+    if not surveyed.num_scored:
+        if watches or options.find_null_threshold:
+            raise ValueError(
+                f"{data.name} has no answers to score by; leave out "
+                f"--{'eval_every_steps' if watches else 'find_null_threshold'}."
+            )
+        logging.info("%s has no answers: no scores.", data.name)
+    if surveyed.num_unanswerable and not options.version_2_with_negative:
+        logging.warning(
+            "%s has %d unanswerable questions: as in SQuAD 1.1 they will be "
+            "answered all the same, and not scored. If it is SQuAD 2.0, pass "
+            "--version_2_with_negative.",
+            data.name,
+            surveyed.num_unanswerable,
+        )
+    return Answering(
+        data,
+        surveyed,
+        tokenizer=tokenizer,
+        windows=options.windows,
+        options=options.answers,
+        null_score_diff_threshold=options.null_score_diff_threshold,
+        find_null_threshold=options.find_null_threshold,
+        score_padding=options.score_padding,
+        output_dir=options.finetuning.train.output_dir,
+    )
+
+
+def _records(
+    options: SquadOptions, config: BertConfig, is_training: bool
+) -> tuple[RecordFiles, SquadReport]:
+    """Makes train.tf_record or eval.tf_record, unless it is there."""
+    windows = options.windows
+    name = "train.tf_record" if is_training else "eval.tf_record"
+    path = os.path.join(options.finetuning.train.output_dir, name)
+    data = options.train_data if is_training else options.predict_data
+    report = make_records(
+        data,
+        path,
+        vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
+        example_options=ExampleOptions(
+            is_training, options.version_2_with_negative
+        ),
+        window_options=windows,
+        num_processes=options.num_processes,
+    )
+    if not report.num_windows:
+        raise ValueError(
+            f"{data.name}: no question stands on a paragraph with a word "
+            f"({report.num_empty_paragraphs} are without); give a file with "
+            "texts."
+        )
+    record_files = input_pipeline.open_records(
+        [path],
+        feature_specs(windows.max_seq_length, is_training),
+        limits={
+            "input_ids": config.vocab_size,
+            "segment_ids": config.type_vocab_size,
+            "start_positions": windows.max_seq_length,
+            "end_positions": windows.max_seq_length,
+        },
+    )
+    return record_files, report
+
+
+def _make_finetuning(
+    options: SquadOptions, make_model: Callable[..., SpanModel]
+) -> Finetuning:
+    """The model in its output_dir."""
+    finetuning = options.finetuning
+    if options.score_padding:
+        finetuning = dataclasses.replace(finetuning, trim_batches=False)
+    return Finetuning(
+        finetuning,
+        make_model,
+        batch_sizes=["predict_batch_size"] * bool(options.predict_data),
+    )

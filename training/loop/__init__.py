@@ -1,0 +1,15 @@
+"""The training loop, the same for every model.
+
+rates             learning-rate schedule, rates by layer
+optimizers        Adam with weight decay
+lamb              LAMB
+loss_scale        loss scaling for float16
+checkpointing     checkpoints of a run: whole, few, resumed exactly
+events            TensorBoard events and progress figures
+custom_gradients  releases what TensorFlow keeps of custom gradients
+evaluator         metrics of a model over batches
+steps             one update, and many in one call
+schedule          the end of a run, in steps or in minutes
+resuming          the first step of a run
+trainer           the loop itself
+"""

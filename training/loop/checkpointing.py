@@ -1,0 +1,307 @@
+"""The checkpoints of a run: saved whole, kept few, resumed exactly."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from data.storage import files
+from modeling import checkpoints
+from modeling.checkpoints.tf1 import SLOTS, is_weight
+
+# The folder in an output_dir with the weights that --save_best chose.
+BEST_FOLDER = "best"
+_NAME = re.compile(r"model\.ckpt-(\d+)\.index")
+_RECORD = ".resume.json"
+_PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
+
+
+@dataclasses.dataclass(frozen=True)
+class ResumePoint:
+    """Where a run stands, beyond its weights and slots.
+
+    Attributes:
+      global_step: updates made.
+      examples_seen: examples taken from the training input.
+      seed: the run's seed; with the step it gives every random number.
+      num_examples: examples of the training input, to notice another one.
+      optimizer: the run's, to notice another one: its slots would fit.
+      train_seconds: that training took until now, pauses left out.
+      arithmetic: dtype of the last updates, such as `bfloat16`; "" = not
+        known.
+    """
+
+    global_step: int
+    examples_seen: int
+    seed: int
+    num_examples: int
+    optimizer: str = "adamw"
+    train_seconds: float = 0.0
+    arithmetic: str = ""
+
+
+class CheckpointManager:
+    """Writes `model.ckpt-N` into a folder and finds the newest good one.
+
+    Beside each checkpoint lies `model.ckpt-N.resume.json`, the resume point,
+    with checksums of the index and of itself (the index has those of all
+    values); a checkpoint of the original release has none and is resumed by its
+    step.
+
+    Args:
+      output_dir: made if it is not there.
+      keep_max: checkpoints kept; 0 = all.
+      read_only: the folder is another run's, only to restore from.
+
+    Raises:
+      OSError: the folder cannot be written.
+    """
+
+    def __init__(
+        self, output_dir: str, keep_max: int = 5, *, read_only: bool = False
+    ):
+        self._dir = output_dir
+        self._keep_max = keep_max
+        if not read_only:
+            files.check_writable(output_dir)
+
+    def remove_leftovers(self) -> None:
+        """Removes what a killed run was writing, or removing, half of it.
+
+        Only the next run may.
+        """
+        names = tf.io.gfile.listdir(self._dir)
+        for name in names:
+            path = os.path.join(self._dir, name.rstrip("/"))
+            part = _PART.fullmatch(name)
+            # The index comes last and goes first.
+            is_alone = part and f"{part[1]}.index" not in names
+            if ".incomplete-" not in name and not is_alone:
+                continue
+            _remove_whole(path)
+
+    def steps(self) -> list[int]:
+        """Steps of the checkpoints in the folder, oldest first."""
+        matches = map(_NAME.fullmatch, tf.io.gfile.listdir(self._dir))
+        return sorted(int(match[1]) for match in matches if match)
+
+    def restore(
+        self, variables: Mapping[str, tf.Variable]
+    ) -> tuple[int, dict] | None:
+        """Loads the newest good checkpoint into variables.
+
+        The `checkpoint` file says which is the newest, as in the original
+        (so editing it goes back in time); a damaged one is passed over, with
+        a warning, for the one before.
+
+        Args:
+          variables: name -> variable, optimizer slots included.
+
+        Returns:
+          Its step and its resume record ({} if the original wrote it), or
+          None if the folder holds no checkpoint.
+
+        Raises:
+          ValueError: every checkpoint is damaged, or one does not fit the
+            model.
+        """
+        steps = self._steps_up_to_latest()
+        for step in reversed(steps):
+            prefix = self.prefix(step)
+            try:
+                record = _read_record(prefix)
+                checkpoint = checkpoints.Checkpoint(prefix)
+                # All of it, for the checksums: a checkpoint is good or not.
+                values = {
+                    name: value
+                    for name in checkpoint.shapes
+                    for value in [checkpoint.read(name)]
+                    if name in variables
+                }
+            except ValueError as error:
+                logging.warning("%s Trying the checkpoint before it.", error)
+                continue
+            self._assign(checkpoint, variables, values)
+            return step, record
+        if steps:
+            raise ValueError(
+                f"every checkpoint in {self._dir} is damaged (steps {steps}); "
+                "remove them to start anew, or give another --output_dir."
+            )
+        return None
+
+    def save(
+        self, variables: Mapping[str, tf.Variable], point: ResumePoint
+    ) -> str:
+        """Saves variables and resume point; removes the oldest checkpoint.
+
+        Args:
+          variables: name -> variable, optimizer slots included.
+          point: what exact resumption needs beside them.
+
+        Returns:
+          The checkpoint's prefix.
+
+        Raises:
+          OSError: it cannot be written; earlier ones are intact.
+        """
+        prefix = self.prefix(point.global_step)
+        tensors = {name: v.numpy() for name, v in variables.items()}
+        tensors["global_step"] = np.int64(point.global_step)
+        with checkpoints.written(prefix, tensors) as index:
+            record = dataclasses.asdict(point)
+            record["index_sha256"] = files.sha256(index)
+            files.write_text(prefix + _RECORD, _encode(record))
+        # Later ones belong to a run that went back in time; they are neither
+        # counted nor removed, but overwritten when their step comes.
+        steps = [step for step in self.steps() if step <= point.global_step]
+        kept = steps[-self._keep_max :] if self._keep_max else steps
+        checkpoints.write_state(
+            self._dir, [os.path.basename(self.prefix(step)) for step in kept]
+        )
+        for step in steps:
+            if step not in kept:
+                self._remove(step)
+        return prefix
+
+    def keep_only(self, step: int) -> None:
+        """Removes every checkpoint but that of a step."""
+        name = os.path.basename(self.prefix(step))
+        checkpoints.write_state(self._dir, [name])
+        for other in self.steps():
+            if other != step:
+                self._remove(other)
+
+    def check(self, variables: Mapping[str, tf.Variable]) -> None:
+        """Refuses a newest checkpoint that is of another model.
+
+        Args:
+          variables: name -> variable of the weights; only shapes are read.
+
+        Raises:
+          ValueError: see `restore`. A damaged checkpoint is no error here:
+            `restore` takes the one before it.
+        """
+        for step in self.steps()[-1:]:
+            try:
+                checkpoint = checkpoints.Checkpoint(self.prefix(step))
+            except ValueError:
+                continue
+            self._require_fit(checkpoint, variables)
+
+    def _assign(self, checkpoint, variables, values):
+        report = self._require_fit(checkpoint, variables)
+        slots_missing = [
+            name for name in report.missing if name.endswith(SLOTS)
+        ]
+        if slots_missing:
+            logging.warning(
+                "%s has no optimizer slots for %d variables; they start at 0.",
+                checkpoint.prefix,
+                len(slots_missing),
+            )
+        for name, value in values.items():
+            variables[name].assign(value)
+
+    def _require_fit(self, checkpoint, variables):
+        """Refuses a checkpoint of another model; returns the report."""
+        report = checkpoints.compare(checkpoint, variables)
+        weights_missing = [name for name in report.missing if is_weight(name)]
+        if report.misshapen or weights_missing:
+            first = [*report.misshapen, *weights_missing][0]
+            raise ValueError(
+                f"{self._dir} holds a run of another model: "
+                f"{checkpoint.prefix} does not fit ({first}). Give another "
+                "--output_dir, or the --bert_config_file of that run."
+            )
+        return report
+
+    def _steps_up_to_latest(self) -> list[int]:
+        """Steps up to the one that the `checkpoint` file names."""
+        steps = self.steps()
+        name = checkpoints.latest_name(self._dir)
+        latest = _NAME.fullmatch(f"{name}.index")
+        if not latest or int(latest[1]) not in steps:
+            if steps and name is not None:
+                logging.warning(
+                    "%s: its `checkpoint` file is damaged, or names what is "
+                    "not there (%s); taking the newest checkpoint.",
+                    self._dir,
+                    name or "nothing",
+                )
+            return steps
+        later = [step for step in steps if step > int(latest[1])]
+        if later:
+            logging.warning(
+                "%s: its `checkpoint` file names step %s; later ones (%s) are "
+                "passed over.",
+                self._dir,
+                latest[1],
+                ", ".join(map(str, later)),
+            )
+        return [step for step in steps if step not in later]
+
+    def prefix(self, step: int) -> str:
+        """Where the checkpoint of a step lies."""
+        return os.path.join(self._dir, f"model.ckpt-{step}")
+
+    def _remove(self, step: int) -> None:
+        # The index first: without it the checkpoint does not exist.
+        for ending in (
+            ".index",
+            ".data-00000-of-00001",
+            _RECORD,
+            ".meta",  # of the original
+        ):
+            with contextlib.suppress(tf.errors.NotFoundError):
+                tf.io.gfile.remove(self.prefix(step) + ending)
+
+
+def _remove_whole(path: str) -> None:
+    """Removes a file or a folder; of a symbolic link the link alone."""
+    if not tf.io.gfile.isdir(path) or os.path.islink(path):
+        tf.io.gfile.remove(path)
+    elif "://" in path:
+        tf.io.gfile.rmtree(path)
+    else:
+        shutil.rmtree(path)  # tf.io.gfile.rmtree follows links to folders
+
+
+def _encode(record: Mapping[str, Any]) -> str:
+    """A resume record as text, with a checksum of itself."""
+    checksum = hashlib.sha256(json.dumps(record).encode()).hexdigest()
+    return json.dumps({**record, "sha256": checksum}) + "\n"
+
+
+def _read_record(prefix: str) -> dict[str, Any]:
+    """The resume record of a checkpoint; {} if it has none.
+
+    Raises:
+      ValueError: it is damaged, or the checkpoint's index is.
+    """
+    path = prefix + _RECORD
+    if not files.exists(path):
+        return {}
+    with files.open_read(path) as file:
+        data = file.read()
+    try:
+        record = json.loads(data)
+        # Two names: no one byte can make both go.
+        is_signed = not {"sha256", "index_sha256"}.isdisjoint(record)
+        record.pop("sha256", None)
+    except (ValueError, TypeError, AttributeError):
+        is_signed, record = True, {}
+    if is_signed and data != _encode(record).encode():
+        raise ValueError(f"{path} is damaged.")
+    if is_signed and files.sha256(prefix + ".index") != record["index_sha256"]:
+        raise ValueError(f"{prefix}.index is damaged: {path} has its checksum.")
+    return record

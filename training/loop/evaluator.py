@@ -1,0 +1,132 @@
+"""Metrics of a model over batches, without dropout."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from data.progress import Progress
+from data.records.input_pipeline import Shard
+from modeling import kernels, losses
+from training.devices import preemption
+from training.devices.strategy import (
+    all_workers,
+    distribute,
+    inference_form,
+    num_workers,
+)
+from training.loop import custom_gradients
+
+_SUM = tf.distribute.ReduceOp.SUM
+
+Batch = Mapping[str, tf.Tensor]
+
+
+class Model(Protocol):
+    """What the loop asks of a model; see `modeling.PretrainingModel`."""
+
+    layers: tuple
+
+    def loss_weights(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """What each loss is divided by; adds up over parts of a batch."""
+
+    def losses(
+        self, batch: Batch, loss_weights: dict, dropout_seed: Any
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """This part's share of the loss, and its metrics."""
+
+
+class PreemptionCheck:
+    """Lets SIGTERM break a loop over batches; several workers stop together.
+
+    Args:
+      strategy: of the workers; all of them must call this equally often.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self._strategy = strategy
+        self._asked = time.monotonic()
+        self._every = self._left = 1  # calls
+
+    def __call__(self) -> None:
+        """Raises `Preempted` if SIGTERM has come, to any worker."""
+        if num_workers(self._strategy) == 1:
+            preemption.check()
+            return
+        self._left -= 1
+        if self._left:
+            return
+        seconds, is_requested = all_workers(
+            self._strategy,
+            [time.monotonic() - self._asked, preemption.requested()],
+        ).max(axis=0)
+        if is_requested:
+            raise preemption.Preempted
+        # Once a second or so; and the same for all of them.
+        most = int(self._every / max(seconds, 1e-3))
+        self._every = self._left = max(1, min(2 * self._every, most))
+        self._asked = time.monotonic()
+
+
+class Evaluator:
+    """Computes a model's metrics; create it in the strategy's scope.
+
+    Args:
+      model: see `Model`.
+    """
+
+    def __init__(self, model: Model):
+        self._model = model
+        self._strategy = tf.distribute.get_strategy()
+
+    def evaluate(
+        self,
+        make_batches: Callable[[Shard], tf.data.Dataset],
+        *,
+        num_steps: int,
+    ) -> dict[str, float]:
+        """Averages the metrics of some batches.
+
+        Args:
+          make_batches: from a shard to its rows of every batch; the batches
+            are of equal size, `num_steps` of them at least.
+          num_steps: how many to take.
+
+        Returns:
+          Metric name -> mean over all examples; `loss` is the mean of the
+          batches' losses, as the original's.
+        """
+        sums: dict[str, np.ndarray] = {}
+        iterator = iter(distribute(self._strategy, make_batches))
+        check = PreemptionCheck(self._strategy)
+        with Progress(
+            "evaluating", total=num_steps, unit="batches"
+        ) as progress:
+            for _ in range(num_steps):
+                check()
+                for name, metric in self._step(next(iterator)).items():
+                    sums[name] = sums.get(name, 0.0) + metric.numpy().astype(
+                        np.float64
+                    )
+                progress.advance()
+        return {name: losses.mean(metric) for name, metric in sums.items()}
+
+    @tf.function(autograph=False)
+    def _step(self, batch):
+        with custom_gradients.released():
+            metrics = self._strategy.run(self._replica_step, args=(batch,))
+        return {
+            name: self._strategy.reduce(_SUM, metric, axis=None)
+            for name, metric in metrics.items()
+        }
+
+    def _replica_step(self, batch):
+        replica = tf.distribute.get_replica_context()
+        weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
+        dtype = self._model.layers[0].compute_dtype
+        with kernels.form(inference_form(self._strategy, dtype)):
+            loss, metrics = self._model.losses(batch, weights, None)
+        share = 1.0 / self._strategy.num_replicas_in_sync
+        return {**metrics, "loss": tf.stack([loss, share])}

@@ -1,0 +1,107 @@
+"""TensorBoard points, and the figures that a progress line shows."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from modeling import losses
+from training.config.options import TrainOptions
+
+
+class MetricLog:
+    """Averages metrics between log points; writes the TensorBoard events."""
+
+    def __init__(self, options: TrainOptions):
+        self._options = options
+        self._reset()
+
+    def _reset(self):
+        self._sums = 0.0
+        self._steps = 0
+        self._seconds = 0.0
+
+    def add(
+        self,
+        names: Sequence[str],
+        metrics: np.ndarray,
+        step: int,
+        seconds: float,
+        *,
+        is_last: bool,
+    ) -> str:
+        """Adds the metrics of one call into the device.
+
+        Args:
+          names: of the metrics, `learning_rate` last.
+          metrics: float32 [steps, metrics, 2], each a sum and a weight.
+          step: of the last of them.
+          seconds: that the call took.
+          is_last: whether training ends with it: it is a log point then.
+
+        Returns:
+          The averages since the last log point, as text.
+        """
+        self._sums = self._sums + metrics.sum(axis=0, dtype=np.float64)
+        self._steps += len(metrics)
+        self._seconds += seconds
+        values = {
+            name: losses.mean(metric)
+            for name, metric in zip(names, self._sums, strict=True)
+        }
+        values["learning_rate"] = float(metrics[-1, -1, 0])
+        steps_per_second = self._steps / self._seconds
+        values["examples/sec"] = (
+            steps_per_second * self._options.train_batch_size
+        )
+        due = step % self._options.log_steps == 0
+        if due or is_last:
+            for name, value in values.items():
+                tf.summary.scalar(name, value, step=step)
+            tf.summary.scalar("global_step/sec", steps_per_second, step=step)
+            self._reset()
+        shown = ["loss"] + [n for n in values if n.endswith("accuracy")]
+        return ", ".join(
+            f"{name}={values[name]:.4g}" for name in [*shown, "examples/sec"]
+        )
+
+
+def write_scalars(folder: str, values: Mapping[str, float], step: int) -> None:
+    """Adds one TensorBoard point for each value to a folder's events."""
+    tf.io.gfile.makedirs(folder)
+    with event_file(folder, f".{os.getpid()}.{step}"):
+        for name, value in values.items():
+            tf.summary.scalar(name, value, step=step)
+
+
+@contextlib.contextmanager
+def event_file(
+    folder: str, suffix: str | None = None
+) -> Iterator[tf.summary.SummaryWriter]:
+    """Opens a new file for the TensorBoard points of a block.
+
+    Args:
+      folder: where.
+      suffix: of its name; None = TensorFlow's.
+
+    Yields:
+      Its writer, which is the default one.
+
+    Raises:
+      OSError: it cannot be written, or the disk is full.
+    """
+    try:
+        writer = tf.summary.create_file_writer(folder, filename_suffix=suffix)
+        with writer.as_default():
+            yield writer
+        writer.close()
+    except tf.errors.OpError as error:
+        if "events.out.tfevents" not in error.message:
+            raise
+        raise OSError(
+            f"cannot write TensorBoard's points to {folder}: "
+            f"{error.message.splitlines()[0]}. Checkpoints are intact; check "
+            "the folder's permissions and free space."
+        ) from error

@@ -1,0 +1,96 @@
+"""Learning rates: the original's schedule, and the rate of each layer."""
+
+import re
+from collections.abc import Iterable
+
+import tensorflow as tf
+
+ALL_LAYERS = -1
+_BLOCK = re.compile(r"encoder/layer_(\d+)/")
+
+
+def learning_rate(
+    step: tf.Tensor,
+    *,
+    peak: float,
+    num_train_steps: int,
+    num_warmup_steps: int,
+) -> tf.Tensor:
+    """Linear warm-up, then linear decay that counts from step 0.
+
+    At the end of the warm-up the rate therefore drops a little, from peak
+    to peak * (1 - num_warmup_steps / num_train_steps). The last update has
+    rate 0.
+
+    Args:
+      step: scalar, the number of this update, counted from 1. (The
+        original's graph leaves open whether the schedule sees global_step
+        before or after it is raised; when run, it is after.) A share of the
+        schedule's time, if that is what it follows, times num_train_steps.
+      peak: rate that the warm-up aims at.
+      num_train_steps: updates after which the rate is 0.
+      num_warmup_steps: updates of warm-up; 0 = none.
+
+    Returns:
+      Float32 scalar.
+
+    Source: `optimizers.create_optimizer`.
+    """
+    done = tf.cast(step, tf.float32)
+    share = tf.minimum(done, num_train_steps) / float(num_train_steps)
+    decayed = peak * (1.0 - share)
+    if not num_warmup_steps:
+        return decayed
+    warming = peak * (done / float(num_warmup_steps))
+    return tf.where(done < num_warmup_steps, warming, decayed)
+
+
+def layer_rates(
+    names: Iterable[str],
+    *,
+    layerwise_lr_decay: float = 1.0,
+    trainable_layers: int = ALL_LAYERS,
+) -> dict[str, float]:
+    """How fast each variable learns: its factor of the learning rate.
+
+    The last block, pooler and head learn at the full rate, each block below
+    at `layerwise_lr_decay` times the rate of the one above it, the embeddings
+    below them all.
+
+    Args:
+      names: full names of all variables.
+      layerwise_lr_decay: 1 = all alike.
+      trainable_layers: blocks that learn, counted from the last, beside
+        pooler and head; the others and the embeddings are frozen. 0 = pooler
+        and head alone, -1 = everything learns.
+
+    Returns:
+      Name -> factor, without the frozen variables.
+
+    Raises:
+      ValueError: the model has fewer blocks.
+
+    Source: Sun et al., "How to Fine-Tune BERT for Text Classification?",
+      arXiv:1905.05583, section 3.
+    """
+    names = list(names)
+    blocks = {n: int(match[1]) for n in names if (match := _BLOCK.search(n))}
+    num_blocks = 1 + max(blocks.values(), default=-1)
+    if trainable_layers > num_blocks:
+        raise ValueError(
+            f"--trainable_layers={trainable_layers}, but the model has "
+            f"{num_blocks}; give {num_blocks} or less, or {ALL_LAYERS} for "
+            "everything."
+        )
+    rates = {}
+    for name in names:
+        if name in blocks:
+            below_last = num_blocks - 1 - blocks[name]
+        elif "/embeddings/" in name:
+            below_last = num_blocks
+        else:
+            rates[name] = 1.0
+            continue
+        if trainable_layers == ALL_LAYERS or below_last < trainable_layers:
+            rates[name] = layerwise_lr_decay**below_last
+    return rates

@@ -1,0 +1,170 @@
+"""Where training begins: anew, where this run stopped, or behind another."""
+
+import dataclasses
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from training.config.options import TrainOptions
+from training.devices.strategy import all_workers, num_workers
+from training.loop.checkpointing import CheckpointManager, ResumePoint
+
+
+def resume(
+    manager: CheckpointManager,
+    saved: Mapping[str, tf.Variable],
+    options: TrainOptions,
+    *,
+    num_examples: int,
+    strategy: tf.distribute.Strategy,
+    arithmetic: str = "",
+) -> ResumePoint:
+    """Loads the newest checkpoint of the run, or `continue_from`, if any.
+
+    Args:
+      manager: of the run's folder.
+      saved: name -> variable, optimizer slots included.
+      options: of the loop.
+      num_examples: of the training input.
+      strategy: its workers must all find the same.
+      arithmetic: see `ResumePoint`.
+
+    Returns:
+      Where the run stands now.
+
+    Raises:
+      ValueError: a checkpoint is of another model or optimizer, or the workers
+        find different ones.
+    """
+    start = ResumePoint(
+        0,
+        0,
+        options.seed,
+        num_examples,
+        options.optimizer,
+        arithmetic=arithmetic,
+    )
+    point = _restore(manager, saved, options, start)
+    _check_workers(point, saved, strategy)
+    return point
+
+
+def _restore(
+    manager: CheckpointManager,
+    saved: Mapping[str, tf.Variable],
+    options: TrainOptions,
+    start: ResumePoint,
+) -> ResumePoint:
+    """Loads what this worker finds."""
+    step, record = manager.restore(saved) or (0, {})
+    if not step:
+        return dataclasses.replace(start, global_step=_continue(saved, options))
+    _check_optimizer(record, options, options.output_dir)
+    for what, effect in (
+        ("seed", "another order of the data"),
+        ("num_examples", "another order of the data"),
+        ("arithmetic", "another rounding"),
+    ):
+        now = getattr(start, what)
+        before = record.get(what)
+        # Earlier versions have not written all of them.
+        if before not in (None, "", now):
+            logging.warning(
+                "%s is %s now, but was %s before: the run goes on, with %s.",
+                what,
+                now,
+                before,
+                effect,
+            )
+    logging.info("Resuming %s at step %d.", options.output_dir, step)
+    return dataclasses.replace(
+        start,
+        global_step=step,
+        examples_seen=record.get(
+            "examples_seen", step * options.train_batch_size
+        ),
+        train_seconds=record.get("train_seconds", 0.0),
+    )
+
+
+def _check_workers(
+    point: ResumePoint,
+    saved: Mapping[str, tf.Variable],
+    strategy: tf.distribute.Strategy,
+) -> None:
+    """Refuses workers that do not begin with the same."""
+    if num_workers(strategy) == 1:
+        return
+    weights = 0
+    for name in sorted(saved):
+        value = np.ascontiguousarray(saved[name].numpy())
+        weights = zlib.crc32(value.tobytes(), weights)
+    values = [point.global_step, point.examples_seen, point.num_examples]
+    found = all_workers(strategy, [*values, weights])
+    for column, what in enumerate(
+        (
+            "checkpoints of different steps",
+            "different places in the training input",
+            "different numbers of training examples",
+            "different weights",
+        )
+    ):
+        numbers = found[:, column].astype(int)
+        if len(set(numbers)) > 1:
+            raise ValueError(
+                f"the workers find {what}: {', '.join(map(str, numbers))} "
+                "(worker 0, 1, ...). All must see the same --output_dir and "
+                "the same input files; or a file is damaged for some."
+            )
+
+
+def tell_finished(options: TrainOptions, step: int) -> None:
+    """Says that there is nothing to train, and what to change."""
+    # Differs from the original: it passes over a finished run with hardly a
+    # word, because of which people wait for nothing.
+    logging.warning(
+        "%s already holds step %d of --%s=%s: nothing to train. To go on, give "
+        "more %s; to begin anew, give another --output_dir.",
+        options.output_dir,
+        step,
+        *options.end,
+    )
+
+
+def _continue(saved: Mapping[str, tf.Variable], options: TrainOptions) -> int:
+    """Loads `continue_from`, if given; returns its step."""
+    if not options.continue_from:
+        return 0
+    phase = CheckpointManager(options.continue_from, read_only=True)
+    step, record = phase.restore(saved) or (0, {})
+    if not 0 < step < options.last_step:
+        raise ValueError(
+            f"--continue_from={options.continue_from} is at step {step}, and "
+            f"training ends at --{options.end[0]}={options.last_step}: it must "
+            "hold a checkpoint before the end. Give the steps of all phases "
+            "together."
+        )
+    _check_optimizer(record, options, options.continue_from)
+    logging.info(
+        "Continuing %s at step %d, with the input from its beginning.",
+        options.continue_from,
+        step,
+    )
+    return step
+
+
+def _check_optimizer(
+    record: Mapping, options: TrainOptions, folder: str
+) -> None:
+    """Refuses slots of another optimizer; they have the same names."""
+    before = record.get("optimizer", TrainOptions.optimizer)
+    if before != options.optimizer:
+        raise ValueError(
+            f"--optimizer={options.optimizer}, but the run of {folder} was "
+            f"trained with {before}; give --optimizer={before}, or start from "
+            f"its weights alone: --init_checkpoint={folder} with another "
+            "--output_dir."
+        )

@@ -1,0 +1,345 @@
+"""Several tasks by one command: all of GLUE, as the paper's Table 1.
+
+Each is a run of its own in output_dir/TASK, by itself the same.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+from absl import logging
+
+from data.storage import files, locks
+from data.storage.json_files import write_json
+from data.tasks import Task, get_task
+from training.config.finetuning_options import (
+    DIAGNOSTIC,
+    GLUE,
+    ClassifierOptions,
+    TrialOptions,
+    task_names,
+)
+from training.devices.strategy import (
+    check_together,
+    create_strategy,
+    num_workers,
+)
+from training.finetuning.classifier import Outcome
+from training.finetuning.tables import aligned, write_tsv
+from training.many_runs import trials
+
+# What Table 1 shows, where it is not the task's main metric.
+_METRICS = {"stsb": "spearman"}
+# The paper leaves it out of its average: its dev set contradicts its train set.
+_NOT_AVERAGED = "WNLI"
+
+
+class Score(NamedTuple):
+    """A task's score on one of its dev sets.
+
+    Attributes:
+      task: as GLUE writes it.
+      set_name: the dev set.
+      metric: what `value` is.
+      value: at most 1.
+      step: of the weights.
+    """
+
+    task: str
+    set_name: str
+    metric: str
+    value: float
+    step: int
+
+
+def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
+    """Runs a task, or each of several in its own folder.
+
+    Args:
+      options: of each task; `task_name` is one, several with commas between,
+        or `GLUE`, and `data_dir` of several the folder of their folders.
+      trial_options: see `trials.run`.
+
+    Raises:
+      ValueError: a task failed; the others were finished first. Flags or
+        folders that do not fit are refused before any of them.
+      OSError, FloatingPointError: see `trials.run`, of a single task; with
+        several workers, of any.
+    """
+    names = task_names(options.task_name)
+    if options.task_name.strip().lower() != "glue" and len(names) < 2:
+        trials.run(options, trial_options)
+        return
+    found = _folders(options, names)
+    # All of them before the first, which may take hours.
+    for name, folder in found.items():
+        trials.check(_options_of(options, name, folder), trial_options)
+    scores, failures = [], {}
+    outcomes: dict[str, Outcome] = {}
+    for number, (name, folder) in enumerate(found.items(), start=1):
+        logging.info("***** Task %d of %d: %s *****", number, len(found), name)
+        task_options = _options_of(options, name, folder)
+        _check_together(options, name, failures)
+        try:
+            with locks.sole_use(task_options.finetuning.train.output_dir):
+                outcomes[name] = trials.run(task_options, trial_options)
+        except (
+            ValueError,
+            OSError,
+            FloatingPointError,
+            *files.op_errors(),
+        ) as error:
+            _fail(options, name, error, failures)
+    for name, outcome in outcomes.items():
+        scores += _scores(_task(options, name, found[name]), name, outcome)
+    output_dir = options.finetuning.train.output_dir
+    if options.do_predict:
+        _predict_diagnostic(options, found, outcomes, failures)
+        _gather(options, found, outcomes)
+    # A prediction alone leaves an earlier table as it is.
+    if scores or options.do_train or options.do_eval:
+        write_table(output_dir, scores, failures, names)
+    if failures:
+        raise ValueError(
+            f"{len(failures)} of {len({*found, *failures})} tasks failed: "
+            + "; ".join(f"{name}: {text}" for name, text in failures.items())
+            + " Any others are finished; the same command goes on with these."
+        )
+
+
+def _folders(
+    options: ClassifierOptions, names: Sequence[str]
+) -> dict[str, str | None]:
+    """Task -> its folder, for those that can run; checks all of them."""
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated or not names:
+        raise ValueError(
+            f"--task_name={options.task_name}: expected each task once."
+        )
+    data_set = options.task_options.get("tfds")
+    if data_set and not options.data_dir:
+        raise ValueError(
+            f"--tfds={data_set} is one data set, but "
+            f"--task_name={options.task_name} names several tasks; give "
+            "--tfds='', which takes each from its own."
+        )
+    if DIAGNOSTIC in names and "MNLI" not in names:
+        raise ValueError(
+            f"--task_name={options.task_name}: AX is answered by the model of "
+            "MNLI; name MNLI, too."
+        )
+    names = [name for name in names if name != DIAGNOSTIC]
+    if not options.data_dir:
+        found = dict.fromkeys(names)
+    else:
+        found = {name: _folder(options.data_dir, name) for name in names}
+        missing = [name for name, folder in found.items() if not folder]
+        if missing:
+            text = (
+                f"--data_dir={options.data_dir} has no folder "
+                f"{', '.join(missing)}"
+            )
+            if len(missing) == len(names) or names != list(GLUE):
+                raise FileNotFoundError(
+                    f"{text}; it should hold a folder for each task, such as "
+                    f"{names[0]}/train.tsv."
+                )
+            logging.warning("%s: left out.", text)
+        found = {name: folder for name, folder in found.items() if folder}
+    for name, folder in found.items():
+        _task(options, name, folder)
+    return found
+
+
+def _task(options: ClassifierOptions, name: str, folder: str | None) -> Task:
+    return get_task(name, folder, **options.task_options)
+
+
+def _folder(data_dir: str, name: str) -> str | None:
+    """The folder of a task, however its name is written (SST-2, sst2)."""
+    for entry in sorted(tf.io.gfile.listdir(data_dir)):
+        entry = entry.rstrip("/")
+        path = os.path.join(data_dir, entry)
+        if _key(entry) == _key(name) and tf.io.gfile.isdir(path):
+            return path
+    return None
+
+
+def _key(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def _options_of(
+    options: ClassifierOptions, name: str, folder: str | None
+) -> ClassifierOptions:
+    """The run of one of the tasks."""
+    train = options.finetuning.train
+    output_dir = os.path.join(train.output_dir, name)
+    return dataclasses.replace(
+        options,
+        task_name=name,
+        data_dir=folder,
+        finetuning=dataclasses.replace(
+            options.finetuning,
+            train=dataclasses.replace(train, output_dir=output_dir),
+        ),
+    )
+
+
+def _scores(task: Task, name: str, outcome: Outcome) -> list[Score]:
+    """What Table 1 shows of a task: MNLI has two columns."""
+    metric = _METRICS.get(_key(name), task.main_metric)
+    return [
+        Score(name, set_name, metric, scores[metric], outcome.step)
+        for set_name, scores in outcome.results.items()
+    ]
+
+
+def _predict_diagnostic(
+    options: ClassifierOptions,
+    found: Mapping[str, str | None],
+    outcomes: dict[str, Outcome],
+    failures: dict[str, str],
+) -> None:
+    """Answers GLUE's diagnostic set with MNLI's model, if it is there."""
+    folder = None
+    if options.data_dir and "MNLI" in outcomes:
+        folder = _diagnostic_folder(options.data_dir, found["MNLI"])
+    missing = ""
+    if "MNLI" not in outcomes:
+        missing = "MNLI failed, whose model answers it."
+    elif options.data_dir and not folder:
+        missing = f"--data_dir={options.data_dir} has no diagnostic.tsv."
+    if missing:
+        if DIAGNOSTIC in task_names(options.task_name):
+            failures[DIAGNOSTIC] = missing
+        return
+    asked = _options_of(options, DIAGNOSTIC, folder)
+    asked = dataclasses.replace(
+        asked,
+        do_train=False,
+        do_eval=False,
+        eval_checkpoints="last",
+        finetuning=dataclasses.replace(
+            asked.finetuning,
+            init_checkpoint=outcomes["MNLI"].weights,
+            save_best="",
+            early_stopping_patience=0,
+        ),
+    )
+    _check_together(options, DIAGNOSTIC, failures)
+    try:
+        outcomes[DIAGNOSTIC] = trials.run(asked, TrialOptions())
+    except (ValueError, OSError, *files.op_errors()) as error:
+        _fail(options, DIAGNOSTIC, error, failures)
+
+
+def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
+    """The folder of diagnostic.tsv, which releases keep in several places."""
+    places = [_folder(data_dir, name) for name in (DIAGNOSTIC, "diagnostic")]
+    for place in filter(None, (*places, mnli_folder, data_dir)):
+        if files.exists(os.path.join(place, "diagnostic.tsv")):
+            return place
+    return None
+
+
+def _check_together(
+    options: ClassifierOptions, name: str, failures: Mapping[str, str]
+) -> None:
+    """Refuses workers that do not come to a task together."""
+    text = f"task {name}, with {', '.join(failures) or 'none'} failed before"
+    check_together(create_strategy(options.finetuning.device), text)
+
+
+def _fail(
+    options: ClassifierOptions,
+    name: str,
+    error: Exception,
+    failures: dict[str, str],
+) -> None:
+    """Notes that a task failed, if the next one can be run.
+
+    Of several workers one alone may have failed, which must not leave the
+    others in this task; only a loss that diverges is that of all.
+    """
+    logging.error("%s failed: %s", name, error)
+    is_alone = num_workers(create_strategy(options.finetuning.device)) == 1
+    if not is_alone and not isinstance(error, FloatingPointError):
+        raise error
+    failures[name] = str(error)
+
+
+def _gather(
+    options: ClassifierOptions,
+    found: Mapping[str, str | None],
+    outcomes: Mapping[str, Outcome],
+) -> None:
+    """Puts all files for the server side by side."""
+    output_dir = options.finetuning.train.output_dir
+    target = os.path.join(output_dir, "submission")
+    tf.io.gfile.makedirs(target)
+    gathered = []
+    for name in (*found, DIAGNOSTIC):
+        task = _task(options, name, found.get(name) or output_dir)
+        for file_name in task.submission_files.values():
+            path = os.path.join(output_dir, name, file_name)
+            place = os.path.join(target, file_name)
+            if name in outcomes and files.exists(path):
+                files.copy(path, place)
+                gathered.append(file_name)
+            elif files.exists(place):
+                files.remove(place)  # an earlier model's answers
+    logging.info("%s: %s", target, ", ".join(gathered) or "nothing")
+
+
+def average(scores: Sequence[Score]) -> float | None:
+    """The mean of the columns of Table 1: both of MNLI, WNLI in none.
+
+    Source: the paper's Table 1, whose averages follow from its columns so.
+    """
+    values = [score.value for score in scores if score.task != _NOT_AVERAGED]
+    return sum(values) / len(values) if values else None
+
+
+def write_table(
+    output_dir: str,
+    scores: Sequence[Score],
+    failures: Mapping[str, str],
+    names: Sequence[str],
+) -> None:
+    """Writes glue.tsv and glue.json, and shows the table.
+
+    Args:
+      output_dir: where.
+      scores: of the tasks that ran.
+      failures: task -> why it has none.
+      names: of the tasks that were asked for.
+    """
+    ran = list(dict.fromkeys(score.task for score in scores))
+    asked = [name for name in names if name != DIAGNOSTIC]
+    mean = average(scores)
+    header = ["task", "dev set", "metric", "score x 100", "step"]
+    rows = [header]
+    for task, set_name, metric, value, step in scores:
+        rows.append([task, set_name, metric, f"{100 * value:.1f}", step])
+    if mean is not None:
+        rows.append(["average", "", "", f"{100 * mean:.1f}", None])
+    write_tsv(os.path.join(output_dir, "glue.tsv"), rows)
+    found = {
+        "scores": [score._asdict() for score in scores],
+        "average": mean,
+        "num_tasks": len(ran),
+        "missing": [name for name in asked if name not in ran],
+        "failures": dict(failures),
+    }
+    write_json(os.path.join(output_dir, "glue.json"), found)
+    notes = []
+    if len(ran) < len(asked):
+        notes.append(f"{len(ran)} of {len(asked)} tasks")
+    if _NOT_AVERAGED in ran:
+        notes.append("WNLI is not in the average, as in the paper")
+    logging.info(
+        "\n%s%s", aligned(rows), "".join(f"\n({note})" for note in notes)
+    )

@@ -1,0 +1,139 @@
+"""Checks the weights of --init_checkpoint before a run, and loads them."""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+
+import tensorflow as tf
+from absl import logging
+
+from data.storage import files
+from modeling import BertConfig, checkpoints
+from modeling.checkpoints import huggingface
+from training.model_files import head_labels
+
+
+class FirstWeights:
+    """What a checkpoint has for a model.
+
+    Args:
+      init_checkpoint: see `checkpoints.open_checkpoint`.
+      variables: full name -> variable; only `load` assigns them.
+      heads: see `checkpoints.require_fit`.
+      labels: names of the rows of the heads; () = the rows have no names, as
+        in a regression.
+
+    Attributes:
+      untrained: names of the variables that the checkpoint does not have, or
+        has for other labels. Training must come before answers from them.
+
+    Raises:
+      FileNotFoundError: there is no such checkpoint.
+      ValueError: the checkpoint is damaged, or does not fit.
+    """
+
+    def __init__(
+        self,
+        init_checkpoint: str,
+        variables: Mapping[str, tf.Variable],
+        heads: Collection[str] = (),
+        labels: Sequence[str] = (),
+    ):
+        self._path = init_checkpoint
+        self._checkpoint = checkpoints.open_checkpoint(init_checkpoint)
+        self._variables = dict(variables)
+        self._heads = [name for name in heads if name in variables]
+        self._match = head_labels.Match(rows=())
+        # Differs from the original: it takes the rows as they stand, and a
+        # model with its labels in another order is always wrong.
+        if labels and self._checkpoint.shapes.keys() >= {*self._heads}:
+            self._match = head_labels.match(init_checkpoint, labels)
+        if self._match.rows is None:
+            for name in self._heads:
+                del self._variables[name]
+        self._report = checkpoints.require_fit(
+            self._checkpoint, self._variables, heads
+        )
+        self.untrained = [n for n in variables if n not in self._report.loaded]
+
+    def load(self) -> None:
+        """Assigns the variables, and logs what became of each."""
+        loaded = {name: self._variables[name] for name in self._report.loaded}
+        rows = {}
+        if self._match.rows:
+            heads = [name for name in self._heads if name in loaded]
+            rows = dict.fromkeys(heads, self._match.rows)
+        checkpoints.assign(self._checkpoint, loaded, rows)
+        logging.info("%s", self._report)
+        if self._match.rows is None:
+            logging.warning(
+                "%s All weights but those of the output layer are loaded; the "
+                "output layer starts from random values.",
+                self._match.message,
+            )
+        elif rows and not self._match.is_certain:
+            logging.warning("%s", self._match.message)
+        elif rows and self._match.message:
+            logging.info("%s", self._match.message)
+        if self._report.misshapen:
+            logging.warning(
+                "--init_checkpoint=%s is of a task with another number of "
+                "labels: all but its head is taken, and the head of this task "
+                "begins anew (%s).",
+                self._path,
+                "; ".join(self._report.misshapen),
+            )
+
+    def head_error(self) -> str:
+        """Why the model cannot answer before it is trained; "" if it can."""
+        if self._match.rows is None:
+            return (
+                f"{self._match.message} Give a model of the task's labels. If "
+                "only the names differ, write the task's labels into that "
+                "file, in the order of the rows. Or train first (--do_train), "
+                "which loads all weights but those of the output layer."
+            )
+        # Not the pooler: only some heads read it.
+        missing = [n for n in self.untrained if not n.startswith("bert/")]
+        if not missing:
+            return ""
+        # Differs from the original: it answers with random weights.
+        return (
+            f"--init_checkpoint={self._path} has no {' and '.join(missing)} "
+            "for this task, only an encoder; train first (--do_train), or "
+            "give the checkpoint, or the --output_dir, of a model fine-tuned "
+            "on it."
+        )
+
+
+def compare_with_huggingface(init_checkpoint: str, config: BertConfig) -> None:
+    """Warns if a Hugging Face model was trained with another configuration.
+
+    The shapes of the weights are the same with another activation, or another
+    number of heads. This happens when Hugging Face's weights are loaded with
+    the original's bert_config.json: its `gelu` is the tanh form.
+
+    Args:
+      init_checkpoint: where the weights are from; only a folder of Hugging
+        Face is looked at.
+      config: of the model that takes them.
+    """
+    path = os.path.join(init_checkpoint, huggingface.CONFIG)
+    if not huggingface.is_folder(init_checkpoint) or not files.exists(path):
+        return
+    theirs = BertConfig.from_json_file(path)
+    for key in ("hidden_act", "num_attention_heads"):
+        ours, trained = getattr(config, key), getattr(theirs, key)
+        if ours != trained:
+            logging.warning(
+                "--bert_config_file says %s %s, but the weights of %s were "
+                "trained with %s%s. Give --bert_config_file=%s, unless you "
+                "mean it.",
+                key,
+                ours,
+                init_checkpoint,
+                trained,
+                " (the erf form; Hugging Face calls it gelu)"
+                if trained == "gelu_exact"
+                else "",
+                path,
+            )

@@ -1,0 +1,123 @@
+"""Compares the labels of a checkpoint's output layer with those of a task."""
+
+import os
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from data.storage import files
+from data.storage.json_files import read_json
+from modeling import checkpoints, huggingface_config
+from modeling.checkpoints import huggingface
+from training.loop.checkpointing import BEST_FOLDER
+
+# Written into an output_dir: a label a line, in the order of the rows.
+FILE = "labels.txt"
+# LABEL_0 is what transformers writes if the user gave no names.
+_NUMBER = re.compile(r"(?:label|class)?[ _-]?(\d+)", re.IGNORECASE)
+
+
+class Match(NamedTuple):
+    """How the output layer of a checkpoint can be used for a task.
+
+    Attributes:
+      rows: for each label of the task, the row of the checkpoint that scores
+        it; None = the labels differ, so that the layer cannot be used.
+      message: what the user should know; "" = the labels are the same.
+      is_certain: False if the rows have no names, so that their order could
+        not be compared.
+    """
+
+    rows: tuple[int, ...] | None
+    message: str = ""
+    is_certain: bool = True
+
+
+def match(init_checkpoint: str, labels: Sequence[str]) -> Match:
+    """Finds the row of a checkpoint's output layer for each label of a task.
+
+    The names are those of `id2label` in Hugging Face's config.json, or of
+    labels.txt beside the original's files. Upper and lower case are the same,
+    unless that would make two labels one: MNLI's models say `ENTAILMENT` or
+    `entailment`.
+
+    Args:
+      init_checkpoint: a checkpoint with an output layer, see
+        `checkpoints.open_checkpoint`.
+      labels: of the task, in the order of their ids.
+
+    Returns:
+      The rows, and what to tell the user.
+
+    Raises:
+      ValueError: the file with the names is damaged.
+    """
+    path, names = _read_names(init_checkpoint)
+    ours, theirs = ", ".join(labels), ", ".join(names)
+    flag = f"--init_checkpoint={init_checkpoint}"
+    in_order = tuple(range(len(labels)))
+    rows = _rows(labels, names)
+    if rows == in_order:
+        return Match(rows)
+    if rows:
+        return Match(
+            rows,
+            f"{flag}: the rows of its output layer are reordered from "
+            f"{theirs} ({path}) to the order of the task: {ours}.",
+        )
+    assumed = f"they are assumed to be {ours}, in this order."
+    if not names:
+        return Match(
+            in_order,
+            f"{flag} has no names for the rows of its output layer; {assumed}",
+            is_certain=False,
+        )
+    if _are_numbers(names):
+        return Match(
+            in_order,
+            f"{flag} numbers the rows of its output layer instead of naming "
+            f"them: {theirs} ({path}); {assumed}",
+            is_certain=False,
+        )
+    return Match(
+        None,
+        f"{flag}: its output layer has the labels {theirs} ({path}), but the "
+        f"task has {ours}.",
+    )
+
+
+def _read_names(init_checkpoint: str) -> tuple[str, tuple[str, ...]]:
+    """The file with the names of the rows, and the names; () without any."""
+    if huggingface.is_folder(init_checkpoint):
+        path = os.path.join(init_checkpoint, huggingface.CONFIG)
+        if not files.exists(path):
+            return path, ()
+        values = read_json(path, remedy="get the folder again")
+        return path, tuple(huggingface_config.label_names(values, path))
+    folder = os.path.dirname(checkpoints.find_prefix(init_checkpoint))
+    places = [folder]
+    if os.path.basename(folder) == BEST_FOLDER:
+        places.append(os.path.dirname(folder))
+    for place in places:
+        path = os.path.join(place, FILE)
+        if files.exists(path):
+            return path, tuple(files.read_lines(path))
+    return "", ()
+
+
+def _rows(
+    labels: Sequence[str], names: Sequence[str]
+) -> tuple[int, ...] | None:
+    """For each label its place among the names; None if the sets differ."""
+    for form in (str.strip, lambda name: name.strip().casefold()):
+        wanted, found = list(map(form, labels)), list(map(form, names))
+        is_one_to_one = len(set(wanted)) == len(wanted)
+        if is_one_to_one and sorted(wanted) == sorted(found):
+            return tuple(map(found.index, wanted))
+    return None
+
+
+def _are_numbers(names: Sequence[str]) -> bool:
+    """Whether each name only says the number of its row."""
+    numbers = [_NUMBER.fullmatch(name.strip()) for name in names]
+    return all(numbers) and [int(n[1]) for n in numbers] == [*range(len(names))]

@@ -1,0 +1,206 @@
+"""Text to vectors: what extract_features.py does."""
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+
+from absl import logging
+
+from data.progress import Progress
+from data.storage import files
+from data.text import tokenization, vocabulary
+from data.vectors import attention_picture, text_rows, vector_files
+from data.vectors.text_rows import TextRow
+from modeling import BertConfig, checkpoints
+from modeling.choices import EMBEDDINGS
+from training.config.extraction_options import ExtractionOptions
+from training.devices import preemption
+from training.devices.strategy import (
+    check_batch_size,
+    cluster_of,
+    create_strategy,
+    is_tpu,
+    policy_of,
+)
+from training.model_files import first_weights, setup
+from training.vectors.extractor import Extractor
+
+# Numbers of results that are held at once, 256 MB of float32: outputs go back
+# to the order of the lines within so many.
+_NUMBERS_AT_ONCE = 1 << 26
+
+
+def run(options: ExtractionOptions) -> None:
+    """Writes the vectors of all lines, after checking that all inputs fit.
+
+    Args:
+      options: what to do.
+
+    Raises:
+      ValueError, OSError: an input is missing, damaged or does not fit; all
+        of them are checked before the first batch.
+    """
+    config = BertConfig.from_json_file(options.bert_config_file)
+    _check_model(options, config)
+    tokenizer = _load_tokenizer(options, config)
+    num_lines = text_rows.count_lines(options.input_file)
+    _check_outputs(options, num_lines)
+    if cluster_of(options.device):
+        raise ValueError(
+            "vectors are made by one process, but TF_CONFIG names several; "
+            "unset it, and give each of them a part of the text."
+        )
+    strategy = create_strategy(options.device)
+    check_batch_size(
+        "batch_size", options.batch_size, strategy.num_replicas_in_sync
+    )
+    with strategy.scope():
+        extractor = Extractor(
+            config,
+            options.vectors,
+            max_seq_length=options.max_seq_length,
+            batch_size=options.batch_size,
+            dtype=policy_of(options.device),
+            use_one_hot_embeddings=options.use_one_hot_embeddings
+            or is_tpu(strategy),
+        )
+        first_weights.compare_with_huggingface(options.init_checkpoint, config)
+        report = checkpoints.init_from_checkpoint(
+            options.init_checkpoint,
+            checkpoints.variables_by_name([extractor.model]),
+        )
+        logging.info("%s", report)
+
+    def rows() -> Iterator[TextRow]:
+        return text_rows.read_rows(
+            options.input_file, tokenizer, max_seq_length=options.max_seq_length
+        )
+
+    if options.attention_png:
+        line = options.attention_line
+        _draw(options, extractor, next(islice(rows(), line, None)))
+    _write(options, extractor, rows(), num_lines)
+
+
+def _write(options, extractor, rows, num_lines):
+    """Writes the vectors of all rows."""
+    vectors = options.vectors
+    layers = vectors.layer_names
+    pooled_shape = None
+    if vectors.pooling != "none":
+        width = vectors.width(extractor.model.config)
+        pooled_shape = (num_lines, len(layers), width)
+    windows = text_rows.windows(
+        rows,
+        batch_size=options.batch_size,
+        cost=extractor.cost,
+        max_cost=_NUMBERS_AT_ONCE,
+    )
+    num_written = num_cut = 0
+    with (
+        vector_files.open_writer(
+            options.output_file,
+            options.format,
+            layers=layers,
+            pooled_shape=pooled_shape,
+        ) as write,
+        Progress("extracting", total=num_lines, unit="lines") as progress,
+    ):
+        for window in windows:
+            for line in extractor.extract(window, progress.advance):
+                preemption.check()
+                write(line)
+            num_written += len(window)
+            num_cut += sum(row.num_lost > 0 for row in window)
+        if num_written != num_lines:
+            raise ValueError(
+                f"{options.input_file} had {num_lines} lines at first and "
+                f"{num_written} when read again; give a file that stays as it "
+                "is (a pipe can be read only once)."
+            )
+    logging.info("%s: vectors of %d lines.", options.output_file, num_lines)
+    if num_cut:
+        logging.warning(
+            "%d of %d lines were longer than --max_seq_length=%d wordpieces "
+            "and lost what did not fit.",
+            num_cut,
+            num_lines,
+            options.max_seq_length,
+        )
+
+
+def _draw(options, extractor, row):
+    """Draws the attention within one row."""
+    layer, head = options.attention_layer, options.attention_head
+    maps = extractor.attention(row, layer)
+    heads = range(len(maps)) if head is None else [head]
+    number = layer % extractor.model.config.num_hidden_layers
+    attention_picture.draw(
+        options.attention_png,
+        maps[list(heads)],
+        row.tokens,
+        title=f"Layer {number}, line {row.index} of "
+        f"{os.path.basename(options.input_file)}: each row looks at columns",
+        heads=heads,
+    )
+    logging.info("%s: attention of layer %d.", options.attention_png, number)
+
+
+def _check_model(options, config):
+    """Refuses what the model has not."""
+    setup.check_length(options.max_seq_length, config, options.bert_config_file)
+    tokenization.validate_case_matches_checkpoint(
+        options.do_lower_case, options.init_checkpoint
+    )
+    blocks = config.num_hidden_layers
+    asked = [("layers", layer) for layer in options.vectors.layers]
+    if options.attention_png:
+        asked.append(("attention_layer", options.attention_layer))
+    for flag, layer in asked:
+        if layer != EMBEDDINGS and not -blocks <= layer < blocks:
+            raise ValueError(
+                f"--{flag}: there is no layer {layer}; the model of "
+                f"{options.bert_config_file} has {blocks}: 0 to {blocks - 1}, "
+                f"or -1 (the last) to {-blocks}."
+            )
+    heads = config.num_attention_heads
+    if options.attention_head is not None and not (
+        0 <= options.attention_head < heads
+    ):
+        raise ValueError(
+            f"--attention_head={options.attention_head}; the model of "
+            f"{options.bert_config_file} has {heads}: 0 to {heads - 1}."
+        )
+
+
+def _load_tokenizer(options, config):
+    """Reads the vocabulary and checks it against the model."""
+    tokenizer = tokenization.FullTokenizer(
+        options.vocab_file, options.do_lower_case
+    )
+    setup.check_vocabulary(tokenizer.vocab, options.vocab_file, config)
+    setup.check_case(
+        tokenizer.vocab,
+        options.vocab_file,
+        options.do_lower_case,
+        options.init_checkpoint,
+    )
+    vocabulary.require_tokens(
+        tokenizer.vocab, ("[UNK]", "[CLS]", "[SEP]"), options.vocab_file
+    )
+    return tokenizer
+
+
+def _check_outputs(options, num_lines):
+    """Refuses outputs that cannot be written, and a line that is not there."""
+    outputs = [options.output_file]
+    if options.attention_png:
+        outputs.append(options.attention_png)
+        if options.attention_line >= num_lines:
+            raise ValueError(
+                f"--attention_line={options.attention_line}, but "
+                f"{options.input_file} has {num_lines} lines: 0 to "
+                f"{num_lines - 1}."
+            )
+    inputs = [options.input_file, options.vocab_file, options.bert_config_file]
+    files.check_outputs(inputs, outputs)

@@ -1,0 +1,178 @@
+"""Runs the encoder over rows of text, and gives back vectors.
+
+Axes: B rows of a batch, S wordpieces, L layers, H hidden; W width of a vector
+(H, or L * H of concatenated layers), U vectors of a row, N heads.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from data.vectors import text_rows
+from data.vectors.text_rows import TextRow
+from data.vectors.vector_files import LineVectors
+from modeling import BertConfig, BertModel, BertOutput, kernels, pooling
+from training.config.extraction_options import VectorOptions
+from training.devices.strategy import inference_form, is_tpu
+
+
+class Extractor:
+    """A model that makes vectors of rows; create it in the strategy's scope.
+
+    Args:
+      config: of the model.
+      options: which vectors.
+      max_seq_length: most wordpieces of a row.
+      batch_size: B, over all devices.
+      dtype: `float32` or `mixed_bfloat16`; vectors are float32 always.
+      use_one_hot_embeddings: see `embeddings.Embeddings`.
+
+    Attributes:
+      model: to load weights into.
+    """
+
+    def __init__(
+        self,
+        config: BertConfig,
+        options: VectorOptions,
+        *,
+        max_seq_length: int,
+        batch_size: int,
+        dtype: str = "float32",
+        use_one_hot_embeddings: bool = False,
+    ):
+        self.model = BertModel(
+            config, dtype=dtype, use_one_hot_embeddings=use_one_hot_embeddings
+        )
+        self._options = options
+        self._max_seq_length = max_seq_length
+        self._batch_size = batch_size
+        self._strategy = tf.distribute.get_strategy()
+
+    def cost(self, row: TextRow) -> int:
+        """How many numbers are made of a row."""
+        options, config = self._options, self.model.config
+        size, num_layers = len(row.tokens), len(options.layers)
+        num_vectors = size if options.pooling == "none" else 1
+        cost = num_vectors * num_layers * config.hidden_size
+        if options.attention:
+            cost += num_layers * config.num_attention_heads * size**2
+        return cost
+
+    def extract(
+        self, rows: Sequence[TextRow], done: Callable[[int], None]
+    ) -> list[LineVectors]:
+        """Makes vectors of a window of rows.
+
+        Args:
+          rows: all of them at once in memory, and so their vectors.
+          done: told how many rows each batch had.
+
+        Returns:
+          The vectors, in the order of the rows.
+        """
+        lines = [None] * len(rows)
+        for places in text_rows.batches_by_length(rows, self._batch_size):
+            some = [rows[place] for place in places]
+            results = self._run(self._pad(some))
+            for i, place in enumerate(places):
+                lines[place] = self._line(rows[place], results, i)
+            done(len(some))
+        return lines
+
+    def attention(self, row: TextRow, layer: int) -> np.ndarray:
+        """Attention maps of one block, float32 [N, S, S]."""
+        batch = text_rows.pad_rows([row], batch_size=1, length=len(row.tokens))
+        maps = _encode(self.model, batch).attention_probs[layer][0]
+        return tf.cast(maps, tf.float32).numpy()
+
+    def _pad(self, rows):
+        """One batch; on a TPU, which compiles each shape, always the same."""
+        length = max(len(row.tokens) for row in rows)
+        parts = self._strategy.num_replicas_in_sync
+        batch_size = -(-len(rows) // parts) * parts
+        if is_tpu(self._strategy):
+            length, batch_size = self._max_seq_length, self._batch_size
+        return text_rows.pad_rows(rows, batch_size=batch_size, length=length)
+
+    def _run(self, batch):
+        """Computes a batch on all devices: name -> array of all its rows."""
+        parts = self._strategy.num_replicas_in_sync
+
+        def part(context):
+            number = context.replica_id_in_sync_group
+            return {
+                name: tf.constant(np.split(values, parts)[number])
+                for name, values in batch.items()
+            }
+
+        distributed = (
+            self._strategy.experimental_distribute_values_from_function(part)
+        )
+        try:
+            results = self._step(distributed)
+        except tf.errors.ResourceExhaustedError as error:
+            raise ValueError(
+                f"--batch_size={self._batch_size}: a batch of "
+                f"{batch['input_ids'].shape[1]} wordpieces does not fit into "
+                "the device's memory; pass a smaller one."
+            ) from error
+        return {
+            name: np.concatenate(
+                [
+                    x.numpy()
+                    for x in self._strategy.experimental_local_results(value)
+                ]
+            )
+            for name, value in results.items()
+        }
+
+    # Lengths and the last batch differ: no graph for each of them.
+    @tf.function(reduce_retracing=True, autograph=False)
+    def _step(self, batch):
+        return self._strategy.run(self._replica_step, args=(batch,))
+
+    def _replica_step(self, batch):
+        options = self._options
+        dtype = self.model.compute_dtype
+        with kernels.form(inference_form(self._strategy, dtype)):
+            output = _encode(self.model, batch)
+        vectors = pooling.mix_layers(
+            [pooling.layer_output(output, layer) for layer in options.layers],
+            options.layer_mix,
+        )
+        if options.whole_words:
+            vectors = pooling.word_means(vectors, batch["word_ids"])
+        else:
+            vectors = pooling.pool(
+                vectors, batch["input_mask"], options.pooling
+            )
+        results = {"vectors": vectors}
+        if options.attention:
+            maps = [output.attention_probs[layer] for layer in options.layers]
+            results["attention"] = tf.cast(tf.stack(maps, axis=1), tf.float32)
+        return results
+
+    def _line(self, row, results, i):
+        """The results of one row, without its padding."""
+        options = self._options
+        names = row.words if options.whole_words else row.tokens
+        if options.pooling != "none":
+            names = [options.pooling]
+        attention = None
+        if options.attention:
+            real = slice(len(row.tokens))
+            attention = results["attention"][i, :, :, real, real].copy()
+        return LineVectors(
+            index=row.index,
+            names=names,
+            # A copy, or each line would hold its whole batch in memory.
+            vectors=results["vectors"][i, : len(names)].copy(),
+            tokens=row.tokens,
+            attention=attention,
+        )
+
+
+def _encode(model: BertModel, batch) -> BertOutput:
+    return model(batch["input_ids"], batch["input_mask"], batch["segment_ids"])
