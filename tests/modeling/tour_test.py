@@ -46,22 +46,6 @@ def test_they_load_hugging_faces_weights_too(
     assert "39 variables loaded, 0 missing, 0 unused" in capsys.readouterr().out
 
 
-def test_what_it_names_exists(tour, pytestconfig):
-    root = pytestconfig.rootpath
-    text = re.sub("```.*?```", "", tour, flags=re.S)
-    named = re.findall(r"`([\w/]+\.py|data/\w*/?|training/)`", text)
-    assert len(named) > 15
-    for path in named:
-        places = [root / path, root / "modeling" / path]
-        places.append(root / "data/pretraining" / path)
-        assert any(place.exists() for place in places), path
-    for module, name in re.findall(r"`([a-z_]+)\.([A-Za-z_]+)[\w.]*`", text):
-        if name in ("py", "json", "safetensors"):
-            continue
-        source = (root / f"modeling/{module}.py").read_text("utf-8")
-        assert re.search(rf"^(class|def) {name}\b", source, re.M), name
-
-
 def test_the_example_of_a_name_is_one():
     model = BertModel(BertConfig(vocab_size=7, num_hidden_layers=1))
     names = {variable.path for variable in model.trainable_variables}

@@ -1,0 +1,72 @@
+"""The flags of the programs, without TensorFlow and without any work."""
+
+import json
+import subprocess
+import sys
+
+# Defines a program's flags, then runs `main` on command after command, in an
+# empty folder, up to the first import of TensorFlow or the first file that is
+# not there. Everything that is wrong with flags is found before.
+_SCRIPT = """
+import json, os, runpy, sys, tempfile
+from absl import flags, logging
+sys.path[0] = os.getcwd()
+sys.modules |= {"tensorflow": None, "keras": None}
+from training import program
+started = []
+program.run = lambda main, required=(): started.extend((main, required))
+runpy.run_path(f"{sys.argv[1]}.py", run_name="__main__")
+logging.set_verbosity(logging.FATAL)
+FLAGS = flags.FLAGS
+main, required = started
+flags.mark_flags_as_required(required)
+defaults = {name: FLAGS[name].default for name in FLAGS}
+validators = {name: list(FLAGS[name].validators) for name in FLAGS}
+parsed = []
+commands = json.loads(sys.stdin.read())
+os.chdir(tempfile.mkdtemp())
+for command, is_whole in commands:
+    for name in FLAGS:
+        FLAGS[name].unparse()
+        FLAGS[name].validators[:] = validators[name] if is_whole else []
+    FLAGS.unparse_flags()
+    try:
+        rest = FLAGS([sys.argv[1], *command])
+        assert len(rest) == 1, f"not a flag: {rest[1:]}"
+        parsed.append({n: FLAGS[n].value for n in FLAGS if FLAGS[n].present})
+        if is_whole:
+            main()
+            sys.exit(f"{sys.argv[1]}.py works without TensorFlow and files")
+    except (ModuleNotFoundError, FileNotFoundError) as error:
+        name = getattr(error, "name", None) or "tensorflow"
+        assert name.split(".")[0] in ("tensorflow", "keras"), error
+    except Exception as error:
+        sys.exit(f"{sys.argv[1]}.py {' '.join(command)}: {error}")
+os.rmdir(os.getcwd())
+print(json.dumps({"defaults": defaults, "parsed": parsed}, default=str))
+"""
+
+
+def parse(program, commands, root):
+    """Parses commands of one program, all in one process.
+
+    Args:
+      program: name of its file, without .py.
+      commands: (flags, whether these are all flags of the command), each.
+        Flags are then checked against each other, too.
+      root: the project's folder.
+
+    Returns:
+      `defaults`: flag -> default; `parsed`: of each command the flags that
+      are given.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, program],
+        input=json.dumps(commands),
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
