@@ -21,7 +21,7 @@ from modeling.config import BertConfig
 # Wordpieces times layers times hidden size after which fusion has gained the
 # 0.5 to 1 s that compiling a step's parts for one length takes, and as much
 # again: 24 ms of each step of 4 x 256 on 32 x 128, so 48 of them
-# (benchmarks/README.md).
+# (docs/performance.md).
 _REPAID = 2e8
 
 _scope = threading.local()

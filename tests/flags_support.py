@@ -9,17 +9,14 @@ import sys
 # not there. Everything that is wrong with flags is found before.
 _SCRIPT = """
 import json, os, runpy, sys, tempfile
-from absl import flags, logging
+from absl import app, flags
 sys.path[0] = os.getcwd()
 sys.modules |= {"tensorflow": None, "keras": None}
-from training import program
 started = []
-program.run = lambda main, required=(): started.extend((main, required))
+app.run = started.append
 runpy.run_path(f"{sys.argv[1]}.py", run_name="__main__")
-logging.set_verbosity(logging.FATAL)
+(main,) = started
 FLAGS = flags.FLAGS
-main, required = started
-flags.mark_flags_as_required(required)
 defaults = {name: FLAGS[name].default for name in FLAGS}
 validators = {name: list(FLAGS[name].validators) for name in FLAGS}
 parsed = []
@@ -31,11 +28,12 @@ for command, is_whole in commands:
         FLAGS[name].validators[:] = validators[name] if is_whole else []
     FLAGS.unparse_flags()
     try:
-        rest = FLAGS([sys.argv[1], *command])
+        # --verbosity=1: errors are raised as they are.
+        rest = FLAGS([sys.argv[1], *command, "--verbosity=1"])
         assert len(rest) == 1, f"not a flag: {rest[1:]}"
         parsed.append({n: FLAGS[n].value for n in FLAGS if FLAGS[n].present})
         if is_whole:
-            main()
+            main(rest)
             sys.exit(f"{sys.argv[1]}.py works without TensorFlow and files")
     except (ModuleNotFoundError, FileNotFoundError) as error:
         name = getattr(error, "name", None) or "tensorflow"
