@@ -1,15 +1,16 @@
-r"""Measures all that has a target, prints the table and draws the pictures.
+r"""Measures everything that has a target, prints the table, draws pictures.
 
   make bench
   make bench REAL_DATA=DIR MINILM=DIR
   python benchmarks/bench.py --quick --only=startup --only=tokenizing
 
-Needs no data: without --real_data the text is that of `make demo`, and the
-sentences of the tasks are made, as long as real ones. Weights are random.
-`make peers` and `make peers-model-garden` make what the rows against peers
-need. A row that fails is told and the others go on; the exit code is then 1.
+Without --real_data, the text is that of `make demo` and the sentences of the
+tasks are random words, as long as real ones. Weights are random. The rows with
+peers need `make peers` and `make peers-model-garden`. A row that fails is
+reported, the other rows are measured, and the exit code is 1.
 """
 
+import dataclasses
 import json
 import os
 import platform
@@ -23,10 +24,11 @@ from absl import app, flags, logging
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from benchmarks import bench_inputs, bench_pictures  # noqa: E402
-from benchmarks.bench_inputs import ROOT  # noqa: E402
-from benchmarks.bench_rows import ROWS  # noqa: E402
-from benchmarks.bench_run import Bench  # noqa: E402
+from benchmarks import pictures  # noqa: E402
+from benchmarks.data import make_data  # noqa: E402
+from benchmarks.peers import compare  # noqa: E402
+from benchmarks.programs import ROOT  # noqa: E402
+from benchmarks.rows import ROWS, Bench  # noqa: E402
 from data.storage import files  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -34,32 +36,22 @@ _FAILED = "failed"
 
 
 def define_flags():
-    """What is measured, and on what."""
+    """Defines what is measured, and on what."""
+    compare.define_flags()
+    flags.DEFINE_alias("real_data", "data")
     flags.DEFINE_multi_string(
-        "only", [], f"Rows whose names begin so; of {', '.join(ROWS)}."
+        "only", [], f"Beginning of the names of rows: {', '.join(ROWS)}."
     )
-    flags.DEFINE_bool("quick", False, "Few repeats: figures are worthless.")
-    flags.DEFINE_string("real_data", None, "Folder: peers/compare.py --data.")
-    flags.DEFINE_string("text", "", "Text file in place of the data's.")
+    flags.DEFINE_bool("quick", False, "Few repeats: figures mean nothing.")
     flags.DEFINE_string("minilm", "", "Folder with MiniLM's weights in tf1/.")
-    flags.DEFINE_string("output_dir", str(ROOT / "build"), "Of the results.")
+    flags.DEFINE_string("output_dir", str(ROOT / "build"), "For the results.")
     flags.DEFINE_string(
-        "pictures",
-        None,
-        "Folder of the pictures; benchmarks/, with --quick the output_dir.",
-    )
-    flags.DEFINE_string(
-        "environment", str(ROOT / ".venv-peers"), "See peers/compare.py."
-    )
-    flags.DEFINE_string(
-        "model_garden_environment",
-        str(ROOT / ".venv-model-garden"),
-        "See peers/compare.py.",
+        "pictures", "", "Folder; benchmarks/, with --quick the output_dir."
     )
 
 
 def machine():
-    """Processor, cores, memory and date, in a line."""
+    """Processor, cores, memory and date, as a line."""
     cpu = platform.machine()
     if Path("/proc/cpuinfo").exists():
         for line in files.read_lines("/proc/cpuinfo"):
@@ -75,59 +67,53 @@ def machine():
 
 
 def chosen_rows():
-    """The rows of --only, in the order of the table."""
+    """Returns the rows of --only, in the order of the table."""
     for start in FLAGS.only:
         if not any(name.startswith(start) for name in ROWS):
             raise app.UsageError(
-                f"--only={start} is the beginning of no row; there are "
+                f"--only={start}: no row begins so; the rows are "
                 f"{', '.join(ROWS)}."
             )
     return [n for n in ROWS if n.startswith(tuple(FLAGS.only or [""]))]
 
 
 def make_bench(out):
-    """What all rows are measured with; makes the data if none is given."""
+    """Returns what all rows are measured with; makes data if none is given."""
     folder = out / "bench"
     folder.mkdir(parents=True, exist_ok=True)
-    data = folder / "data"
-    if FLAGS.real_data:
-        data = Path(FLAGS.real_data).resolve()
-    else:
-        print(f"No --real_data: making some in {data}", flush=True)
-        bench_inputs.make_data(data)
+    options = compare.options_of_flags()
+    if not options.data:
+        print(f"No --real_data: making some in {folder}/data", flush=True)
+        make_data(folder / "data")
     return Bench(
-        data=data,
-        text=FLAGS.text and str(Path(FLAGS.text).resolve()),
-        minilm=FLAGS.minilm and str(Path(FLAGS.minilm).resolve()),
+        options=dataclasses.replace(
+            options,
+            data=str(Path(options.data or folder / "data").resolve()),
+            text=options.text and str(Path(options.text).resolve()),
+        ),
         folder=folder,
+        minilm=FLAGS.minilm and str(Path(FLAGS.minilm).resolve()),
         quick=FLAGS.quick,
-        environment=FLAGS.environment,
-        model_garden_environment=FLAGS.model_garden_environment,
     )
 
 
 def measure(name, bench):
-    """A row's result, also if it fails."""
+    """Returns the result of a row, also if it fails."""
     load, began = os.getloadavg()[0], time.perf_counter()
     try:
         found = vars(ROWS[name](bench))
     # Broad, because rows run other programs and libraries, and an hour of
-    # other rows must not be lost; it is told, and the exit code is 1.
+    # other rows must not be lost. The error is reported at the end.
     except Exception as error:  # noqa: BLE001
         traceback.print_exc()
-        told = (str(error).strip() or repr(error)).splitlines()[-1]
-        found = {"text": told, "target": "", "met": _FAILED, "values": {}}
+        line = (str(error).strip() or repr(error)).splitlines()[-1]
+        found = {"text": line, "target": "", "met": _FAILED, "values": {}}
     seconds = time.perf_counter() - began
     return {"row": name, **found, "seconds": seconds, "load_before": load}
 
 
 def table(results, title):
-    """The results as Markdown.
-
-    Args:
-      results: see `measure`.
-      title: the line above.
-    """
+    """Returns the results as a Markdown table under a title."""
     rows = [("row", "measured", "target", "met"), ("---",) * 4]
     rows += [(r["row"], r["text"], r["target"], r["met"]) for r in results]
     lines = ("| " + " | ".join(row).replace("\n", " ") + " |" for row in rows)
@@ -153,10 +139,10 @@ def main(_):
             json.dumps({"machine": title, "rows": results}, indent=1) + "\n",
         )
         files.write_text(str(out / "bench.md"), table(results, title))
-    pictures = FLAGS.pictures or (out if FLAGS.quick else ROOT / "benchmarks")
-    drawn = bench_pictures.draw(
+    folder = FLAGS.pictures or (out if FLAGS.quick else ROOT / "benchmarks")
+    drawn = pictures.draw(
         {r["row"]: r["values"] for r in results if r["met"] != _FAILED},
-        Path(pictures),
+        Path(folder),
         title,
     )
     print(f"\n{table(results, title)}\nIn {out}: bench.json, bench.md")

@@ -1,12 +1,12 @@
-r"""Compares logits with those of Hugging Face's transformers, both ways.
+r"""Compares outputs with those of Hugging Face's transformers, both ways.
 
+  make peers
   python benchmarks/huggingface_agreement.py --minilm=all-MiniLM-L6-v2
 
-transformers and PyTorch have a virtual environment of their own, made the first
-time (about 1 GB; several where pip only finds PyTorch's build for GPUs). Random
-models of every kind go from here to there by convert_checkpoint.py's code, and
-from there to here as --init_checkpoint takes them; so does the folder --minilm,
-if given. Fails above a difference of 1e-4.
+Random models of every kind go to transformers through convert_checkpoint.py's
+code, and transformers' random models come back as with --init_checkpoint. So
+does the folder --minilm, if given. Compares the wordpieces of a few texts, too.
+Fails above a difference of 1e-4.
 """
 
 import os
@@ -34,8 +34,8 @@ from modeling import (  # noqa: E402
 from training.model_files import conversion  # noqa: E402
 
 FLAGS = flags.FLAGS
-PACKAGES = ("torch==2.13.0", "transformers==5.23.0", "numpy", "safetensors")
-VOCAB = ROOT / "tests/goldens/vocab.txt"
+CONFIG = str(ROOT / "tests/goldens/bert_config.json")
+VOCAB = str(ROOT / "tests/goldens/vocab.txt")
 TOLERANCE = 1e-4
 NUM_LABELS = 3
 TEXTS = (
@@ -45,40 +45,27 @@ TEXTS = (
 )
 
 
-def define_flags():
-    """The other environment, and a real model."""
-    flags.DEFINE_string(
-        "environment",
-        str(ROOT / "build/huggingface"),
-        "Virtual environment of transformers; made if it is not there.",
-    )
-    flags.DEFINE_string("minilm", None, "A folder of Hugging Face with BERT.")
-
-
-def config():
-    """Three blocks x 32, the tanh form of gelu."""
-    return BertConfig.from_json_file(
-        str(ROOT / "tests/goldens/bert_config.json")
-    )
-
-
 def models(config):
     """Name of transformers' class -> a model of ours."""
+    tasks = {
+        "BertForSequenceClassification": "classification",
+        "BertForTokenClassification": "tagging",
+        "BertForMultipleChoice": "choice",
+    }
     return {
         "BertForPreTraining": PretrainingModel(config),
-        "BertForSequenceClassification": TaskModel(
-            config, "classification", NUM_LABELS
-        ),
-        "BertForTokenClassification": TaskModel(config, "tagging", NUM_LABELS),
-        "BertForMultipleChoice": TaskModel(config, "choice", NUM_LABELS),
         "BertForQuestionAnswering": SpanModel(config),
+        **{
+            name: TaskModel(config, kind, NUM_LABELS)
+            for name, kind in tasks.items()
+        },
     }
 
 
-def inputs(vocab_size, choices=1):
-    """A batch with padding and two segments, int32 [3, choices * 40]."""
+def write_batch(folder, name, vocab_size):
+    """Writes a batch with padding, int32 [3, choices * 40]; returns it."""
     rng = np.random.default_rng(7)
-    shape = (3, choices, 40)
+    shape = (3, NUM_LABELS if name == "BertForMultipleChoice" else 1, 40)
     lengths = rng.integers(4, 41, shape[:2])
     lengths[0, 0] = 40
     places = np.arange(40)
@@ -88,114 +75,79 @@ def inputs(vocab_size, choices=1):
         "input_mask": mask,
         "segment_ids": (places >= lengths[..., None] // 2) & mask,
     }
-    return {k: v.reshape(3, -1).astype(np.int32) for k, v in batch.items()}
+    batch = {k: v.reshape(3, -1).astype(np.int32) for k, v in batch.items()}
+    np.savez(f"{folder}/batch.npz", **batch)
+    return batch
 
 
-def batch_of(name, vocab_size):
-    """The batch for a class."""
-    choices = NUM_LABELS if name == "BertForMultipleChoice" else 1
-    return inputs(vocab_size, choices)
-
-
-def our_logits(model, batch):
-    """Every output of a model, one after the other, flat."""
+def outputs(model, batch):
+    """Every output of a model, flat, one after the other."""
     batch = {k: tf.constant(v) for k, v in batch.items()}
     if isinstance(model, BertModel):
-        output = model(
-            batch["input_ids"], batch["input_mask"], batch["segment_ids"]
-        )
-        outputs = (output.get_sequence_output(), output.pooled_output)
+        output = model(*batch.values())
+        found = (output.get_sequence_output(), output.pooled_output)
     else:
-        shape = batch["input_ids"].shape
-        batch["masked_lm_positions"] = tf.tile(
-            tf.range(shape[1])[tf.newaxis], [shape[0], 1]
+        rows, places = batch["input_ids"].shape
+        batch["masked_lm_positions"] = tf.tile([tf.range(places)], [rows, 1])
+        found = model.logits(batch)
+    return np.concatenate([np.ravel(x) for x in tf.nest.flatten(found)])
+
+
+def convert(model, output_dir, **options):
+    """Runs convert_checkpoint.py's code."""
+    conversion.run(
+        conversion.ConversionOptions(
+            model=model, output_dir=output_dir, **options
         )
-        outputs = model.logits(batch)
-    return np.concatenate([np.ravel(x) for x in tf.nest.flatten(outputs)])
+    )
 
 
 def export_random_models(folder):
-    """Writes our random models for transformers; returns their logits."""
+    """Writes our random models for transformers; returns their outputs."""
     rng = np.random.default_rng(3)
-    logits = {}
-    for name, model in models(config()).items():
+    config, found = BertConfig.from_json_file(CONFIG), {}
+    for name, model in models(config).items():
         variables = checkpoints.variables_by_name(model.layers)
         for variable in variables.values():
             # Biases and layer norms too: zeros and ones would hide a mistake.
             variable.assign_add(rng.normal(0, 0.1, variable.shape))
-        kind = getattr(model, "kind", None)
+        source, target = f"{folder}/ours/{name}", f"{folder}/exported/{name}"
         checkpoints.write(
-            f"{folder}/ours/{name}/bert_model.ckpt",
+            f"{source}/bert_model.ckpt",
             {n: v.numpy() for n, v in variables.items()},
         )
-        conversion.run(
-            conversion.ConversionOptions(
-                model=f"{folder}/ours/{name}",
-                output_dir=f"{folder}/exported/{name}",
-                bert_config_file=str(ROOT / "tests/goldens/bert_config.json"),
-                vocab_file=str(VOCAB),
-                kind=kind,
-            )
+        convert(
+            source,
+            target,
+            bert_config_file=CONFIG,
+            vocab_file=VOCAB,
+            kind=getattr(model, "kind", None),
         )
-        batch = batch_of(name, config().vocab_size)
-        np.savez(f"{folder}/exported/{name}/batch.npz", **batch)
-        logits[name] = our_logits(model, batch)
-    return logits
+        found[name] = outputs(
+            model, write_batch(target, name, config.vocab_size)
+        )
+    return found
 
 
 def export_minilm(folder):
-    """MiniLM to our files and back; returns our outputs of our files."""
-    for source, target in (
-        (FLAGS.minilm, "ours/MiniLM"),
-        (f"{folder}/ours/MiniLM", "exported/MiniLM"),
-    ):
-        conversion.run(
-            conversion.ConversionOptions(
-                model=source, output_dir=f"{folder}/{target}"
-            )
-        )
-    encoder = BertModel(
-        BertConfig.from_json_file(f"{folder}/ours/MiniLM/bert_config.json")
-    )
-    checkpoints.init_from_checkpoint(
-        f"{folder}/ours/MiniLM", checkpoints.variables_by_name([encoder])
-    )
-    batch = inputs(encoder.config.vocab_size)
-    np.savez(f"{folder}/exported/MiniLM/batch.npz", **batch)
-    return our_logits(encoder, batch)
+    """Converts MiniLM to our files and back; returns its outputs here."""
+    ours, target = f"{folder}/ours/MiniLM", f"{folder}/exported/MiniLM"
+    convert(FLAGS.minilm, ours)
+    convert(ours, target)
+    config = BertConfig.from_json_file(f"{ours}/bert_config.json")
+    write_batch(target, "MiniLM", config.vocab_size)
+    return import_model(ours, "MiniLM", config, f"{target}/batch.npz")
 
 
-def import_model(path, name):
-    """Our outputs with the weights of a folder that transformers wrote."""
-    config = BertConfig.from_json_file(f"{path}/config.json")
+def import_model(path, name, config, batch):
+    """Our outputs with the weights of a folder."""
     model = models(config).get(name) or BertModel(config)
-    layers = getattr(model, "layers", [model])
     report = checkpoints.init_from_checkpoint(
-        path, checkpoints.variables_by_name(layers)
+        path, checkpoints.variables_by_name(getattr(model, "layers", [model]))
     )
     if report.unused:
         raise ValueError(str(report))
-    return our_logits(model, dict(np.load(f"{path}/batch.npz")))
-
-
-def ask_transformers(folder):
-    """Runs the other half in its own environment."""
-    python = Path(FLAGS.environment) / "bin/python"
-    ready = Path(FLAGS.environment) / ".ready"
-    if not ready.exists():
-        subprocess.check_call([sys.executable, "-m", "venv", FLAGS.environment])
-        subprocess.check_call([python, "-m", "pip", "install", "-q", *PACKAGES])
-        ready.touch()
-    script = Path(__file__).with_name("huggingface_agreement_theirs.py")
-    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
-    subprocess.check_call(
-        [python, script, folder, FLAGS.minilm or "", *TEXTS], env=environment
-    )
-    return (
-        dict(np.load(f"{folder}/exported.npz")),
-        dict(np.load(f"{folder}/theirs.npz")),
-        dict(np.load(f"{folder}/tokens.npz")),
-    )
+    return outputs(model, dict(np.load(batch)))
 
 
 def compare_tokens(folder, tokens):
@@ -215,19 +167,26 @@ def compare(folder):
     ours = export_random_models(folder)
     if FLAGS.minilm:
         ours["MiniLM"] = export_minilm(folder)
-    exported, theirs, tokens = ask_transformers(folder)
+    script = Path(__file__).with_name("huggingface_agreement_theirs.py")
+    subprocess.run(
+        [FLAGS.python, script, folder, FLAGS.minilm or "", *TEXTS],
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        check=True,
+    )
+    exported, theirs, tokens = (
+        dict(np.load(f"{folder}/{name}.npz"))
+        for name in ("exported", "theirs", "tokens")
+    )
     worst = 0.0
     print("direction, class: greatest difference (of outputs up to)")
-    for name, logits in ours.items():
-        pairs = (
-            ("ours -> theirs", logits, exported[name]),
-            (
-                "theirs -> ours",
-                import_model(f"{folder}/theirs/{name}", name),
-                theirs[name],
-            ),
-        )
-        for direction, a, b in pairs:
+    for name, exported_here in ours.items():
+        path = f"{folder}/theirs/{name}"
+        config = BertConfig.from_json_file(f"{path}/config.json")
+        imported = import_model(path, name, config, f"{path}/batch.npz")
+        for direction, a, b in (
+            ("ours -> theirs", exported_here, exported[name]),
+            ("theirs -> ours", imported, theirs[name]),
+        ):
             difference = np.abs(a - b).max()
             worst = max(worst, difference)
             print(
@@ -243,5 +202,8 @@ def main(_):
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.DEFINE_string("minilm", None, "A folder of Hugging Face with BERT.")
+    flags.DEFINE_string(
+        "python", str(ROOT / ".venv-peers/bin/python"), "Of `make peers`."
+    )
     app.run(main)

@@ -1,10 +1,10 @@
-r"""Draws a run's learning curves from its TensorBoard events.
+r"""Draws the learning curves of a run from its TensorBoard events.
 
   python benchmarks/plot_events.py --output_dir=/tmp/pretrained \
     --png=curves.png
 
-One panel for losses, one for accuracies; lines are training, dots are the
-evaluations on other records.
+One panel shows losses, one accuracies. Lines are training, dots are evaluations
+on other records.
 """
 
 import pathlib
@@ -17,17 +17,12 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402  (after the choice of backend)
 
 FLAGS = flags.FLAGS
-PANELS = {
-    "loss": ("masked_lm_loss", "next_sentence_loss"),
-    "accuracy": ("masked_lm_accuracy", "next_sentence_accuracy"),
-}
 
 
 def read_points(folder: pathlib.Path) -> dict[str, dict[int, float]]:
     """Returns name -> {step: value} of a folder's event files.
 
-    A step that stands twice (a run resumed from before it) counts as it was
-    written last.
+    Of a step that was written twice, by a resumed run, the last value counts.
     """
     points: dict[str, dict[int, float]] = {}
     for path in sorted(folder.glob("events.out.tfevents.*")):
@@ -46,11 +41,11 @@ def main(_):
     if not training:
         raise SystemExit(f"error: no events with figures in {folder}.")
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.8), dpi=110)
-    for axis, (title, names) in zip(axes, PANELS.items(), strict=True):
-        for color, name in zip(("C0", "C1"), names, strict=True):
-            label = name.removesuffix(f"_{title}").replace("_", " ")
-            steps, values = zip(*sorted(training[name].items()), strict=True)
-            axis.plot(steps, values, color=color, label=label)
+    for axis, title in zip(axes, ("loss", "accuracy"), strict=True):
+        for color, label in ("C0", "masked_lm"), ("C1", "next_sentence"):
+            name, label = f"{label}_{title}", label.replace("_", " ")
+            steps = zip(*sorted(training[name].items()), strict=True)
+            axis.plot(*steps, color=color, label=label)
             if name in evaluation:
                 dots = zip(*sorted(evaluation[name].items()), strict=True)
                 axis.plot(*dots, "o", color=color, label=f"{label}, held out")

@@ -1,14 +1,13 @@
-r"""Hands every program's step to the compiler of Cloud TPUs; no TPU is needed.
+r"""Compiles the step of every program for a Cloud TPU, without a TPU.
 
     python3 -m venv jax && jax/bin/pip install 'jax[tpu]==0.10.2'
     .venv/bin/python benchmarks/tpu_compiler.py --folder=/tmp/steps
     jax/bin/python benchmarks/tpu_compiler_theirs.py /tmp/steps v5e:2x2
 
-The first command writes a program a step, as TensorFlow hands it to XLA; the
-second, which knows nothing of this project, compiles each with libtpu and
-prints how long it took and the memory that one core needs.
-`--bert_config_file`, `--batch_size`, `--max_seq_length` and `--precision` give
-the sizes of the step of pretraining; the others are small.
+The first command writes each step as the program that TensorFlow gives to XLA.
+The second imports nothing of this project. It compiles each program with libtpu
+and prints the time and the memory that one core needs. The flags set the sizes
+of the pretraining step; the other steps are small.
 """
 
 import os
@@ -20,6 +19,9 @@ from absl import app, flags, logging
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
+from data.finetuning import features  # noqa: E402
+from data.records.feature_spec import pretraining_features  # noqa: E402
+from data.squad import windows  # noqa: E402
 from modeling import (  # noqa: E402
     BertConfig,
     PretrainingModel,
@@ -40,35 +42,26 @@ SMALL = BertConfig(
     intermediate_size=512,
 )
 NUM_LABELS = 3
+ROWS = 8
 
 
-def define_flags():
-    """Where to, and the sizes of pretraining."""
-    flags.DEFINE_string("folder", None, "Where the programs go.")
-    flags.DEFINE_string("bert_config_file", None, "Of pretraining.")
-    flags.DEFINE_integer("batch_size", 16, "Of pretraining, on one core.")
-    flags.DEFINE_integer("max_seq_length", 128, "Of pretraining.")
-    flags.DEFINE_enum(
-        "precision",
-        "mixed_bfloat16",
-        ["float32", "mixed_bfloat16"],
-        "Policy of pretraining.",
-    )
-
-
-def batch_of(rows, length, **others):
-    """A batch of nothing: shapes are all that a compiler looks at."""
-    names = ("input_ids", "input_mask", "segment_ids")
-    shapes = {name: [rows, length] for name in names} | others
-    floats = ("masked_lm_weights",)
-    return {
-        name: tf.zeros(shape, tf.float32 if name in floats else tf.int32)
-        for name, shape in shapes.items()
+def batch_of(specs, rows, **others):
+    """A batch of zeros, because a compiler looks at shapes alone."""
+    batch = {
+        spec.name: tf.zeros(
+            [rows, spec.length],
+            tf.float32 if spec.dtype == "float32" else tf.int32,
+        )
+        for spec in specs
+    }
+    return batch | {
+        name: tf.zeros([rows, length], tf.int32)
+        for name, length in others.items()
     }
 
 
 def update_of(model, batch, count):
-    """The arguments of `write` for an update."""
+    """A training step of `count` micro-batches, and its arguments."""
     made = steps.TrainSteps(
         model,
         TrainOptions(
@@ -84,18 +77,14 @@ def update_of(model, batch, count):
 
 def pretraining():
     """An update of run_pretraining.py."""
-    rows, length = FLAGS.batch_size, FLAGS.max_seq_length
-    config = SMALL
+    config, length = SMALL, FLAGS.max_seq_length
     if FLAGS.bert_config_file:
         config = BertConfig.from_json_file(FLAGS.bert_config_file)
-    masked = [rows, length * 20 // 128]
-    names = ("masked_lm_ids", "masked_lm_positions", "masked_lm_weights")
-    batch = batch_of(rows, length, **{name: masked for name in names})
-    batch["next_sentence_labels"] = tf.zeros([rows, 1], tf.int32)
+    specs = pretraining_features(length, length * 20 // 128)
     model = PretrainingModel(
         config, dtype=FLAGS.precision, use_one_hot_embeddings=True
     )
-    return update_of(model, batch, 1)
+    return update_of(model, batch_of(specs, FLAGS.batch_size), 1)
 
 
 def task(kind, trains, **options):
@@ -103,24 +92,20 @@ def task(kind, trains, **options):
     model = TaskModel(
         SMALL, kind, NUM_LABELS, use_one_hot_embeddings=True, **options
     )
-    labels = [8, 32] if kind == "tagging" else [8, 1]
-    others = {"label_ids": labels, "is_real_example": [8, 1]}
-    if kind == "tagging":
-        others["label_mask"] = labels
-    batch = batch_of(8, 32 * (NUM_LABELS if kind == "choice" else 1), **others)
+    specs = features.feature_specs(kind, 32, NUM_LABELS)
     if trains:
-        return update_of(model, batch, 2)
-    batch["example_index"] = tf.zeros([8, 1], tf.int32)
-    return Scorer(model)._replica_step, batch
+        return update_of(model, batch_of(specs, ROWS), 2)
+    return Scorer(model)._replica_step, batch_of(specs, ROWS, example_index=1)
 
 
 def span(trains):
     """An update of run_squad.py, or its answers."""
     model = SpanModel(SMALL, use_one_hot_embeddings=True)
-    places = {"start_positions": [8, 1], "end_positions": [8, 1]}
+    batch = batch_of(windows.feature_specs(128, trains), ROWS)
+    del batch["unique_ids"]
     if trains:
-        return update_of(model, batch_of(8, 128, **places), 2)
-    batch = batch_of(8, 128, example_index=[8, 1], is_real_example=[8, 1])
+        return update_of(model, batch, 2)
+    batch |= batch_of((), ROWS, example_index=1, is_real_example=1)
     return Scorer(model)._replica_step, batch
 
 
@@ -130,10 +115,13 @@ def vectors():
         SMALL,
         VectorOptions(layers=(-1, -2), whole_words=True),
         max_seq_length=128,
-        batch_size=8,
+        batch_size=ROWS,
         use_one_hot_embeddings=True,
     )
-    return extractor._replica_step, batch_of(8, 128, word_ids=[8, 128])
+    names = ("input_ids", "input_mask", "segment_ids", "word_ids")
+    return extractor._replica_step, batch_of(
+        (), ROWS, **dict.fromkeys(names, 128)
+    )
 
 
 PROGRAMS = {
@@ -150,10 +138,9 @@ PROGRAMS = {
 }
 
 
-def main(argv):
+def main(_):
     """Writes a file for each step."""
-    del argv
-    # The road of a TPU: each device updates its own copy of the weights.
+    # As on a TPU: each device updates its own copy of the weights.
     optimizers.is_tpu = steps.is_tpu = lambda strategy: True
     os.makedirs(FLAGS.folder, exist_ok=True)
     for name, make in PROGRAMS.items():
@@ -166,6 +153,14 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    define_flags()
-    flags.mark_flag_as_required("folder")
+    flags.DEFINE_string("folder", None, "For the programs.", required=True)
+    flags.DEFINE_string("bert_config_file", None, "Of pretraining.")
+    flags.DEFINE_integer("batch_size", 16, "Of pretraining, on one core.")
+    flags.DEFINE_integer("max_seq_length", 128, "Of pretraining.")
+    flags.DEFINE_enum(
+        "precision",
+        "mixed_bfloat16",
+        ["float32", "mixed_bfloat16"],
+        "Policy of pretraining.",
+    )
     app.run(main)

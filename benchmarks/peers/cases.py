@@ -1,11 +1,9 @@
-"""What compare.py measures: the cases and their targets."""
+"""The cases that compare.py and bench.py measure, with their targets."""
 
 import dataclasses
 
 VOCAB_SIZE = 30522
-ROWS = 32  # sequences of a batch
-_LATENCY_CALLS = 50  # of a turn
-PREDICTIONS = 20  # masked places of a row
+ARITHMETIC = ("=flops", "=matrix_rate", "=products")
 # Name -> layers, hidden size, heads, activation.
 _SIZES = {
     "4x256": (4, 256, 4, "gelu"),
@@ -16,27 +14,30 @@ _SIZES = {
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One comparison.
+    """One measurement, of this project alone or beside its peers.
 
     Attributes:
-      kind: name of the function in ours.py and theirs.py.
-      targets: peer -> least ratio: how many times as long it takes.
-      turns: how often each side runs.
-      unit: `ms` for one run, or what is done in a second.
+      kind: name of the function in ours/ and theirs.py that does the work.
+      unit: `ms` or `s` of one call, or what is done in a second.
+      turns: timed calls of each side.
+      targets: peer -> least ratio of its time to ours; {} = no peer.
       model: key of `_SIZES`; "" = none.
       precision: of the model.
-      length: wordpieces of a row, at most.
+      length: S, maximum number of wordpieces of a row.
       count: sequences to predict; 0 = all of the data set.
-      data: its name; "" = random sequences of full length.
-      share: least share of the matrix rate at the case's own shapes; 0 = none
-        is asked for.
-      rate: least figure of ours; 0 = likewise.
+      data: cola, rte or squad; "" = random sequences of length S.
+      share: least share of the matrix rate at the case's own shapes; 0 = no
+        target.
+      rate: least figure of ours; 0 = no target.
+      asks: untimed ways of ours to ask after the turns.
+      vocab_size: of the model.
+      more: request keys in place of those of `request`.
     """
 
     kind: str
-    targets: dict[str, float]
-    turns: int
     unit: str
+    turns: int
+    targets: dict[str, float] = dataclasses.field(default_factory=dict)
     model: str = ""
     precision: str = "float32"
     length: int = 128
@@ -44,19 +45,17 @@ class Case:
     data: str = ""
     share: float = 0.0
     rate: float = 0.0
-
-    @property
-    def needs_vocab(self):
-        """Whether its sides read texts."""
-        return self.kind == "latency" or self.kind.startswith("tokenizing")
+    asks: tuple[str, ...] = ()
+    vocab_size: int = VOCAB_SIZE
+    more: dict = dataclasses.field(default_factory=dict)
 
     def request(self):
-        """What every side is told of it."""
+        """What each side receives, without its input and its folder."""
         model = {}
         if self.model:
             layers, hidden, heads, activation = _SIZES[self.model]
             model = {
-                "vocab_size": VOCAB_SIZE,
+                "vocab_size": self.vocab_size,
                 "hidden_size": hidden,
                 "num_hidden_layers": layers,
                 "num_attention_heads": heads,
@@ -64,37 +63,33 @@ class Case:
                 "type_vocab_size": 2,
                 "hidden_act": activation,
             }
+        same = ("kind", "precision", "length", "count", "data")
         return {
-            "kind": self.kind,
+            **{name: getattr(self, name) for name in same},
             "model": model,
-            "precision": self.precision,
-            "rows": ROWS,
-            "length": self.length,
-            "predictions": PREDICTIONS,
-            "head": "span" if self.data == "squad" else "classification",
-            "calls": _LATENCY_CALLS,
-        }
+            "rows": 32,  # B
+            "predictions": 20,  # masked places of a row
+            "calls": 50,  # of a turn, of latency
+            "compile": False,  # theirs: torch.compile
+            "xla": False,  # ours: --xla
+            "gradient_checkpointing": False,
+        } | self.more
 
 
-def _cases():
-    """Name -> case, with the targets."""
-    found = {}
-    for model, turns, shares in (
-        ("4x256", 10, (0.60, 0.45)),
-        ("base", 4, (0.75, 0.65)),
+def _with_peers():
+    """Yields (name, case)."""
+    peers = {"transformers": 2, "tf-models-official": 1}
+    for model, precision, turns, share in (
+        ("4x256", "float32", 10, 0.60),
+        ("4x256", "bfloat16", 10, 0.45),
+        ("base", "float32", 4, 0.75),
+        ("base", "bfloat16", 4, 0.65),
     ):
-        for precision, share in zip(
-            ("float32", "bfloat16"), shares, strict=True
-        ):
-            found[f"pretraining_{model}_{precision}"] = Case(
-                "pretraining",
-                {"transformers": 2, "tf-models-official": 1},
-                turns,
-                "ms",
-                model,
-                precision,
-                share=share,
-            )
+        case = Case("pretraining", "ms", turns, peers, model, precision)
+        yield (
+            f"pretraining_{model}_{precision}",
+            dataclasses.replace(case, share=share, asks=ARITHMETIC),
+        )
     for name, model, turns, length, count, data in (
         ("full_base", "base", 3, 128, 256, ""),
         ("full_minilm", "minilm", 3, 128, 2048, ""),
@@ -102,26 +97,65 @@ def _cases():
         ("rte", "minilm", 3, 128, 0, "rte"),
         ("squad", "minilm", 3, 384, 0, "squad"),
     ):
-        found[f"prediction_{name}_bfloat16"] = Case(
-            "prediction",
-            {"transformers": 2 if data else 1},
-            turns,
-            "sequences/s",
-            model,
-            "bfloat16",
-            length,
-            count,
-            data,
-            share=0 if data else 0.75,
+        peers = {"transformers": 2 if data else 1}
+        case = Case("prediction", "sequences/s", turns, peers, model)
+        yield (
+            f"prediction_{name}_bfloat16",
+            dataclasses.replace(
+                case,
+                precision="bfloat16",
+                length=length,
+                count=count,
+                data=data,
+                share=0 if data else 0.75,
+                asks=() if data else ARITHMETIC,
+            ),
         )
+    peers = {"transformers": 1}
     for model in ("base", "minilm"):
         for length in (16, 128):
-            found[f"latency_{model}_{length}"] = Case(
-                "latency", {"transformers": 1}, 8, "ms", model, length=length
-            )
+            case = Case("latency", "ms", 8, peers, model, length=length)
+            yield f"latency_{model}_{length}", case
     for kind, rate in ("tokenizing_python", 8), ("tokenizing_in_graph", 30):
-        found[kind] = Case(kind, {"tokenizers": 3}, 5, "MB/s", rate=rate)
-    return found
+        yield kind, Case(kind, "MB/s", 5, {"tokenizers": 3}, rate=rate)
 
 
-CASES = _cases()
+def _alone():
+    """Yields (name, case)."""
+    case = Case("finetuning", "s", 6, model="minilm", asks=("=padded_by_real",))
+    for data, length, steps, padded_steps in (
+        ("cola", 128, 0, 18),
+        ("rte", 128, 0, 18),
+        ("squad", 384, 60, 12),
+    ):
+        # Timed steps of the trimmed epoch, 0 = all, and of the padded one.
+        more = {"steps": steps, "padded_steps": padded_steps}
+        yield (
+            f"finetuning_{data}",
+            dataclasses.replace(case, length=length, data=data, more=more),
+        )
+    for name, devices, hosts, num_files in (
+        ("reading", 1, 1, 8),
+        ("reading_8_devices", 8, 1, 8),
+        ("reading_8_hosts_by_file", 64, 8, 8),
+        ("reading_8_hosts_by_record", 64, 8, 1),
+        ("reading_64_hosts_by_record", 64, 64, 1),
+    ):
+        for masking in ("static", "dynamic"):
+            more = {
+                **{"devices": devices, "hosts": hosts, "num_files": num_files},
+                **{"seconds": 3.0, "num_examples": 80_000, "masking": masking},
+            }
+            case = Case("reading", "examples/s", 2, asks=("=cpu_us",))
+            yield f"{name}_{masking}", dataclasses.replace(case, more=more)
+    yield "squad_windows", Case("squad_windows", "windows/s", 3)
+    yield "squad_answers", Case("squad_answers", "questions/s", 3)
+    # A small vocabulary, because the memory of the blocks is compared and not
+    # that of the logits.
+    case = Case("pretraining", "ms", 3, model="4x256", vocab_size=1000)
+    for name, again in ("memory", False), ("memory_checkpointing", True):
+        more = {"rows": 16, "length": 384, "gradient_checkpointing": again}
+        yield name, dataclasses.replace(case, asks=("=peak_mb",), more=more)
+
+
+CASES = dict(_with_peers()) | dict(_alone())

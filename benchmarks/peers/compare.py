@@ -1,28 +1,26 @@
-r"""Measures this project against its peers, the sides taking turns.
+r"""Measures cases, this project and its peers in turns.
 
   make peers
   python benchmarks/peers/compare.py --data=DIR --json=results.jsonl
   python benchmarks/peers/compare.py --only=latency_minilm_16 --data=DIR
+  python benchmarks/peers/compare.py --alone --only=memory --only=reading
 
 DIR holds vocab/uncased/vocab.txt, novels/novels_train.txt.gz (or --text),
-glue/CoLA, glue/RTE and squad/dev-v1.1.json; pretraining and full-length
-prediction need none of it. Each case runs every side in a process of its own,
-which stays alive: one warm-up each, then A B A B ... Prints, for each case, a
-line to read and the same as a line of JSON, which --json collects. A ratio says
-how many times as long a peer takes as this project does; of a peer with several
-ways to do the work, the fastest counts.
+glue/CoLA, glue/RTE and squad/{train,dev}-v1.1.json; pretraining, reading and
+full-length prediction need none of it. Each side of a case runs in a process of
+its own. After one warm-up each the sides take turns: A B A B. A ratio is the
+time of a peer divided by ours; the fastest way of a peer counts. Prints a line
+to read and a line of JSON for each case.
 """
 
-import contextlib
+import dataclasses
 import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -31,247 +29,162 @@ from absl import app, flags
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.peers import inputs  # noqa: E402
-from benchmarks.peers.cases import CASES, PREDICTIONS, ROWS  # noqa: E402
+from benchmarks.peers import inputs, protocol  # noqa: E402
+from benchmarks.peers.cases import ARITHMETIC, CASES  # noqa: E402
 
 FLAGS = flags.FLAGS
-_HERE = Path(__file__).resolve().parent
-_VOCAB = "vocab/uncased/vocab.txt"
+_WITHOUT_DATA = ("pretraining", "reading")
+
+
+def _flag(default, text):
+    """A field with its help text."""
+    return dataclasses.field(default=default, metadata={"help": text})
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to measure; each field is a flag."""
+
+    data: str = _flag("", "Folder of the data; see peers/compare.py.")
+    text: str = _flag("", "Text to tokenize; default: the novels.")
+    megabytes: float = _flag(0.0, "Of the text; 0 = all of it.")
+    turns: int = _flag(0, "Runs of each side; 0 = the case's own number.")
+    threads: int = _flag(2, "Of every side; 0 = no limit.")
+    environment: str = _flag(str(ROOT / ".venv-peers"), "Of `make peers`.")
+    model_garden_environment: str = _flag(
+        str(ROOT / ".venv-model-garden"),
+        "Of `make peers-model-garden`; without it tf-models-official is left "
+        "out.",
+    )
 
 
 def define_flags():
-    """What is measured, and on what."""
-    flags.DEFINE_multi_enum("only", [], list(CASES), "Cases; none = all.")
-    flags.DEFINE_string("data", None, "Folder of the data; see above.")
-    flags.DEFINE_string("text", None, "Text to tokenize; default: the novels.")
-    flags.DEFINE_float("megabytes", 0, "Of the text; 0 = all of it.")
-    flags.DEFINE_string("json", None, "File that results are appended to.")
-    flags.DEFINE_integer("turns", 0, "Runs of each side; 0 = the case's own.")
-    flags.DEFINE_integer("sequences", 0, "To predict; 0 = the case's own.")
-    flags.DEFINE_integer("threads", 2, "Of every side.")
-    flags.DEFINE_bool("compile", False, "Also torch.compile in pretraining.")
-    flags.DEFINE_string(
-        "environment",
-        str(ROOT / ".venv-peers"),
-        "Virtual environment of the peers, of `make peers`.",
-    )
-    flags.DEFINE_string(
-        "model_garden_environment",
-        str(ROOT / ".venv-model-garden"),
-        "That of tf-models-official, of `make peers-model-garden`; left out of "
-        "the comparison if it is not there.",
-    )
+    """Defines the flags of `Options`."""
+    kinds = {int: flags.DEFINE_integer, float: flags.DEFINE_float}
+    for field in dataclasses.fields(Options):
+        define = kinds.get(field.type, flags.DEFINE_string)
+        define(field.name, field.default, field.metadata["help"])
 
 
-class Worker:
-    """A side: a process that answers; see protocol.py.
-
-    Args:
-      script: of the side, beside this file.
-      python: of its environment.
-      request: the case.
-
-    Attributes:
-      ways: names of its ways to do the work.
-      facts: what it says of its libraries.
-    """
-
-    def __init__(self, script, python, request):
-        self._name = f"{python} {script}"
-        self._log = Path(request["folder"]) / "log"
-        environment = os.environ | {
-            "OMP_NUM_THREADS": str(FLAGS.threads),
-            "RAYON_NUM_THREADS": str(FLAGS.threads),
-            "TOKENIZERS_PARALLELISM": "true",
-            "HF_HUB_OFFLINE": "1",
-            "TF_CPP_MIN_LOG_LEVEL": "2",
-        }
-        with self._log.open("w") as log:
-            self._process = subprocess.Popen(
-                [python, _HERE / script],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=environment,
-            )
-        answer = self._ask(request)
-        self.ways, self.facts = answer["ways"], answer["facts"]
-
-    def ask(self, way):
-        """Result of a way: seconds of each call of it."""
-        return self._ask({"way": way})["result"]
-
-    def close(self):
-        """Ends the process."""
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
-        self._process.wait()
-
-    def _ask(self, request):
-        print(json.dumps(request), file=self._process.stdin, flush=True)
-        line = self._process.stdout.readline()
-        answer = json.loads(line or "{}")
-        if not line or "error" in answer:
-            told = answer.get("error") or self._log.read_text()[-3000:]
-            raise RuntimeError(f"{self._name} failed:\n{told}")
-        return answer
+def options_of_flags():
+    """The options that the flags give."""
+    names = [field.name for field in dataclasses.fields(Options)]
+    return Options(**{name: FLAGS[name].value for name in names})
 
 
-def _sides(targets):
-    """Name -> (script, python) of ours and the peers that there are."""
-    peers = Path(FLAGS.environment) / "bin/python"
-    if not peers.exists():
-        raise app.UsageError(f"{peers} is not there; run `make peers` first.")
-    sides = {"ours": ("ours.py", sys.executable)}
+def alone(case):
+    """A case without its peers."""
+    return dataclasses.replace(case, targets={})
+
+
+def _sides(targets, options):
+    """Name -> (script, python) of ours and of the installed peers."""
+    folder = ROOT / "benchmarks"
+    sides = {"ours": (folder / "ours/worker.py", sys.executable)}
+    peers = Path(options.environment, "bin/python")
+    garden = Path(options.model_garden_environment, "bin/python")
+    if targets and not peers.exists():
+        raise app.UsageError(f"{peers} does not exist; run `make peers` first.")
     for peer in targets:
         if peer != "tf-models-official":
-            sides[peer] = ("theirs.py", peers)
-        elif (Path(FLAGS.model_garden_environment) / "bin/python").exists():
-            python = Path(FLAGS.model_garden_environment) / "bin/python"
-            sides[peer] = ("model_garden.py", python)
+            sides[peer] = (folder / "peers/theirs.py", peers)
+        elif garden.exists():
+            sides[peer] = (folder / "peers/model_garden.py", garden)
     return sides
 
 
-def _in_data(path):
-    """A file of --data."""
-    if not FLAGS.data:
-        raise app.UsageError(f"give --data, a folder with {path}.")
-    return str(Path(FLAGS.data) / path)
+def _make_request(case, options, more, folder):
+    """What the sides receive; and how much of its unit a call does."""
+    request = case.request() | more | {"threads": options.threads}
+    request["turns"] = options.turns or case.turns
+    random = case.kind == "prediction" and not case.data
+    if not random and case.kind not in _WITHOUT_DATA:
+        if not options.data:
+            raise app.UsageError(
+                f"{case.kind} cases read data: give --data=DIR, a folder as "
+                "described in benchmarks/peers/compare.py."
+            )
+        request["vocab"] = f"{options.data}/{inputs.VOCAB}"
+    path, amount = inputs.write(request, options, folder)
+    return request | {"input": str(path)}, amount
 
 
-def _write_input(case, folder):
-    """Writes what all sides read.
-
-    Args:
-      case: the case.
-      folder: where to.
-
-    Returns:
-      The file; and how much of the case's unit it holds.
-    """
-    texts, arrays = folder / "texts.json", folder / "input.npz"
-    if case.kind == "latency":
-        vocab = _in_data(_VOCAB)
-        inputs.write_texts(texts, inputs.texts_of_length(vocab, case.length))
-        return texts, 1
-    if case.kind.startswith("tokenizing"):
-        path = FLAGS.text or _in_data("novels/novels_train.txt.gz")
-        lines, size = inputs.read_text(path, FLAGS.megabytes)
-        inputs.write_texts(texts, lines)
-        return texts, size / 1e6
-    if case.kind == "pretraining":
-        made = inputs.pretraining_batch(ROWS, case.length, PREDICTIONS)
-        np.savez(arrays, **made)
-        return arrays, 1
-    made = _sequences(case)
-    np.savez(arrays, **made)
-    return arrays, len(made["sizes"])
-
-
-def _sequences(case):
-    """Those that a case predicts."""
-    count = FLAGS.sequences or case.count
-    if not case.data:
-        return inputs.full_sequences(count, case.length)
-    vocab = _in_data(_VOCAB)
-    if case.data == "squad":
-        path = _in_data("squad/dev-v1.1.json")
-        return inputs.squad_sequences(path, vocab, case.length, count)
-    folder = _in_data({"cola": "glue/CoLA", "rte": "glue/RTE"}[case.data])
-    return inputs.glue_sequences(case.data, folder, vocab, case.length, count)
-
-
-def measure(case):
-    """Runs the sides in turns.
-
-    Args:
-      case: the case.
+def _measure(case, options, more):
+    """Runs the sides of a case in turns.
 
     Returns:
-      (side, way) -> seconds of each call; the facts of each side; how much of
-      the case's unit a call does; what ours says of its arithmetic, or {}.
+      Side -> way -> seconds of each call; side -> its libraries; how much of
+      the case's unit a call does; name of each of `case.asks` -> answer.
     """
+    sides, workers = _sides(case.targets, options), {}
     with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        path, amount = _write_input(case, folder)
-        request = case.request() | {
-            "input": str(path),
-            "threads": FLAGS.threads,
-            "compile": FLAGS.compile,
-            "vocab": _in_data(_VOCAB) if case.needs_vocab else "",
-        }
-        workers, seconds = {}, defaultdict(list)
+        request, amount = _make_request(case, options, more, Path(folder))
         try:
-            for side, (script, python) in _sides(case.targets).items():
-                own = folder / side
+            for side, (script, python) in sides.items():
+                own = Path(folder, side)
                 own.mkdir()
-                if request["vocab"]:
-                    vocab = Path(request["vocab"]).read_bytes()
-                    (own / "vocab.txt").write_bytes(vocab)
-                workers[side] = Worker(
+                workers[side] = protocol.Worker(
                     script, python, request | {"folder": str(own)}
                 )
-            _take_turns(workers, FLAGS.turns or case.turns, seconds)
-            arithmetic = {}
-            if case.share:
-                best = min(seconds["ours", ""])
-                arithmetic = {
-                    "gflops": workers["ours"].ask("=flops") / best / 1e9,
-                    "matrix_rate": workers["ours"].ask("=matrix_rate"),
-                    "own_shapes": workers["ours"].ask("=products") / best,
-                }
+            seconds = protocol.take_turns(workers, request["turns"])
+            answers = {way: workers["ours"].ask(way) for way in case.asks}
         finally:
             for worker in workers.values():
                 worker.close()
-        facts = {side: worker.facts for side, worker in workers.items()}
-        return seconds, facts, amount, arithmetic
+    facts = {side: worker.facts for side, worker in workers.items()}
+    return seconds, facts, amount, answers
 
 
-def _take_turns(workers, turns, seconds):
-    """Warms up, and then times: A B A B ..."""
-    for turn in range(turns + 1):
-        for side, worker in workers.items():
-            for way in worker.ways:
-                times = worker.ask(way)
-                if turn:
-                    seconds[side, way] += times
-
-
-def result(name, case):
-    """Runs a case.
+def result(name, case, options, **more):
+    """Measures a case.
 
     Args:
       name: of the case.
       case: the case.
+      options: how.
+      **more: request keys in place of the case's.
 
     Returns:
-      What the line of JSON holds.
+      The values of the line of JSON.
+
+    Raises:
+      app.UsageError: data or a peer's environment is missing.
     """
     load = os.getloadavg()[0]
-    seconds, facts, amount, arithmetic = measure(case)
-    ours = seconds.pop(("ours", ""))
+    seconds, facts, amount, answers = _measure(case, options, more)
+    ours, *_ = seconds["ours"].values()
     found = {
         "case": name,
         "date": time.strftime("%Y-%m-%d"),
         "unit": case.unit,
         "ours": _figures(case, ours, amount),
+        "ways": {
+            way: _figures(case, x, amount) for way, x in seconds["ours"].items()
+        },
         "peers": {
-            peer: _against(case, peer, seconds, ours, amount)
+            peer: _against(case, peer, seconds[peer], ours, amount)
             for peer in case.targets
             if peer in facts
         },
         "not_measured": [peer for peer in case.targets if peer not in facts],
-        "turns": FLAGS.turns or case.turns,
-        "threads": FLAGS.threads,
+        "turns": options.turns or case.turns,
+        "threads": options.threads,
         "libraries": facts,
         "load_before": load,
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "answers": answers,
     }
     found["met"] = all(peer["met"] for peer in found["peers"].values())
-    if arithmetic:
-        share = arithmetic["gflops"] / arithmetic["matrix_rate"]
-        found |= arithmetic | {"share": share, "target_share": case.share}
+    if case.asks == ARITHMETIC:
+        flops, rate, products = (answers[way] for way in ARITHMETIC)
+        gflops = flops / min(ours) / 1e9
+        found |= {
+            "gflops": gflops,
+            "matrix_rate": rate,
+            "share": gflops / rate,
+            "own_shapes": products / min(ours),
+            "target_share": case.share,
+        }
         found["met"] &= found["own_shapes"] >= case.share
     if case.rate:
         found["target_rate"] = case.rate
@@ -279,17 +192,19 @@ def result(name, case):
     return found
 
 
-def _against(case, peer, seconds, ours, amount):
-    """A peer's figures and its ratios to ours."""
-    ways = {
-        way: times for (side, way), times in seconds.items() if side == peer
-    }
-    fastest = min(ways, key=lambda way: _typical(case, ways[way]))
+def _against(case, peer, ways, ours, amount):
+    """Figures of a peer and its ratios to ours."""
+
+    def typical(seconds):
+        is_latency = case.kind == "latency"
+        return statistics.median(seconds) if is_latency else min(seconds)
+
+    fastest = min(ways, key=lambda way: typical(ways[way]))
     theirs = ways[fastest]
     found = {
         "ways": {way: _figures(case, x, amount) for way, x in ways.items()},
         "fastest": fastest,
-        "ratio": _typical(case, theirs) / _typical(case, ours),
+        "ratio": typical(theirs) / typical(ours),
         "ratio_of_medians": statistics.median(theirs) / statistics.median(ours),
         "target": case.targets[peer],
     }
@@ -298,13 +213,6 @@ def _against(case, peer, seconds, ours, amount):
         found["ratio_of_p99"] = _p99(theirs) / _p99(ours)
         found["met"] &= found["ratio_of_p99"] >= found["target"]
     return found
-
-
-def _typical(case, seconds):
-    """What ratios are of: the best, of latency the median."""
-    return (
-        statistics.median(seconds) if case.kind == "latency" else min(seconds)
-    )
 
 
 def _p99(seconds):
@@ -316,48 +224,63 @@ def _figures(case, seconds, amount):
     values = {"best": min(seconds), "median": statistics.median(seconds)}
     if case.kind == "latency":
         values["p99"] = _p99(seconds)
+    if case.kind == "finetuning":
+        values = {"epoch": sum(seconds)}  # each turn is a part of it
+    factor = {"ms": 1e3, "s": 1}.get(case.unit)
     return {
-        key: value * 1e3 if case.unit == "ms" else amount / value
+        key: value * factor if factor else amount / value
         for key, value in values.items()
     }
 
 
-def line(found):
-    """A result to read."""
-
-    def figures(values):
-        shown = (f"{key} {value:.4g}" for key, value in values.items())
-        return f"{', '.join(shown)} {found['unit']}"
-
-    parts = [f"ours {figures(found['ours'])}"]
-    for name, peer in found["peers"].items():
+def text(found):
+    """A result of `result` as text, without targets."""
+    shown = (f"{key} {x:.4g}" for key, x in found["ours"].items())
+    parts = [f"ours {', '.join(shown)} {found['unit']}"]
+    if len(found["ways"]) > 1:
         parts += [
-            f"{name}{f' ({way})' if way else ''} {figures(values)}"
-            for way, values in peer["ways"].items()
+            f"{way} {next(iter(figures.values())):.4g}"
+            for way, figures in found["ways"].items()
         ]
-        ratio = f"{peer['ratio']:.2f}"
-        if "ratio_of_p99" in peer:
-            ratio += f", of p99 {peer['ratio_of_p99']:.2f},"
-        parts.append(f"ratio to {name} {ratio} (target {peer['target']:g})")
-    parts += [f"{name} not measured" for name in found["not_measured"]]
+    for peer, against in found["peers"].items():
+        ratio = f"{peer} {against['ratio']:.2f} times as long"
+        if "ratio_of_p99" in against:
+            ratio += f" (p99 {against['ratio_of_p99']:.2f})"
+        parts.append(ratio)
+    parts += [f"{peer} not measured" for peer in found["not_measured"]]
     if "share" in found:
-        parts.append(
-            f"{found['gflops']:.0f} GFLOP/s = {found['own_shapes']:.0%} of the "
-            f"matrix rate at its own shapes (target "
-            f"{found['target_share']:.0%}), {found['share']:.0%} of that of "
-            f"one large product, {found['matrix_rate']:.0f}"
-        )
-    if "target_rate" in found:
-        parts.append(f"target {found['target_rate']:g} {found['unit']}")
-    met = "met" if found["met"] else "NOT met"
-    return f"{found['case']}: {'; '.join(parts)}: {met}"
+        parts.append(shares(found))
+    return "; ".join(parts)
+
+
+def shares(found):
+    """The shares of the matrix rate, as text."""
+    return (
+        f"{found['own_shapes']:.0%} of the matrix rate at its own shapes, "
+        f"{found['share']:.0%} of that of one large product"
+    )
+
+
+def targets(case):
+    """The targets of a case, as text."""
+    wanted = [f"{peer} {least:g}" for peer, least in case.targets.items()]
+    if wanted:
+        wanted[0] = f"times as long as ours: {wanted[0]}"
+    if case.share:
+        wanted.append(f"{case.share:.0%} at its own shapes")
+    if case.rate:
+        wanted.append(f"{case.rate:g} {case.unit}")
+    return ", ".join(wanted)
 
 
 def main(_):
     """Measures the cases one by one."""
-    for name in FLAGS.only or CASES:
-        found = result(name, CASES[name])
-        print(line(found))
+    options = options_of_flags()
+    more = {"xla": FLAGS.xla, "compile": FLAGS.compile}
+    for name in FLAGS.only or [n for n, case in CASES.items() if case.targets]:
+        case = alone(CASES[name]) if FLAGS.alone else CASES[name]
+        found = result(name, case, options, **more)
+        print(f"{name}: {text(found)} (target: {targets(case) or 'none'})")
         print(json.dumps(found), flush=True)
         if FLAGS.json:
             with open(FLAGS.json, "a", encoding="utf-8") as file:
@@ -366,4 +289,11 @@ def main(_):
 
 if __name__ == "__main__":
     define_flags()
+    flags.DEFINE_multi_enum(
+        "only", [], list(CASES), "Cases; none = all that have peers."
+    )
+    flags.DEFINE_bool("alone", False, "Measure this project without its peers.")
+    flags.DEFINE_string("json", None, "File to append the results to.")
+    flags.DEFINE_bool("xla", False, "Train with --xla on our side.")
+    flags.DEFINE_bool("compile", False, "Also torch.compile in pretraining.")
     app.run(main)

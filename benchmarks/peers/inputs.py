@@ -1,4 +1,4 @@
-"""The work of each case, as files that all sides read: a batch, ids, texts.
+"""Writes what all sides of a case read: a batch, sequences or texts.
 
 Axes: N sequences, B batch, S wordpieces, P predictions.
 """
@@ -17,130 +17,134 @@ from data.squad.examples import ExampleOptions, read_examples
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
 
+# Places in a folder of data.
+VOCAB = "vocab/uncased/vocab.txt"
+NOVELS = "novels/novels_train.txt.gz"
+GLUE = {"cola": "glue/CoLA", "rte": "glue/RTE"}
+SQUAD = "squad/{}-v1.1.json"
 # Ids from here on are words in the released uncased vocabulary.
-_FIRST_WORD = 1996
+FIRST_WORD = 1996
 _NUM_TEXTS = 8
 _CLS, _SEP = 101, 102
 
 
-def pretraining_batch(rows, length, predictions):
-    """Random wordpieces without padding, as records hold them.
+def write(request, options, folder):
+    """Writes the input of a case.
 
     Args:
-      rows: B.
-      length: S.
-      predictions: P, places of a row, all different.
+      request: see `Case.request`.
+      options: `compare.Options`.
+      folder: where to.
 
     Returns:
-      Name -> array.
+      The path; and how much of the case's unit one call does.
     """
+    kind = request["kind"]
+    texts, arrays = folder / "texts.json", folder / "input.npz"
+    if kind == "latency":
+        words = random_words(request["vocab"], seed=3)
+        size = request["length"] - 2  # without [CLS] and [SEP]
+        texts.write_text(json.dumps([words(size) for _ in range(_NUM_TEXTS)]))
+        return texts, 1
+    if kind.startswith("tokenizing"):
+        path = options.text or f"{options.data}/{NOVELS}"
+        lines, size = read_text(path, options.megabytes)
+        texts.write_text(json.dumps(lines))
+        return texts, size / 1e6
+    if kind == "pretraining":
+        np.savez(arrays, **pretraining_batch(request))
+        return arrays, 1
+    if kind == "prediction":
+        rows = _rows(request, options.data)
+        rows = itertools.islice(rows, request["count"] or None)
+        ids, segments = zip(*rows, strict=True)
+        np.savez(
+            arrays,
+            input_ids=np.concatenate(ids).astype(np.int32),
+            segment_ids=np.concatenate(segments).astype(np.int32),
+            sizes=np.array([len(x) for x in ids], np.int32),
+        )
+        return arrays, len(ids)
+    return options.data, 1
+
+
+def pretraining_batch(request):
+    """Name -> array: random wordpieces without padding, as in records."""
     rng = np.random.default_rng(1)
-    positions = np.argsort(rng.random((rows, length)), axis=1)[:, :predictions]
-    shape = (rows, length)
+    shape = request["rows"], request["length"]
+    size = request["model"].get("vocab_size", VOCAB_SIZE)
+    words = min(FIRST_WORD, size // 2), size
+    positions = np.argsort(rng.random(shape), axis=1)
+    positions = positions[:, : request["predictions"]]
     batch = {
-        "input_ids": rng.integers(_FIRST_WORD, VOCAB_SIZE, shape),
+        "input_ids": rng.integers(*words, shape),
         "input_mask": np.ones(shape),
-        "segment_ids": np.broadcast_to(np.arange(length) >= length // 2, shape),
+        "segment_ids": np.indices(shape)[1] >= shape[1] // 2,
         "masked_lm_positions": np.sort(positions, axis=1),
-        "masked_lm_ids": rng.integers(_FIRST_WORD, VOCAB_SIZE, positions.shape),
-        "next_sentence_labels": rng.integers(0, 2, (rows, 1)),
+        "masked_lm_ids": rng.integers(*words, positions.shape),
+        "masked_lm_weights": np.ones(positions.shape),
+        "next_sentence_labels": rng.integers(0, 2, (shape[0], 1)),
     }
-    batch = {name: value.astype(np.int32) for name, value in batch.items()}
-    weights = np.ones(positions.shape, np.float32)
-    return batch | {"masked_lm_weights": weights}
-
-
-def sequences(rows):
-    """Sequences of any length, one after the other.
-
-    Args:
-      rows: (ids, segment_ids) of each.
-
-    Returns:
-      `input_ids` and `segment_ids` int32, of all of them; `sizes` int32 [N].
-    """
-    ids, segments = zip(*rows, strict=True)
+    floats = ("masked_lm_weights",)
     return {
-        "input_ids": np.concatenate(ids).astype(np.int32),
-        "segment_ids": np.concatenate(segments).astype(np.int32),
-        "sizes": np.array([len(x) for x in ids], np.int32),
+        name: value.astype(np.float32 if name in floats else np.int32)
+        for name, value in batch.items()
     }
 
 
 def split(arrays):
-    """The sequences again: a list of (ids, segment_ids)."""
+    """The sequences of a written input: a list of (ids, segment_ids)."""
     ends = np.cumsum(arrays["sizes"])[:-1]
     names = ("input_ids", "segment_ids")
     return list(zip(*(np.split(arrays[n], ends) for n in names), strict=True))
 
 
-def full_sequences(count, length):
-    """Random sequences of one length."""
-    rng = np.random.default_rng(2)
-    ids = rng.integers(_FIRST_WORD, VOCAB_SIZE, (count, length))
-    ids[:, 0], ids[:, -1] = _CLS, _SEP
-    return sequences([(row, np.zeros(length)) for row in ids])
-
-
-def glue_sequences(task_name, folder, vocab_file, length, count):
-    """The training set of a task, in file order, as its program cuts it."""
-    task = get_task(task_name, folder)
+def _rows(request, data):
+    """Yields (ids, segment_ids) of the sequences that a case predicts."""
+    name, length = request["data"], request["length"]
+    if not name:
+        rng = np.random.default_rng(2)
+        ids = rng.integers(FIRST_WORD, VOCAB_SIZE, (request["count"], length))
+        ids[:, 0], ids[:, -1] = _CLS, _SEP
+        yield from ((row, np.zeros(length)) for row in ids)
+        return
+    tokenizer = FullTokenizer(request["vocab"])
+    if name == "squad":
+        questions = SquadData(f"{data}/{SQUAD.format('dev')}")
+        for _, found in windows.convert_examples(
+            read_examples(questions, ExampleOptions(is_training=False)),
+            tokenizer,
+            windows.WindowOptions(max_seq_length=length),
+            is_training=False,
+        ):
+            for window in found:
+                ids = [_CLS, *window.query_ids, _SEP, *window.doc_ids, _SEP]
+                yield ids, np.arange(len(ids)) >= window.doc_offset
+        return
+    task = get_task(name, f"{data}/{GLUE[name]}")
     options = FeatureOptions.of_task(task, length)
-    rows = map(
-        _real,
-        convert_examples(
-            task.examples("train"), FullTokenizer(vocab_file), options
-        ),
-    )
-    return sequences(list(itertools.islice(rows, count or None)))
+    for row in convert_examples(task.examples("train"), tokenizer, options):
+        size = int(row["input_mask"].sum())
+        yield row["input_ids"][:size], row["segment_ids"][:size]
 
 
-def _real(row):
-    """The wordpieces of a row before its padding."""
-    size = int(row["input_mask"].sum())
-    return row["input_ids"][:size], row["segment_ids"][:size]
-
-
-def squad_sequences(path, vocab_file, length, count):
-    """The windows of questions, in file order, as run_squad.py cuts them."""
-    found = windows.convert_examples(
-        read_examples(SquadData(path), ExampleOptions(is_training=False)),
-        FullTokenizer(vocab_file),
-        windows.WindowOptions(max_seq_length=length),
-        is_training=False,
-    )
-    every = (window for _, of_question in found for window in of_question)
-    return sequences(
-        [
-            _window_row(window)
-            for window in itertools.islice(every, count or None)
-        ]
-    )
-
-
-def _window_row(window):
-    """[CLS] question [SEP] text [SEP], and 1 from the text on."""
-    ids = [_CLS, *window.query_ids, _SEP, *window.doc_ids, _SEP]
-    return ids, np.arange(len(ids)) >= window.doc_offset
-
-
-def texts_of_length(vocab_file, length):
-    """Some texts of as many wordpieces, [CLS] and [SEP] included."""
+def random_words(vocab_file, seed):
+    """Returns a function from a number of wordpieces to a random text."""
     vocab = FullTokenizer(vocab_file).vocab
     words = [w for w in vocab if w.isascii() and w.isalpha() and len(w) > 2]
-    rng = np.random.default_rng(3)
-    return [" ".join(rng.choice(words, length - 2)) for _ in range(_NUM_TEXTS)]
+    rng = np.random.default_rng(seed)
+    return lambda size: " ".join(rng.choice(words, size))
 
 
 def read_text(path, megabytes):
-    """Whole lines of a UTF-8 text, also a gzipped one.
+    """Reads whole lines of a UTF-8 text, which may be gzipped.
 
     Args:
       path: the file.
-      megabytes: where to end; 0 = at the end.
+      megabytes: where to end, in 10**6 bytes; 0 = at the end.
 
     Returns:
-      The lines, without their ends; and the bytes of them with it.
+      The lines without their ends; and their bytes, ends included.
     """
     opener = gzip.open if path.endswith(".gz") else open
     lines, size = [], 0
@@ -151,8 +155,3 @@ def read_text(path, megabytes):
             lines.append(line.rstrip("\n"))
             size += len(line.encode())
     return lines, size
-
-
-def write_texts(path, texts):
-    """Writes a list of texts."""
-    path.write_text(json.dumps(texts))

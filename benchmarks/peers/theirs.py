@@ -1,22 +1,16 @@
 """transformers' and tokenizers' side of compare.py, in their environment.
 
-| case | function |
-| --- | --- |
-| pretraining | `BertForPreTraining`, backward, `clip_grad_norm_`, `AdamW` |
-| prediction | `BertForSequenceClassification`, `BertForQuestionAnswering`; in |
-| | the given order, each batch padded to its longest sequence |
-| latency | `AutoTokenizer` (its fast one), `BertForSequenceClassification` |
-| tokenizing | `Tokenizer.encode` in a loop; `Tokenizer.encode_batch_fast` |
-
-It knows nothing of this project. The models are as their users get them (scaled
-dot-product attention of torch, the erf form of gelu). Where there are several
-good ways, all are measured, and the fastest counts.
+It imports nothing of this project. The models are as their users get them, with
+torch's scaled dot-product attention and the erf form of gelu. Where there are
+several good ways, all are measured.
 """
 
 import contextlib
+import functools
 import itertools
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -27,29 +21,29 @@ from protocol import elapsed, serve
 from tokenizers import models, normalizers, pre_tokenizers
 
 _TOKENIZED_AT_ONCE = 1024  # lines
-_UNSCORED = -100  # the label of a place that is not to be predicted
+_UNSCORED = -100  # label of a place that is not predicted
 
 
 def pretraining(case):
-    """One update, dropout included."""
+    """One update, with dropout."""
     model = _model("BertForPreTraining", case).train()
     optimizer = _optimizer(model)
     batch = {
         name: torch.tensor(value)
         for name, value in np.load(case["input"]).items()
     }
-    batch = {
-        name: x if x.is_floating_point() else x.long()
-        for name, x in batch.items()
-    }
     inputs = {
-        "input_ids": batch["input_ids"],
-        "attention_mask": batch["input_mask"],
-        "token_type_ids": batch["segment_ids"],
+        theirs: batch[ours].long()
+        for theirs, ours in (
+            ("input_ids", "input_ids"),
+            ("attention_mask", "input_mask"),
+            ("token_type_ids", "segment_ids"),
+        )
     }
-    positions, words = batch["masked_lm_positions"], batch["masked_lm_ids"]
-    pairs = batch["next_sentence_labels"][:, 0]
-    labels = torch.full_like(batch["input_ids"], _UNSCORED)
+    positions = batch["masked_lm_positions"].long()
+    words = batch["masked_lm_ids"].long()
+    pairs = batch["next_sentence_labels"][:, 0].long()
+    labels = torch.full_like(inputs["input_ids"], _UNSCORED)
     labels.scatter_(1, positions, words)
     rows = torch.arange(len(positions))[:, None].expand_as(positions)
     cross_entropy = torch.nn.functional.cross_entropy
@@ -58,7 +52,7 @@ def pretraining(case):
         return model(**inputs, labels=labels, next_sentence_label=pairs).loss
 
     def of_masked(model):
-        # What their model computes, but for the scores that no label has.
+        # What their model computes, without the scores that have no label.
         output = model.bert(**inputs)
         scores, relations = model.cls(
             output.last_hidden_state[rows, positions], output.pooler_output
@@ -80,9 +74,14 @@ def pretraining(case):
     if case["compile"]:
         losses["masked places only, compiled"] = torch.compile(of_masked)
     return {
-        name: lambda loss_of=loss_of: [elapsed(step, loss_of)]
+        name: functools.partial(_timed, step, loss_of)
         for name, loss_of in losses.items()
     }
+
+
+def _timed(function, *args):
+    """A way: the seconds of one call, as a list."""
+    return [elapsed(function, *args)]
 
 
 def _optimizer(model):
@@ -108,7 +107,7 @@ def prediction(case):
         name: [torch.tensor(x) for x in np.split(arrays[ours], ends)]
         for name, ours in names.items()
     }
-    spans = case["head"] == "span"
+    spans = case["data"] == "squad"
     head = "QuestionAnswering" if spans else "SequenceClassification"
 
     def run(model, context):
@@ -119,7 +118,7 @@ def prediction(case):
             ]
 
     model = _model(f"BertFor{head}", case).eval()
-    ways = {"": (model, contextlib.nullcontext())}
+    ways = {"": (model, _autocast(case))}
     if case["precision"] == "bfloat16":
         rounded = _model(f"BertFor{head}", case).eval().to(torch.bfloat16)
         ways = {
@@ -127,7 +126,7 @@ def prediction(case):
             "bfloat16 weights": (rounded, contextlib.nullcontext()),
         }
     return {
-        name: lambda way=way: [elapsed(run, *way)] for name, way in ways.items()
+        name: functools.partial(_timed, run, *way) for name, way in ways.items()
     }
 
 
@@ -148,10 +147,8 @@ def _padded(columns, rows):
 def _probabilities(output, spans):
     """What is predicted, as arrays of float32."""
     if spans:
-        return (
-            output.start_logits.float().numpy(),
-            output.end_logits.float().numpy(),
-        )
+        logits = output.start_logits, output.end_logits
+        return [x.float().numpy() for x in logits]
     return output.logits.float().softmax(-1).numpy()
 
 
@@ -159,6 +156,7 @@ def latency(case):
     """One text after the other, from text to label."""
     config = _config(case)
     config.save_pretrained(case["folder"])
+    shutil.copy(case["vocab"], f"{case['folder']}/vocab.txt")
     tokenizer = transformers.AutoTokenizer.from_pretrained(case["folder"])
     model = _model("BertForSequenceClassification", case).eval()
     texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
@@ -177,7 +175,7 @@ def latency(case):
 
 
 def _tokenizer(case):
-    """BERT's own, of the parts that their documentation gives for it."""
+    """BERT's tokenizer, from the parts that their documentation names."""
     vocab = Path(case["vocab"]).read_text("utf-8").splitlines()
     tokenizer = tokenizers.Tokenizer(
         models.WordPiece(
@@ -198,7 +196,7 @@ def tokenizing_python(case):
         for line in lines:
             encode(line)
 
-    return {"encode": lambda: [elapsed(run)]}
+    return {"encode": functools.partial(_timed, run)}
 
 
 def tokenizing_in_graph(case):
@@ -211,7 +209,7 @@ def tokenizing_in_graph(case):
             encode(lines[start : start + size])
 
     return {
-        f"encode_batch_fast, {name}": lambda size=size: [elapsed(run, size)]
+        f"encode_batch_fast, {name}": functools.partial(_timed, run, size)
         for name, size in (
             ("all lines", len(lines)),
             ("batches", _TOKENIZED_AT_ONCE),
@@ -229,13 +227,13 @@ def _model(name, case):
 
 
 def _autocast(case):
-    """Their way to compute in bfloat16 with weights in float32."""
+    """Computes in bfloat16 with weights in float32."""
     enabled = case["precision"] == "bfloat16"
     return torch.autocast("cpu", torch.bfloat16, enabled=enabled)
 
 
 def make(case):
-    """The case's ways, see `protocol.serve`."""
+    """Returns the ways of a case, see `protocol.serve`."""
     torch.set_num_threads(case["threads"])
     libraries = f"torch {torch.__version__}, "
     libraries += f"transformers {transformers.__version__}"

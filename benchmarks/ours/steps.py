@@ -1,0 +1,59 @@
+"""A pretraining step with its optimizer update, on one batch in memory."""
+
+import itertools
+import resource
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.ours import arithmetic, step_parts
+from benchmarks.peers.protocol import elapsed
+from modeling import BertConfig, PretrainingModel
+from training.config.options import DeviceOptions, TrainOptions
+from training.loop.trainer import Trainer
+
+
+def dtype_of(case):
+    """The Keras policy of a case's precision."""
+    return DeviceOptions(precision=case["precision"]).dtype_policy
+
+
+def train_options(case, num_train_steps=100_000, **options):
+    """Options of the training loop for a case."""
+    return TrainOptions(
+        output_dir="unused",
+        train_batch_size=case["rows"],
+        num_train_steps=num_train_steps,
+        xla=case["xla"],
+        **options,
+    )
+
+
+def pretraining(case):
+    """One update, with dropout, clipping and the optimizer."""
+    config = BertConfig(**case["model"])
+    model = PretrainingModel(
+        config,
+        dtype=dtype_of(case),
+        gradient_checkpointing=case["gradient_checkpointing"],
+    )
+    trainer = Trainer(model, train_options(case, fuse=True))
+    batch = dict(np.load(case["input"]))
+    iterator = iter(tf.data.Dataset.from_tensors(batch).repeat())
+    numbers = itertools.count(1)
+    at_rest = _peak_mb()
+
+    def step():
+        trainer.run_steps(iterator, first_step=next(numbers), num_steps=1)
+
+    sizes = case["rows"], case["length"], case["predictions"]
+    return {
+        "": lambda: [elapsed(step)],
+        "=parts": lambda: step_parts.parts(step, case["turns"]),
+        "=peak_mb": lambda: _peak_mb() - at_rest,
+    } | arithmetic.ways(case, arithmetic.products(config, *sizes))
+
+
+def _peak_mb():
+    """Peak memory of this process until now."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

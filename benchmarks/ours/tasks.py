@@ -1,0 +1,210 @@
+"""Fine-tuning, prediction and the exported model, with random weights."""
+
+import functools
+import itertools
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from benchmarks.ours import arithmetic
+from benchmarks.ours.steps import dtype_of, train_options
+from benchmarks.peers import inputs
+from benchmarks.peers.protocol import elapsed
+from data.finetuning.features import FeatureOptions, feature_specs
+from data.finetuning.records import make_records
+from data.records import input_pipeline, length_batches, tfrecord
+from data.records.feature_spec import encode_examples
+from data.squad import records as squad_records
+from data.squad import windows
+from data.squad.articles import SquadData
+from data.squad.examples import ExampleOptions
+from data.tasks import get_task
+from data.text.tokenization import FullTokenizer
+from modeling import BertConfig, SpanModel, TaskModel
+from training.config.options import DeviceOptions, TrainOptions
+from training.export import saved_model
+from training.export.predictor import Predictor
+from training.export.task_signatures import TaskServing
+from training.finetuning.finetuner import Finetuning, FinetuningOptions
+from training.loop.steps import with_fusion
+from training.loop.trainer import Trainer
+from training.model_files.description import TaskDescription
+
+_LABELS = ("0", "1")
+
+
+def _specs(case, is_training):
+    """The features of a case's records."""
+    if case["data"] == "squad":
+        return windows.feature_specs(case["length"], is_training=is_training)
+    return feature_specs("classification", case["length"], len(_LABELS))
+
+
+def _model_class(case):
+    """What makes the model of a case."""
+    if case["data"] == "squad":
+        return SpanModel
+    return functools.partial(
+        TaskModel, kind="classification", num_labels=len(_LABELS)
+    )
+
+
+def _training_records(case):
+    """Writes the records of a train set as the programs do.
+
+    Returns:
+      The file; and its places divided by those that are not padding.
+    """
+    name, path = case["data"], f"{case['folder']}/train.tf_record"
+    if name == "squad":
+        report = squad_records.make_records(
+            SquadData(f"{case['input']}/{inputs.SQUAD.format('train')}"),
+            path,
+            vocab_file=case["vocab"],
+            do_lower_case=True,
+            example_options=ExampleOptions(is_training=True),
+            window_options=windows.WindowOptions(max_seq_length=case["length"]),
+        )
+    else:
+        task = get_task(name, f"{case['input']}/{inputs.GLUE[name]}")
+        options = FeatureOptions.of_task(task, case["length"])
+        tokenizer = FullTokenizer(case["vocab"])
+        report = make_records(task, "train", path, tokenizer, options)
+    return path, report.num_places / report.num_tokens
+
+
+def finetuning(case):
+    """A turn's part of an epoch: trimmed and grouped by length, or padded.
+
+    Compiling is decided as in a run of one epoch. Its time counts as time of
+    the trimmed epoch. Padded steps are all alike, so that only some are timed.
+    """
+    path, padded_by_real = _training_records(case)
+    opened = input_pipeline.open_records(
+        [path], _specs(case, is_training=True), limits={}
+    )
+    config, length = BertConfig(**case["model"]), case["length"]
+    model = _model_class(case)(config, dtype=dtype_of(case))
+    epoch = opened.count // case["rows"]
+    num_lengths = len(length_batches.trimmed_lengths(length))
+
+    def way(steps, trim):
+        options = with_fusion(
+            train_options(case, epoch),
+            config,
+            seq_length=length,
+            num_lengths=num_lengths if trim else 1,
+        )
+        batches = length_batches.training_batches(
+            opened,
+            batch_size=case["rows"],
+            seed=1,
+            trim=trim,
+            group_by_length=trim,
+            exact=not (options.fuse or options.xla),
+        )
+        trainer, iterator = Trainer(model, options), iter(batches)
+        turns = itertools.count()
+
+        def run():
+            turn = next(turns)
+            if not turn:  # warm-up
+                trainer.run_steps(iterator, first_step=1, num_steps=2)
+                return []
+            count = steps * turn // case["turns"]
+            count -= steps * (turn - 1) // case["turns"]
+            run_steps = functools.partial(
+                trainer.run_steps, iterator, first_step=3, num_steps=count
+            )
+            return [elapsed(run_steps) * epoch / steps]
+
+        return run
+
+    return {
+        "trimmed, grouped": way(case["steps"] or epoch, trim=True),
+        "padded": way(case["padded_steps"], trim=False),
+        "=padded_by_real": lambda: padded_by_real,
+    }
+
+
+def prediction(case):
+    """All sequences, from records to probabilities."""
+    spans = case["data"] == "squad"
+    specs = _specs(case, is_training=False)
+    folder = Path(case["folder"])
+    path = str(folder / "sequences.tf_record")
+    sequences = inputs.split(np.load(case["input"]))
+    with tfrecord.RecordWriter(path) as writer:
+        for record in encode_examples(specs, _columns(specs, sequences)):
+            writer.write(record)
+    config_file = folder / "bert_config.json"
+    config_file.write_text(json.dumps(case["model"]))
+    options = FinetuningOptions(
+        bert_config_file=str(config_file),
+        max_seq_length=case["length"],
+        predict_batch_size=case["rows"],
+        train=TrainOptions(output_dir=f"{folder}/run", num_train_steps=1),
+        device=DeviceOptions(precision=case["precision"]),
+    )
+    finetuner = Finetuning(options, _model_class(case))
+    files = input_pipeline.open_records([path], specs, limits={})
+    predict = finetuner.outputs if spans else finetuner.predict
+    kinds = arithmetic.products(
+        BertConfig(**case["model"]),
+        *(case["rows"], case["length"], 0),
+        training=False,
+    )
+    return {"": lambda: [elapsed(predict, files)]} | arithmetic.ways(
+        case, kinds, len(sequences) / case["rows"]
+    )
+
+
+def _columns(specs, sequences):
+    """Pads sequences to features; those they do not have are zeros."""
+    columns = {
+        spec.name: np.full(
+            [len(sequences), spec.length], int(spec.name == "is_real_example")
+        )
+        for spec in specs
+    }
+    for row, (ids, segments) in enumerate(sequences):
+        columns["input_ids"][row, : len(ids)] = ids
+        columns["segment_ids"][row, : len(ids)] = segments
+        columns["input_mask"][row, : len(ids)] = 1
+    return columns
+
+
+def latency(case):
+    """One text after the other, from text to label."""
+    keras.utils.set_random_seed(1)
+    model = _model_class(case)(BertConfig(**case["model"]))
+    serving = TaskServing(
+        model,
+        TaskDescription(
+            task_name="benchmark",
+            kind="classification",
+            max_seq_length=case["length"],
+            do_lower_case=True,
+            model={},
+            weights="",
+            labels=_LABELS,
+            is_pair=False,
+            cut="longest",
+            label_separator=",",
+            document_context=False,
+        ),
+        case["vocab"],
+    )
+    export_dir = f"{case['folder']}/export"
+    saved_model.write(serving, serving.samples(), "", export_dir)
+    predictor = Predictor.load(export_dir)
+    texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
+
+    def call(text):
+        return predictor.predict([text])[0]["label"]
+
+    return {
+        "": lambda: [elapsed(call, next(texts)) for _ in range(case["calls"])]
+    }

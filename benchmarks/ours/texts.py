@@ -1,0 +1,143 @@
+"""Tokenizers, and SQuAD from file to windows and from scores to answers.
+
+SQuAD's ways are timed beside a plain rendering of the original's way, the one
+in tests/data/squad/reference.py, by the processor time of this process. The
+plain way has this project's tokenizer, which is faster than the original's, and
+leaves out the places of answers, shuffling and prediction files.
+"""
+
+import collections
+import functools
+import json
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.peers import inputs
+from benchmarks.peers.protocol import elapsed
+from data.in_graph.tokenization import InGraphTokenizer
+from data.squad import records
+from data.squad.answers import AnswerOptions, predict
+from data.squad.articles import SquadData
+from data.squad.examples import ExampleOptions, read_examples
+from data.squad.prediction_files import PredictionWriter
+from data.squad.windows import WindowOptions
+from data.text.tokenization import FullTokenizer
+from tests.data.squad import reference
+
+_TOKENIZED_AT_ONCE = 1024  # lines
+
+
+def tokenizing_python(case):
+    """Every line, one by one."""
+    lines = json.loads(Path(case["input"]).read_text())
+    encode = FullTokenizer(case["vocab"]).encode
+    return {"": lambda: [elapsed(lambda: [encode(line) for line in lines])]}
+
+
+def tokenizing_in_graph(case):
+    """Every line, in batches of tf.data, as many at once as threads."""
+    lines = json.loads(Path(case["input"]).read_text())
+    lines = tf.data.Dataset.from_tensor_slices(lines)
+    dataset = lines.batch(_TOKENIZED_AT_ONCE).map(
+        InGraphTokenizer(case["vocab"]).tokenize,
+        num_parallel_calls=case["threads"],
+    )
+    # A deque of length 0 drops what it takes.
+    return {"": lambda: [elapsed(collections.deque, dataset, 0)]}
+
+
+def squad_windows(case):
+    """Reads the train set and writes its windows."""
+    path = f"{case['input']}/{inputs.SQUAD.format('train')}"
+
+    def plain():
+        number = 0
+        with tf.io.TFRecordWriter(f"{case['folder']}/plain") as writer:
+            for _, windows in _plain_windows(path, case):
+                number += len(windows)
+                for window in windows:
+                    example = tf.train.Example()
+                    for name in ("input_ids", "input_mask", "segment_ids"):
+                        feature = example.features.feature[name]
+                        feature.int64_list.value.extend(window[name])
+                    writer.write(example.SerializeToString())
+        return number
+
+    def ours():
+        records._tokenizer.cache_clear()  # as in a new process
+        with tempfile.TemporaryDirectory() as folder:
+            return records.make_records(
+                SquadData(path),
+                f"{folder}/train.tf_record",
+                vocab_file=case["vocab"],
+                do_lower_case=True,
+                example_options=ExampleOptions(is_training=True),
+                window_options=WindowOptions(),
+            ).num_windows
+
+    return _seconds_each(ours=ours, plain=plain)
+
+
+def squad_answers(case):
+    """Chooses answers of the dev set from random scores and writes them."""
+    path = f"{case['input']}/{inputs.SQUAD.format('dev')}"
+    tokenizer = FullTokenizer(case["vocab"])
+    questions = list(_plain_windows(path, case))
+    ends = np.cumsum([len(windows) for _, windows in questions])
+    scores = np.random.default_rng(0).normal(size=(2, ends[-1], 384))
+    scores = scores.astype(np.float32)
+    plain_scores = list(zip(*scores.tolist(), strict=True))
+
+    def plain():
+        for (words, windows), end in zip(questions, ends, strict=True):
+            reference.predict(
+                *(words, windows, plain_scores[end - len(windows) : end]),
+                n_best=20,
+                max_length=30,
+                do_lower_case=True,
+                with_null=False,
+            )
+        return len(questions)
+
+    def ours():
+        predictions = predict(
+            read_examples(SquadData(path), ExampleOptions(False)),
+            *scores,
+            tokenizer=tokenizer,
+            window_options=WindowOptions(),
+            options=AnswerOptions(),
+        )
+        with PredictionWriter(case["folder"], False) as writer:
+            for prediction in predictions:
+                writer.write(prediction)
+        return len(questions)
+
+    return _seconds_each(ours=ours, plain=plain)
+
+
+def _plain_windows(path, case):
+    """Yields (words, windows) of each question."""
+    tokenizer = FullTokenizer(case["vocab"])
+    for _, question, words in reference.read(path):
+        windows = reference.windows(
+            question, words, tokenizer, length=384, stride=128, max_query=64
+        )
+        yield words, windows
+
+
+def _seconds_each(**functions):
+    """Ways that return the processor time of one of what they count."""
+
+    def timed(function):
+        start = time.process_time()
+        count = function()
+        return [(time.process_time() - start) / count]
+
+    return {
+        name: functools.partial(timed, function)
+        for name, function in functions.items()
+    }

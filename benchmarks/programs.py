@@ -1,0 +1,130 @@
+"""Runs the project's programs and measures time and memory from outside."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+_SAMPLE_S = 0.1  # between two looks at the memory
+
+
+def _start(arguments, stdout=subprocess.DEVNULL):
+    """Starts a program of the project."""
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        cwd=ROOT,
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _check(succeeded, process, printed):
+    """Raises RuntimeError with the end of the output if a program failed."""
+    if not succeeded:
+        command = " ".join(process.args)
+        raise RuntimeError(
+            f"{command} ended with {process.returncode}:\n{printed[-3000:]}"
+        )
+
+
+def run_program(*arguments, returncode=0):
+    """Runs a program to its end and returns its standard output.
+
+    Args:
+      *arguments: script, from the root of the project, and its arguments.
+      returncode: exit code of success.
+
+    Raises:
+      RuntimeError: it failed; with the end of its output.
+    """
+    process = _start(arguments, subprocess.PIPE)
+    printed, errors = process.communicate()
+    _check(process.returncode == returncode, process, printed + errors)
+    return printed
+
+
+def seconds_to(mark, *arguments):
+    """Seconds from the start of a program until it logs a line.
+
+    Args:
+      mark: part of the line.
+      *arguments: script and its arguments.
+
+    Raises:
+      RuntimeError: it failed or did not log the line.
+    """
+    began, found, log = time.perf_counter(), None, ""
+    with _start(arguments) as process:
+        for line in process.stderr:
+            log += line
+            if found is None and mark in line:
+                found = time.perf_counter() - began
+    _check(found and not process.returncode, process, log)
+    return found
+
+
+def write_records(text, vocab, processes, length):
+    """Makes pretraining records with create_pretraining_data.py.
+
+    Args:
+      text: text file.
+      vocab: vocabulary file.
+      processes: how many.
+      length: max_seq_length.
+
+    Returns:
+      `seconds`, without the imports of the program; `examples`; `peak_mb`, of
+      all processes together.
+
+    Raises:
+      RuntimeError: the program failed.
+    """
+    peak, lines = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = [
+            "create_pretraining_data.py",
+            f"--input_file={text}",
+            f"--vocab_file={vocab}",
+            f"--output_file={folder}/out@4",
+            f"--num_processes={processes}",
+            f"--max_seq_length={length}",
+            f"--max_predictions_per_seq={round(0.15 * length + 1)}",
+            "--dupe_factor=10",
+        ]
+        with _start(arguments) as process:
+            errors = process.stderr
+            reader = threading.Thread(target=lambda: lines.extend(errors))
+            reader.start()
+            while process.poll() is None:
+                peak = max(peak, _memory_of_tree(process.pid))
+                time.sleep(_SAMPLE_S)
+            reader.join()
+    log = "".join(lines)
+    wrote = re.search(r"Wrote ([\d,]+) examples.*; ([\d.]+) s,", log)
+    _check(wrote, process, log)
+    return {
+        "seconds": float(wrote[2]),
+        "examples": int(wrote[1].replace(",", "")),
+        "peak_mb": peak / 1e6,
+    }
+
+
+def _memory_of_tree(pid):
+    """Proportional memory (PSS) of a process and its children, in bytes."""
+    total = 0
+    try:
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii")
+        total = 1024 * int(re.search(r"^Pss:\s+(\d+)", rollup, re.M)[1])
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in children.read_text("ascii").split():
+                total += _memory_of_tree(int(child))
+    except (OSError, TypeError):
+        pass  # it has ended
+    return total

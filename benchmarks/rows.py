@@ -1,0 +1,367 @@
+"""The rows of bench.py's table: what each measures, and its target.
+
+The targets of cases stand in `peers/cases.py`, all others here.
+"""
+
+import dataclasses
+import functools
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import data, programs
+from benchmarks.peers import compare
+from benchmarks.peers.cases import CASES
+from benchmarks.peers.inputs import NOVELS, VOCAB
+
+MET, NOT_MET, IN_PART = "yes", "NO", "in part"
+NOT_MEASURED, PICTURE = "not measured", "picture"
+# Least share of (padded / real wordpieces) that an epoch is faster by.
+_EPOCH_SHARE = 0.7
+_ORIGINAL_EXAMPLES_PER_S = 2970  # of the original's program, length 128
+_RECORDS_SPEED_UP = 20
+# What "linear" and "flat" mean on a machine whose speed varies by a tenth: the
+# gain of a second process; the cost in time of a further MB of text; and the
+# memory for twice the text (from 40 to 80 MB; below, buffers of a fixed size
+# fill up).
+_LEAST_OF_TWO_PROCESSES = 1.6
+_MOST_COST_GROWTH = 1.2
+_MOST_MEMORY_GROWTH = 1.2
+_READING_EXAMPLES_PER_S = 100_000
+_HELP_S = 3
+_FIRST_STEP_S = 20
+_WORDPIECES = 4096  # of a batch, in the picture of lengths
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """The result of a row.
+
+    Attributes:
+      text: the measured values.
+      target: the target, as text.
+      met: one of the constants above.
+      values: the measured values, as JSON can hold them.
+    """
+
+    text: str
+    target: str
+    met: str
+    values: dict
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """What every row is measured with.
+
+    Attributes:
+      options: of the cases; its data is always given.
+      folder: for temporary files.
+      minilm: folder with MiniLM's weights as `tf1/`; "" = random weights.
+      quick: few repeats and little data: shows only that everything works.
+    """
+
+    options: compare.Options
+    folder: Path
+    minilm: str = ""
+    quick: bool = False
+
+    def pick(self, full, quick):
+        """One of two values."""
+        return quick if self.quick else full
+
+    def alone(self, case, turns, **more):
+        """Measures a case without peers on all cores; see `compare.result`."""
+        options = dataclasses.replace(
+            self.options, turns=turns, threads=0, megabytes=self.pick(0, 0.5)
+        )
+        return compare.result("", compare.alone(case), options, **more)
+
+
+def judged(condition):
+    """MET or NOT_MET."""
+    return MET if condition else NOT_MET
+
+
+def _pretraining(case, bench):
+    """A training step compared with the machine's matrix products."""
+    turns = bench.pick(3 if case.model == "base" else 10, 1)
+    found = bench.alone(case, turns)
+    return Measured(
+        f"{found['ours']['best']:.0f} ms, {found['gflops']:.0f} GFLOP/s; "
+        + compare.shares(found),
+        compare.targets(compare.alone(case)),
+        judged(found["met"]),
+        found,
+    )
+
+
+def _finetuning(case, bench):
+    """An epoch compared with one padded to the maximum."""
+    quick = {"steps": 6, "padded_steps": 6} if bench.quick else {}
+    found = bench.alone(case, case.turns, **quick)
+    ratio = found["answers"]["=padded_by_real"]
+    ours, padded = (way["epoch"] for way in found["ways"].values())
+    gain, target = padded / ours, _EPOCH_SHARE * ratio
+    return Measured(
+        f"{ours:.1f} s (trimmed, grouped), padded {padded:.1f} s: "
+        f"{gain:.2f} times as fast = {gain / ratio:.0%} of {ratio:.2f} "
+        "padded / real",
+        f"{target:.2f} times = {_EPOCH_SHARE:.0%}",
+        judged(gain >= target),
+        found | {"speed_up": gain},
+    )
+
+
+def _tokenizing(bench):
+    """Both tokenizers by themselves."""
+    python, in_graph = (
+        bench.alone(CASES[name], bench.pick(3, 1))
+        for name in ("tokenizing_python", "tokenizing_in_graph")
+    )
+    return Measured(
+        f"in the graph {in_graph['ours']['best']:.1f} MB/s, Python "
+        f"{python['ours']['best']:.1f} MB/s",
+        f"{in_graph['target_rate']} and {python['target_rate']} MB/s",
+        judged(python["met"] and in_graph["met"]),
+        {"python": python["ours"], "in_graph": in_graph["ours"]},
+    )
+
+
+def _records(bench):
+    """Making pretraining records, from texts of several sizes."""
+    options = bench.options
+    source = options.text or f"{options.data}/{NOVELS}"
+    sizes = bench.pick((5, 20, 40, 80), (1.5, 3, 6))
+
+    def make(size, processes, length):
+        with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
+            text = Path(folder) / "text"
+            data.text_of_size(source, text, size)
+            runs = (
+                programs.write_records(
+                    text, f"{options.data}/{VOCAB}", processes, length
+                )
+                for _ in range(bench.pick(2, 1))
+            )
+            best = min(runs, key=lambda run: run["seconds"])
+        return {"text_mb": size, "processes": processes} | best
+
+    points = [
+        make(size, processes, 128) for size in sizes for processes in (1, 2)
+    ]
+    long = make(sizes[1], 2, 512)
+    at_512 = long["examples"] / long["seconds"]
+    found = records_growth(points)
+    gain = found["rates"][1] / found["rates"][0]
+    target = _RECORDS_SPEED_UP * _ORIGINAL_EXAMPLES_PER_S
+    return Measured(
+        f"2 processes after start-up {found['rates'][1]:,.0f} examples/s, "
+        f"{gain:.2f} times one process (at 512, start-up included, "
+        f"{at_512:,.0f}); {sizes[-1]:g} MB of text, not {sizes[-2]:g}: a "
+        f"further MB costs {found['cost']:.2f} times as much, peak memory is "
+        f"{found['memory']:.2f} times",
+        f"{target:,} at 128 = {_RECORDS_SPEED_UP} x the original; linear, "
+        f"flat: at least {_LEAST_OF_TWO_PROCESSES}, at most "
+        f"{_MOST_COST_GROWTH} and {_MOST_MEMORY_GROWTH} times",
+        judged(
+            found["rates"][1] >= target
+            and gain >= _LEAST_OF_TWO_PROCESSES
+            and found["cost"] <= _MOST_COST_GROWTH
+            and found["memory"] <= _MOST_MEMORY_GROWTH
+        ),
+        {"points": points, "at_512": at_512, **found},
+    )
+
+
+def records_growth(points):
+    """How the cost of making records grows with the text.
+
+    Start-up is part of every point and therefore of no difference.
+
+    Args:
+      points: of 1 and 2 processes with `text_mb`, which grows, `seconds`,
+        `examples` and `peak_mb`.
+
+    Returns:
+      `rates`: examples/s between the first and the last text, on 1 and 2
+      processes. `cost`: seconds of a MB between the last two texts, divided by
+      those before. `memory`: peak of the last text divided by that of the one
+      before. Of cost and memory the worse of 1 and 2 processes.
+    """
+    rates, costs, memory = [], [], []
+    for processes in (1, 2):
+        row = [point for point in points if point["processes"] == processes]
+        text, seconds, examples, peak = (
+            np.array([point[key] for point in row])
+            for key in ("text_mb", "seconds", "examples", "peak_mb")
+        )
+        more = (x[-1] - x[0] for x in (examples, seconds))
+        rates.append(float(np.divide(*more)))
+        cost = np.diff(seconds[[0, -2, -1]]) / np.diff(text[[0, -2, -1]])
+        costs.append(float(cost[1] / cost[0]))
+        memory.append(float(peak[-1] / peak[-2]))
+    return {"rates": rates, "cost": max(costs), "memory": max(memory)}
+
+
+def _reading(bench):
+    """Batches of records, as training takes them."""
+    quick = {"seconds": 0.3, "num_examples": 16_000}
+    found = bench.alone(
+        CASES["reading_static"],
+        bench.pick(3, 1),
+        **bench.pick({"seconds": 1.0}, quick),
+    )
+    rate = found["ours"]["best"]
+    return Measured(
+        f"{rate:,.0f} examples/s",
+        f"{_READING_EXAMPLES_PER_S:,} examples/s",
+        judged(rate >= _READING_EXAMPLES_PER_S),
+        found,
+    )
+
+
+def _start_up(seconds, target):
+    """The result of a row whose target is the best time of a start."""
+    return Measured(
+        f"{min(seconds):.1f} s, at worst {max(seconds):.1f} s",
+        f"{target} s",
+        judged(min(seconds) <= target),
+        {"seconds": seconds},
+    )
+
+
+def _help(bench):
+    """Wall time of --help."""
+    seconds = []
+    for _ in range(bench.pick(5, 1)):
+        began = time.perf_counter()
+        # absl's --help ends with 1.
+        printed = programs.run_program(
+            "run_classifier.py", "--help", returncode=1
+        )
+        seconds.append(time.perf_counter() - began)
+        if "--task_name" not in printed:
+            raise RuntimeError(f"--help printed no flags:\n{printed}")
+    return _start_up(seconds, _HELP_S)
+
+
+def _first_step(bench):
+    """From the start of run_classifier.py to its first update."""
+    folder, weights = bench.folder, []
+    config = folder / "bert_config.json"
+    if bench.minilm:
+        config = f"{bench.minilm}/tf1/bert_config.json"
+        weights = [f"--init_checkpoint={bench.minilm}/tf1/bert_model.ckpt"]
+    else:
+        model = CASES["latency_minilm_16"].request()["model"]
+        config.write_text(json.dumps(model))
+    small = data.small_task(bench.options.data, folder, 32)
+    seconds = []
+    for _ in range(bench.pick(2, 1)):
+        with tempfile.TemporaryDirectory(dir=folder) as output_dir:
+            seconds.append(
+                programs.seconds_to(
+                    "training: 1/1 steps",
+                    *("run_classifier.py", "--task_name=cola", "--do_train"),
+                    *("--train_batch_size=32", "--num_train_epochs=1"),
+                    *("--log_steps=1", f"--data_dir={small}"),
+                    f"--vocab_file={bench.options.data}/{VOCAB}",
+                    f"--bert_config_file={config}",
+                    f"--output_dir={output_dir}",
+                    *weights,
+                )
+            )
+    return _start_up(seconds, _FIRST_STEP_S)
+
+
+def _peers(name, case, bench):
+    """A case with its peers."""
+    target, options, more = compare.targets(case), bench.options, {}
+    if not Path(options.environment, "bin/python").exists():
+        return Measured("not measured: make peers", target, NOT_MEASURED, {})
+    if bench.quick:
+        options = dataclasses.replace(options, turns=1, megabytes=0.5)
+        more = {"count": 32}
+    found = compare.result(name, case, options, **more)
+    met = judged(found["met"])
+    if found["not_measured"] and found["met"]:
+        met = IN_PART
+    return Measured(compare.text(found), target, met, found)
+
+
+def _lengths(bench):
+    """Throughput of a step at several sequence lengths."""
+
+    def rate(precision, length):
+        found = bench.alone(
+            dataclasses.replace(
+                CASES[f"pretraining_4x256_{precision}"], asks=()
+            ),
+            bench.pick(8, 1),
+            length=length,
+            rows=_WORDPIECES // length,
+            predictions=round(0.15 * length + 1),
+        )
+        return 1e3 * _WORDPIECES / found["ours"]["best"]
+
+    rates = {
+        precision: {
+            length: rate(precision, length)
+            for length in bench.pick((64, 128, 256, 512), (64, 256))
+        }
+        for precision in ("float32", "bfloat16")
+    }
+    text = "; ".join(
+        f"{precision} "
+        + ", ".join(f"{rate:,.0f} at {length}" for length, rate in row.items())
+        for precision, row in rates.items()
+    )
+    return Measured(f"wordpieces/s: {text}", "", PICTURE, rates)
+
+
+def _parts(bench):
+    """Share of time of each part of a step."""
+    found = {}
+    for model, name in ("4x256", "4 x 256"), ("base", "Base"):
+        for precision in ("float32", "bfloat16"):
+            case = CASES[f"pretraining_{model}_{precision}"]
+            case = dataclasses.replace(case, asks=("=parts",))
+            answers = bench.alone(case, bench.pick(3, 1))["answers"]
+            found[f"{name}, {precision}"] = answers["=parts"]
+    text = ", ".join(
+        f"{sum(x for part, x in row.items() if 'products' in part):.0%} {name}"
+        for name, row in found.items()
+    )
+    return Measured(f"matrix products: {text}", "", PICTURE, found)
+
+
+def _rows() -> dict[str, Callable[[Bench], Measured]]:
+    """Name -> function that measures the row, in the order of the table."""
+    rows = {
+        name: functools.partial(measure, case)
+        for kind, measure in (
+            ("pretraining", _pretraining),
+            ("finetuning", _finetuning),
+        )
+        for name, case in CASES.items()
+        if name.startswith(kind)
+    }
+    rows |= {
+        "tokenizing": _tokenizing,
+        "records": _records,
+        "reading": _reading,
+        "startup_help": _help,
+        "startup_first_step": _first_step,
+    }
+    for name, case in CASES.items():
+        if case.targets:
+            rows[f"peers_{name}"] = functools.partial(_peers, name, case)
+    return rows | {"step_by_length": _lengths, "step_by_part": _parts}
+
+
+ROWS = _rows()

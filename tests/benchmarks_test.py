@@ -1,0 +1,206 @@
+"""The table of rows, the workers' protocol, and what benchmarks count."""
+
+import re
+import sys
+
+import pytest
+from absl import app
+
+from benchmarks import programs, rows
+from benchmarks.ours import arithmetic, step_parts
+from benchmarks.peers import compare, protocol
+from benchmarks.peers.cases import CASES
+from modeling import BertConfig
+
+WORKER = """
+import sys
+sys.path.insert(0, {root!r})
+from benchmarks.peers.protocol import serve
+
+
+def make(case):
+    print("a library's message")
+    calls = []
+
+    def way():
+        calls.append(1)
+        return [len(calls)]
+
+    return {{"a": way, "=sum": lambda: sum(calls), "=bad": lambda: 1 / 0}}, "x"
+
+
+serve(make)
+"""
+
+
+@pytest.fixture
+def worker(tmp_path):
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER.format(root=str(programs.ROOT)))
+    request = {"folder": str(tmp_path), "threads": 1}
+    made = protocol.Worker(script, sys.executable, request)
+    yield made
+    made.close()
+
+
+def test_sides_are_timed_in_turns_after_a_warm_up(worker):
+    assert worker.facts == "x"
+    assert protocol.take_turns({"ours": worker}, 2) == {"ours": {"a": [2, 3]}}
+    assert worker.ask("=sum") == 3
+
+
+def test_the_error_of_a_side_is_shown(worker):
+    with pytest.raises(RuntimeError, match="failed:(.|\n)*ZeroDivisionError"):
+        worker.ask("=bad")
+
+
+def test_a_side_that_does_not_start_shows_its_log(tmp_path):
+    script = tmp_path / "worker.py"
+    script.write_text("raise SystemExit('no such library')")
+    request = {"folder": str(tmp_path), "threads": 1}
+    with pytest.raises(RuntimeError, match="failed:\nno such library"):
+        protocol.Worker(script, sys.executable, request)
+
+
+def test_a_case_without_its_data_is_refused():
+    with pytest.raises(app.UsageError, match="latency cases read data: give"):
+        case = compare.alone(CASES["latency_base_16"])
+        compare.result("x", case, compare.Options())
+
+
+def test_a_missing_peer_is_refused_with_its_command():
+    options = compare.Options(environment="/nowhere")
+    with pytest.raises(app.UsageError, match="not exist; run `make peers`"):
+        compare.result("x", CASES["pretraining_base_float32"], options)
+
+
+def test_a_program_that_fails_is_shown():
+    with pytest.raises(RuntimeError, match="build_vocab.py ended with 1:"):
+        programs.run_program("build_vocab.py")
+    with pytest.raises(RuntimeError, match="build_vocab.py ended with 1:"):
+        programs.seconds_to("never", "build_vocab.py")
+
+
+def test_the_rows_of_the_table_and_their_order():
+    assert list(rows.ROWS) == [
+        *(f"pretraining_{m}_{p}" for m, p in MODELS),
+        *("finetuning_cola", "finetuning_rte", "finetuning_squad"),
+        *("tokenizing", "records", "reading"),
+        *("startup_help", "startup_first_step"),
+        *(f"peers_pretraining_{m}_{p}" for m, p in MODELS),
+        "peers_prediction_full_base_bfloat16",
+        "peers_prediction_full_minilm_bfloat16",
+        "peers_prediction_cola_bfloat16",
+        "peers_prediction_rte_bfloat16",
+        "peers_prediction_squad_bfloat16",
+        *("peers_latency_base_16", "peers_latency_base_128"),
+        *("peers_latency_minilm_16", "peers_latency_minilm_128"),
+        *("peers_tokenizing_python", "peers_tokenizing_in_graph"),
+        *("step_by_length", "step_by_part"),
+    ]
+
+
+MODELS = [
+    (model, precision)
+    for model in ("4x256", "base")
+    for precision in ("float32", "bfloat16")
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("pretraining_base_bfloat16", "65% at its own shapes"),
+        ("peers_tokenizing_python", "tokenizers 3, 8 MB/s"),
+        ("prediction_rte_bfloat16", "transformers 2"),
+        ("latency_base_16", "transformers 1"),
+    ],
+)
+def test_a_target_is_told_in_words(name, target):
+    case = CASES[name.removeprefix("peers_")]
+    assert compare.targets(case).endswith(target)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_every_side_of_a_case_knows_its_kind(case):
+    folder = programs.ROOT / "benchmarks"
+    sides = {"ours": "ours/*.py", "tf-models-official": "peers/model_garden.py"}
+    for side in ["ours", *case.targets]:
+        paths = folder.glob(sides.get(side, "peers/theirs.py"))
+        code = "".join(path.read_text("utf-8") for path in paths)
+        assert re.search(rf"^def {case.kind}\(case\):", code, re.M)
+
+
+def test_parts_that_run_at_once_share_the_time_and_gaps_are_the_rest():
+    found = step_parts.shares(
+        [
+            (0, 40, step_parts.FORWARD),
+            (20, 40, step_parts.RANDOM),
+            (60, 100, step_parts.OPTIMIZER),
+        ]
+    )
+    assert {part: share for part, share in found.items() if share} == {
+        step_parts.FORWARD: pytest.approx(0.3),
+        step_parts.RANDOM: pytest.approx(0.1),
+        step_parts.REST: pytest.approx(0.2),
+        step_parts.OPTIMIZER: pytest.approx(0.4),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "part"),
+    [
+        ("while/dense/MatMul", "_MklNativeFusedMatMul", step_parts.FORWARD),
+        ("gradient_tape/while/MatMul_1", "_MklMatMul", step_parts.BACKWARD),
+        ("gradient_tape/x", "_MklBatchMatMulV2", step_parts.ATTENTION),
+        ("x", "StatelessRandomUniformFullIntV2", step_parts.RANDOM),
+        ("x", "_MklTranspose", step_parts.REST),
+        ("while/bias_gradient/MatMul", "_MklMatMul", step_parts.REST),
+        ("vocabulary_loss/Softmax", "_MklSoftmax", step_parts.VOCABULARY_LOSS),
+        ("vocabulary_gradient/Mul", "Mul", step_parts.VOCABULARY_LOSS),
+        ("vocabulary_loss/MatMul", "_MklMatMul", step_parts.FORWARD),
+        ("vocabulary_gradient/MatMul", "_MklMatMul", step_parts.BACKWARD),
+    ],
+)
+def test_an_operations_part_follows_from_its_type(name, kind, part):
+    assert step_parts.part_of(name, kind) == part
+
+
+def test_what_starting_costs_is_in_no_rate_of_records():
+    points = [
+        {
+            "text_mb": size,
+            "processes": processes,
+            "seconds": 3 * processes + size / processes,
+            "examples": 1000 * size,
+            "peak_mb": 100 * processes + size,
+        }
+        for size in (10, 20, 40)
+        for processes in (1, 2)
+    ]
+    assert rows.records_growth(points) == {
+        "rates": [1000, 2000],
+        "cost": 1,
+        "memory": pytest.approx(140 / 120),
+    }
+
+
+@pytest.mark.parametrize(
+    ("predictions", "training", "flops"),
+    [
+        # Two whole blocks and one that is read at 1 + P places; 12,000 for the
+        # scores of the vocabulary. A gradient has twice as many.
+        (0, False, 2 * 163_840 + 29_440),
+        (3, True, 3 * (2 * 163_840 + 56_320 + 12_000)),
+    ],
+)
+def test_the_products_of_a_step_are_counted(predictions, training, flops):
+    config = BertConfig(
+        vocab_size=50,
+        hidden_size=8,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=32,
+    )
+    kinds = arithmetic.products(config, 5, 16, predictions, training=training)
+    assert arithmetic.flops(kinds) == flops
