@@ -35,33 +35,17 @@ FLAGS = flags.FLAGS
 _FAILED = "failed"
 
 
-def define_flags():
-    """Defines what is measured, and on what."""
-    compare.define_flags()
-    flags.DEFINE_alias("real_data", "data")
-    flags.DEFINE_multi_string(
-        "only", [], f"Beginning of the names of rows: {', '.join(ROWS)}."
-    )
-    flags.DEFINE_bool("quick", False, "Few repeats: figures mean nothing.")
-    flags.DEFINE_string("minilm", "", "Folder with MiniLM's weights in tf1/.")
-    flags.DEFINE_string("output_dir", str(ROOT / "build"), "For the results.")
-    flags.DEFINE_string(
-        "pictures", "", "Folder; benchmarks/, with --quick the output_dir."
-    )
-
-
 def machine():
     """Processor, cores, memory and date, as a line."""
-    cpu = platform.machine()
+    names = [platform.machine()]
     if Path("/proc/cpuinfo").exists():
-        for line in files.read_lines("/proc/cpuinfo"):
-            if line.startswith("model name"):
-                cpu = line.split(":", 1)[1].strip()
+        lines = files.read_lines("/proc/cpuinfo")
+        names += [x.split(": ")[1] for x in lines if x.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     gpu = "" if Path("/dev/nvidia0").exists() else ", no GPU"
     quick = ", quick: not to be trusted" if FLAGS.quick else ""
     return (
-        f"{cpu}, {os.cpu_count()} cores, {memory:.0f} GiB{gpu}, "
+        f"{names[-1]}, {os.cpu_count()} cores, {memory:.0f} GiB{gpu}, "
         f"{time.strftime('%Y-%m-%d')}{quick}"
     )
 
@@ -88,11 +72,11 @@ def make_bench(out):
     return Bench(
         options=dataclasses.replace(
             options,
-            data=str(Path(options.data or folder / "data").resolve()),
-            text=options.text and str(Path(options.text).resolve()),
+            data=os.path.abspath(options.data or folder / "data"),
+            text=options.text and os.path.abspath(options.text),
         ),
         folder=folder,
-        minilm=FLAGS.minilm and str(Path(FLAGS.minilm).resolve()),
+        minilm=FLAGS.minilm and os.path.abspath(FLAGS.minilm),
         quick=FLAGS.quick,
     )
 
@@ -109,15 +93,20 @@ def measure(name, bench):
         line = (str(error).strip() or repr(error)).splitlines()[-1]
         found = {"text": line, "target": "", "met": _FAILED, "values": {}}
     seconds = time.perf_counter() - began
+    print(f"    {found['met']}: {found['text']} ({seconds:.0f} s)")
     return {"row": name, **found, "seconds": seconds, "load_before": load}
 
 
-def table(results, title):
-    """Returns the results as a Markdown table under a title."""
+def write(out, title, results):
+    """Writes the results as JSON and as Markdown; returns the Markdown."""
     rows = [("row", "measured", "target", "met"), ("---",) * 4]
     rows += [(r["row"], r["text"], r["target"], r["met"]) for r in results]
     lines = ("| " + " | ".join(row).replace("\n", " ") + " |" for row in rows)
-    return "\n".join([title, "", *lines, ""])
+    table = "\n".join([title, "", *lines, ""])
+    content = json.dumps({"machine": title, "rows": results}, indent=1)
+    files.write_text(f"{out}/bench.json", content + "\n")
+    files.write_text(f"{out}/bench.md", table)
+    return table
 
 
 def main(_):
@@ -129,30 +118,29 @@ def main(_):
     bench = make_bench(out)
     for number, name in enumerate(names, 1):
         print(f"[{number}/{len(names)}] {name} ...", flush=True)
-        result = measure(name, bench)
-        results.append(result)
-        print(
-            f"    {result['met']}: {result['text']} ({result['seconds']:.0f} s)"
-        )
-        files.write_text(
-            str(out / "bench.json"),
-            json.dumps({"machine": title, "rows": results}, indent=1) + "\n",
-        )
-        files.write_text(str(out / "bench.md"), table(results, title))
+        results.append(measure(name, bench))
+        table = write(out, title, results)
     folder = FLAGS.pictures or (out if FLAGS.quick else ROOT / "benchmarks")
-    drawn = pictures.draw(
-        {r["row"]: r["values"] for r in results if r["met"] != _FAILED},
-        Path(folder),
-        title,
-    )
-    print(f"\n{table(results, title)}\nIn {out}: bench.json, bench.md")
+    failed = [r["row"] for r in results if r["met"] == _FAILED]
+    values = {r["row"]: r["values"] for r in results if r["row"] not in failed}
+    drawn = pictures.draw(values, Path(folder), title)
+    print(f"\n{table}\nIn {out}: bench.json, bench.md")
     for path in drawn:
         print(f"Drawn: {path}")
-    failed = [r["row"] for r in results if r["met"] == _FAILED]
     if failed:
         sys.exit(f"error: {len(failed)} rows failed: {', '.join(failed)}.")
 
 
 if __name__ == "__main__":
-    define_flags()
+    compare.define_flags()
+    flags.DEFINE_alias("real_data", "data")
+    flags.DEFINE_multi_string(
+        "only", [], f"Beginning of the names of rows: {', '.join(ROWS)}."
+    )
+    flags.DEFINE_bool("quick", False, "Few repeats: figures mean nothing.")
+    flags.DEFINE_string("minilm", "", "Folder with MiniLM's weights in tf1/.")
+    flags.DEFINE_string("output_dir", str(ROOT / "build"), "For the results.")
+    flags.DEFINE_string(
+        "pictures", "", "Folder; benchmarks/, with --quick the output_dir."
+    )
     app.run(main)

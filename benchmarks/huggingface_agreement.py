@@ -150,18 +150,6 @@ def import_model(path, name, config, batch):
     return outputs(model, dict(np.load(batch)))
 
 
-def compare_tokens(folder, tokens):
-    """Compares the wordpieces of a few texts; True if they are equal."""
-    tokenizer = FullTokenizer(f"{folder}/exported/{tokens['model']}/vocab.txt")
-    cls, sep = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
-    equal = all(
-        [cls, *tokenizer.encode(text), sep] == list(tokens[str(number)])
-        for number, text in enumerate(TEXTS)
-    )
-    print(f"tokens of {len(TEXTS)} texts equal: {equal}")
-    return equal
-
-
 def compare(folder):
     """Prints a line a model and direction; True if all of them agree."""
     ours = export_random_models(folder)
@@ -192,7 +180,14 @@ def compare(folder):
             print(
                 f"{direction}, {name}: {difference:.1e} ({np.abs(b).max():.2f})"
             )
-    return compare_tokens(folder, tokens) and worst <= TOLERANCE
+    tokenizer = FullTokenizer(f"{folder}/exported/{tokens['model']}/vocab.txt")
+    cls, sep = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    equal = all(
+        [cls, *tokenizer.encode(text), sep] == list(tokens[str(number)])
+        for number, text in enumerate(TEXTS)
+    )
+    print(f"tokens of {len(TEXTS)} texts equal: {equal}")
+    return equal and worst <= TOLERANCE
 
 
 def main(_):

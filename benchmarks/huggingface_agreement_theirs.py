@@ -1,6 +1,6 @@
 """The half of huggingface_agreement.py that runs in transformers' environment.
 
-It knows nothing of this project: folders in, arrays out.
+It imports nothing of this project. It reads folders and writes arrays.
 """
 
 import os
@@ -13,7 +13,7 @@ import transformers
 
 
 def logits_of(model, name, path):
-    """Every output of a model for `batch.npz`, one after the other, flat."""
+    """Every output of a model for `batch.npz`, flat, one after the other."""
     batch = np.load(f"{path}/batch.npz")
     inputs = {
         theirs: torch.tensor(batch[ours]).long()
@@ -39,7 +39,7 @@ def logits_of(model, name, path):
 
 
 def load(path, name):
-    """Loads a folder as its users do, and allows no tensor to be missing."""
+    """Loads a folder as users do; raises ValueError if tensors are missing."""
     cls = transformers.BertModel
     if name != "MiniLM":
         cls = getattr(transformers, name.replace("BertFor", "AutoModelFor"))
@@ -52,7 +52,7 @@ def load(path, name):
 
 
 def random_model(path, name):
-    """A random model of their own for the batch of `path`."""
+    """Returns a random model of transformers for the batch of `path`."""
     config = transformers.BertConfig.from_pretrained(path)
     config.hidden_act = "gelu"
     model = getattr(transformers, name)(config)
@@ -64,7 +64,7 @@ def random_model(path, name):
 
 
 def main(folder, minilm, *texts):
-    """Loads our models, and writes some for us."""
+    """Loads our models, and writes random ones for us to load."""
     exported, theirs = {}, {}
     for name in sorted(os.listdir(f"{folder}/exported")):
         path = f"{folder}/exported/{name}"

@@ -1,4 +1,4 @@
-"""bench.py's pictures, each to be read without a word beside it."""
+"""The pictures of bench.py."""
 
 import matplotlib
 
@@ -10,12 +10,12 @@ _LIGHT = 0.6  # numbers are black on colours lighter than this
 
 
 def draw(results, folder, machine):
-    """Draws what the results hold.
+    """Draws the pictures whose rows were measured.
 
     Args:
-      results: row -> its values; a picture whose row is missing is left out.
+      results: row -> its values.
       folder: where to.
-      machine: what the titles say of machine and date.
+      machine: machine and date, for the titles.
 
     Returns:
       The files.

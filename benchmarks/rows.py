@@ -18,8 +18,9 @@ from benchmarks.peers import compare
 from benchmarks.peers.cases import CASES
 from benchmarks.peers.inputs import NOVELS, VOCAB
 
-MET, NOT_MET, IN_PART = "yes", "NO", "in part"
-NOT_MEASURED, PICTURE = "not measured", "picture"
+# Values of the column "met".
+_MET, _NOT_MET, _IN_PART = "yes", "NO", "in part"
+_NOT_MEASURED, _PICTURE = "not measured", "picture"
 # Least share of (padded / real wordpieces) that an epoch is faster by.
 _EPOCH_SHARE = 0.7
 _ORIGINAL_EXAMPLES_PER_S = 2970  # of the original's program, length 128
@@ -39,14 +40,7 @@ _WORDPIECES = 4096  # of a batch, in the picture of lengths
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """The result of a row.
-
-    Attributes:
-      text: the measured values.
-      target: the target, as text.
-      met: one of the constants above.
-      values: the measured values, as JSON can hold them.
-    """
+    """The result of a row: `values` may be anything that JSON can hold."""
 
     text: str
     target: str
@@ -82,9 +76,8 @@ class Bench:
         return compare.result("", compare.alone(case), options, **more)
 
 
-def judged(condition):
-    """MET or NOT_MET."""
-    return MET if condition else NOT_MET
+def _judged(condition):
+    return _MET if condition else _NOT_MET
 
 
 def _pretraining(case, bench):
@@ -95,7 +88,7 @@ def _pretraining(case, bench):
         f"{found['ours']['best']:.0f} ms, {found['gflops']:.0f} GFLOP/s; "
         + compare.shares(found),
         compare.targets(compare.alone(case)),
-        judged(found["met"]),
+        _judged(found["met"]),
         found,
     )
 
@@ -112,7 +105,7 @@ def _finetuning(case, bench):
         f"{gain:.2f} times as fast = {gain / ratio:.0%} of {ratio:.2f} "
         "padded / real",
         f"{target:.2f} times = {_EPOCH_SHARE:.0%}",
-        judged(gain >= target),
+        _judged(gain >= target),
         found | {"speed_up": gain},
     )
 
@@ -127,34 +120,36 @@ def _tokenizing(bench):
         f"in the graph {in_graph['ours']['best']:.1f} MB/s, Python "
         f"{python['ours']['best']:.1f} MB/s",
         f"{in_graph['target_rate']} and {python['target_rate']} MB/s",
-        judged(python["met"] and in_graph["met"]),
+        _judged(python["met"] and in_graph["met"]),
         {"python": python["ours"], "in_graph": in_graph["ours"]},
     )
 
 
-def _records(bench):
-    """Making pretraining records, from texts of several sizes."""
+def _records_point(bench, size, processes, length):
+    """The best run of making records from a text of so many megabytes."""
     options = bench.options
     source = options.text or f"{options.data}/{NOVELS}"
-    sizes = bench.pick((5, 20, 40, 80), (1.5, 3, 6))
-
-    def make(size, processes, length):
-        with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
-            text = Path(folder) / "text"
-            data.text_of_size(source, text, size)
-            runs = (
-                programs.write_records(
-                    text, f"{options.data}/{VOCAB}", processes, length
-                )
-                for _ in range(bench.pick(2, 1))
+    with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
+        data.text_of_size(source, f"{folder}/text", size)
+        runs = [
+            programs.write_records(
+                f"{folder}/text", f"{options.data}/{VOCAB}", processes, length
             )
-            best = min(runs, key=lambda run: run["seconds"])
-        return {"text_mb": size, "processes": processes} | best
+            for _ in range(bench.pick(2, 1))
+        ]
+    best = min(runs, key=lambda run: run["seconds"])
+    return {"text_mb": size, "processes": processes} | best
 
+
+def _records(bench):
+    """Making pretraining records, from texts of several sizes."""
+    sizes = bench.pick((5, 20, 40, 80), (1.5, 3, 6))
     points = [
-        make(size, processes, 128) for size in sizes for processes in (1, 2)
+        _records_point(bench, size, processes, 128)
+        for size in sizes
+        for processes in (1, 2)
     ]
-    long = make(sizes[1], 2, 512)
+    long = _records_point(bench, sizes[1], 2, 512)
     at_512 = long["examples"] / long["seconds"]
     found = records_growth(points)
     gain = found["rates"][1] / found["rates"][0]
@@ -168,7 +163,7 @@ def _records(bench):
         f"{target:,} at 128 = {_RECORDS_SPEED_UP} x the original; linear, "
         f"flat: at least {_LEAST_OF_TWO_PROCESSES}, at most "
         f"{_MOST_COST_GROWTH} and {_MOST_MEMORY_GROWTH} times",
-        judged(
+        _judged(
             found["rates"][1] >= target
             and gain >= _LEAST_OF_TWO_PROCESSES
             and found["cost"] <= _MOST_COST_GROWTH
@@ -220,7 +215,7 @@ def _reading(bench):
     return Measured(
         f"{rate:,.0f} examples/s",
         f"{_READING_EXAMPLES_PER_S:,} examples/s",
-        judged(rate >= _READING_EXAMPLES_PER_S),
+        _judged(rate >= _READING_EXAMPLES_PER_S),
         found,
     )
 
@@ -230,7 +225,7 @@ def _start_up(seconds, target):
     return Measured(
         f"{min(seconds):.1f} s, at worst {max(seconds):.1f} s",
         f"{target} s",
-        judged(min(seconds) <= target),
+        _judged(min(seconds) <= target),
         {"seconds": seconds},
     )
 
@@ -283,14 +278,14 @@ def _peers(name, case, bench):
     """A case with its peers."""
     target, options, more = compare.targets(case), bench.options, {}
     if not Path(options.environment, "bin/python").exists():
-        return Measured("not measured: make peers", target, NOT_MEASURED, {})
+        return Measured("not measured: make peers", target, _NOT_MEASURED, {})
     if bench.quick:
         options = dataclasses.replace(options, turns=1, megabytes=0.5)
         more = {"count": 32}
     found = compare.result(name, case, options, **more)
-    met = judged(found["met"])
+    met = _judged(found["met"])
     if found["not_measured"] and found["met"]:
-        met = IN_PART
+        met = _IN_PART
     return Measured(compare.text(found), target, met, found)
 
 
@@ -321,7 +316,7 @@ def _lengths(bench):
         + ", ".join(f"{rate:,.0f} at {length}" for length, rate in row.items())
         for precision, row in rates.items()
     )
-    return Measured(f"wordpieces/s: {text}", "", PICTURE, rates)
+    return Measured(f"wordpieces/s: {text}", "", _PICTURE, rates)
 
 
 def _parts(bench):
@@ -337,7 +332,7 @@ def _parts(bench):
         f"{sum(x for part, x in row.items() if 'products' in part):.0%} {name}"
         for name, row in found.items()
     )
-    return Measured(f"matrix products: {text}", "", PICTURE, found)
+    return Measured(f"matrix products: {text}", "", _PICTURE, found)
 
 
 def _rows() -> dict[str, Callable[[Bench], Measured]]:

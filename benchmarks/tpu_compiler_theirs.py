@@ -1,6 +1,6 @@
-"""Compiles what `tpu_compiler.py` wrote, with libtpu; see there.
+"""Compiles what tpu_compiler.py wrote, with libtpu; see there.
 
-Needs `jax[tpu]`, in an environment of its own, and no TPU.
+Needs `jax[tpu]` in an environment of its own, and no TPU.
 """
 
 import os
@@ -9,7 +9,7 @@ import re
 import sys
 import time
 
-# There is no server here that could say which TPU this is.
+# Without a TPU there is no metadata server to ask which TPU this is.
 os.environ.update(
     TPU_SKIP_MDS_QUERY="1",
     TPU_ACCELERATOR_TYPE="v5litepod-4",
@@ -29,7 +29,7 @@ def compile_for(device, program):
     text = xla_client._xla.mlir.xla_computation_to_mlir_module(
         xla_client.XlaComputation(program)
     )
-    # What this copy is for, the hand-over to the next step, plays no part.
+    # The copy only hands weights over to the next step.
     text = re.sub(
         r"mhlo\.copy (%\w+)(?: \{[^}]*\})? : (tensor<[^>]*>)",
         r"stablehlo.convert \1 : \2",
@@ -45,7 +45,7 @@ def compile_for(device, program):
 
 
 def main(folder, topology):
-    """Compiles all and prints a line for each."""
+    """Compiles every program and prints a line for each."""
     device = topologies.get_topology_desc(
         platform="tpu", topology_name=topology
     ).devices[0]

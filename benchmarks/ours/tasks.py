@@ -85,48 +85,51 @@ def finetuning(case):
     opened = input_pipeline.open_records(
         [path], _specs(case, is_training=True), limits={}
     )
-    config, length = BertConfig(**case["model"]), case["length"]
-    model = _model_class(case)(config, dtype=dtype_of(case))
-    epoch = opened.count // case["rows"]
-    num_lengths = len(length_batches.trimmed_lengths(length))
-
-    def way(steps, trim):
-        options = with_fusion(
-            train_options(case, epoch),
-            config,
-            seq_length=length,
-            num_lengths=num_lengths if trim else 1,
-        )
-        batches = length_batches.training_batches(
-            opened,
-            batch_size=case["rows"],
-            seed=1,
-            trim=trim,
-            group_by_length=trim,
-            exact=not (options.fuse or options.xla),
-        )
-        trainer, iterator = Trainer(model, options), iter(batches)
-        turns = itertools.count()
-
-        def run():
-            turn = next(turns)
-            if not turn:  # warm-up
-                trainer.run_steps(iterator, first_step=1, num_steps=2)
-                return []
-            count = steps * turn // case["turns"]
-            count -= steps * (turn - 1) // case["turns"]
-            run_steps = functools.partial(
-                trainer.run_steps, iterator, first_step=3, num_steps=count
-            )
-            return [elapsed(run_steps) * epoch / steps]
-
-        return run
-
+    model = _model_class(case)(
+        BertConfig(**case["model"]), dtype=dtype_of(case)
+    )
+    steps = case["steps"] or opened.count // case["rows"]
     return {
-        "trimmed, grouped": way(case["steps"] or epoch, trim=True),
-        "padded": way(case["padded_steps"], trim=False),
+        "trimmed, grouped": _epoch(case, model, opened, steps, trim=True),
+        "padded": _epoch(case, model, opened, case["padded_steps"], trim=False),
         "=padded_by_real": lambda: padded_by_real,
     }
+
+
+def _epoch(case, model, opened, steps, trim):
+    """A way that estimates an epoch from the seconds of some steps."""
+    epoch = opened.count // case["rows"]
+    lengths = length_batches.trimmed_lengths(case["length"])
+    options = with_fusion(
+        train_options(case, epoch),
+        model.config,
+        seq_length=case["length"],
+        num_lengths=len(lengths) if trim else 1,
+    )
+    batches = length_batches.training_batches(
+        opened,
+        batch_size=case["rows"],
+        seed=1,
+        trim=trim,
+        group_by_length=trim,
+        exact=not (options.fuse or options.xla),
+    )
+    trainer, iterator = Trainer(model, options), iter(batches)
+    turns = itertools.count()
+
+    def run():
+        turn = next(turns)
+        if not turn:  # warm-up
+            trainer.run_steps(iterator, first_step=1, num_steps=2)
+            return []
+        count = steps * turn // case["turns"]
+        count -= steps * (turn - 1) // case["turns"]
+        run_steps = functools.partial(
+            trainer.run_steps, iterator, first_step=3, num_steps=count
+        )
+        return [elapsed(run_steps) * epoch / steps]
+
+    return run
 
 
 def prediction(case):

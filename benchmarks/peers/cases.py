@@ -90,27 +90,7 @@ def _with_peers():
             f"pretraining_{model}_{precision}",
             dataclasses.replace(case, share=share, asks=ARITHMETIC),
         )
-    for name, model, turns, length, count, data in (
-        ("full_base", "base", 3, 128, 256, ""),
-        ("full_minilm", "minilm", 3, 128, 2048, ""),
-        ("cola", "minilm", 5, 128, 0, "cola"),
-        ("rte", "minilm", 3, 128, 0, "rte"),
-        ("squad", "minilm", 3, 384, 0, "squad"),
-    ):
-        peers = {"transformers": 2 if data else 1}
-        case = Case("prediction", "sequences/s", turns, peers, model)
-        yield (
-            f"prediction_{name}_bfloat16",
-            dataclasses.replace(
-                case,
-                precision="bfloat16",
-                length=length,
-                count=count,
-                data=data,
-                share=0 if data else 0.75,
-                asks=() if data else ARITHMETIC,
-            ),
-        )
+    yield from _predictions()
     peers = {"transformers": 1}
     for model in ("base", "minilm"):
         for length in (16, 128):
@@ -118,6 +98,31 @@ def _with_peers():
             yield f"latency_{model}_{length}", case
     for kind, rate in ("tokenizing_python", 8), ("tokenizing_in_graph", 30):
         yield kind, Case(kind, "MB/s", 5, {"tokenizers": 3}, rate=rate)
+
+
+def _predictions():
+    """Yields (name, case)."""
+    case = Case("prediction", "sequences/s", 3, precision="bfloat16")
+    full = dataclasses.replace(
+        case, targets={"transformers": 1}, share=0.75, asks=ARITHMETIC
+    )
+    for model, count in ("base", 256), ("minilm", 2048):
+        yield (
+            f"prediction_full_{model}_bfloat16",
+            dataclasses.replace(full, model=model, count=count),
+        )
+    case = dataclasses.replace(
+        case, model="minilm", targets={"transformers": 2}
+    )
+    for data, turns, length in (
+        ("cola", 5, 128),
+        ("rte", 3, 128),
+        ("squad", 3, 384),
+    ):
+        yield (
+            f"prediction_{data}_bfloat16",
+            dataclasses.replace(case, data=data, turns=turns, length=length),
+        )
 
 
 def _alone():

@@ -153,6 +153,11 @@ def result(name, case, options, **more):
     load = os.getloadavg()[0]
     seconds, facts, amount, answers = _measure(case, options, more)
     ours, *_ = seconds["ours"].values()
+    peers = {
+        peer: _against(case, peer, seconds[peer], ours, amount)
+        for peer in case.targets
+        if peer in facts
+    }
     found = {
         "case": name,
         "date": time.strftime("%Y-%m-%d"),
@@ -161,11 +166,7 @@ def result(name, case, options, **more):
         "ways": {
             way: _figures(case, x, amount) for way, x in seconds["ours"].items()
         },
-        "peers": {
-            peer: _against(case, peer, seconds[peer], ours, amount)
-            for peer in case.targets
-            if peer in facts
-        },
+        "peers": peers,
         "not_measured": [peer for peer in case.targets if peer not in facts],
         "turns": options.turns or case.turns,
         "threads": options.threads,
@@ -173,23 +174,26 @@ def result(name, case, options, **more):
         "load_before": load,
         "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         "answers": answers,
+        "target_share": case.share,
+        "target_rate": case.rate,
     }
-    found["met"] = all(peer["met"] for peer in found["peers"].values())
     if case.asks == ARITHMETIC:
-        flops, rate, products = (answers[way] for way in ARITHMETIC)
-        gflops = flops / min(ours) / 1e9
-        found |= {
-            "gflops": gflops,
-            "matrix_rate": rate,
-            "share": gflops / rate,
-            "own_shapes": products / min(ours),
-            "target_share": case.share,
-        }
-        found["met"] &= found["own_shapes"] >= case.share
-    if case.rate:
-        found["target_rate"] = case.rate
-        found["met"] &= found["ours"]["best"] >= case.rate
-    return found
+        found |= _shares(min(ours), *(answers[way] for way in ARITHMETIC))
+    met = [peer["met"] for peer in peers.values()]
+    met.append(found.get("own_shapes", 0) >= case.share)
+    met.append(found["ours"].get("best", 0) >= case.rate)
+    return found | {"met": all(met)}
+
+
+def _shares(seconds, flops, matrix_rate, products):
+    """What the machine's matrix products say of a time."""
+    gflops = flops / seconds / 1e9
+    return {
+        "gflops": gflops,
+        "matrix_rate": matrix_rate,
+        "share": gflops / matrix_rate,
+        "own_shapes": products / seconds,
+    }
 
 
 def _against(case, peer, ways, ours, amount):
@@ -250,6 +254,9 @@ def text(found):
     parts += [f"{peer} not measured" for peer in found["not_measured"]]
     if "share" in found:
         parts.append(shares(found))
+    for way, value in found["answers"].items():
+        if way not in ARITHMETIC and isinstance(value, float):
+            parts.append(f"{way[1:]} {value:.4g}")
     return "; ".join(parts)
 
 

@@ -1,13 +1,13 @@
 """tf-models-official's side of compare.py, in its environment: pretraining.
 
-A step is `MaskedLMTask.train_step`, as its trainer calls it, in one
-`tf.function`: scores of the masked places alone, its AdamWeightDecay with the
-clipping of gradients, its metrics. It knows nothing of this project.
+It imports nothing of this project. A step is `MaskedLMTask.train_step`, as its
+trainer calls it, in one `tf.function`, with AdamWeightDecay, the clipping of
+gradients and its metrics. It scores the masked places alone.
 """
 
 import os
 
-# Before TensorFlow: the library is of Keras 2.
+# Before TensorFlow, because the library needs Keras 2.
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 
 import numpy as np  # noqa: E402
@@ -23,23 +23,18 @@ _NAMES = {"input_ids": "input_word_ids", "segment_ids": "input_type_ids"}
 
 
 def pretraining(case):
-    """One update, dropout included."""
-    sizes = case["model"]
-    encoder = encoders.BertEncoderConfig(
-        vocab_size=sizes["vocab_size"],
-        hidden_size=sizes["hidden_size"],
-        num_layers=sizes["num_hidden_layers"],
-        num_attention_heads=sizes["num_attention_heads"],
-        intermediate_size=sizes["intermediate_size"],
-        type_vocab_size=sizes["type_vocab_size"],
-    )
+    """One update, with dropout."""
+    sizes = dict(case["model"])
+    sizes["num_layers"] = sizes.pop("num_hidden_layers")
+    del sizes["hidden_act"]  # gelu
+    encoder = encoders.BertEncoderConfig(**sizes)
     task = masked_lm.MaskedLMTask(
         masked_lm.MaskedLMConfig(
             model=bert.PretrainerConfig(
                 encoder=encoders.EncoderConfig(type="bert", bert=encoder),
                 cls_heads=[
                     bert.ClsHeadConfig(
-                        inner_dim=sizes["hidden_size"],
+                        inner_dim=case["model"]["hidden_size"],
                         dropout_rate=0.1,
                         name="next_sentence",
                     )
@@ -64,7 +59,7 @@ def pretraining(case):
 
 
 def make(case):
-    """The case's way, see `protocol.serve`."""
+    """Returns the ways of a case, see `protocol.serve`."""
     tf.config.threading.set_intra_op_parallelism_threads(case["threads"])
     tf.config.threading.set_inter_op_parallelism_threads(case["threads"])
     if case["precision"] == "bfloat16":

@@ -40,6 +40,29 @@ def pretraining(case):
             ("token_type_ids", "segment_ids"),
         )
     }
+    losses = _losses(inputs, batch)
+    if case["compile"]:
+        losses["masked places only, compiled"] = torch.compile(
+            losses["masked places only"]
+        )
+
+    def step(loss_of):
+        with _autocast(case):
+            loss = loss_of(model)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.item()
+
+    return {
+        name: functools.partial(_timed, step, loss_of)
+        for name, loss_of in losses.items()
+    }
+
+
+def _losses(inputs, batch):
+    """Name -> function from a model to its loss."""
     positions = batch["masked_lm_positions"].long()
     words = batch["masked_lm_ids"].long()
     pairs = batch["next_sentence_labels"][:, 0].long()
@@ -61,22 +84,7 @@ def pretraining(case):
             scores.flatten(0, 1).float(), words.flatten()
         ) + cross_entropy(relations.float(), pairs)
 
-    def step(loss_of):
-        with _autocast(case):
-            loss = loss_of(model)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss.item()
-
-    losses = {"as it is": of_all, "masked places only": of_masked}
-    if case["compile"]:
-        losses["masked places only, compiled"] = torch.compile(of_masked)
-    return {
-        name: functools.partial(_timed, step, loss_of)
-        for name, loss_of in losses.items()
-    }
+    return {"as it is": of_all, "masked places only": of_masked}
 
 
 def _timed(function, *args):
@@ -101,12 +109,17 @@ def _optimizer(model):
 def prediction(case):
     """All sequences, from ids to probabilities."""
     arrays = np.load(case["input"])
-    names = {"input_ids": "input_ids", "token_type_ids": "segment_ids"}
     ends = np.cumsum(arrays["sizes"])[:-1]
     columns = {
         name: [torch.tensor(x) for x in np.split(arrays[ours], ends)]
-        for name, ours in names.items()
+        for name, ours in (
+            ("input_ids", "input_ids"),
+            ("token_type_ids", "segment_ids"),
+        )
     }
+    columns["attention_mask"] = [
+        torch.ones_like(x) for x in columns["input_ids"]
+    ]
     spans = case["data"] == "squad"
     head = "QuestionAnswering" if spans else "SequenceClassification"
 
@@ -133,15 +146,12 @@ def prediction(case):
 def _padded(columns, rows):
     """Batches in the given order, padded to their longest sequence."""
     for start in range(0, len(columns["input_ids"]), rows):
-        chosen = slice(start, start + rows)
-        batch = {
-            name: torch.nn.utils.rnn.pad_sequence(x[chosen], batch_first=True)
+        yield {
+            name: torch.nn.utils.rnn.pad_sequence(
+                x[start : start + rows], batch_first=True
+            )
             for name, x in columns.items()
         }
-        sizes = torch.tensor([len(x) for x in columns["input_ids"][chosen]])
-        places = torch.arange(batch["input_ids"].shape[1])
-        batch["attention_mask"] = (places < sizes[:, None]).long()
-        yield batch
 
 
 def _probabilities(output, spans):
