@@ -25,12 +25,12 @@ def _start(arguments, stdout=subprocess.DEVNULL):
     )
 
 
-def _check(succeeded, process, printed):
+def _check(succeeded, process, printed, expected="success"):
     """Raises RuntimeError with the end of the output if a program failed."""
     if not succeeded:
-        command = " ".join(process.args)
         raise RuntimeError(
-            f"{command} ended with {process.returncode}:\n{printed[-3000:]}"
+            f"{' '.join(process.args)} ended with {process.returncode}, "
+            f"expected {expected}:\n{printed[-3000:]}"
         )
 
 
@@ -66,7 +66,8 @@ def seconds_to(mark, *arguments):
             log += line
             if found is None and mark in line:
                 found = time.perf_counter() - began
-    _check(found and not process.returncode, process, log)
+    expected = f"success and {mark!r} in its log"
+    _check(found and not process.returncode, process, log, expected)
     return found
 
 

@@ -75,10 +75,11 @@ def test_a_missing_peer_is_refused_with_its_command():
 
 
 def test_a_program_that_fails_is_shown():
-    with pytest.raises(RuntimeError, match="build_vocab.py ended with 1:"):
+    with pytest.raises(RuntimeError, match="ended with 1, expected success:"):
         programs.run_program("build_vocab.py")
-    with pytest.raises(RuntimeError, match="build_vocab.py ended with 1:"):
-        programs.seconds_to("never", "build_vocab.py")
+    missing = "expected success and 'a line' in its log:"
+    with pytest.raises(RuntimeError, match=missing):
+        programs.seconds_to("a line", "-c", "pass")
 
 
 def test_the_rows_of_the_table_and_their_order():
