@@ -9,13 +9,13 @@ import tensorflow as tf
 from benchmarks.ours import arithmetic, step_parts
 from benchmarks.peers.protocol import elapsed
 from modeling import BertConfig, PretrainingModel
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.options import TrainOptions, dtype_policy
 from training.loop.trainer import Trainer
 
 
 def dtype_of(case):
     """The Keras policy of a case's precision."""
-    return DeviceOptions(precision=case["precision"]).dtype_policy
+    return dtype_policy(case["precision"])
 
 
 def train_options(case, num_train_steps=100_000, **options):
