@@ -227,7 +227,7 @@ def test_a_copy_of_nothing_is_empty(tmp_path):
 def test_a_second_run_does_not_touch_the_copy_of_the_first(tmp_path):
     arguments = str(tmp_path / "out"), "worker-1"
     code = (
-        "from training import workers\n"
+        "from training.devices import workers\n"
         f"with workers.private_copy(*{arguments}): pass"
     )
     with workers.private_copy(*arguments) as copy:

@@ -153,7 +153,7 @@ tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
 import pytest
 from modeling import bilstm
-from tests.training.feature_based_test import (
+from tests.training.finetuning.frozen_encoder_test import (
     DeviceOptions, make_options, make_run, record_losses, write_tagged)
 bilstm.DROPOUT = 0.0
 kind = "mirrored" if int(devices) > 1 else "one_device"

@@ -31,9 +31,9 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from modeling import checkpoints
-from training.optimization import AdamWeightDecay
-from training.options import DeviceOptions
-from training.strategy import create_strategy
+from training.loop.optimizers import AdamWeightDecay
+from training.config.options import DeviceOptions
+from training.devices.strategy import create_strategy
 from tests.training.support import golden_run, sgd_run
 strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
 assert strategy.num_replicas_in_sync == 2
