@@ -1,7 +1,8 @@
-"""Predictions scored: NumPy, and seqeval for entities.
+"""Scores of predictions, by scikit-learn, SciPy and seqeval.
 
-Where a score is not defined (no positive example, a constant), it is 0, so
-that a model that has learned nothing has a score to be compared with.
+An undefined score (no positive example, a constant) is 0, so that it can be
+compared with others. The libraries take up to a second to import, so each
+function imports its own: `--help` and the preparation of data do not need them.
 
 Axes: N examples, L labels.
 """
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-# Of the tables in the log: labels beyond it are left out.
+# The tables in the log leave out further labels.
 _MAX_LABELS = 30
 
 
@@ -21,17 +22,17 @@ def compute(
     """Scores predictions.
 
     Args:
-      names: of `METRICS`.
+      names: keys of `METRICS`.
       gold: right answers: ids [N], numbers [N], 0 and 1 [N, L], or for tags
         the labels of each sentence.
-      predicted: as many, alike.
+      predicted: predictions in the same form.
 
     Returns:
       Name -> score.
 
     Raises:
-      ValueError: there is no such metric, or gold and predicted differ in
-        their number, or there are none.
+      ValueError: there is no such metric, gold and predicted differ in
+        length, or they are empty.
     """
     if len(gold) != len(predicted) or not len(gold):
         raise ValueError(
@@ -47,95 +48,74 @@ def compute(
 
 
 def accuracy(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """The share of right answers; of rows [N, L], of rows right in full."""
+    """The share of right answers; for [N, L], of rows without an error."""
     right = np.asarray(gold) == np.asarray(predicted)
     return float(right.reshape(len(right), -1).all(axis=1).mean())
 
 
 def f1(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """F1 of class 1: the harmonic mean of its precision and recall."""
-    return _f1(np.asarray(gold) == 1, np.asarray(predicted) == 1)
+    """F1 of class 1; for rows [N, L] of 0 and 1, over all labels together."""
+    from sklearn.metrics import f1_score
 
-
-def micro_f1(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """F1 over all labels together, [N, L] of 0 and 1."""
-    return _f1(np.asarray(gold) == 1, np.asarray(predicted) == 1)
+    gold, predicted = (np.ravel(ids) == 1 for ids in (gold, predicted))
+    return float(f1_score(gold, predicted, zero_division=0))
 
 
 def macro_f1(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """The mean of the labels' F1.
+    """The mean of the F1 of each label.
 
     Args:
-      gold: 0 and 1 [N, L], or ids [N]; of ids, those count that are in gold
-        or predicted.
-      predicted: alike.
+      gold: 0 and 1 [N, L], or ids [N]. For ids, the labels are those that
+        occur in gold or predicted.
+      predicted: likewise.
     """
     gold, predicted = np.asarray(gold), np.asarray(predicted)
     if gold.ndim == 1:
         ids = np.union1d(gold, predicted)
         gold, predicted = gold[:, None] == ids, predicted[:, None] == ids
-    pairs = zip(gold.T == 1, predicted.T == 1, strict=True)
-    return float(np.mean([_f1(*pair) for pair in pairs]))
-
-
-def _f1(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """F1 of booleans."""
-    return _ratio(2 * (gold & predicted).sum(), gold.sum() + predicted.sum())
+    return float(np.mean(list(map(f1, gold.T, predicted.T))))
 
 
 def matthews(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """Matthews' correlation: 1 = all right, 0 = as chance; of any classes.
+    """Matthews' correlation of ids [N]: 1 = all right, 0 = chance."""
+    from sklearn.metrics import matthews_corrcoef
 
-    Source: Gorodkin (2004), "Comparing two K-category assignments".
-    """
-    gold, predicted = np.asarray(gold), np.asarray(predicted)
-    ids = np.union1d(gold, predicted)
-    # float, because the products outgrow integers.
-    gold = (gold[:, None] == ids).astype(float)
-    predicted = (predicted[:, None] == ids).astype(float)
-    return _correlation(gold, predicted)
+    if len(np.union1d(gold, predicted)) < 2:
+        return 0.0
+    return float(matthews_corrcoef(gold, predicted))
 
 
 def pearson(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """Pearson's correlation of numbers."""
-    return _correlation(
-        np.asarray(gold, float)[:, None], np.asarray(predicted, float)[:, None]
-    )
+    """Pearson's correlation of numbers [N]."""
+    from scipy.stats import pearsonr
+
+    return _correlation(pearsonr, gold, predicted)
 
 
 def spearman(gold: np.ndarray, predicted: np.ndarray) -> float:
     """Pearson's correlation of ranks; equal numbers share their mean rank."""
-    return pearson(_ranks(np.asarray(gold)), _ranks(np.asarray(predicted)))
+    from scipy.stats import spearmanr
+
+    return _correlation(spearmanr, gold, predicted)
 
 
-def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Covariance over standard deviations; columns [N, K] are summed."""
-    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
-    scale = np.sqrt((a * a).sum()) * np.sqrt((b * b).sum())
-    return _ratio((a * b).sum(), scale)
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1: of 3, 5, 5 they are 1, 2.5, 2.5."""
-    _, places, counts = np.unique(
-        values, return_inverse=True, return_counts=True
-    )
-    return (np.cumsum(counts) - (counts - 1) / 2)[places]
-
-
-def _ratio(numerator: float, denominator: float) -> float:
-    """Their ratio, 0 if it is not defined."""
-    return float(numerator / denominator) if denominator else 0.0
+def _correlation(
+    function: Callable[..., Any], gold: np.ndarray, predicted: np.ndarray
+) -> float:
+    """A correlation of SciPy, 0 if either array is constant."""
+    gold, predicted = np.asarray(gold, float), np.asarray(predicted, float)
+    if not np.ptp(gold) or not np.ptp(predicted):
+        return 0.0
+    return float(function(gold, predicted).statistic)
 
 
 def entity_f1(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> float:
-    """F1 of entities: right are those whose span and type both are.
+    """F1 of entities; one is right if its span and its type are.
 
-    Source: conlleval, by the package seqeval.
+    Source: conlleval, as implemented by seqeval.
     """
-    # It takes scikit-learn with it: a second that other tasks do without.
     from seqeval.metrics import f1_score
 
     gold, predicted = _lists(gold), _lists(predicted)
@@ -147,7 +127,7 @@ def token_accuracy(
 ) -> float:
     """The share of words with the right label."""
     pairs = list(zip(_flat(gold), _flat(predicted), strict=True))
-    return _ratio(sum(a == b for a, b in pairs), len(pairs))
+    return sum(a == b for a, b in pairs) / len(pairs) if pairs else 0.0
 
 
 def _flat(sentences: Sequence[Sequence[str]]) -> list[str]:
@@ -155,7 +135,7 @@ def _flat(sentences: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _lists(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-    """What seqeval takes: no tuples and no arrays."""
+    """Converts sentences to lists of str, which seqeval requires."""
     return [list(map(str, sentence)) for sentence in sentences]
 
 
@@ -165,7 +145,7 @@ METRICS: Mapping[str, Callable[[Any, Any], float]] = {
     "matthews": matthews,
     "pearson": pearson,
     "spearman": spearman,
-    "micro_f1": micro_f1,
+    "micro_f1": f1,
     "macro_f1": macro_f1,
     "entity_f1": entity_f1,
     "token_accuracy": token_accuracy,
@@ -173,7 +153,7 @@ METRICS: Mapping[str, Callable[[Any, Any], float]] = {
 
 
 def for_tags(labels: Sequence[str]) -> tuple[str, ...]:
-    """The metrics of a tagging task: F1 where labels are O, B-x and I-x."""
+    """The metrics of a tagging task: entity F1 if labels are O, B-x, I-x."""
     is_entities = "O" in labels and all(
         label == "O" or label.startswith(("B-", "I-")) for label in labels
     )
@@ -182,29 +162,13 @@ def for_tags(labels: Sequence[str]) -> tuple[str, ...]:
     return ("token_accuracy",)
 
 
-def confusion_matrix(
-    gold: np.ndarray, predicted: np.ndarray, num_labels: int
-) -> np.ndarray:
-    """Counts who was taken for whom.
-
-    Args:
-      gold: ids [N].
-      predicted: ids [N].
-      num_labels: L.
-
-    Returns:
-      int64 [L, L]: a row for each right label, a column for each predicted.
-    """
-    pairs = np.asarray(gold) * num_labels + np.asarray(predicted)
-    counts = np.bincount(pairs, minlength=num_labels * num_labels)
-    return counts.reshape(num_labels, num_labels)
-
-
 def confusion_table(
     gold: np.ndarray, predicted: np.ndarray, labels: Sequence[str]
 ) -> str:
-    """The confusion matrix as text for the log."""
-    counts = confusion_matrix(gold, predicted, len(labels))
+    """The confusion matrix as text: a row for each right label."""
+    from sklearn.metrics import confusion_matrix
+
+    counts = confusion_matrix(gold, predicted, labels=range(len(labels)))
     shown = labels[:_MAX_LABELS]
     lines = [["gold \\ predicted", *shown]]
     for label, row in zip(shown, counts, strict=False):
@@ -215,13 +179,15 @@ def confusion_table(
 def class_table(
     gold: np.ndarray, predicted: np.ndarray, labels: Sequence[str]
 ) -> str:
-    """Precision, recall, F1 of each label as text for the log.
+    """Precision, recall and F1 of each label, as text for the log.
 
     Args:
       gold: ids [N], or 0 and 1 [N, L].
-      predicted: alike.
-      labels: their texts.
+      predicted: likewise.
+      labels: texts of the labels.
     """
+    from sklearn.metrics import precision_recall_fscore_support
+
     gold, predicted = np.asarray(gold), np.asarray(predicted)
     if gold.ndim == 1:
         ids = np.arange(len(labels))
@@ -229,24 +195,19 @@ def class_table(
     lines = [["label", "precision", "recall", "f1", "gold", "predicted"]]
     for i, label in enumerate(labels[:_MAX_LABELS]):
         of_gold, found = gold[:, i] == 1, predicted[:, i] == 1
-        right = (of_gold & found).sum()
-        lines.append(
-            [
-                label,
-                f"{_ratio(right, found.sum()):.3f}",
-                f"{_ratio(right, of_gold.sum()):.3f}",
-                f"{_f1(of_gold, found):.3f}",
-                str(of_gold.sum()),
-                str(found.sum()),
-            ]
+        scores = precision_recall_fscore_support(
+            of_gold, found, average="binary", zero_division=0
         )
+        numbers = [f"{score:.3f}" for score in scores[:3]]
+        numbers += [str(of_gold.sum()), str(found.sum())]
+        lines.append([label, *numbers])
     return _aligned(lines, len(labels) - len(lines) + 1)
 
 
 def entity_table(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> str:
-    """Precision, recall, F1 of each type of entity as text for the log."""
+    """Precision, recall and F1 of each type of entity, as text for the log."""
     from seqeval.metrics import classification_report
 
     gold, predicted = _lists(gold), _lists(predicted)
@@ -256,7 +217,7 @@ def entity_table(
 
 
 def _aligned(lines: Sequence[Sequence[str]], num_left_out: int) -> str:
-    """Columns of one width each; the first to the left."""
+    """Pads the columns; the first is aligned to the left."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     texts = []
     for first, *others in lines:

@@ -24,6 +24,7 @@ from pydoc_data import topics
 
 from absl import flags, logging
 
+from data.pretraining.sentences import split_sentences
 from data.storage import files
 from training import program
 
@@ -47,13 +48,6 @@ _MARKUP = (
     (re.compile(r":[\w:]+:`~?([^`<]+?)(?:\s*<[^`>]*>)?`"), r"\1"),  # :func:`x`
     (re.compile(r"(`{1,2}|\*{1,2}|\|)(?=\S)([^`*|]+?)(?<=\S)\1_{0,2}"), r"\2"),
     (re.compile(r"\s*(?:\[[#\d]+\]_?|<https?:[^>]*>)"), ""),  # notes, links
-)
-_SENTENCE_END = re.compile(
-    r"""[.!?…]["')\]”’]*\s+(?=["'(\[“‘¿¡]*[^\Wa-z_])|[。！？][”’」』）]*\s*"""
-)
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|cf|vs|etc|viz|approx|incl|Mrs?|Ms|Dr|Prof|St|Jr|Sr|No|"
-    r"Fig|Sec|[A-Z])|\.\.)\.\s*$"
 )
 _ENDS_LIKE_SENTENCE = re.compile(r"[.!?…。！？][\"')\]”’」』）]*$")
 _PLAIN_WORD = re.compile(
@@ -85,23 +79,6 @@ def clean_paragraphs(text: str) -> list[str]:
         literal_above = indents[-1] if opens_literal else None
         paragraphs.extend(map(_strip_markup, _join_lines(lines)))
     return paragraphs
-
-
-def split_sentences(paragraph: str) -> list[str]:
-    """Cuts a paragraph after `.`, `!`, `?` where a new sentence can begin.
-
-    Abbreviations and initials do not end a sentence, nor does a period
-    before a lower-case word.
-    """
-    sentences = []
-    start = 0
-    for match in _SENTENCE_END.finditer(paragraph):
-        if _ABBREVIATION.search(paragraph, start, match.end()):
-            continue
-        sentences.append(paragraph[start : match.end()].strip())
-        start = match.end()
-    rest = paragraph[start:].strip()
-    return [*sentences, rest] if rest else sentences
 
 
 def is_english_sentence(sentence: str) -> bool:

@@ -277,7 +277,6 @@ def test_features_are_extracted(remote, form):
 LOCAL = {
     "data/storage/files.py": "chooses between the local disk and `tf.io.gfile`",
     "data/pretraining/streaming/disk_shuffle.py": "scratch files of a process",
-    "data/squad/rows.py": "scratch files of a process",
     "data/pretraining/streaming/publishing.py": "removes those of killed runs",
     "data/storage/locks.py": "the kernel locks local disks only",
     "data/progress.py": "asks how wide the terminal is",

@@ -1,9 +1,9 @@
 """Questions on paragraphs, each answered by a part of its paragraph.
 
-articles          the articles of a SQuAD file, one at a time
+articles          the articles of a SQuAD file or data set
 examples          articles to questions with the position of the answer
 windows           questions to rows as long as the model takes
-rows              windows as arrays, in memory or on disk
+rows              windows as arrays
 records           windows to record files, made once
 candidates        the best pairs of a start and an end
 final_text        wordpieces back to the paragraph's own text

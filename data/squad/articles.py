@@ -1,28 +1,21 @@
-"""SQuAD's JSON, article by article, from a file or from tensorflow-datasets."""
+"""The articles of a SQuAD file or of a tensorflow-datasets data set."""
 
-import codecs
 import dataclasses
 import hashlib
 import itertools
 import json
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from data.storage import files
 
-# Read at once; an article of SQuAD has about 60 kB.
-_CHUNK_BYTES = 1 << 20
-# What stands so near to the end of the text read so far may be wrong only
-# because it is cut there, as in `tru` or `\u00`.
-_NEAR_END = 16
-
 
 class Article(NamedTuple):
-    """One article as it stands in the file.
+    """One article, as parsed from JSON.
 
     Attributes:
-      where: names it in errors: `dev.json, article 3`.
-      content: `title` and `paragraphs`; nothing is checked yet.
+      where: its place for error messages, such as `dev.json, article 3`.
+      content: expected to hold `title` and `paragraphs`; not yet checked.
     """
 
     where: str
@@ -31,15 +24,15 @@ class Article(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SquadData:
-    """Where questions come from: a file, or a data set.
+    """The source of the questions: a file or a data set.
 
     Args:
-      path: a JSON file in SQuAD's form; "" = `tfds` says it.
+      path: a JSON file in SQuAD's form; "" = read `tfds` instead.
       tfds: name of a data set of tensorflow-datasets with SQuAD's features,
         such as `squad` or `squad/v2.0`.
-      tfds_data_dir: where data sets are; None = the default of
+      tfds_data_dir: folder of the data sets; None = the default of
         tensorflow-datasets.
-      split: of the data set.
+      split: split of the data set.
     """
 
     path: str = ""
@@ -49,22 +42,22 @@ class SquadData:
 
     @property
     def name(self) -> str:
-        """Names it in messages."""
+        """The name of the source in messages."""
         return self.path or f"--tfds={self.tfds}, {self.split}"
 
     def articles(self) -> Iterator[Article]:
-        """Streams the articles.
+        """Yields the articles in their order.
 
         Raises:
           FileNotFoundError: there is no such file.
-          ValueError: it is not JSON, not in SQuAD's form, or cut short.
+          ValueError: the file is not JSON, not in SQuAD's form, or truncated.
         """
         if self.path:
             return _file_articles(self.path)
         return _tfds_articles(self)
 
     def checksum(self) -> str:
-        """A checksum of all that the articles say, in hexadecimal."""
+        """SHA-256 of the file, or of the articles of a data set."""
         if self.path:
             files.require_file(self.path, "SQuAD")
             return files.sha256(self.path)
@@ -75,147 +68,56 @@ class SquadData:
 
 
 def _file_articles(path: str) -> Iterator[Article]:
-    """Streams the members of `data`; all else at the top is passed over."""
+    """Yields the members of `data`."""
+    content = _load(path)
+    form = 'expected SQuAD\'s {"data": [articles]}'
+    if not isinstance(content, dict):
+        raise ValueError(
+            f"{path} holds a {type(content).__name__}, {form}. Is it in "
+            "SQuAD's form?"
+        )
+    if "data" not in content:
+        raise ValueError(
+            f"{path} is not in SQuAD's form: there is no data, only "
+            f"{', '.join(content) or 'nothing'}."
+        )
+    if not isinstance(content["data"], list):
+        raise ValueError(
+            f"{path}: data is no list, {form}. Is it in SQuAD's form?"
+        )
+    for number, article in enumerate(content["data"], start=1):
+        yield Article(f"{path}, article {number}", article)
+
+
+def _load(path: str) -> Any:
+    """Parses a whole file: SQuAD 2.0's training set needs 170 MB for this."""
     files.require_file(path, "SQuAD")
     with files.open_read(path) as file:
-        reader = _JsonReader(path, file)
-        form = 'expected SQuAD\'s {"data": [articles]}'
-        if reader.peek() != "{":
-            reader.fail(form)
-        names = []
-        for _ in reader.members("{}"):
-            names.append(reader.name())
-            if names[-1] != "data":
-                reader.value()
-                continue
-            if reader.peek() != "[":
-                reader.fail(f"data is no list, {form}")
-            for number in reader.members("[]"):
-                yield Article(f"{path}, article {number}", reader.value())
-        if reader.peek():
-            reader.fail("nothing may follow the last }")
-        if "data" not in names:
-            raise ValueError(
-                f"{path} is not in SQuAD's form: there is no data, only "
-                f"{', '.join(names) or 'nothing'}."
-            )
-
-
-class _JsonReader:
-    """Reads a JSON file piece by piece.
-
-    A value (an article) is read whole by the decoder of Python, in C; what
-    is around it (braces, commas, names) by `members` and `name`.
-    """
-
-    def __init__(self, path: str, file: IO[bytes]):
-        self._path = path
-        self._file = file
-        # Without a byte-order mark, if there is one.
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._raw_decode = json.JSONDecoder().raw_decode
-        self._text, self._at = "", 0
-        self._num_passed = 0  # characters before the text
-        self._ended = False
-
-    def members(self, brackets: str) -> Iterator[int]:
-        """Counts from 1 the members between brackets; stands before each."""
-        opening, closing = brackets
-        self._take(opening)
-        if self.peek() == closing:
-            self._take(closing)
-            return
-        for number in itertools.count(1):
-            yield number
-            if self.peek() == closing:
-                self._take(closing)
-                return
-            self._take(",")
-
-    def name(self) -> str:
-        """Reads the name of an object's member and its colon."""
-        if self.peek() != '"':
-            self.fail('expected "')
-        name = self.value()
-        self._take(":")
-        return name
-
-    def value(self) -> Any:
-        """Reads the next value."""
-        self.peek()
-        while True:
-            try:
-                value, end = self._raw_decode(self._text, self._at)
-            except json.JSONDecodeError as error:
-                if self._ended or not self._may_be_cut(error):
-                    self._at = error.pos
-                    self.fail(error.msg)
-            else:
-                if end < len(self._text) or self._ended:
-                    self._at = end
-                    return value
-            # Twice as much every time: what is read anew stays little.
-            self._read(max(_CHUNK_BYTES, len(self._text) - self._at))
-
-    def peek(self) -> str:
-        """Passes white space; returns the next character, "" at the end."""
-        while True:
-            while self._text[self._at : self._at + 1] in (
-                " ",
-                "\t",
-                "\n",
-                "\r",
-            ):
-                self._at += 1
-            if self._at < len(self._text) or self._ended:
-                return self._text[self._at : self._at + 1]
-            self._read(_CHUNK_BYTES)
-
-    def fail(self, expected: str) -> NoReturn:
-        """Refuses what stands here."""
-        place = self._num_passed + self._at + 1
-        if self._ended and self._at >= len(self._text):
-            expected = f"the file ends, {expected}"
+        data = file.read()
+    try:
+        text = data.decode("utf-8-sig")  # ignores a byte-order mark
+    except UnicodeDecodeError as error:
         raise ValueError(
-            f"{self._path}, character {place}: {expected}. Is the file whole, "
-            "and in SQuAD's form?"
-        )
-
-    def _take(self, character: str) -> None:
-        if self.peek() != character:
-            self.fail(f"expected {character}")
-        self._at += 1
-
-    def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
-        """Whether more text could mend a value."""
-        # A string that does not end is reported where it begins.
-        return (
-            error.msg.startswith("Unterminated string")
-            or error.pos > len(self._text) - _NEAR_END
-        )
-
-    def _read(self, num_bytes: int) -> None:
-        """Reads more, and forgets the text before this place."""
-        data = self._file.read(num_bytes)
-        try:
-            more = self._decoder.decode(data, final=not data)
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{self._path}: 0x{error.object[error.start]:02x} after "
-                f"character {self._num_passed + len(self._text)} is not UTF-8; "
-                "convert the file, for example with `iconv -f latin1 -t utf-8`."
-            ) from None
-        self._num_passed += self._at
-        self._text = self._text[self._at :] + more
-        self._at, self._ended = 0, not data
+            f"{path}, byte {error.start + 1}: 0x{data[error.start]:02x} is not "
+            "UTF-8; convert the file, for example with `iconv -f latin1 -t "
+            "utf-8`."
+        ) from None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        ends = "the file ends, " if error.pos >= len(text) else ""
+        raise ValueError(
+            f"{path}, character {error.pos + 1}: {ends}{error.msg}. Is the "
+            "file whole, and in SQuAD's form?"
+        ) from None
 
 
 def _tfds_articles(data: SquadData) -> Iterator[Article]:
-    """Streams a split in SQuAD's form.
+    """Yields a split in SQuAD's form.
 
-    Questions on one context that follow each other are an article.
+    Consecutive questions on one context become one article.
     """
-    # Takes TensorFlow, which files do without.
+    # Imported here because it loads TensorFlow, which a file does not need.
     from data import tfds as tfds_reading
 
     builder = tfds_reading.find_and_prepare(data.tfds, data.tfds_data_dir)
@@ -233,7 +135,7 @@ def _tfds_articles(data: SquadData) -> Iterator[Article]:
 
 
 def _question(row: dict[str, Any]) -> dict[str, Any]:
-    """A question of a data set in the form of SQuAD's file."""
+    """Converts a question of a data set to the form of SQuAD's file."""
     question = {
         name: row[name]
         for name in ("id", "question", "is_impossible")

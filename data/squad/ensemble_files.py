@@ -1,4 +1,4 @@
-"""Answer files of several runs, averaged into those of one."""
+"""Averages the answer files of several runs."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from data.storage import files
 
 _NBEST, _ODDS = "nbest_predictions.json", "null_odds.json"
 _ANSWER_NUMBERS = ("probability", "start_logit", "end_logit")
-# What they say of a question, for errors.
+# The expected content for a question, for error messages.
 _FORMS = {
     _NBEST: "a list of answers, each with text, probability, start_logit and "
     "end_logit",
@@ -35,25 +35,26 @@ def average_runs(
 ) -> dict[str, Any]:
     """Averages the answers of several runs to the same questions.
 
-    Written are predictions.json, nbest_predictions.json, with
-    version_2_with_negative null_odds.json, and metrics.json if data is given;
-    those of an earlier prediction that are not written are removed.
+    Writes predictions.json and nbest_predictions.json; with
+    version_2_with_negative also null_odds.json, with data also metrics.json.
+    Removes the other files of an earlier prediction.
 
     Args:
       folders: output_dir of each run.
-      output_dir: folder of the results, none of theirs.
-      data: the questions, to score by.
-      version_2_with_negative: there are questions without an answer.
+      output_dir: folder of the results; not one of `folders`.
+      data: the questions with their answers, for the scores.
+      version_2_with_negative: whether questions may have no answer.
       null_score_diff_threshold: see `ensembling.choose_texts`.
-      find_null_threshold: use the threshold that is best on data instead.
+      find_null_threshold: use the best threshold on data instead.
 
     Returns:
       The scores; {} without data.
 
     Raises:
-      FileNotFoundError: a run has no such file.
-      ValueError: a folder is given twice, a file is none of run_squad.py's,
-        the questions of files or runs differ, or there is nothing to score by.
+      FileNotFoundError: a file of a run is missing.
+      ValueError: a folder is given twice, a file was not written by
+        run_squad.py, the questions of files or runs differ, or data has no
+        answers.
 
     Source: the paper's section 4.2 (an ensemble of 7 runs).
     """
@@ -69,12 +70,7 @@ def average_runs(
         odds = ensembling.average_odds(runs_odds)
     else:
         _check_all_answered(folders)
-    unknown = [qas_id for qas_id in gold if qas_id not in nbest]
-    if unknown:
-        raise ValueError(
-            f"{data.name}: the runs have no answer to {unknown[0]!r}, nor to "
-            f"{len(unknown) - 1} others; give the file that they answered."
-        )
+    _check_known(gold, nbest, data)
     found = {}
     threshold = null_score_diff_threshold
     if find_null_threshold:
@@ -85,16 +81,7 @@ def average_runs(
         )
         threshold = found["best_f1_thresh"]
     texts = ensembling.choose_texts(nbest, odds, threshold)
-    remove_unwritten(
-        output_dir, metrics=bool(gold), odds=odds is not None, page=False
-    )
-    for name, content in (
-        ("predictions.json", texts),
-        (_NBEST, nbest),
-        (_ODDS, odds),
-    ):
-        if content is not None:
-            _write(output_dir, name, content, indent=4)
+    _write_predictions(output_dir, texts, nbest, odds, with_metrics=bool(gold))
     if not gold:
         return {}
     scorer = Scorer(version_2_with_negative)
@@ -108,8 +95,36 @@ def average_runs(
     return results
 
 
+def _write_predictions(
+    output_dir: str,
+    texts: Mapping,
+    nbest: Mapping,
+    odds: Mapping | None,
+    *,
+    with_metrics: bool,
+) -> None:
+    """Writes the answer files and removes those of an earlier prediction."""
+    remove_unwritten(
+        output_dir, metrics=with_metrics, odds=odds is not None, page=False
+    )
+    _write(output_dir, "predictions.json", texts, indent=4)
+    _write(output_dir, _NBEST, nbest, indent=4)
+    if odds is not None:
+        _write(output_dir, _ODDS, odds, indent=4)
+
+
+def _check_known(gold: Mapping, nbest: Mapping, data: SquadData | None) -> None:
+    """Refuses questions that the runs did not answer."""
+    unknown = [qas_id for qas_id in gold if qas_id not in nbest]
+    if unknown:
+        raise ValueError(
+            f"{data.name}: the runs have no answer to {unknown[0]!r}, nor to "
+            f"{len(unknown) - 1} others; give the file that they answered."
+        )
+
+
 def _check_folders(folders: Sequence[str], output_dir: str) -> None:
-    """Refuses a run that counts twice, or that would be overwritten."""
+    """Refuses a run that is given twice or would be overwritten."""
     if len(folders) < 2:
         raise ValueError(
             f"an ensemble of {len(folders)} runs; give two folders or more."
@@ -135,7 +150,7 @@ def _check_same_prediction(
     nbests: Sequence[Mapping],
     runs_odds: Sequence[Mapping],
 ) -> None:
-    """Refuses a run whose two files answer other questions."""
+    """Refuses a run whose two files answer different questions."""
     for folder, nbest, odds in zip(folders, nbests, runs_odds, strict=True):
         other = nbest.keys() ^ odds.keys()
         if other:
@@ -147,7 +162,7 @@ def _check_same_prediction(
 
 
 def _check_all_answered(folders: Sequence[str]) -> None:
-    """Refuses runs of 2.0: "" would be the answer, whatever the odds say."""
+    """Refuses runs on SQuAD 2.0, whose odds would be ignored."""
     for folder in folders:
         if files.exists(os.path.join(folder, _ODDS)):
             raise ValueError(
@@ -159,7 +174,7 @@ def _check_all_answered(folders: Sequence[str]) -> None:
 def _gold(
     data: SquadData, version_2_with_negative: bool
 ) -> dict[str, tuple[str, ...]]:
-    """Id -> given answers, of the questions that can be scored."""
+    """Returns id -> answers of the questions that can be scored."""
     gold = {
         example.qas_id: example.answers
         for example in read_examples(data, ExampleOptions(is_training=False))
@@ -174,17 +189,17 @@ def _gold(
 
 
 def _best_text(answers: Sequence[dict[str, Any]]) -> str:
-    """The best answer that is one; "" if none is."""
+    """Returns the best answer that is not ""; "" if there is none."""
     return next((a["text"] for a in answers if a["text"]), "")
 
 
 def _is_number(value: Any) -> bool:
-    """Whether this is a number."""
+    """Whether a JSON value is a number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _are_answers(value: Any) -> bool:
-    """Whether this is a list of answers with text and scores, not empty."""
+    """Whether a JSON value is a non-empty list of answers with scores."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -200,7 +215,7 @@ def _are_answers(value: Any) -> bool:
 def _read(
     folder: str, name: str, is_such: Callable[[Any], bool]
 ) -> dict[str, Any]:
-    """Reads a file of a run: id -> such a value; `is_such` says what."""
+    """Reads id -> value from a file of a run; `is_such` checks each value."""
     path = os.path.join(folder, name)
     files.require_file(path, "prediction")
     with files.open_read(path) as file:

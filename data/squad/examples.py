@@ -1,4 +1,4 @@
-"""Articles to questions, with the place of the answer in the paragraph."""
+"""Questions of articles, with the place of the answer in the paragraph."""
 
 import bisect
 import dataclasses
@@ -10,19 +10,19 @@ from absl import logging
 
 from data.squad.articles import Article, SquadData
 
-# As the original: no other white space parts words, a no-break space is one's
-# middle.
+# As in the original, no other white space separates words: a no-break space is
+# part of a word.
 _WORD = re.compile("[^ \t\r\n\u202f]+")
-_EXCERPT = 60  # characters of bad input that an error shows
+_EXCERPT = 60  # characters of bad input in an error
 
 
 class ExampleOptions(NamedTuple):
     """What to read.
 
     Attributes:
-      is_training: True = the place of the answer is needed; False = answers,
-        if any, serve only for scores.
-      version_2_with_negative: questions may have no answer.
+      is_training: True = read the place of the answer; False = read only the
+        answers' texts, if there are any.
+      version_2_with_negative: whether questions may have no answer.
     """
 
     is_training: bool
@@ -30,13 +30,13 @@ class ExampleOptions(NamedTuple):
 
 
 class Paragraph(NamedTuple):
-    """What questions are asked on.
+    """The text of some questions.
 
     Attributes:
-      title: of the article.
+      title: title of the article.
       context: the text.
-      doc_tokens: its words, at white space only.
-      offsets: the character of the text where each word begins.
+      doc_tokens: its words, split at white space only.
+      offsets: place of each word's first character in the text.
     """
 
     title: str
@@ -51,16 +51,17 @@ class SquadExample:
 
     Attributes:
       qas_id: its id.
-      question_text: what is asked.
-      paragraph: what it is asked on.
+      question_text: the question.
+      paragraph: the text that it asks about.
       orig_answer_text: the answer to train on; "" = unanswerable, None = not
         read.
-      start_position: the answer's first word; -1 = unanswerable, None likewise.
-      end_position: its last word, likewise.
-      is_impossible: whether it is known to be unanswerable; read only for
-        training.
-      answers: all given answers, to score by; () = unanswerable, None = the
-        file says nothing of answers.
+      start_position: the answer's first word; -1 = unanswerable, None = not
+        read.
+      end_position: the answer's last word; likewise.
+      is_impossible: whether the question is marked as unanswerable; read only
+        for training.
+      answers: all given answers, for scores; () = unanswerable, None = the
+        file has no `answers`.
 
     Source: SquadExample in run_squad.py; paragraph and answers are new.
     """
@@ -96,7 +97,7 @@ class AnswerNotFound(NamedTuple):
     Attributes:
       qas_id: its id.
       answer: the answer's text.
-      found: the words that stand where the answer should.
+      found: the words at the answer's place.
     """
 
     qas_id: str
@@ -106,19 +107,17 @@ class AnswerNotFound(NamedTuple):
 
 @dataclasses.dataclass
 class ExamplesReport:
-    """What was read.
+    """Counts of what was read.
 
     Attributes:
-      num_articles: articles, of a data set paragraphs.
-      num_questions: questions, those not found among them.
-      num_several_answers: questions to train on of which all answers but the
-        first are left aside.
-      num_empty_paragraphs: paragraphs without a word; nothing is asked of
-        the model on them.
-      num_empty_questions: questions without a word; they are asked all the
-        same, as by the original.
-      not_found: the questions left out because their answer does not stand
-        where it should.
+      num_articles: articles; for a data set, paragraphs.
+      num_questions: questions, including those of `not_found`.
+      num_several_answers: questions to train on with more than one answer;
+        only the first is used.
+      num_empty_paragraphs: paragraphs without a word, which give no windows.
+      num_empty_questions: questions without a word; kept, as by the original.
+      not_found: questions left out because the text at the answer's place
+        does not contain the answer.
     """
 
     num_articles: int = 0
@@ -130,20 +129,20 @@ class ExamplesReport:
 
 
 class UniqueIds:
-    """Refuses an id that was met before."""
+    """Refuses duplicate ids."""
 
     def __init__(self):
         self._ids: set[str] = set()
 
     def add(self, qas_id: str, name: str) -> None:
-        """Takes the id of the next question.
+        """Adds the id of the next question.
 
         Args:
           qas_id: the id.
-          name: of the file, for the error.
+          name: name of the file, for the error.
 
         Raises:
-          ValueError: another question has it.
+          ValueError: another question has the same id.
         """
         if qas_id in self._ids:
             raise ValueError(
@@ -158,23 +157,22 @@ def read_examples(
     options: ExampleOptions,
     report: ExamplesReport | None = None,
 ) -> Iterator[SquadExample]:
-    """Streams questions in the order of the file; one article is in memory.
-
-    Only the ids of all questions are kept, to find one that comes twice.
+    """Yields the questions in the order of the file.
 
     Args:
-      data: where they come from.
+      data: source of the questions.
       options: what to read.
-      report: filled on the way.
+      report: updated with each question.
 
     Yields:
-      The questions. In training those are left out, and reported, whose
-      answer does not stand where it should.
+      The questions. In training, a question is left out and reported if the
+      text at the answer's place does not contain the answer.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: the file is damaged or not in SQuAD's form; in training also
-        a question without an answer, or with one outside the text.
+      ValueError: the file is damaged or not in SQuAD's form, or two questions
+        have the same id; in training also if a question has no answer or one
+        outside the text.
 
     Source: read_squad_examples in run_squad.py.
     """
@@ -189,7 +187,7 @@ def read_examples(
 def article_examples(
     article: Article, options: ExampleOptions, report: ExamplesReport
 ) -> Iterator[SquadExample]:
-    """Streams the questions of one article; see `read_examples`."""
+    """Yields the questions of one article; see `read_examples`."""
     report.num_articles += 1
     title = ""
     if isinstance(article.content, dict):
@@ -232,7 +230,7 @@ def _example(
     report: ExamplesReport,
     where: Callable[[], str],
 ) -> SquadExample | None:
-    """A question; None if its answer is not found."""
+    """Reads a question; None if its answer is not found."""
     qas_id = _get(content, "id", str, where)
 
     def where_and_id() -> str:
@@ -277,7 +275,7 @@ def _with_answer(
     report: ExamplesReport,
     where: Callable[[], str],
 ) -> SquadExample | None:
-    """Adds the words of the answer; None if they do not hold it."""
+    """Adds the answer's words; None if they do not contain its text."""
     text = answer["text"]
     first = _get(answer, "answer_start", int, where)
     length = len(example.context)
@@ -307,7 +305,7 @@ def _with_answer(
 
 
 def _get(content: Any, name: str, kind: type, where: Callable[[], str]) -> Any:
-    """A member of an object, of the kind it must be."""
+    """Returns a member of an object after checking its type."""
     value = content.get(name) if isinstance(content, dict) else None
     if isinstance(value, kind) and not isinstance(value, bool):
         return value

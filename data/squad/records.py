@@ -1,8 +1,7 @@
-"""Windows as record files, written once for the same questions.
+"""Record files of windows, written once for the same questions.
 
-Articles are converted one by one, on many processes if wanted, and written in
-the order of the file; those of training in a random one, which needs no memory
-either: the tokens wait on disk.
+Several processes can convert the articles. Windows to predict are written in
+the order of the file, windows to train on in a random order.
 
 Axes: N windows, S sequence.
 """
@@ -30,7 +29,7 @@ from data.squad.examples import (
     UniqueIds,
     article_examples,
 )
-from data.squad.rows import Rows, RowsOnDisk, to_rows
+from data.squad.rows import Rows, to_rows
 from data.squad.windows import (
     FIRST_UNIQUE_ID,
     WindowOptions,
@@ -42,39 +41,34 @@ from data.storage import files
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 
-# Where the questions are listed that training leaves out, beside the records.
+# Lists the questions that training leaves out; it is beside the records.
 NOT_FOUND_FILE = "answers_not_found.jsonl"
 
-# Part of the fingerprint: raise it when the same file gives other records.
+# Part of the manifest: increase it when the same file gives other records.
 _FORMAT = 2
-# As the original: training questions are shuffled once, always alike.
+# As in the original, training questions are shuffled once, with one seed.
 _SHUFFLE_SEED = 12345
-# Processes take two seconds to start, in which one converts so much.
+# One process converts this much while others start, which takes 2 s.
 _SMALL_BYTES = 8 << 20
 _ARTICLES_AT_ONCE = 16  # for each process
-_BLOCK = 512  # questions read back at once
+_BLOCK = 512  # questions encoded at once
 _NUM_LOGGED = 3
 
 
 @dataclasses.dataclass
 class SquadReport:
-    """What was written.
+    """Counts of what was written; see also `ExamplesReport`, `WindowsReport`.
 
     Attributes:
       num_examples: questions whose windows are in the file; the original
         computes the number of training steps from it.
       num_windows: records.
-      num_several_answers: see `ExamplesReport`.
-      num_not_found: questions left out as their answer does not stand where
-        it should.
-      num_empty_paragraphs: see `ExamplesReport`.
-      num_empty_questions: likewise.
-      num_queries_cut: see `WindowsReport`.
-      num_without_answer: likewise.
-      num_tokens: of all rows, without padding.
-      num_places: of all rows, with padding.
-      not_found: the questions left out.
-      reused: whether an earlier run had written just this file.
+      num_not_found: number of questions in `not_found`.
+      num_tokens: tokens of all rows, without padding.
+      num_places: tokens of all rows, with padding.
+      not_found: questions that were left out because the text at the answer's
+        place does not contain the answer.
+      reused: whether an earlier run wrote the same file.
     """
 
     num_examples: int = 0
@@ -92,7 +86,7 @@ class SquadReport:
 
     @property
     def padding_share(self) -> float:
-        """Padding's share of `input_ids`."""
+        """The share of padding in `input_ids`."""
         return 1 - self.num_tokens / max(self.num_places, 1)
 
     def __str__(self) -> str:
@@ -116,7 +110,7 @@ class SquadReport:
         return ", ".join(parts)
 
     def add(self, examples: ExamplesReport, windows: WindowsReport) -> None:
-        """Counts what became of an article."""
+        """Adds the counts of an article."""
         for report in (examples, windows):
             for field in dataclasses.fields(report):
                 if field.name.startswith("num_") and hasattr(self, field.name):
@@ -127,7 +121,7 @@ class SquadReport:
 
 
 class _Recipe(NamedTuple):
-    """What a process needs to convert an article."""
+    """The arguments of a conversion, sent to each process."""
 
     vocab_file: str
     do_lower_case: bool
@@ -149,26 +143,26 @@ def make_records(
     window_options: WindowOptions,
     num_processes: int = 1,
 ) -> SquadReport:
-    """Writes the windows of all questions, unless an earlier run has done so.
+    """Writes the windows of all questions, unless an earlier run did so.
 
     The file is used again if data, vocabulary and options are the same (see
     `reuse.make_once`).
 
-    In training the questions are shuffled, as by the original, and those whose
-    answer is not found are listed beside the records, in
-    `answers_not_found.jsonl`.
+    Training questions are shuffled, as by the original. Those whose answer is
+    not found are listed beside the records, in `answers_not_found.jsonl`.
 
     Args:
-      data: where the questions come from.
+      data: source of the questions.
       path: the TFRecord file; see `windows.feature_specs`.
       vocab_file: path of the vocabulary.
-      do_lower_case: its casing.
+      do_lower_case: whether the vocabulary is uncased.
       example_options: what to read.
       window_options: lengths.
-      num_processes: for large files; the bytes do not depend on it.
+      num_processes: processes for a large file; the bytes do not depend on
+        it.
 
     Returns:
-      What is in the file; `reused` says whether it was there.
+      The counts of the file; `reused` says whether it already existed.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -199,15 +193,15 @@ def make_records(
 
 
 def _list_not_found(report: SquadReport, folder: str) -> None:
-    """Writes the questions left out; removes an older list if none is."""
+    """Lists the questions left out, or removes the list of an earlier run."""
     path = os.path.join(folder, NOT_FOUND_FILE)
     if report.not_found:
         lines = [
             json.dumps(lost, ensure_ascii=False) for lost in report.not_found
         ]
         text = "".join(f"{line}\n" for line in lines)
-        # Half a surrogate pair is legal in JSON, and no UTF-8: it becomes
-        # \ud800, as JSON writes it.
+        # Half a surrogate pair is legal in JSON but not in UTF-8: write it
+        # as JSON does, as \ud800.
         text = text.encode("utf-8", "backslashreplace").decode("utf-8")
         files.write_text(path, text)
         logging.warning(
@@ -223,7 +217,7 @@ def _list_not_found(report: SquadReport, folder: str) -> None:
 def _write(
     data: SquadData, path: str, recipe: _Recipe, num_processes: int
 ) -> tuple[SquadReport, str]:
-    """Writes the records; returns the report and the file's checksum."""
+    """Writes the records; returns the report and the file's SHA-256."""
     report = SquadReport()
     if data.path and files.size(data.path) < _SMALL_BYTES:
         num_processes = 1
@@ -258,7 +252,7 @@ def _convert_all(
     num_processes: int,
     report: SquadReport,
 ) -> Iterator[Rows]:
-    """Streams the windows of article after article."""
+    """Yields the windows of each article."""
     ids = UniqueIds()
     articles = data.articles()
     convert = functools.partial(_convert, recipe)
@@ -275,7 +269,7 @@ def _convert_all(
 
 
 class _Converted(NamedTuple):
-    """What an article became."""
+    """The windows of an article."""
 
     rows: Rows
     qas_ids: list[str]
@@ -310,20 +304,21 @@ def _tokenizer(vocab_file: str, do_lower_case: bool) -> FullTokenizer:
 
 
 def _shuffled(blocks: Iterable[Rows], path: str) -> Iterator[Rows]:
-    """Gives all questions back in the original's random order."""
-    with RowsOnDisk(path) as waiting:
-        for block in blocks:
-            waiting.add(block)
-        order = list(range(waiting.num_examples))
-        # As the original, which shuffles a list of the questions.
-        random.Random(_SHUFFLE_SEED).shuffle(order)
-        with Progress(
-            f"writing {path}", total=len(order), unit="questions"
-        ) as progress:
-            for start in range(0, len(order), _BLOCK):
-                some = order[start : start + _BLOCK]
-                yield waiting.read(some)
-                progress.advance(len(some))
+    """Yields all questions in the original's random order."""
+    blocks = list(blocks)  # 90 MB for SQuAD 2.0's training set
+    if not blocks:
+        return
+    rows = Rows.concatenate(blocks)
+    order = list(range(len(rows.num_windows)))
+    # As the original, which shuffles a list of the questions.
+    random.Random(_SHUFFLE_SEED).shuffle(order)
+    with Progress(
+        f"writing {path}", total=len(order), unit="questions"
+    ) as progress:
+        for start in range(0, len(order), _BLOCK):
+            some = order[start : start + _BLOCK]
+            yield rows.take(some)
+            progress.advance(len(some))
 
 
 def _write_block(
@@ -332,7 +327,7 @@ def _write_block(
     writer: tfrecord.RecordWriter,
     report: SquadReport,
 ) -> None:
-    """Numbers rows and writes them."""
+    """Numbers and writes rows."""
     length = recipe.window_options.max_seq_length
     columns = rows.columns(length)
     first = FIRST_UNIQUE_ID + writer.num_records
@@ -347,7 +342,7 @@ def _write_block(
 
 
 def _log(columns: dict[str, np.ndarray], recipe: _Recipe, number: int) -> None:
-    """Logs the first windows, so that a wrong file or casing is seen."""
+    """Logs the first windows, which show a wrong file or casing."""
     tokenizer = _tokenizer(recipe.vocab_file, recipe.do_lower_case)
     for i in range(min(number, len(columns["unique_ids"]))):
         num_tokens = int(columns["input_mask"][i].sum())

@@ -1,12 +1,10 @@
-"""Windows as arrays, which may wait on disk to be taken in another order.
+"""The windows of many questions as NumPy arrays.
 
 Axes: E questions, N windows, S sequence.
 """
 
 import itertools
-import os
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +19,11 @@ class Rows(NamedTuple):
     """The windows of some questions.
 
     Attributes:
-      tokens: int32, the rows' tokens without padding, one row after the other.
-      lengths: int32 [N], how many tokens a row has.
-      doc_offsets: int32 [N], where in the row the text begins.
+      tokens: int32, the tokens of all rows without padding, concatenated.
+      lengths: int32 [N], number of tokens of each row.
+      doc_offsets: int32 [N], place in the row where the text begins.
       labels: int32 [N, 3]: start_position, end_position, is_impossible.
-      num_windows: int32 [E], of each question.
+      num_windows: int32 [E], number of windows of each question.
     """
 
     tokens: np.ndarray
@@ -34,8 +32,24 @@ class Rows(NamedTuple):
     labels: np.ndarray
     num_windows: np.ndarray
 
+    @classmethod
+    def concatenate(cls, blocks: Iterable["Rows"]) -> "Rows":
+        """Joins one or more blocks of rows into a copy."""
+        return cls(*map(np.concatenate, zip(*blocks, strict=True)))
+
+    def take(self, numbers: Sequence[int]) -> "Rows":
+        """Selects the rows of one or more questions, in the given order."""
+        windows = _places(self.num_windows, numbers)
+        return Rows(
+            self.tokens[_places(self.lengths, windows)],
+            self.lengths[windows],
+            self.doc_offsets[windows],
+            self.labels[windows],
+            self.num_windows[list(numbers)],
+        )
+
     def columns(self, max_seq_length: int) -> dict[str, np.ndarray]:
-        """The features of `windows.feature_specs` but `unique_ids`."""
+        """The features of `windows.feature_specs` without `unique_ids`."""
         place = np.arange(max_seq_length)
         mask = place < self.lengths[:, None]
         input_ids = np.zeros(mask.shape, np.int32)
@@ -53,14 +67,14 @@ class Rows(NamedTuple):
 def to_rows(
     questions: Sequence[Sequence[Window]], tokenizer: FullTokenizer
 ) -> Rows:
-    """Lays the windows of questions out.
+    """Converts the windows of questions to arrays.
 
     Args:
-      questions: the windows of each.
-      tokenizer: with [CLS] and [SEP].
+      questions: the windows of each question.
+      tokenizer: its vocabulary has [CLS] and [SEP].
 
     Returns:
-      All of them, in their order.
+      All windows in their order.
     """
     cls, sep = (
         np.array([tokenizer.vocab[token]], np.int32)
@@ -87,77 +101,14 @@ def to_rows(
     )
 
 
-class RowsOnDisk:
-    """Takes rows, and gives back those of any questions.
-
-    Tokens lie in a temporary file; 20 bytes a window stay in memory. Use it as
-    a context manager, which removes the file.
+def _places(lengths: np.ndarray, numbers: Sequence[int]) -> np.ndarray:
+    """Returns the places of the members of some groups in an array.
 
     Args:
-      path: on a local disk, beside which the file lies; of any other storage
-        it lies in the system's folder for such files.
+      lengths: number of members of each group; the array holds one group
+        after the other.
+      numbers: the groups wanted; at least one.
     """
-
-    def __init__(self, path: str):
-        folder = os.path.dirname(path) or "."
-        self._file = tempfile.TemporaryFile(
-            dir=None if "://" in path else folder, prefix="windows-"
-        )
-        self._rows: list[Rows] = []
-        self._all: Rows | None = None
-
-    @property
-    def num_examples(self) -> int:
-        """The questions taken so far."""
-        return sum(len(rows.num_windows) for rows in self._rows)
-
-    def add(self, rows: Rows) -> None:
-        """Takes the rows of some more questions.
-
-        Raises:
-          OSError: the disk is full.
-        """
-        self._file.write(rows.tokens.tobytes())
-        self._rows.append(rows._replace(tokens=rows.tokens[:0]))
-
-    def read(self, numbers: Sequence[int]) -> Rows:
-        """Gives back the rows of questions; no `add` may follow.
-
-        Args:
-          numbers: of the questions, in the order in which they came.
-
-        Returns:
-          Their rows in the order of the numbers.
-        """
-        if self._all is None:
-            self._begin_reading()
-        windows, parts = [], []
-        for number in numbers:
-            first, last = self._windows[number]
-            windows.append(np.arange(first, last))
-            start, end = self._places[[first, last]].tolist()
-            parts.append(os.pread(self._file.fileno(), end - start, start))
-        windows = np.concatenate(windows)
-        return Rows(
-            np.frombuffer(b"".join(parts), np.int32),
-            self._all.lengths[windows],
-            self._all.doc_offsets[windows],
-            self._all.labels[windows],
-            self._all.num_windows[list(numbers)],
-        )
-
-    def _begin_reading(self) -> None:
-        """Joins what is in memory."""
-        self._file.flush()
-        self._all = Rows(*map(np.concatenate, zip(*self._rows, strict=True)))
-        self._rows.clear()
-        ends = np.cumsum(self._all.num_windows)
-        self._windows = np.stack([ends - self._all.num_windows, ends], axis=1)
-        ends = np.cumsum(self._all.lengths, dtype=np.int64)
-        self._places = np.array([0, *ends]) * self._all.tokens.itemsize
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._file.close()
+    ends = np.cumsum(lengths, dtype=np.int64)
+    starts = ends - lengths
+    return np.concatenate([np.arange(starts[n], ends[n]) for n in numbers])

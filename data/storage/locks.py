@@ -1,7 +1,9 @@
-"""A folder that one run at a time may write to.
+"""Locks a folder, so that only one run at a time writes to it.
 
-The lock is the kernel's (`lockf`): it goes with the process that holds it,
-however that ends, and is not inherited by others.
+The lock is the kernel's (`lockf`): it ends with the process that holds it,
+and child processes do not inherit it. The package `filelock` is not used,
+because its `flock` would not exclude runs of earlier versions, which hold a
+`lockf` lock, and it leaves its file behind.
 """
 
 import contextlib
@@ -18,26 +20,26 @@ from absl import logging
 
 _NAME = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
-# Folders of this process, and how often it has each. The state of a process, as
-# the lock itself: to open and close its file a second time would release it.
+# Counts the nested uses of each folder by this process, because closing the
+# file a second time would release the lock.
 _held: dict[tuple[int, str], int] = {}
 
 
 @contextlib.contextmanager
 def sole_use(folder: str, flag: str = "output_dir") -> Iterator[None]:
-    """Keeps other runs off a folder as long as the block lasts.
+    """Locks a folder while the block runs.
 
-    Nothing in the folder is touched before. A process may use it within itself.
-    The hidden file `.lock` says who holds it; one that a killed run left behind
-    means nothing.
+    A process can lock a folder more than once. The hidden file `.lock` names
+    the process that holds the lock. A killed run leaves this file behind, but
+    it does not keep the lock.
 
     Args:
-      folder: made if it is not there; one of `tf.io.gfile` (`gs://...`) is not
-        locked.
-      flag: name of the flag it came from, for the errors.
+      folder: created if it is missing; a path of `tf.io.gfile` (`gs://...`)
+        is not locked.
+      flag: the flag that names the folder, for errors.
 
     Raises:
-      OSError: another run has it, and since when; or it cannot be written.
+      OSError: another run holds the lock, or the folder cannot be written.
     """
     if "://" in folder:
         yield
@@ -77,23 +79,26 @@ def sole_use(folder: str, flag: str = "output_dir") -> Iterator[None]:
 
 
 def _open_locked(path: str) -> int | None:
-    """Opens and locks a file; None = its file system knows no locks.
+    """Opens and locks a file; None if its file system has no locks.
 
     Raises:
-      BlockingIOError: another process has it.
-      OSError: it cannot be written.
+      BlockingIOError: another process holds the lock.
+      OSError: the file cannot be written.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Who had it may just have removed it: then it is nobody's file.
+            # The previous holder may just have removed this file: then another
+            # process can create and lock a new one.
             if _is_same(file, path):
                 _sign(file)
                 return file
         except OSError as error:
             os.close(file)
-            if error.errno == errno.EACCES:  # as POSIX allows, too
+            if (
+                error.errno == errno.EACCES
+            ):  # POSIX allows this in place of EAGAIN
                 raise BlockingIOError from error
             if error.errno not in _NO_LOCKS:
                 raise
@@ -108,7 +113,7 @@ def _open_locked(path: str) -> int | None:
 
 
 def _is_same(file: int, path: str) -> bool:
-    """Whether a path still leads to an open file."""
+    """Whether a path still names an open file."""
     try:
         return os.path.samestat(os.fstat(file), os.stat(path))
     except FileNotFoundError:
@@ -116,7 +121,7 @@ def _is_same(file: int, path: str) -> bool:
 
 
 def _sign(file: int) -> None:
-    """Says in the file who has it."""
+    """Writes the process that holds the lock into its file."""
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     command = shlex.join(sys.argv)
     text = (
@@ -128,7 +133,7 @@ def _sign(file: int) -> None:
 
 
 def _holder(path: str) -> str:
-    """Who has the lock of a file."""
+    """Returns the process that holds the lock of a file."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         if text := file.read().decode("utf-8", "replace").strip():
             return text

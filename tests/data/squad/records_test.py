@@ -2,19 +2,16 @@
 
 import json
 import os
-import tracemalloc
 
 import pytest
 import tensorflow as tf
 
 from data.records import tfrecord
-from data.squad import articles, records
+from data.squad import records
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
 from data.squad.records import make_records
-from data.squad.rows import RowsOnDisk
 from data.squad.windows import WindowOptions
-from data.storage import files
 from tests.data.squad.support import article, paragraph, question, write
 
 GOLDEN = WindowOptions(max_seq_length=96, doc_stride=32, max_query_length=16)
@@ -260,53 +257,6 @@ def test_the_first_windows_are_logged(make, many, caplog):
     assert caplog.text.count("*** Example ***") == 3
     assert "tokens: [CLS] wh ##ic ##h ? [SEP] one t ##w ##o " in caplog.text
     assert "\nanswer: 7 to 9, t ##w ##o" in caplog.text
-
-
-def test_tokens_wait_on_disk(make, many, monkeypatch):
-    waiting = []
-    add = RowsOnDisk.add
-
-    def watched(on_disk, rows):
-        add(on_disk, rows)
-        waiting.append(sum(kept.tokens.size for kept in on_disk._rows))
-        assert os.fstat(on_disk._file.fileno()) and rows.tokens.size
-
-    monkeypatch.setattr(RowsOnDisk, "add", watched)
-    make(many)
-    assert waiting == [0] * 40
-
-
-@pytest.mark.parametrize("is_training", [True, False])
-def test_memory_does_not_grow_with_the_file(
-    make, path, tmp_path, monkeypatch, is_training
-):
-    for module in (articles, files, tfrecord):
-        monkeypatch.setattr(module, "_CHUNK_BYTES", 1 << 10)
-    monkeypatch.setattr(records, "_BLOCK", 8)
-    monkeypatch.setattr(records, "_ARTICLES_AT_ONCE", 1)
-    context = "one two three four " * 100
-
-    def peak(num_articles):
-        data = write(
-            tmp_path / "file.json",
-            *(
-                article(paragraph(context, question(f"{i}", "a", [("two", 4)])))
-                for i in range(num_articles)
-            ),
-        )
-        tracemalloc.start()
-        report = make(data, is_training)
-        size = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert report.num_examples == num_articles
-        return size, os.path.getsize(path)
-
-    peak(5)  # what is kept once: tables of characters, words
-    size, records_size = peak(20)
-    larger_size, larger_records_size = peak(100)
-    # The ids of questions, and some numbers of each window, stay.
-    growth = (larger_size - size) / (larger_records_size - records_size)
-    assert growth < 0.12
 
 
 def test_a_vocabulary_without_special_tokens_is_an_error(make, many, tmp_path):
