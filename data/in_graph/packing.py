@@ -81,6 +81,24 @@ def padded(
     }
 
 
+def mask_and_segments(
+    input_ids: tf.Tensor, sep_id: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Finds the mask and the segments of rows that `pack` made.
+
+    Args:
+      input_ids: int32 [..., S].
+      sep_id: id of [SEP].
+
+    Returns:
+      `input_mask` and `segment_ids`, of the same shape.
+    """
+    input_mask = tf.cast(input_ids != 0, tf.int32)
+    is_sep = tf.cast(input_ids == sep_id, tf.int32)
+    before = tf.cumsum(is_sep, axis=-1, exclusive=True)
+    return input_mask, tf.minimum(before, 1) * input_mask
+
+
 def beginnings(rows: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
     """The first values of each row.
 
