@@ -164,8 +164,8 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from tests.run_classifier_bad_input_test import run
-from training import loop
-from training.options import DeviceOptions
+from training.config.options import DeviceOptions
+from training.loop import trainer
 goldens, folder = map(pathlib.Path, sys.argv[1:])
 for name in ("eval", "predict", "train"):
     size = {f"{name}_batch_size": 7}
@@ -179,7 +179,7 @@ for name in ("eval", "predict", "train"):
 def train(*_, **__):
     print("trains")
     sys.exit()
-loop.Trainer.train = train
+trainer.Trainer.train = train
 sizes = {"eval_batch_size": 7, "predict_batch_size": 7, "train_batch_size": 8}
 run(goldens, folder, sizes | {"device": device}, do_train=True, do_eval=False)
 """
