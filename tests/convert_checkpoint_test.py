@@ -16,7 +16,7 @@ from tests.serving_support import finished_run
 from training import pretraining
 from training.finetuning import frozen_encoder
 from training.loop.checkpointing import CheckpointManager
-from training.model_files import conversion, setup
+from training.model_files import conversion, setup, tokenizer
 
 
 @pytest.fixture
@@ -369,14 +369,14 @@ def test_another_activation_is_warned_of(folder, tmp_path, caplog):
 
 def test_another_casing_is_warned_of(folder, goldens, caplog):
     vocab = {"The": 0, "the": 1}
-    setup.check_case(vocab, "v", False, str(folder))
-    setup.check_case(vocab, "v", False, str(goldens / "model/trained"))
+    tokenizer.check_case(vocab, "v", False, str(folder))
+    tokenizer.check_case(vocab, "v", False, str(goldens / "model/trained"))
     assert not caplog.messages
     (folder / "tokenizer_config.json").write_text(
         '{"do_lower_case": true, "strip_accents": null, '
         '"tokenize_chinese_chars": false}'
     )
-    setup.check_case(vocab, "v", False, str(folder))
+    tokenizer.check_case(vocab, "v", False, str(folder))
     first, second = caplog.messages
     path = f"{folder}/tokenizer_config.json"
     assert first.startswith(

@@ -13,7 +13,7 @@ from tests.training.finetuning_support import make_options, make_run
 from training.config.options import DeviceOptions
 from training.devices import session
 from training.finetuning import classifier
-from training.model_files import setup
+from training.model_files import tokenizer
 
 MRPC = "classifier/MRPC/expected/model.ckpt-16"
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
@@ -85,12 +85,12 @@ def test_a_vocabulary_of_the_other_case_is_refused(goldens, tmp_path):
 def test_a_vocabulary_of_the_other_case_is_warned_of(caplog):
     lower = {"[UNK]": 0, "the": 1, "##ed": 2}
     cased = lower | {"The": 3}
-    setup.check_case(lower, "a.txt", do_lower_case=True)
-    setup.check_case(cased, "b.txt", do_lower_case=False)
+    tokenizer.check_case(lower, "a.txt", do_lower_case=True)
+    tokenizer.check_case(cased, "b.txt", do_lower_case=False)
     assert not caplog.text
-    setup.check_case(lower, "a.txt", do_lower_case=False)
+    tokenizer.check_case(lower, "a.txt", do_lower_case=False)
     assert "a.txt has no wordpiece with a capital: with --do_" in caplog.text
-    setup.check_case(cased, "b.txt", do_lower_case=True)
+    tokenizer.check_case(cased, "b.txt", do_lower_case=True)
     assert "b.txt has 1 wordpieces with capitals, such as The," in caplog.text
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -20,9 +20,10 @@ from data.records import feature_spec, input_pipeline, reading, tfrecord
 from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
 from data.storage import files
-from data.text import tokenization, vocabulary
+from data.text import vocabulary
+from data.text.tokenization import FullTokenizer
 from modeling import BertConfig
-from training.model_files import setup
+from training.model_files.tokenizer import check_vocabulary, load_tokenizer
 
 _LABELS = "next_sentence_labels"
 # Records of each file whose labels are looked at, as `open_records` does.
@@ -243,7 +244,7 @@ def load_masker(
       ValueError: the vocabulary is not the model's.
     """
     vocab = vocabulary.load_vocab(vocab_file)
-    _check_vocabulary(vocab, vocab_file, config)
+    check_vocabulary(vocab, vocab_file, config, SPECIAL_TOKENS)
     return Masker(Wordpieces.from_vocab(vocab), options)
 
 
@@ -255,7 +256,7 @@ def load_queries(
     do_lower_case: bool,
     init_checkpoint: str | None,
     max_seq_length: int,
-) -> tuple[tokenization.FullTokenizer, list[queries.Query]]:
+) -> tuple[FullTokenizer, list[queries.Query]]:
     """Reads the questions to a model, and the tokenizer they need.
 
     Args:
@@ -272,22 +273,13 @@ def load_queries(
     Raises:
       ValueError: the vocabulary is not the model's, or a query is not one.
     """
-    tokenization.validate_case_matches_checkpoint(
-        do_lower_case, init_checkpoint
-    )
-    tokenizer = tokenization.FullTokenizer(vocab_file, do_lower_case)
-    _check_vocabulary(tokenizer.vocab, vocab_file, config)
-    setup.check_case(
-        tokenizer.vocab, vocab_file, do_lower_case, init_checkpoint
+    tokenizer = load_tokenizer(
+        vocab_file,
+        do_lower_case,
+        config,
+        init_checkpoint=init_checkpoint,
+        tokens=SPECIAL_TOKENS,
     )
     return tokenizer, queries.read_queries(
         predict_file, tokenizer, max_seq_length=max_seq_length
     )
-
-
-def _check_vocabulary(
-    vocab: Mapping[str, int], vocab_file: str, config: BertConfig
-) -> None:
-    """Refuses a vocabulary the model was not made for."""
-    vocabulary.require_tokens(vocab, SPECIAL_TOKENS, vocab_file)
-    setup.check_vocabulary(vocab, vocab_file, config)

@@ -1,4 +1,4 @@
-"""The answers of `answers` from TensorFlow operations, for SavedModels.
+"""`squad/answers` as TensorFlow operations, for SavedModels.
 
 Axes: B questions, N windows, S sequence, K best places of a window, M best
 spans of a question.
@@ -11,8 +11,8 @@ import tensorflow as tf
 from data.in_graph.windows import GraphWindows
 from data.squad.answers import AnswerOptions
 
-# Spans of a question whose texts are looked at, until there are n different
-# ones: the same text often stands in several places.
+# Spans of a question that are searched for n different texts: the same text
+# often occurs in several places.
 _MOST_SPANS = 128
 _NEVER = float("-inf")
 
@@ -48,11 +48,38 @@ def best_spans(
     Returns:
       The spans; see `answers.predict`.
     """
-    # As the programs: padding is never among the best, whatever its scores.
+    # Padding is never among the best, whatever its scores are.
     size = tf.shape(logits)[1]
     is_text = tf.sequence_mask(windows.rows.row_lengths(), size)
     logits = tf.where(is_text[:, :, tf.newaxis], logits, _NEVER)
-    num_places = tf.minimum(options.n_best_size, size)
+    score, first, last = (
+        _by_question(values, windows.question, filler)
+        for values, filler in zip(
+            _pairs(logits, windows, options), (_NEVER, 0, 0), strict=True
+        )
+    )
+    score, places = tf.math.top_k(
+        score, tf.minimum(_MOST_SPANS, tf.shape(score)[1])
+    )
+    null = tf.reduce_sum(tf.cast(logits[:, 0], tf.float64), axis=1)
+    return Spans(
+        score,
+        tf.gather(first, places, batch_dims=1),
+        tf.gather(last, places, batch_dims=1),
+        tf.math.segment_min(null, windows.question),
+    )
+
+
+def _pairs(
+    logits: tf.Tensor, windows: GraphWindows, options: AnswerOptions
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Pairs the K best starts of each window with its K best ends.
+
+    Returns:
+      Scores, float64; first and last wordpieces of the paragraph, int64;
+      [N, K, K] each.
+    """
+    num_places = tf.minimum(options.n_best_size, tf.shape(logits)[1])
     (start_score, start), (end_score, end) = (
         tf.math.top_k(scores, num_places)
         for scores in tf.unstack(logits, axis=2)
@@ -73,31 +100,15 @@ def best_spans(
     score = tf.where(possible, score, _NEVER)
     shift = (windows.doc_start - windows.doc_offset)[:, tf.newaxis, tf.newaxis]
     zeros = tf.zeros_like(length)
-    # [N, K, K] -> [B, windows of the question * K * K]
-    score, first, last = (
-        _by_question(values, windows.question, filler)
-        for values, filler in (
-            (score, _NEVER),
-            (start[:, :, tf.newaxis] + shift + zeros, 0),
-            (end[:, tf.newaxis, :] + shift + zeros, 0),
-        )
-    )
-    score, places = tf.math.top_k(
-        score, tf.minimum(_MOST_SPANS, tf.shape(score)[1])
-    )
-    null = tf.reduce_sum(tf.cast(logits[:, 0], tf.float64), axis=1)
-    return Spans(
-        score,
-        tf.gather(first, places, batch_dims=1),
-        tf.gather(last, places, batch_dims=1),
-        tf.math.segment_min(null, windows.question),
-    )
+    first = start[:, :, tf.newaxis] + shift + zeros
+    last = end[:, tf.newaxis, :] + shift + zeros
+    return score, first, last
 
 
 def _by_question(
     values: tf.Tensor, question: tf.Tensor, filler: float
 ) -> tf.Tensor:
-    """Joins the values of all windows of a question."""
+    """Joins the windows of each question: [N, K, K] -> [B, values]."""
     rows = tf.RaggedTensor.from_value_rowids(values, question)
     rows = rows.to_tensor(tf.cast(filler, values.dtype))
     return tf.reshape(rows, [tf.shape(rows)[0], -1])
@@ -106,14 +117,14 @@ def _by_question(
 def probabilities(
     spans: Spans, texts: tf.Tensor, options: AnswerOptions
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The probability of the best span, and of no answer.
+    """Returns the probabilities of the best span and of no answer.
 
-    Both are among the n best, of which each text counts once.
+    They are computed among the n best answers with different texts.
 
     Args:
       spans: the best spans.
       texts: string [B, M], theirs.
-      options: how many are the n best, and whether no answer is one.
+      options: n, and whether no answer is allowed.
 
     Returns:
       Float32 [B] each; 0 where there is no span, and of no answer if that is

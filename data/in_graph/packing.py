@@ -1,6 +1,6 @@
-"""The rows of `features` from TensorFlow operations, for SavedModels.
+"""`text/packing` as TensorFlow operations, for SavedModels.
 
-Batches are as long as their longest row: there is no other padding.
+A batch is as long as its longest row.
 
 Axes: B batch, S wordpieces of the longest row, N and M wordpieces of all texts.
 """
@@ -40,25 +40,50 @@ def pack(
     keep_a, keep_b = {"longest": _longest_first, "first": _first}[cut](
         num_a, num_b, room
     )
-    num_rows = ids_a.nrows()
-    seps = tf.fill([num_rows, 1], sep_id)
-    rows = tf.concat(
-        [
-            tf.fill([num_rows, 1], cls_id),
-            beginnings(ids_a, keep_a),
-            seps,
-            beginnings(ids_b, keep_b),
-            beginnings(tf.RaggedTensor.from_tensor(seps), has_b),
-        ],
-        axis=1,
+    rows, first_lengths = add_special_tokens(
+        beginnings(ids_a, keep_a),
+        beginnings(ids_b, keep_b),
+        cls_id=cls_id,
+        sep_id=sep_id,
+        num_seps=has_b,
     )
-    return padded(rows, first_lengths=keep_a + 2)
+    return padded(rows, first_lengths)
+
+
+def add_special_tokens(
+    ids_a: tf.RaggedTensor,
+    ids_b: tf.RaggedTensor,
+    *,
+    cls_id: int,
+    sep_id: int,
+    num_seps: tf.Tensor | None = None,
+) -> tuple[tf.RaggedTensor, tf.Tensor]:
+    """Joins texts to rows as `packing.add_special_tokens` does.
+
+    Args:
+      ids_a: int32 [B, (wordpieces)], the first texts.
+      ids_b: int32 [B, (wordpieces)], the second texts.
+      cls_id: id of [CLS].
+      sep_id: id of [SEP].
+      num_seps: int64 [B], how many [SEP] follow the second text, 0 or 1; None
+        = one in every row.
+
+    Returns:
+      The rows `[CLS] a [SEP] b [SEP]`, int32 [B, (wordpieces)], and the number
+      of wordpieces of segment 0, int64 [B].
+    """
+    cls, sep = (tf.fill([ids_a.nrows(), 1], i) for i in (cls_id, sep_id))
+    last = sep
+    if num_seps is not None:
+        last = beginnings(tf.RaggedTensor.from_tensor(sep), num_seps)
+    rows = tf.concat([cls, ids_a, sep, ids_b, last], axis=1)
+    return rows, ids_a.row_lengths() + 2
 
 
 def padded(
     rows: tf.RaggedTensor, first_lengths: tf.Tensor | None = None
 ) -> dict[str, tf.Tensor]:
-    """Fills rows up with zeros.
+    """Adds zeros behind rows until all have the same length.
 
     Args:
       rows: int32 [B, (wordpieces)].
@@ -81,12 +106,30 @@ def padded(
     }
 
 
+def mask_and_segments(
+    input_ids: tf.Tensor, sep_id: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Finds the mask and the segments of rows that `pack` made.
+
+    Args:
+      input_ids: int32 [..., S].
+      sep_id: id of [SEP].
+
+    Returns:
+      `input_mask` and `segment_ids`, of the same shape.
+    """
+    input_mask = tf.cast(input_ids != 0, tf.int32)
+    is_sep = tf.cast(input_ids == sep_id, tf.int32)
+    before = tf.cumsum(is_sep, axis=-1, exclusive=True)
+    return input_mask, tf.minimum(before, 1) * input_mask
+
+
 def beginnings(rows: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    """The first values of each row.
+    """Returns the first values of each row.
 
     Args:
       rows: [B, (values)].
-      lengths: int64 [B], how many of each, no more than it has.
+      lengths: int64 [B], numbers of values, at most those that the rows have.
     """
     starts = rows.row_starts()
     return slices(rows.values, starts, starts + lengths)
@@ -95,7 +138,7 @@ def beginnings(rows: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
 def slices(
     values: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tf.RaggedTensor:
-    """Parts of a long row.
+    """Cuts one long row into parts.
 
     Args:
       values: [N] or [N, ...].
@@ -111,7 +154,7 @@ def slices(
 def substrings(
     texts: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tf.Tensor:
-    """Parts of texts, cut at characters.
+    """Returns parts of texts by the positions of their characters.
 
     Args:
       texts: string [B], UTF-8; bytes that are not are dropped.
@@ -133,16 +176,16 @@ def substrings(
 
 
 def _longest_first(num_a, num_b, room):
-    """What `packing.truncate_longest_first` keeps of each.
+    """Returns the lengths that `packing.truncate_longest_first` leaves.
 
-    Until both are equal only the longer one loses tokens; from there on they
-    take turns, b first. So a keeps at least half of the room, rounded up.
+    The longer text loses tokens until both are equal; then they lose one in
+    turn, b first. So a keeps at least half of the room, rounded up.
     """
     keep_a = tf.minimum(num_a, tf.maximum(room - num_b, (room + 1) // 2))
     return keep_a, tf.minimum(num_b, room - keep_a)
 
 
 def _first(num_a, num_b, room):
-    """What `packing.truncate_first` keeps of each."""
+    """Returns the lengths that `packing.truncate_first` leaves."""
     keep_a = tf.maximum(tf.minimum(num_a, room - num_b), 0)
     return keep_a, tf.minimum(num_b, room)

@@ -1,4 +1,4 @@
-"""The rows of `tagging` from TensorFlow operations, for SavedModels.
+"""`finetuning/tagging` as TensorFlow operations, for SavedModels.
 
 Axes: B sentences, W words of all of them, N rows, S wordpieces of the longest
 row.
@@ -18,7 +18,7 @@ class TaggedRows(NamedTuple):
     Attributes:
       batch: `input_ids`, `input_mask`, `segment_ids`, int32 [N, S] each.
       label_mask: bool [N, S], the first wordpiece of a word that is to be
-        labelled here. Each word has one, and they come in the words' order:
+        labelled in this row. Each word has one, in the order of the words:
         `tf.boolean_mask(scores, label_mask)` is [W, ...].
     """
 
@@ -46,7 +46,7 @@ def words_of_pieces(
     ends: tf.RaggedTensor,
     continues: Sequence[bool],
 ) -> Words:
-    """Joins wordpieces to words: what stands between white space, marks apart.
+    """Joins wordpieces to words as `BasicTokenizer` splits them.
 
     Args:
       ids: int32 [B, (wordpieces)], see
@@ -86,23 +86,23 @@ def tagged_rows(
 ) -> TaggedRows:
     """Lays out sentences as `features.convert_examples` does.
 
-    A long sentence goes on in further rows; what room is left shows the words
-    around. A sentence without words has a row without labels.
+    A long sentence takes several rows. The rest of a row shows the words
+    before and behind. A sentence without words has one row without labels.
 
     Args:
       pieces: int32 [B, (words), (wordpieces)].
       max_seq_length: most wordpieces of a row, with [CLS] and [SEP].
       cls_id: id of [CLS].
       sep_id: id of [SEP].
-      unknown_id: of [UNK]: a word of control characters has no pieces, but a
-        label.
+      unknown_id: id of [UNK], which stands for a word of control characters:
+        it has no wordpieces, but a label.
 
     Returns:
       The rows.
     """
     room = max_seq_length - 2
     words = _fitting(pieces.values, room, unknown_id)
-    # Where each word begins in the wordpieces of all sentences; and their end.
+    # Where each word begins in the wordpieces of all sentences, and the end.
     places = words.row_splits
     starts, ends = _cuts(pieces.row_splits, places, room)
     left, right = _surroundings(
@@ -128,7 +128,7 @@ def tagged_rows(
 
 
 def _fitting(words, room, unknown_id):
-    """Words of one wordpiece at least, and of a row of them at most."""
+    """Returns words of at least one wordpiece and at most a row of them."""
     sizes = words.row_lengths()
     shortened = packing.beginnings(words, tf.minimum(sizes, room))
     missing = tf.cast(tf.equal(sizes, 0), tf.int64)
@@ -139,9 +139,9 @@ def _fitting(words, room, unknown_id):
 
 
 def _cuts(sentences, places, room):
-    """First word of each row, and word behind the last; int64 [N] both.
+    """Returns the first word of each row and the word behind its last.
 
-    As `tagging.cut_sentence`: as full as they go.
+    Both are int64 [N]. The rows are as full as those of `tagging.cut_sentence`.
     """
     first, last = sentences[:-1], sentences[1:]
 
@@ -168,7 +168,7 @@ def _cuts(sentences, places, room):
 
 
 def _sentences(starts, ends, sentences):
-    """First word of each row's sentence, and word behind its last."""
+    """Returns the first word of each row's sentence, and the one behind it."""
     has_words = starts < ends
     number = tf.searchsorted(
         sentences[1:], starts, "right", out_type=tf.int64
@@ -180,7 +180,9 @@ def _sentences(starts, ends, sentences):
 
 
 def _surroundings(starts, ends, first, last, places, room):
-    """`tagging._surroundings` of all rows: int64 [N] both.
+    """Returns the words that each row shows, first and behind the last.
+
+    Both are int64 [N], as `tagging._surroundings` computes them for one row.
 
     Args:
       starts: int64 [N], first word of a row's own.

@@ -1,4 +1,4 @@
-"""The rows of `windows` from TensorFlow operations, for SavedModels.
+"""`squad/windows` as TensorFlow operations, for SavedModels.
 
 Axes: B questions, N windows of all of them, K places in a window.
 """
@@ -35,14 +35,14 @@ class GraphWindows(NamedTuple):
         return packing.padded(self.rows, self.doc_offset)
 
     def has_best_context(self, places: tf.Tensor) -> tf.Tensor:
-        """Whether no other window shows a wordpiece better.
+        """Returns whether no other window has more context of a wordpiece.
 
         Args:
           places: int64 [N, K], places in the rows.
 
         Returns:
-          Bool [N, K]; False for what is not of the text. See
-          `windows.spans`.
+          Bool [N, K]; False for places outside of the text. See
+          `squad.windows.spans`.
         """
         by_question = [
             tf.gather(
@@ -56,7 +56,7 @@ class GraphWindows(NamedTuple):
         left = (places + shift)[..., tf.newaxis] - starts
         least = tf.minimum(left, lengths - 1 - left)
         score = tf.cast(least, tf.float64) + 0.01 * tf.cast(lengths, tf.float64)
-        # Of equals the first.
+        # The first window wins a tie.
         best = tf.argmax(tf.where(least >= 0, score, -1.0), axis=-1)
         own = places - self.doc_offset[:, tf.newaxis]
         is_text = (own >= 0) & (own < self.doc_length[:, tf.newaxis])
@@ -75,8 +75,7 @@ def make_windows(
 
     Args:
       query_ids: int32 [B, (wordpieces)], the questions.
-      doc_ids: int32 [B, (wordpieces)], the texts; an empty one has a window,
-        too.
+      doc_ids: int32 [B, (wordpieces)], the texts; an empty one has a window.
       options: lengths.
       cls_id: id of [CLS].
       sep_id: id of [SEP].
@@ -97,18 +96,12 @@ def make_windows(
         tf.gather(room, question), tf.gather(num_tokens, question) - doc_start
     )
     first = tf.gather(doc_ids.row_starts(), question) + doc_start
-    seps = tf.fill([tf.size(question), 1], sep_id)
-    rows = tf.concat(
-        [
-            tf.fill([tf.size(question), 1], cls_id),
-            tf.gather(query, question),
-            seps,
-            packing.slices(doc_ids.values, first, first + doc_length),
-            seps,
-        ],
-        axis=1,
+    rows, doc_offset = packing.add_special_tokens(
+        tf.gather(query, question),
+        packing.slices(doc_ids.values, first, first + doc_length),
+        cls_id=cls_id,
+        sep_id=sep_id,
     )
-    doc_offset = tf.gather(num_query, question) + 2
     return GraphWindows(
         rows, question, number, doc_offset, doc_start, doc_length
     )

@@ -2,15 +2,13 @@
 
 import dataclasses
 import json
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from data.storage import files
+from data.text import packing
 from data.text.tokenization import FullTokenizer
-
-_PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,14 +78,16 @@ def read_queries(
 
 def make_query(text: str, tokenizer: FullTokenizer) -> Query:
     """Tokenizes one line (see `read_queries`)."""
-    pair = _PAIR.match(text)
-    first, second = pair.groups() if pair else (text, None)
-    tokens = ["[CLS]", *_tokenize(first, tokenizer), "[SEP]"]
-    num_first = len(tokens)
-    if second is not None:
-        tokens += [*_tokenize(second, tokenizer), "[SEP]"]
+    first, second = packing.split_pair(text)
+    tokens, segment_ids = packing.add_special_tokens(
+        _tokenize(first, tokenizer),
+        _tokenize(second or "", tokenizer),
+        cls_id="[CLS]",
+        sep_id="[SEP]",
+        is_pair=second is not None,
+    )
     masked = tuple(i for i, t in enumerate(tokens) if t == "[MASK]")
-    return Query(text, tuple(tokens), num_first, masked)
+    return Query(text, tuple(tokens), segment_ids.count(0), masked)
 
 
 def _tokenize(text: str, tokenizer: FullTokenizer) -> list[str]:
@@ -116,18 +116,18 @@ def query_batch(
       int32 input_ids, input_mask (1 = real), segment_ids [B, S] and
       masked_lm_positions [B, P] (filled with 0).
     """
-    names = ("input_ids", "input_mask", "segment_ids")
-    shape = (len(queries), max_seq_length)
-    batch = {name: np.zeros(shape, np.int32) for name in names}
+    rows = []
     positions = np.zeros((len(queries), max_predictions), np.int32)
     for row, query in enumerate(queries):
-        length = len(query.tokens)
-        batch["input_ids"][row, :length] = tokenizer.convert_tokens_to_ids(
-            query.tokens
+        num_second = len(query.tokens) - query.num_first
+        rows.append(
+            (
+                tokenizer.convert_tokens_to_ids(query.tokens),
+                [0] * query.num_first + [1] * num_second,
+            )
         )
-        batch["input_mask"][row, :length] = 1
-        batch["segment_ids"][row, query.num_first : length] = 1
         positions[row, : len(query.masked_positions)] = query.masked_positions
+    batch = packing.pad_batch(rows, max_seq_length)
     return {**batch, "masked_lm_positions": positions}
 
 

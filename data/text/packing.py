@@ -1,7 +1,23 @@
 """How token ids become one input row: [CLS] a [SEP] b [SEP], then padding."""
 
 import random
+import re
 from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+_PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
+_Token = TypeVar("_Token")
+
+
+def split_pair(line: str) -> tuple[str, str | None]:
+    """Splits a line `A ||| B` into A and B; any other line is A, and B None.
+
+    Source: read_examples in extract_features.py.
+    """
+    pair = _PAIR.match(line)
+    return (pair[1], pair[2]) if pair else (line, None)
 
 
 def truncate_seq_pair(
@@ -10,15 +26,15 @@ def truncate_seq_pair(
     max_num_tokens: int,
     rng: random.Random,
 ) -> None:
-    """Shortens a pair in place until both fit together.
+    """Shortens a pair in place until both sequences fit together.
 
-    The longer one (b if equal) loses one token at a time, at its front or
-    its back with equal chance, so that neither end is always the lost one.
+    The longer sequence (b if equal) loses one token at a time, at its front or
+    its back with equal probability.
 
     Args:
       tokens_a: first sequence.
       tokens_b: second sequence, may be empty.
-      max_num_tokens: tokens both may have together.
+      max_num_tokens: greatest sum of both lengths.
       rng: one `random()` is drawn for each token lost.
 
     Source: truncate_seq_pair in create_pretraining_data.py.
@@ -31,15 +47,14 @@ def truncate_seq_pair(
 def truncate_longest_first(
     tokens_a: list[int], tokens_b: list[int], max_num_tokens: int
 ) -> int:
-    """Shortens a pair in place, at the ends, until both fit together.
+    """Shortens a pair in place, at the ends, until both sequences fit.
 
-    The longer one (b if equal) loses its last token, one at a time: a token
-    of the shorter text says more of it than one of the longer.
+    The longer sequence (b if equal) loses its last token, one at a time.
 
     Args:
       tokens_a: first sequence.
       tokens_b: second sequence, may be empty.
-      max_num_tokens: tokens both may have together.
+      max_num_tokens: greatest sum of both lengths.
 
     Returns:
       How many tokens were lost.
@@ -56,13 +71,13 @@ def truncate_longest_first(
 def truncate_first(
     tokens_a: list[int], tokens_b: list[int], max_num_tokens: int
 ) -> int:
-    """Shortens the first of a pair in place, at its end, until both fit.
+    """Shortens the first sequence of a pair in place, at its end.
 
     Args:
       tokens_a: first sequence, such as an article.
       tokens_b: second sequence, such as a question on it; it is cut only if
         it does not fit alone.
-      max_num_tokens: tokens both may have together.
+      max_num_tokens: greatest sum of both lengths.
 
     Returns:
       How many tokens were lost.
@@ -74,27 +89,59 @@ def truncate_first(
 
 
 def add_special_tokens(
-    tokens_a: list[int], tokens_b: list[int], *, cls_id: int, sep_id: int
-) -> tuple[list[int], list[int]]:
+    tokens_a: Sequence[_Token],
+    tokens_b: Sequence[_Token],
+    *,
+    cls_id: _Token,
+    sep_id: _Token,
+    is_pair: bool | None = None,
+) -> tuple[list[_Token], list[int]]:
     """Joins one or two sequences to a row.
 
     Args:
       tokens_a: first sequence.
-      tokens_b: second sequence; empty for a row of one.
+      tokens_b: second sequence.
       cls_id: id of [CLS].
       sep_id: id of [SEP].
+      is_pair: whether the row has a second [SEP]; None = if tokens_b is not
+        empty.
 
     Returns:
       The row, `[CLS] a [SEP] b [SEP]` or `[CLS] a [SEP]`, and its segment
-      ids: 0 up to and with the first [SEP], 1 behind it.
+      ids: 0 up to the first [SEP], 1 behind it.
 
     Source: create_instances_from_document in create_pretraining_data.py.
     """
     first = [cls_id, *tokens_a, sep_id]
-    second = [*tokens_b, sep_id] if tokens_b else []
+    if is_pair is None:
+        is_pair = bool(tokens_b)
+    second = [*tokens_b, sep_id] if is_pair else []
     return first + second, [0] * len(first) + [1] * len(second)
 
 
 def pad(values: Sequence[float], length: int) -> list[float]:
-    """Fills values up with zeros behind them."""
+    """Adds zeros behind values, up to a length."""
     return [*values, *[0] * (length - len(values))]
+
+
+def pad_batch(
+    rows: Sequence[tuple[Sequence[int], Sequence[int]]],
+    length: int,
+    batch_size: int | None = None,
+) -> dict[str, np.ndarray]:
+    """Makes a batch of rows of different lengths.
+
+    Args:
+      rows: ids and segment ids of each row.
+      length: S, length of the longest row or more.
+      batch_size: B; empty rows are added. None = the number of rows.
+
+    Returns:
+      int32 [B, S]: `input_ids`, `input_mask` (1 = token, 0 = padding),
+      `segment_ids`.
+    """
+    batch = np.zeros((3, batch_size or len(rows), length), np.int32)
+    for i, (ids, segment_ids) in enumerate(rows):
+        batch[:, i, : len(ids)] = ids, [1] * len(ids), segment_ids
+    names = ("input_ids", "input_mask", "segment_ids")
+    return dict(zip(names, batch, strict=True))

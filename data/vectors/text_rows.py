@@ -3,7 +3,6 @@
 Axes: B rows of a batch, S wordpieces.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -14,13 +13,12 @@ from data.storage import files
 from data.text import packing
 from data.text.tokenization import FullTokenizer
 
-_PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
-# Batches are made alike in length among this many: enough to find neighbours.
+# Rows are sorted by length within this many batches.
 _BATCHES_OF_WINDOW = 100
 
 
 class TextRow(NamedTuple):
-    """One line as the model reads it.
+    """One line as an input row of the model.
 
     Attributes:
       index: its number in the file, from 0.
@@ -30,8 +28,8 @@ class TextRow(NamedTuple):
       words: words and punctuation as `BasicTokenizer` cuts them; [CLS] and
         [SEP] are words, too.
       word_ids: of each wordpiece, which of the words it is part of.
-      num_lost: wordpieces that did not fit. A word at the cut may have lost
-        some of its own.
+      num_lost: wordpieces that did not fit. The last word may have lost some
+        of its wordpieces.
     """
 
     index: int
@@ -44,7 +42,7 @@ class TextRow(NamedTuple):
 
 
 def count_lines(path: str) -> int:
-    """Counts the lines of a UTF-8 text file, and so checks all of it.
+    """Counts the lines of a text file, and checks that it is UTF-8.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -83,15 +81,14 @@ def make_row(
 ) -> TextRow:
     """Tokenizes one line (see `read_rows`).
 
-    A text of its own loses what does not fit at its end, the longer text of a
-    pair loses its last wordpiece until both fit.
+    A single text is cut at its end. Of a pair, the longer text loses its last
+    wordpiece until both fit.
 
     Source: `convert_examples_to_features` in extract_features.py.
     """
-    line = line.strip()
-    pair = _PAIR.match(line)
-    first, second = pair.groups() if pair else (line, "")
-    pieces_a, pieces_b = _pieces(first, tokenizer), _pieces(second, tokenizer)
+    first, second = packing.split_pair(line.strip())
+    pieces_a = _pieces(first, tokenizer)
+    pieces_b = _pieces(second or "", tokenizer)
     num_lost = packing.truncate_longest_first(
         pieces_a, pieces_b, max_seq_length - (3 if pieces_b else 2)
     )
@@ -117,13 +114,13 @@ def windows(
     cost: Callable[[TextRow], int],
     max_cost: int,
 ) -> Iterator[list[TextRow]]:
-    """Gathers as many rows as memory holds the results of.
+    """Collects consecutive rows until their results would fill the memory.
 
     Args:
       rows: any number of them.
-      batch_size: rows come in multiples of it, but for the last window.
-      cost: of a row's result.
-      max_cost: of a window, which goes on to the end of its batch.
+      batch_size: the size of every window but the last is a multiple of it.
+      cost: memory of a row's result.
+      max_cost: a window ends with the batch that reaches this sum of costs.
 
     Yields:
       Consecutive rows, `_BATCHES_OF_WINDOW` batches of them at most.
@@ -165,7 +162,7 @@ def pad_rows(
     """Pads rows to one shape.
 
     Args:
-      rows: B of them at most; rows without text are added to these.
+      rows: B of them at most; empty rows are added.
       batch_size: B.
       length: S.
 
@@ -173,26 +170,17 @@ def pad_rows(
       int32 [B, S]: `input_ids`, `input_mask` (1 = real), `segment_ids`,
       `word_ids` (-1 = padding).
     """
-    batch = {
-        name: np.full((batch_size, length), fill, np.int32)
-        for name, fill in (
-            ("input_ids", 0),
-            ("input_mask", 0),
-            ("segment_ids", 0),
-            ("word_ids", -1),
-        )
-    }
+    batch = packing.pad_batch(
+        [(row.input_ids, row.segment_ids) for row in rows], length, batch_size
+    )
+    word_ids = np.full((batch_size, length), -1, np.int32)
     for i, row in enumerate(rows):
-        real = slice(len(row.tokens))
-        batch["input_ids"][i, real] = row.input_ids
-        batch["input_mask"][i, real] = 1
-        batch["segment_ids"][i, real] = row.segment_ids
-        batch["word_ids"][i, real] = row.word_ids
-    return batch
+        word_ids[i, : len(row.word_ids)] = row.word_ids
+    return batch | {"word_ids": word_ids}
 
 
 class _Piece(NamedTuple):
-    """A wordpiece, the word it is part of, and whether it is its first."""
+    """A wordpiece, its word, and whether it is the first of that word."""
 
     token: str
     word: str
@@ -203,7 +191,7 @@ _CLS, _SEP = (_Piece(token, token, True) for token in ("[CLS]", "[SEP]"))
 
 
 def _pieces(text: str, tokenizer: FullTokenizer) -> list[_Piece]:
-    """What `tokenizer.tokenize` makes of a text, with the words."""
+    """Tokenizes a text as `tokenizer.tokenize` does, and keeps the words."""
     return [
         _Piece(token, word, i == 0)
         for word in tokenizer.basic_tokenizer.tokenize(text)

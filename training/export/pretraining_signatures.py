@@ -3,32 +3,22 @@
 Axes: B batch, S wordpieces, P [MASK]s of a row, V vocabulary.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from data.in_graph import packing
-from data.in_graph.tokenization import InGraphTokenizer
-from data.records.feature_spec import pretraining_features
-from data.text.vocabulary import load_vocab, require_tokens
-from modeling import BertConfig, PretrainingModel, checkpoints
-from training.export.signature_rows import (
-    INPUTS,
-    as_function,
-    checked_rows,
-    named_rows,
-    row_samples,
-    row_signatures,
-    strings,
-    trim_rows,
-)
+from data.records.feature_spec import FeatureSpec, pretraining_features
+from data.text.vocabulary import load_vocab
+from modeling import BertConfig, PretrainingModel
+from training.export.serving import Serving
 from training.loop.checkpointing import CheckpointManager
 from training.model_files import setup
 from training.model_files.description import (
     PretrainingDescription,
     place_of_weights,
 )
+from training.model_files.tokenizer import check_vocabulary
 
 _MASK = "[MASK]"
 _TEXT = "The man went to the [MASK]."
@@ -44,12 +34,12 @@ def describe(
     top_k: int,
     init_checkpoint: str | None = None,
 ) -> None:
-    """Leaves in a finished output_dir what an export needs to know.
+    """Writes into a finished output_dir what an export needs to know.
 
     Args:
       output_dir: of run_pretraining.py.
       bert_config_file: JSON file with the model's sizes.
-      vocab_file: the model's vocabulary, which records have no need of.
+      vocab_file: the model's vocabulary.
       do_lower_case: True for an uncased one.
       max_seq_length: most wordpieces of a row.
       top_k: words for each [MASK].
@@ -60,16 +50,12 @@ def describe(
     """
     manager = CheckpointManager(output_dir)
     steps = manager.steps()
-    if not (steps or init_checkpoint):
-        raise ValueError(
-            f"{output_dir} holds no checkpoint; train first, or give "
-            "--init_checkpoint."
-        )
+    if not steps:
+        setup.require_weights(output_dir, init_checkpoint)
     config = BertConfig.from_json_file(bert_config_file)
     setup.keep_config(output_dir, config, manager)
     vocab = load_vocab(vocab_file)
-    require_tokens(vocab, ["[CLS]", "[SEP]", _MASK], vocab_file)
-    setup.check_vocabulary(vocab, vocab_file, config)
+    check_vocabulary(vocab, vocab_file, config, ["[CLS]", "[SEP]", _MASK])
     PretrainingDescription(
         task_name="pretraining",
         kind="pretraining",
@@ -83,12 +69,11 @@ def describe(
     ).write(output_dir, vocab_file)
 
 
-class PretrainingServing:
-    """A pretrained model with the functions that a client may call.
+class PretrainingServing(Serving):
+    """A pretrained model, which fills in masked words.
 
     | signature | takes |
     | --- | --- |
-    | serving_default, serve_ids, serve_examples | see `TaskServing` |
     | serve_text | `text` string [B], in which `[MASK]` is one wordpiece |
     | serve_pair | `text_a` and `text_b`, likewise |
 
@@ -98,17 +83,11 @@ class PretrainingServing:
     | tokens | string [B, P, top_k], the likeliest wordpieces there |
     | probabilities | float32 [B, P, top_k], theirs |
     | is_next_probability | float32 [B], that the second text follows |
-
-    Args:
-      model: with its weights.
-      description: of it.
-      vocab_file: path of its vocabulary.
-
-    Attributes:
-      description: as given.
-      weights: name -> variable.
-      signatures: see `TaskServing`.
     """
+
+    kinds = ("pretraining",)
+    make_model = PretrainingModel
+    never_split = (_MASK,)
 
     def __init__(
         self,
@@ -116,75 +95,44 @@ class PretrainingServing:
         description: PretrainingDescription,
         vocab_file: str,
     ):
-        self._model = model
-        self.description = description
-        self.weights = checkpoints.variables_by_name(model.layers)
-        self._tokenizer = InGraphTokenizer(
-            vocab_file, description.do_lower_case, never_split=[_MASK]
-        )
-        vocab = load_vocab(vocab_file)
-        self._mask_id = vocab[_MASK]
-        self._packing = {
-            "cls_id": vocab["[CLS]"],
-            "sep_id": vocab["[SEP]"],
-            "max_seq_length": description.max_seq_length,
-        }
-        # Tables of embeddings may have a few rows more.
+        super().__init__(model, description, vocab_file)
+        # Embedding tables may have a few rows more than the vocabulary.
         self._tokens = [f"[id {i}]" for i in range(model.config.vocab_size)]
-        for token, i in vocab.items():
+        for token, i in self._vocab.items():
             self._tokens[i] = token
-        self._ids = tf.TensorSpec([None, None], tf.int32)
-        self._specs = [
-            spec
-            for spec in pretraining_features(description.max_seq_length, 1)
-            if spec.name in INPUTS
-        ]
-        # One for all signatures, which so share one model in the graph.
-        self._answer = as_function([self._ids] * 3)(self._answer_rows)
-        self.signatures = self._make_signatures()
 
-    def samples(self) -> dict[str, dict[str, list]]:
-        """One example for each signature, as a client gives it."""
-        ids = self.random_ids(np.random.default_rng(0), 1)
-        return row_samples(ids, self._specs) | {
+    def in_words(self) -> str:
+        """Returns what the model does, as Markdown."""
+        return (
+            f"BERT, pretrained: it gives each `[MASK]` the "
+            f"{self.description.top_k} likeliest wordpieces, and the "
+            "probability that a second text follows the first. Texts of more "
+            f"than {self.description.max_seq_length} wordpieces are cut."
+        )
+
+    def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """See `Serving.random_ids`; the second wordpiece is [MASK]."""
+        ids = super().random_ids(rng, count)
+        ids[:, 1] = self._vocab[_MASK]
+        return ids
+
+    def _record_specs(self) -> Sequence[FeatureSpec]:
+        return pretraining_features(self.description.max_seq_length, 1)
+
+    def _text_signatures(self) -> dict[str, Callable]:
+        serve_text, serve_pair = self._text_and_pair()
+        return {"serve_text": serve_text, "serve_pair": serve_pair}
+
+    def _text_samples(self) -> dict[str, dict[str, list]]:
+        return {
             "serve_text": {"text": [_TEXT]},
             "serve_pair": {"text_a": [_TEXT], "text_b": [_TEXT]},
         }
 
-    def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """See `TaskServing.random_ids`; the second of a row is [MASK]."""
-        shape = [count, self.description.max_seq_length]
-        ids = rng.integers(1, self._model.config.vocab_size, shape, np.int32)
-        ids[:, 1] = self._mask_id
-        return ids
-
-    def _make_signatures(self) -> dict[str, Callable]:
-        @as_function([strings(None)])
-        def serve_text(text):
-            ids = self._tokenizer.tokenize(text)
-            rows = packing.pack(ids, None, **self._packing)
-            return self._answer(**rows)
-
-        @as_function([strings(None), strings(None)])
-        def serve_pair(text_a, text_b):
-            ids = [self._tokenizer.tokenize(text) for text in (text_a, text_b)]
-            return self._answer(**packing.pack(*ids, **self._packing))
-
-        rows = row_signatures(
-            self._answer, self._ids, self._specs, self._packing["sep_id"]
-        )
-        return rows | {"serve_text": serve_text, "serve_pair": serve_pair}
-
-    def _answer_rows(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
+    def _outputs(
+        self, rows: dict[str, tf.Tensor], size: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Answers rows; what all of them lack is not computed."""
-        rows = trim_rows(named_rows(input_ids, input_mask, segment_ids))
-        rows = checked_rows(rows, self._model.config)
-        is_mask = (rows["input_ids"] == self._mask_id) & (
+        is_mask = (rows["input_ids"] == self._vocab[_MASK]) & (
             rows["input_mask"] > 0
         )
         shape = tf.shape(is_mask)

@@ -7,8 +7,10 @@ EXPORT_DIR/1/saved_model.pb, variables/     the model
 
 import contextlib
 import dataclasses
+import importlib
 import itertools
 import os
+import pkgutil
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -20,18 +22,10 @@ from absl import logging
 from data.records import tfrecord
 from data.storage import files
 from data.storage.json_files import read_json
-from modeling import (
-    BertConfig,
-    PretrainingModel,
-    SpanModel,
-    TaskModel,
-    checkpoints,
-)
+from modeling import BertConfig, checkpoints
 from training.config.options import ExportOptions, dtype_policy
 from training.export import model_card, requests
-from training.export.pretraining_signatures import PretrainingServing
-from training.export.span_signatures import SpanServing
-from training.export.task_signatures import TaskServing
+from training.export.serving import Serving
 from training.model_files.description import (
     model_folder,
     read,
@@ -43,7 +37,10 @@ WARM_UP = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST_COMPARED = 256  # examples
 _REMEDY = "evaluate again, or remove it"
 
-Serving = TaskServing | SpanServing | PretrainingServing
+# Each kind of model is one file, which defines a subclass of `Serving`.
+for _module in pkgutil.iter_modules([os.path.dirname(__file__)]):
+    if _module.name.endswith("_signatures"):
+        importlib.import_module(f"{__package__}.{_module.name}")
 
 
 def load(output_dir: str, precision: str = "float32") -> Serving:
@@ -64,14 +61,11 @@ def load(output_dir: str, precision: str = "float32") -> Serving:
     config = BertConfig.from_json_file(
         os.path.join(output_dir, "bert_config.json")
     )
-    make_model, make_serving = {
-        "span": (SpanModel, SpanServing),
-        "pretraining": (PretrainingModel, PretrainingServing),
-    }.get(description.kind, (TaskModel, TaskServing))
-    model = make_model(
-        config,
-        dtype=dtype_policy(precision),
-        **description.model,
+    (serving,) = (
+        cls for cls in Serving.__subclasses__() if description.kind in cls.kinds
+    )
+    model = serving.make_model(
+        config, dtype=dtype_policy(precision), **description.model
     )
     prefix = weights_of(output_dir, description)
     report = checkpoints.init_from_checkpoint(
@@ -82,7 +76,7 @@ def load(output_dir: str, precision: str = "float32") -> Serving:
             f"{prefix} has no {report.missing[0]}: it is not of this model. "
             "Run the program again, and then export."
         )
-    return make_serving(model, description, vocab_of(output_dir))
+    return serving(model, description, vocab_of(output_dir))
 
 
 def run(options: ExportOptions) -> str:
@@ -112,7 +106,7 @@ def run(options: ExportOptions) -> str:
         figures["against float32"] = str(error)
     card = model_card.text(
         serving.description.task_name,
-        serving.description.in_words(),
+        serving.in_words(),
         data=_data(options.output_dir),
         figures=figures | _metrics(options.output_dir),
         signatures=serving.signatures,
@@ -257,9 +251,7 @@ def measure_error(
                 f"{path}: these records are not of this model, perhaps of "
                 f"another --max_seq_length; {_REMEDY}."
             ) from None
-    # What the model computes, before anything is chosen.
-    keys = ("probabilities", "start_logits", "score")
-    key = next(key for key in keys if key in found[0][0])
+    key = next(key for key in exact.compared if key in found[0][0])
     differences = _joined(np.abs(a[key] - b[key]) for a, b in found)
     same = None
     if "label" in found[0][0]:

@@ -1,31 +1,18 @@
-"""A model of questions as functions of ids, records or plain texts.
+"""A model that answers questions as functions of ids, records or plain texts.
 
 Axes: B batch, S wordpieces, N windows, M spans.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-import numpy as np
 import tensorflow as tf
 
-from data.in_graph import answers, packing
-from data.in_graph import windows as windows_in_graph
-from data.in_graph.tokenization import InGraphTokenizer
+from data.in_graph import answers, packing, windows
+from data.records.feature_spec import FeatureSpec
 from data.squad.candidates import LARGE_SCORE
 from data.squad.windows import feature_specs
-from data.text.vocabulary import load_vocab
-from modeling import SpanModel, checkpoints
-from training.export.signature_rows import (
-    INPUTS,
-    as_function,
-    checked_rows,
-    named_rows,
-    row_samples,
-    row_signatures,
-    strings,
-    trim_rows,
-)
-from training.model_files.description import SpanDescription
+from modeling import SpanModel
+from training.export.serving import Serving, as_function, padded, strings
 
 # Windows computed at once: a long text costs time, not memory.
 _WINDOWS_AT_ONCE = 32
@@ -33,12 +20,12 @@ _QUESTION = "Where did the man go?"
 _CONTEXT = "The man went to the store. He bought some milk there."
 
 
-class SpanServing:
-    """A model of questions with the functions that a client may call.
+class SpanServing(Serving):
+    """A model that marks the answer to a question in a text.
 
     | signature | takes | returns |
     | --- | --- | --- |
-    | serving_default | see `TaskServing` | `start_logits`, `end_logits` |
+    | serving_default | see `Serving` | `start_logits`, `end_logits` |
     | serve_ids | | float32 [B, S] |
     | serve_examples | | |
     | serve_text | `question` and `context`, | `answer` string [B], the |
@@ -48,135 +35,107 @@ class SpanServing:
     | | | `null_score_diff` float32 [B] |
 
     Where no answer is given, `answer` is "", and `start` and `end` are 0.
-    Padding is never an answer, also of a model trained with --score_padding.
-
-    Args:
-      model: with its weights.
-      description: of its task.
-      vocab_file: path of its vocabulary.
-
-    Attributes:
-      description: as given.
-      weights: name -> variable.
-      signatures: see `TaskServing`.
+    Padding is never an answer, even of a model trained with --score_padding.
     """
 
-    def __init__(
-        self, model: SpanModel, description: SpanDescription, vocab_file: str
-    ):
-        self._model = model
-        self.description = description
-        self.weights = checkpoints.variables_by_name(model.layers)
-        self._tokenizer = InGraphTokenizer(
-            vocab_file, description.do_lower_case
+    kinds = ("span",)
+    make_model = SpanModel
+    compared = ("start_logits",)
+
+    def in_words(self) -> str:
+        """Returns what the model does, as Markdown."""
+        said = self.description
+        nothing = ""
+        if said.version_2_with_negative:
+            nothing = (
+                ' or says that there is none: the answer is "" if '
+                "`null_score_diff` is greater than "
+                f"{said.null_score_diff_threshold:g}"
+            )
+        return (
+            "BERT, fine-tuned on questions: it marks the answer in a text"
+            f"{nothing}. A long text is read in windows of "
+            f"{said.max_seq_length} wordpieces, {said.doc_stride} apart. "
+            "`start` and `end` count characters of the text; `answer` is "
+            "what stands there."
         )
-        vocab = load_vocab(vocab_file)
-        self._special = {"cls_id": vocab["[CLS]"], "sep_id": vocab["[SEP]"]}
-        self._specs = [
-            spec
-            for spec in feature_specs(description.max_seq_length, False)
-            if spec.name in INPUTS
-        ]
-        self._ids = tf.TensorSpec([None, None], tf.int32)
-        # One for all signatures, which so share one model in the graph.
-        self._logits = as_function([self._ids] * 3)(self._logits_of_rows)
-        self.signatures = self._make_signatures()
 
-    def samples(self) -> dict[str, dict[str, list]]:
-        """One example for each signature, as a client gives it."""
-        ids = self.random_ids(np.random.default_rng(0), 1)
-        return row_samples(ids, self._specs) | {
-            "serve_text": {"question": [_QUESTION], "context": [_CONTEXT]},
-        }
+    def _record_specs(self) -> Sequence[FeatureSpec]:
+        return feature_specs(self.description.max_seq_length, False)
 
-    def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """See `TaskServing.random_ids`."""
-        shape = [count, self.description.max_seq_length]
-        return rng.integers(1, self._model.config.vocab_size, shape, np.int32)
+    def _text_samples(self) -> dict[str, dict[str, list]]:
+        return {"serve_text": {"question": [_QUESTION], "context": [_CONTEXT]}}
 
-    def _make_signatures(self) -> dict[str, Callable]:
+    def _text_signatures(self) -> dict[str, Callable]:
         @as_function([strings(None), strings(None)])
         def serve_text(question, context):
-            return self._answer(question, context)
+            return self._answer_texts(question, context)
 
-        def score(*rows):
-            return self._named(self._logits(*rows))
+        return {"serve_text": serve_text}
 
-        rows = row_signatures(
-            score, self._ids, self._specs, self._special["sep_id"]
-        )
-        return rows | {"serve_text": serve_text}
-
-    def _logits_of_rows(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-    ) -> tf.Tensor:
-        """Scores of rows, [B, S, 2]; 0 behind the longest of them."""
-        rows = named_rows(input_ids, input_mask, segment_ids)
-        size = tf.shape(input_ids)[1]
-        rows = checked_rows(trim_rows(rows), self._model.config)
-        logits = self._model.predict(rows)
-        missing = size - tf.shape(logits)[1]
-        return tf.pad(logits, [[0, 0], [0, missing], [0, 0]])
-
-    def _named(self, logits: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _outputs(
+        self, rows: dict[str, tf.Tensor], size: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        logits = padded(self._model.predict(rows), size)
         return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
 
-    def _answer(
+    def _answer_texts(
         self, question: tf.Tensor, context: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Answers texts; see the class."""
+        """Answers a question on each text; see the class."""
         options = self.description.answers
         ids, starts, ends = self._tokenizer.tokenize_with_offsets(context)
-        windows = windows_in_graph.make_windows(
+        made = windows.make_windows(
             self._tokenizer.tokenize(question),
             ids,
             self.description.windows,
             **self._special,
         )
-        spans = answers.best_spans(
-            self._in_parts(windows.batch()), windows, options
-        )
+        spans = answers.best_spans(self._logits_of(made.batch()), made, options)
         exists = spans.score > float("-inf")
         first, last = (
             x + ids.row_starts()[:, tf.newaxis]
             for x in (spans.first, spans.last)
         )
-        start, end = (
-            tf.where(exists, _at(x.values, places, exists), 0)
-            for x, places in ((starts, first), (ends, last))
-        )
+        start = tf.where(exists, _at(starts.values, first, exists), 0)
+        end = tf.where(exists, _at(ends.values, last, exists), 0)
         texts = packing.substrings(context, start, end)
         probability, of_null = answers.probabilities(spans, texts, options)
-        found = {
+        best = {
             "answer": texts[:, 0],
             "start": start[:, 0],
             "end": end[:, 0],
             "probability": probability,
         }
-        if not options.version_2_with_negative:
-            return found
-        difference = tf.where(
-            exists[:, 0], spans.null - spans.score[:, 0], LARGE_SCORE
-        )
-        is_null = difference > options.null_score_diff_threshold
-        return {
-            "answer": tf.where(is_null, "", found["answer"]),
-            "start": tf.where(is_null, 0, found["start"]),
-            "end": tf.where(is_null, 0, found["end"]),
-            "probability": tf.where(is_null, of_null, probability),
-            "null_score_diff": tf.cast(difference, tf.float32),
-        }
+        if options.version_2_with_negative:
+            return self._with_null(best, spans, of_null)
+        return best
 
-    def _in_parts(self, rows: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Scores of any number of windows, [N, S, 2]."""
+    def _with_null(
+        self,
+        best: dict[str, tf.Tensor],
+        spans: answers.Spans,
+        of_null: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """Replaces the best spans by no answer where that is better."""
+        difference = tf.where(
+            spans.score[:, 0] > float("-inf"),
+            spans.null - spans.score[:, 0],
+            LARGE_SCORE,
+        )
+        is_null = difference > self.description.null_score_diff_threshold
+        null = {"answer": "", "start": 0, "end": 0, "probability": of_null}
+        chosen = {n: tf.where(is_null, null[n], x) for n, x in best.items()}
+        return chosen | {"null_score_diff": tf.cast(difference, tf.float32)}
+
+    def _logits_of(self, rows: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Scores any number of windows: [N, S, 2], as start and as end."""
         count, size = tf.unstack(tf.shape(rows["input_ids"]))
 
         def score_some(first, logits):
             part = slice(first, first + _WINDOWS_AT_ONCE)
-            some = self._logits(**{name: x[part] for name, x in rows.items()})
+            some = self._answer(**{name: x[part] for name, x in rows.items()})
+            some = tf.stack([some["start_logits"], some["end_logits"]], axis=2)
             return first + _WINDOWS_AT_ONCE, tf.concat([logits, some], axis=0)
 
         _, logits = tf.while_loop(
@@ -193,7 +152,7 @@ class SpanServing:
 
 
 def _at(values: tf.Tensor, places: tf.Tensor, exists: tf.Tensor) -> tf.Tensor:
-    """Picks values; the first one where there is nothing to pick."""
+    """Picks values; where nothing exists, the first one."""
     # A batch of empty texts has no value at all.
     values = tf.concat([values, [0]], axis=0)
     return tf.gather(values, tf.where(exists, places, 0))

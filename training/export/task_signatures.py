@@ -3,40 +3,26 @@
 Axes: B batch, S wordpieces, C choices, L labels, W words.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-import numpy as np
 import tensorflow as tf
 
 from data.finetuning.features import feature_specs
 from data.in_graph import packing, tagging
-from data.in_graph.tokenization import InGraphTokenizer
-from data.text.vocabulary import load_vocab
-from modeling import TaskModel, checkpoints
-from training.export.signature_rows import (
-    INPUTS,
-    as_function,
-    checked_rows,
-    named_rows,
-    row_samples,
-    row_signatures,
-    strings,
-    trim_rows,
-)
+from data.records.feature_spec import FeatureSpec
+from data.tasks import KINDS
+from modeling import TaskModel
+from training.export.serving import Serving, as_function, padded, strings
 from training.model_files.description import TaskDescription
 
 _TEXT = "The man went to the store."
 
 
-class TaskServing:
-    """A task's model with the functions that a client may call.
+class TaskServing(Serving):
+    """A model of a task of `data/tasks`: a classifier or a tagger.
 
     | signature | takes |
     | --- | --- |
-    | serving_default | `input_ids`, `input_mask` (1 = real), `segment_ids`, |
-    | | int32 [B, S] each, of choice [B, C, S] |
-    | serve_ids | `input_ids` alone; 0 is padding, [SEP] ends a segment |
-    | serve_examples | `examples` string [B], records as the programs write |
     | serve_text | `text` string [B]; of pairs `text_a` and `text_b`; of |
     | | choice `context` [B] and `choices` [B, C] |
     | serve_words | of tagging alone: `words` string [B, W], "" = padding |
@@ -45,7 +31,7 @@ class TaskServing:
     | --- | --- | --- |
     | probabilities | all but regression | float32 [B, L], of tagging |
     | | | [B, S or W, L] |
-    | labels | likewise | string [B, L], whose they are |
+    | labels | likewise | string [B, L], the names of the probabilities |
     | label | likewise | string [B] ([B, S or W]), the best; of multilabel |
     | | | all above 0.5, with the task's separator between |
     | score | all but multilabel | float32 [B] ([B, S or W]), its |
@@ -54,96 +40,69 @@ class TaskServing:
     | num_words | serve_text and serve_words of tagging | int32 [B] |
     | words, starts, ends | serve_text of tagging | [B, W]; characters of |
     | | | the text from `starts` to before `ends` |
-
-    Args:
-      model: with its weights.
-      description: of its task.
-      vocab_file: path of its vocabulary.
-
-    Attributes:
-      description: as given.
-      weights: name -> variable.
-      signatures: name -> `tf.function`, which takes and returns tensors by
-        name.
     """
+
+    kinds = KINDS
+    make_model = TaskModel
+    compared = ("probabilities", "score")
 
     def __init__(
         self, model: TaskModel, description: TaskDescription, vocab_file: str
     ):
-        self._model = model
-        self.description = description
-        self.weights = checkpoints.variables_by_name(model.layers)
-        self._tokenizer = InGraphTokenizer(
-            vocab_file, description.do_lower_case
-        )
-        vocab = load_vocab(vocab_file)
-        self._packing = {
-            "cls_id": vocab["[CLS]"],
-            "sep_id": vocab["[SEP]"],
-            "max_seq_length": description.max_seq_length,
-        }
-        self._unknown_id = vocab["[UNK]"]
-        continuing = {i for token, i in vocab.items() if token.startswith("##")}
-        self._continues = [
-            i in continuing for i in range(max(vocab.values()) + 1)
-        ]
-        self._specs = [
-            spec
-            for spec in feature_specs(
-                description.kind, description.max_seq_length, model.num_labels
-            )
-            if spec.name in INPUTS
-        ]
-        shape = [None, model.num_labels, None]
-        self._ids = tf.TensorSpec(
-            shape if description.kind == "choice" else [None, None], tf.int32
-        )
-        # One for all signatures, which so share one model in the graph.
-        self._answer = as_function([self._ids] * 3)(self._answer_rows)
-        self.signatures = row_signatures(
-            self._answer, self._ids, self._specs, vocab["[SEP]"]
-        )
-        self.signatures |= {
-            "choice": self._signatures_of_choices,
-            "tagging": self._signatures_of_words,
-        }.get(description.kind, self._signatures_of_texts)()
+        self.cut = description.cut
+        super().__init__(model, description, vocab_file)
 
-    def samples(self) -> dict[str, dict[str, list]]:
-        """One example for each signature, as a client gives it."""
+    def in_words(self) -> str:
+        """Returns what the model does, as Markdown."""
+        said = self.description
+        texts = "two texts" if said.is_pair else "a text"
+        does = {
+            "classification": f"gives {texts} one of these labels",
+            "regression": f"gives {texts} a number",
+            "multilabel": f"gives {texts} any number of these labels",
+            "choice": "chooses one of several texts, by these names",
+            "tagging": "gives every word one of these labels",
+        }[said.kind]
+        labels = ", ".join(f"`{label}`" for label in said.labels)
+        alone = ""
+        if said.document_context:
+            alone = (
+                " It was trained with the sentences around in view; here each "
+                "is read alone, and answered a little worse."
+            )
+        # A tagged text loses nothing.
+        long = "go on in further rows" if said.kind == "tagging" else "are cut"
+        return (
+            f"BERT, fine-tuned for the task {said.task_name}: it {does}"
+            f"{': ' if labels else ''}{labels}. Texts of more than "
+            f"{said.max_seq_length} wordpieces {long}.{alone}"
+        )
+
+    def _record_specs(self) -> Sequence[FeatureSpec]:
+        return feature_specs(
+            self.description.kind,
+            self.description.max_seq_length,
+            self._model.num_labels,
+        )
+
+    def _text_samples(self) -> dict[str, dict[str, list]]:
         texts = {"text": [_TEXT]}
         if self.description.is_pair:
             texts = {"text_a": [_TEXT], "text_b": [_TEXT]}
         if self.description.kind == "choice":
             choices = [_TEXT] * self._model.num_labels
             texts = {"context": [_TEXT], "choices": [choices]}
-        ids = self.random_ids(np.random.default_rng(0), 1)
-        found = row_samples(ids, self._specs) | {"serve_text": texts}
+        samples = {"serve_text": texts}
         if self.description.kind == "tagging":
-            found["serve_words"] = {"words": [_TEXT.split()]}
-        return found
+            samples["serve_words"] = {"words": [_TEXT.split()]}
+        return samples
 
-    def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Random rows for `serve_ids`, as long as they may be.
-
-        Args:
-          rng: draws them.
-          count: how many.
-        """
-        shape = [count, self.description.max_seq_length]
+    def _text_signatures(self) -> dict[str, Callable]:
         if self.description.kind == "choice":
-            shape.insert(1, self._model.num_labels)
-        vocab_size = self._model.config.vocab_size
-        return rng.integers(1, vocab_size, shape, np.int32)
-
-    def _signatures_of_texts(self) -> dict[str, Callable]:
-        @as_function([strings(None)])
-        def serve_text(text):
-            return self._answer(**self._pack(text))
-
-        @as_function([strings(None), strings(None)])
-        def serve_pair(text_a, text_b):
-            return self._answer(**self._pack(text_a, text_b))
-
+            return self._signatures_of_choices()
+        if self.description.kind == "tagging":
+            return self._signatures_of_words()
+        serve_text, serve_pair = self._text_and_pair()
         is_pair = self.description.is_pair
         return {"serve_text": serve_pair if is_pair else serve_text}
 
@@ -165,12 +124,14 @@ class TaskServing:
     def _signatures_of_words(self) -> dict[str, Callable]:
         words = tf.RaggedTensorSpec([None] * 3, tf.int32, ragged_rank=2)
         answer = as_function([words])(self._answer_words)
+        continuing = {i for t, i in self._vocab.items() if t.startswith("##")}
+        size = max(self._vocab.values()) + 1
+        continues = [i in continuing for i in range(size)]
 
         @as_function([strings(None)])
         def serve_text(text):
             words = tagging.words_of_pieces(
-                *self._tokenizer.tokenize_with_offsets(text),
-                self._continues,
+                *self._tokenizer.tokenize_with_offsets(text), continues
             )
             starts, ends = words.starts.to_tensor(), words.ends.to_tensor()
             return answer(words.pieces) | {
@@ -187,43 +148,27 @@ class TaskServing:
 
         return {"serve_text": serve_text, "serve_words": serve_words}
 
-    def _pack(
-        self, text_a: tf.Tensor, text_b: tf.Tensor | None = None
+    def _outputs(
+        self, rows: dict[str, tf.Tensor], size: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """The rows of texts or pairs."""
-        ids_b = None if text_b is None else self._tokenizer.tokenize(text_b)
-        return packing.pack(
-            self._tokenizer.tokenize(text_a),
-            ids_b,
-            cut=self.description.cut,
-            **self._packing,
-        )
-
-    def _answer_rows(
-        self,
-        input_ids: tf.Tensor,
-        input_mask: tf.Tensor,
-        segment_ids: tf.Tensor,
-    ) -> dict[str, tf.Tensor]:
-        """Answers rows, [B, S] or [B, C, S]; what all lack is not computed."""
-        rows = named_rows(input_ids, input_mask, segment_ids)
-        rows = checked_rows(trim_rows(rows), self._model.config)
-        size, length = (tf.shape(x)[-1] for x in (input_ids, rows["input_ids"]))
         if self.description.kind == "choice":
+            length = tf.shape(rows["input_ids"])[-1]
             shape = [-1, self._model.num_labels * length]
             rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
         predictions = self._model.predict(rows)
         if self.description.kind == "tagging":
-            predictions = (
-                tf.pad(predictions, [[0, 0], [0, size - length], [0, 0]])
-                * tf.cast(input_mask, tf.float32)[:, :, tf.newaxis]
-            )
+            is_token = tf.cast(rows["input_mask"], tf.float32)
+            predictions *= is_token[:, :, tf.newaxis]
+            predictions = padded(predictions, size)
         return self._named(predictions)
 
     def _answer_words(self, pieces: tf.RaggedTensor) -> dict[str, tf.Tensor]:
         """Answers sentences, [B, (words), (wordpieces)]."""
         rows = tagging.tagged_rows(
-            pieces, unknown_id=self._unknown_id, **self._packing
+            pieces,
+            max_seq_length=self.description.max_seq_length,
+            unknown_id=self._vocab["[UNK]"],
+            **self._special,
         )
         predictions = tf.boolean_mask(
             self._model.predict(rows.batch), rows.label_mask
@@ -234,14 +179,14 @@ class TaskServing:
         }
 
     def _named(self, predictions: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The outputs of a model's predictions."""
+        """Names the outputs that follow from the model's predictions."""
         kind = self.description.kind
         if kind == "regression":
             return {"score": predictions[:, 0]}
         labels = tf.constant(self.description.labels)
         named = {
             "probabilities": predictions,
-            # In every row: a server's JSON has rows alone.
+            # One copy for each example: a server's JSON is a list of examples.
             "labels": tf.tile(
                 labels[tf.newaxis], [tf.shape(predictions)[0], 1]
             ),

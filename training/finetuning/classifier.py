@@ -13,7 +13,6 @@ from data.records import input_pipeline
 from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.tasks import Task, get_task
-from data.text import tokenization, vocabulary
 from modeling import BertConfig, TaskModel
 from training.config.finetuning_options import ClassifierOptions
 from training.finetuning import frozen_encoder, results
@@ -23,41 +22,28 @@ from training.finetuning.finetuner import Finetuning, check_start
 from training.loop.checkpointing import CheckpointManager
 from training.model_files import head_labels, setup
 from training.model_files.description import TaskDescription, place_of_weights
-
-_SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
+from training.model_files.tokenizer import load_tokenizer
 
 
 class _Sets:
     """The record files of a task's sets, made or found in output_dir."""
 
     def __init__(self, options: ClassifierOptions, task: Task):
-        tokenization.validate_case_matches_checkpoint(
-            options.do_lower_case, options.finetuning.init_checkpoint
-        )
         self.task = task
         self._output_dir = options.finetuning.train.output_dir
         self._config = BertConfig.from_json_file(
             options.finetuning.bert_config_file
-        )
-        self._tokenizer = tokenization.FullTokenizer(
-            options.vocab_file, options.do_lower_case
-        )
-        vocabulary.require_tokens(
-            self._tokenizer.vocab, _SPECIAL_TOKENS, options.vocab_file
         )
         setup.check_length(
             options.finetuning.max_seq_length,
             self._config,
             options.finetuning.bert_config_file,
         )
-        setup.check_vocabulary(
-            self._tokenizer.vocab, options.vocab_file, self._config
-        )
-        setup.check_case(
-            self._tokenizer.vocab,
+        self._tokenizer = load_tokenizer(
             options.vocab_file,
             options.do_lower_case,
-            options.finetuning.init_checkpoint,
+            self._config,
+            init_checkpoint=options.finetuning.init_checkpoint,
         )
         self._features = FeatureOptions.of_task(
             task, options.finetuning.max_seq_length, options.document_context

@@ -13,7 +13,7 @@ from data.squad.examples import ExampleOptions
 from data.squad.records import SquadReport, make_records
 from data.squad.windows import feature_specs
 from data.storage import files
-from data.text import tokenization
+from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, SpanModel
 from training.config.finetuning_options import SquadOptions
 from training.finetuning.answers import (
@@ -26,6 +26,7 @@ from training.finetuning.best_checkpoint import Results, Selection
 from training.finetuning.finetuner import Finetuning, check_start
 from training.model_files import setup
 from training.model_files.description import SpanDescription, place_of_weights
+from training.model_files.tokenizer import load_tokenizer
 
 
 def run(options: SquadOptions) -> None:
@@ -109,14 +110,9 @@ def _describe(
     ).write(output_dir, options.vocab_file)
 
 
-def _check_inputs(
-    options: SquadOptions, config: BertConfig
-) -> tokenization.FullTokenizer:
+def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
     """Refuses what does not fit the model; returns its tokenizer."""
     finetuning = options.finetuning
-    tokenization.validate_case_matches_checkpoint(
-        options.do_lower_case, finetuning.init_checkpoint
-    )
     setup.check_length(
         finetuning.max_seq_length, config, finetuning.bert_config_file
     )
@@ -135,21 +131,16 @@ def _check_inputs(
         and options.null_score_diff_threshold is None
     ):
         read_threshold(finetuning.train.output_dir)
-    tokenizer = tokenization.FullTokenizer(
-        options.vocab_file, options.do_lower_case
-    )
-    setup.check_vocabulary(tokenizer.vocab, options.vocab_file, config)
-    setup.check_case(
-        tokenizer.vocab,
+    return load_tokenizer(
         options.vocab_file,
         options.do_lower_case,
-        finetuning.init_checkpoint,
+        config,
+        init_checkpoint=finetuning.init_checkpoint,
     )
-    return tokenizer
 
 
 def _make_answering(
-    options: SquadOptions, tokenizer: tokenization.FullTokenizer
+    options: SquadOptions, tokenizer: FullTokenizer
 ) -> Answering:
     """Looks at the questions to answer, and warns of what will not go well."""
     data = options.predict_data

@@ -1,4 +1,4 @@
-"""A model converted whole: the original's files to Hugging Face's, and back."""
+"""Converts all files of a model to Hugging Face's format, and back."""
 
 import contextlib
 import dataclasses
@@ -18,9 +18,10 @@ from data.text import vocabulary
 from modeling import BertConfig, BertModel, checkpoints, huggingface_config
 from modeling.checkpoints import huggingface
 from modeling.checkpoints.tf1 import is_weight
-from training.model_files import description, head_labels, setup
+from training.model_files import description, head_labels
+from training.model_files.tokenizer import check_vocabulary
 
-# What transformers calls a model with our `output_weights`, and how it trains.
+# kind -> transformers' class of a model with `output_weights`, problem_type.
 _TASKS = {
     "classification": (
         "BertForSequenceClassification",
@@ -34,8 +35,8 @@ _TASKS = {
     "tagging": ("BertForTokenClassification", None),
     "choice": ("BertForMultipleChoice", None),
 }
-# Written by `frozen_encoder`: most of its mixes of layers show in no variable,
-# and transformers has none of them.
+# `frozen_encoder` writes this file. No variable shows which layers most of its
+# heads read, and transformers has no such head.
 _HEAD_FILE = "head.json"
 _SPECIAL_TOKENS = {
     "unk_token": "[UNK]",
@@ -73,7 +74,7 @@ class ConversionOptions:
 
 
 def run(options: ConversionOptions) -> None:
-    """Converts a model; which way, its files say.
+    """Converts a model; a folder of Hugging Face becomes the original's files.
 
     Args:
       options: what to convert.
@@ -90,8 +91,8 @@ def run(options: ConversionOptions) -> None:
             f"--output_dir={output_dir} is there already and not empty; "
             "nothing was written. Give a new folder."
         )
-    # The folder appears whole, or not at all. Nobody can guess its name until
-    # then, and put something else in its place.
+    # The folder appears complete or not at all. Its temporary name is random,
+    # so that no other user can put something else in its place.
     staging = files.incomplete(output_dir, secrets.token_hex(8))
     files.check_writable(staging)
     try:
@@ -136,7 +137,7 @@ def _to_original(options: ConversionOptions, folder: str) -> None:
     )
     _write_vocabulary(folder, vocab, config)
     labels = huggingface_config.label_names(read_json(config_file), config_file)
-    # What transformers writes if there are no names.
+    # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
     if "output_weights" in weights and labels != numbered:
         files.write_text(
@@ -160,32 +161,13 @@ def _to_huggingface(options: ConversionOptions, folder: str) -> None:
     checkpoint = _checked(prefix, config)
     shapes = {n: s for n, s in checkpoint.shapes.items() if is_weight(n)}
     values |= _head(options, shapes, facts, beside, prefix)
-    vocab_file = options.vocab_file or os.path.join(beside, "vocab.txt")
-    if not files.exists(vocab_file):
-        raise FileNotFoundError(
-            f"{vocab_file}: no such vocabulary; give --vocab_file, the one "
-            "that the model was trained with."
-        )
-    vocab = _write_vocabulary(folder, _read_text(vocab_file), config)
-    vocabulary.require_tokens(vocab, [*_SPECIAL_TOKENS.values()], vocab_file)
-    values["pad_token_id"] = vocab["[PAD]"]
     lower_case = options.do_lower_case
     if lower_case is None:
         lower_case = facts.get("do_lower_case", True)
-    tokenizer = _SPECIAL_TOKENS | {
-        "tokenizer_class": "BertTokenizer",
-        "do_lower_case": lower_case,
-        "model_max_length": config.max_position_embeddings,
-        "strip_accents": None,  # as do_lower_case
-        "tokenize_chinese_chars": True,
-    }
-    for name, content in (
-        (huggingface.CONFIG, values),
-        ("tokenizer_config.json", tokenizer),
-        ("special_tokens_map.json", _SPECIAL_TOKENS),
-    ):
-        text = json.dumps(content, indent=2, sort_keys=True)
-        files.write_text(os.path.join(folder, name), text + "\n")
+    vocab_file = options.vocab_file or os.path.join(beside, "vocab.txt")
+    vocab = _write_tokenizer(folder, vocab_file, config, lower_case)
+    values["pad_token_id"] = vocab["[PAD]"]
+    _write_sorted_json(folder, huggingface.CONFIG, values)
     weights = {name: checkpoint.read(name) for name in shapes}
     huggingface.write(
         folder,
@@ -196,10 +178,42 @@ def _to_huggingface(options: ConversionOptions, folder: str) -> None:
     logging.info("For transformers it is a %s.", values["architectures"][0])
 
 
+def _write_tokenizer(
+    folder: str, vocab_file: str, config: BertConfig, do_lower_case: bool
+) -> dict[str, int]:
+    """Writes the files of Hugging Face's tokenizer; returns the vocabulary."""
+    if not files.exists(vocab_file):
+        raise FileNotFoundError(
+            f"{vocab_file}: no such vocabulary; give --vocab_file, the one "
+            "that the model was trained with."
+        )
+    vocab = _write_vocabulary(folder, _read_text(vocab_file), config)
+    vocabulary.require_tokens(vocab, [*_SPECIAL_TOKENS.values()], vocab_file)
+    tokenizer = _SPECIAL_TOKENS | {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": do_lower_case,
+        "model_max_length": config.max_position_embeddings,
+        "strip_accents": None,  # None = as do_lower_case
+        "tokenize_chinese_chars": True,
+    }
+    _write_sorted_json(folder, "tokenizer_config.json", tokenizer)
+    _write_sorted_json(folder, "special_tokens_map.json", _SPECIAL_TOKENS)
+    return vocab
+
+
+def _write_sorted_json(
+    folder: str, name: str, content: Mapping[str, Any]
+) -> None:
+    """Writes a JSON file as transformers does."""
+    text = json.dumps(content, indent=2, sort_keys=True)
+    files.write_text(os.path.join(folder, name), text + "\n")
+
+
 def _find(model: str) -> tuple[str, str, dict[str, Any]]:
-    """A checkpoint's prefix, the folder of what belongs to it, and facts."""
+    """Returns a checkpoint's prefix, the folder of its other files, facts."""
     folder = description.model_folder(model)
-    # Of pretraining it says what was exported last.
+    # task.json of a pretrained model describes the checkpoint that was exported
+    # last, which need not be the newest one.
     if description.is_finished(folder):
         found = description.read(folder)
         if found.kind != "pretraining":
@@ -226,7 +240,7 @@ def _head(
     beside: str,
     prefix: str,
 ) -> dict[str, Any]:
-    """What config.json says of the layers on top of the encoder."""
+    """Returns what config.json says of the layers above the encoder."""
     head_file = os.path.join(beside, _HEAD_FILE)
     if files.exists(head_file):
         raise ValueError(
@@ -254,7 +268,7 @@ def _head(
 
 
 def _architecture(names: Mapping[str, Any]) -> str:
-    """Transformers' class for a checkpoint without `output_weights`."""
+    """Returns transformers' class of a model without `output_weights`."""
     if "cls/squad/output_weights" in names:
         return "BertForQuestionAnswering"
     has_masked_lm = "cls/predictions/output_bias" in names
@@ -270,7 +284,7 @@ def _architecture(names: Mapping[str, Any]) -> str:
 def _labels(
     options: ConversionOptions, beside: str, num_labels: int
 ) -> dict[str, dict[str, Any]]:
-    """id2label and label2id; transformers' own names if there are no labels."""
+    """Returns id2label and label2id; LABEL_0, ... if there are no labels."""
     path = options.labels_file or os.path.join(beside, head_labels.FILE)
     labels = []
     if options.labels_file or files.exists(path):
@@ -288,7 +302,7 @@ def _labels(
 
 
 def _records_made(folder: str) -> dict[str, Any]:
-    """What the records in an output_dir were made from; {} without any."""
+    """Returns what an output_dir's records were made from; {} = no records."""
     pattern = os.path.join(folder, "*.tf_record" + files.MANIFEST_SUFFIX)
     for path in files.find(pattern):
         made_from = read_json(path).get("made_from")
@@ -304,16 +318,16 @@ def _write_vocabulary(
     path = os.path.join(folder, "vocab.txt")
     files.write_text(path, text)
     vocab = vocabulary.load_vocab(path)
-    setup.check_vocabulary(vocab, "the vocabulary", config)
+    check_vocabulary(vocab, "the vocabulary", config)
     return vocab
 
 
 def _their_vocabulary(folder: str) -> str:
-    """The vocabulary of a folder of Hugging Face, a token a line."""
+    """Reads the vocabulary of a folder of Hugging Face, a token a line."""
     path = os.path.join(folder, "vocab.txt")
     if files.exists(path):
         return _read_text(path)
-    # All that version 5 of transformers writes.
+    # Version 5 of transformers writes only this file.
     path = os.path.join(folder, "tokenizer.json")
     if not files.exists(path):
         raise FileNotFoundError(
@@ -333,11 +347,11 @@ def _their_vocabulary(folder: str) -> str:
 
 
 def _their_case(folder: str) -> bool | None:
-    """do_lower_case of a folder of Hugging Face, if it says so."""
+    """Reads do_lower_case of a folder of Hugging Face; None = not given."""
     path = os.path.join(folder, "tokenizer_config.json")
     return read_json(path).get("do_lower_case") if files.exists(path) else None
 
 
 def _read_text(path: str) -> str:
-    """The text of a UTF-8 file."""
+    """Reads a UTF-8 file."""
     return "".join(f"{line}\n" for line in files.read_lines(path))

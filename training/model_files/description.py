@@ -1,24 +1,26 @@
-"""What a finished output_dir says of its model, for those who use it later."""
+"""task.json: what later programs need to know of a finished run's model."""
 
-import abc
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from data.squad.answers import AnswerOptions
 from data.squad.windows import WindowOptions
 from data.storage import files
 from data.storage.json_files import read_json, write_json
-from data.tasks import InputExample, Task
+from data.tasks import KINDS, InputExample, Task
 
 _NAME = "task.json"
 _VOCAB = "vocab.txt"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Description(abc.ABC):
+class Description:
     """All that turns texts into a model's input, and its output into answers.
+
+    A subclass names its kinds, `class ADescription(Description, kinds=(...))`,
+    and `read` returns it for `task.json` files of these kinds.
 
     Attributes:
       task_name: what it was trained for.
@@ -30,6 +32,8 @@ class Description(abc.ABC):
       weights: prefix of the checkpoint, as seen from the folder.
     """
 
+    classes: ClassVar[dict[str, type["Description"]]] = {}
+
     task_name: str
     kind: str
     max_seq_length: int
@@ -37,11 +41,14 @@ class Description(abc.ABC):
     model: Mapping[str, Any]
     weights: str
 
+    def __init_subclass__(cls, kinds: tuple[str, ...]):
+        Description.classes |= dict.fromkeys(kinds, cls)
+
     def write(self, output_dir: str, vocab_file: str) -> None:
         """Writes `task.json` and a copy of the vocabulary.
 
         Args:
-          output_dir: where.
+          output_dir: folder of the run.
           vocab_file: path of the vocabulary.
 
         Raises:
@@ -53,14 +60,10 @@ class Description(abc.ABC):
         path = os.path.join(output_dir, _NAME)
         write_json(path, dataclasses.asdict(self))
 
-    @abc.abstractmethod
-    def in_words(self) -> str:
-        """What the model does, as Markdown."""
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaskDescription(Description):
-    """Of a `TaskModel`.
+class TaskDescription(Description, kinds=KINDS):
+    """Describes a `TaskModel`.
 
     Attributes:
       labels: in the order of their ids.
@@ -76,62 +79,32 @@ class TaskDescription(Description):
     label_separator: str
     document_context: bool
 
+    def __post_init__(self):
+        # JSON has lists only.
+        object.__setattr__(self, "labels", tuple(self.labels))
+
     @classmethod
     def of_task(cls, task: Task, **others: Any) -> Self:
-        """The description of a task.
+        """Describes the model of a task.
 
         Args:
           task: the task.
-          **others: what it does not say.
+          **others: the fields that the task does not determine.
         """
         return cls(
             task_name=task.name,
             kind=task.kind,
-            labels=tuple(task.labels),
+            labels=task.labels,
             is_pair=_is_pair(task),
             cut=task.cut,
             label_separator=task.label_separator,
             **others,
         )
 
-    def in_words(self) -> str:
-        """What the model does, as Markdown."""
-        texts = "two texts" if self.is_pair else "a text"
-        does = {
-            "classification": f"gives {texts} one of these labels",
-            "regression": f"gives {texts} a number",
-            "multilabel": f"gives {texts} any number of these labels",
-            "choice": "chooses one of several texts, by these names",
-            "tagging": "gives every word one of these labels",
-        }[self.kind]
-        labels = ", ".join(f"`{label}`" for label in self.labels)
-        alone = ""
-        if self.document_context:
-            alone = (
-                " It was trained with the sentences around in view; here each "
-                "is read alone, and answered a little worse."
-            )
-        # Of a tagged text nothing is lost.
-        long = "go on in further rows" if self.kind == "tagging" else "are cut"
-        return (
-            f"BERT, fine-tuned for the task {self.task_name}: it {does}"
-            f"{': ' if labels else ''}{labels}. Texts of more than "
-            f"{self.max_seq_length} wordpieces {long}.{alone}"
-        )
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SpanDescription(Description):
-    """Of a `SpanModel`.
-
-    Attributes:
-      doc_stride: see `WindowOptions`.
-      max_query_length: likewise.
-      n_best_size: see `AnswerOptions`.
-      max_answer_length: likewise.
-      version_2_with_negative: likewise.
-      null_score_diff_threshold: likewise.
-    """
+class SpanDescription(Description, kinds=("span",)):
+    """Describes a `SpanModel`; see `WindowOptions` and `AnswerOptions`."""
 
     doc_stride: int
     max_query_length: int
@@ -142,42 +115,22 @@ class SpanDescription(Description):
 
     @property
     def windows(self) -> WindowOptions:
-        """How long windows are."""
-        return WindowOptions(
-            self.max_seq_length, self.doc_stride, self.max_query_length
-        )
+        """Lengths of the windows."""
+        return self._options(WindowOptions)
 
     @property
     def answers(self) -> AnswerOptions:
         """How answers are chosen."""
-        return AnswerOptions(
-            self.n_best_size,
-            self.max_answer_length,
-            self.version_2_with_negative,
-            self.null_score_diff_threshold,
-        )
+        return self._options(AnswerOptions)
 
-    def in_words(self) -> str:
-        """What the model does, as Markdown."""
-        nothing = ""
-        if self.version_2_with_negative:
-            nothing = (
-                ' or says that there is none: the answer is "" if '
-                "`null_score_diff` is greater than "
-                f"{self.null_score_diff_threshold:g}"
-            )
-        return (
-            "BERT, fine-tuned on questions: it marks the answer in a text"
-            f"{nothing}. A long text is read in windows of "
-            f"{self.max_seq_length} wordpieces, {self.doc_stride} apart. "
-            "`start` and `end` count characters of the text; `answer` is "
-            "what stands there."
-        )
+    def _options(self, cls: type) -> Any:
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(**{name: getattr(self, name) for name in names})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingDescription(Description):
-    """Of a `PretrainingModel`.
+class PretrainingDescription(Description, kinds=("pretraining",)):
+    """Describes a `PretrainingModel`.
 
     Attributes:
       top_k: words for each [MASK].
@@ -185,18 +138,9 @@ class PretrainingDescription(Description):
 
     top_k: int
 
-    def in_words(self) -> str:
-        """What the model does, as Markdown."""
-        return (
-            f"BERT, pretrained: it gives each `[MASK]` the {self.top_k} "
-            "likeliest wordpieces, and the probability that a second text "
-            f"follows the first. Texts of more than {self.max_seq_length} "
-            "wordpieces are cut."
-        )
-
 
 def is_finished(output_dir: str) -> bool:
-    """Whether a run has left its description in a folder."""
+    """Returns whether a finished run has described its model in a folder."""
     return files.exists(os.path.join(output_dir, _NAME))
 
 
@@ -207,10 +151,10 @@ def read(output_dir: str) -> Description:
       output_dir: of a finished run.
 
     Returns:
-      One of the descriptions above.
+      The subclass of `Description` for the kind of the model.
 
     Raises:
-      ValueError: the folder has none, or somebody else's.
+      ValueError: the folder has no `task.json`, or one of another version.
     """
     path = os.path.join(output_dir, _NAME)
     if not is_finished(output_dir):
@@ -226,11 +170,7 @@ def read(output_dir: str) -> Description:
     )
     facts = read_json(path, ("kind",), remedy)
     try:
-        if facts["kind"] == "span":
-            return SpanDescription(**facts)
-        if facts["kind"] == "pretraining":
-            return PretrainingDescription(**facts)
-        return TaskDescription(**facts | {"labels": tuple(facts["labels"])})
+        return Description.classes[facts["kind"]](**facts)
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"{path} is of another version ({error}); {remedy}."
@@ -238,20 +178,20 @@ def read(output_dir: str) -> Description:
 
 
 def vocab_of(output_dir: str) -> str:
-    """Path of the vocabulary that a run has left in its output_dir."""
+    """Returns the path of the copy that a run makes of its vocabulary."""
     return os.path.join(output_dir, _VOCAB)
 
 
 def place_of_weights(prefix: str, output_dir: str) -> str:
-    """What `Description.weights` says of a checkpoint.
+    """Returns what `Description.weights` says of a checkpoint.
 
     Args:
       prefix: of the checkpoint.
       output_dir: of the run.
 
     Returns:
-      Its place in output_dir, so that the folder can be moved, or the whole
-      path of one that lies elsewhere.
+      The path relative to output_dir, so that the folder can be moved; the
+      absolute path of a checkpoint outside of it.
     """
     inside = prefix.removeprefix(os.path.join(output_dir, ""))
     if inside != prefix or "://" in prefix:
@@ -260,15 +200,15 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
 
 
 def weights_of(output_dir: str, description: Description) -> str:
-    """Prefix of the checkpoint of a finished run."""
-    # `join` knows `/`, but not `gs://`, as the beginning of a whole path.
+    """Returns the prefix of a finished run's checkpoint."""
+    # `join` recognises absolute paths that begin with `/`, but not `gs://`.
     if "://" in description.weights:
         return description.weights
     return os.path.join(output_dir, description.weights)
 
 
 def model_folder(output_dir: str) -> str:
-    """The folder of a run's model: of trials that of the chosen one."""
+    """Returns the folder of a run's model; of trials, the chosen trial's."""
     path = os.path.join(output_dir, "trials.json")
     if not files.exists(path):
         return output_dir
@@ -277,11 +217,11 @@ def model_folder(output_dir: str) -> str:
 
 
 def _is_pair(task: Task) -> bool:
-    """Whether the task's first example has two texts."""
+    """Returns whether the task's first example has two texts."""
     for set_name in (*task.train_sets, *task.dev_sets, *task.test_sets):
         try:
             example = next(task.examples(set_name))
         except (FileNotFoundError, ValueError, StopIteration):
-            continue  # a set that this folder has not, or an empty one
+            continue  # The folder does not have this set, or it is empty.
         return isinstance(example, InputExample) and example.text_b is not None
     return False

@@ -1,4 +1,4 @@
-"""How every run begins and ends: first weights, configuration, results."""
+"""Configuration, first weights and results in the folder of every run."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -8,9 +8,7 @@ import tensorflow as tf
 from absl import logging
 
 from data.storage import files
-from data.storage.json_files import read_json
 from modeling import BertConfig
-from modeling.checkpoints import huggingface
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
 from training.model_files.first_weights import (
@@ -41,98 +39,12 @@ def check_length(
         )
 
 
-def check_vocabulary(
-    vocab: Mapping[str, int], vocab_file: str, config: BertConfig
-) -> None:
-    """Refuses a vocabulary the model was not made for.
-
-    Args:
-      vocab: token -> id.
-      vocab_file: where it comes from, for the error.
-      config: of the model.
-
-    Raises:
-      ValueError: their sizes differ.
-    """
-    num_ids = 1 + max(i for token, i in vocab.items() if token)
-    # A table may have a few rows more, for speed: a multiple of 8, 64, 128.
-    padded = {-(-num_ids // m) * m for m in (1, 8, 64, 128)}
-    if config.vocab_size not in padded:
-        raise ValueError(
-            f"{vocab_file} has {num_ids} wordpieces, but --bert_config_file "
-            f"says vocab_size {config.vocab_size}; give the vocabulary the "
-            "model was trained with."
-        )
-
-
-def check_case(
-    vocab: Mapping[str, int],
-    vocab_file: str,
-    do_lower_case: bool,
-    init_checkpoint: str | None = None,
-) -> None:
-    """Warns of a vocabulary, or a model of Hugging Face, of the other case.
-
-    Args:
-      vocab: token -> id.
-      vocab_file: where it comes from, for the warning.
-      do_lower_case: whether text is lower-cased.
-      init_checkpoint: where the weights are from, or None.
-    """
-    if init_checkpoint:
-        _compare_tokenizers(init_checkpoint, do_lower_case)
-    # A released cased vocabulary has a sixth of capitals or more, an uncased
-    # one none, the Chinese one two: `<S>` and `<T>`.
-    capitals = [t for t in vocab if t != t.lower() and not t.startswith("[")]
-    is_cased = len(capitals) > len(vocab) / 100
-    if is_cased and do_lower_case:
-        logging.warning(
-            "%s has %d wordpieces with capitals, such as %s, but text is "
-            "lower-cased; give --do_lower_case=false for a cased model.",
-            vocab_file,
-            len(capitals),
-            capitals[0],
-        )
-    elif not capitals and not do_lower_case:
-        logging.warning(
-            "%s has no wordpiece with a capital: with --do_lower_case=false "
-            "most words that have one become [UNK]; leave it out for an "
-            "uncased model.",
-            vocab_file,
-        )
-
-
-def _compare_tokenizers(init_checkpoint: str, do_lower_case: bool) -> None:
-    """Warns of a folder of Hugging Face whose text was cut up otherwise."""
-    path = os.path.join(init_checkpoint, "tokenizer_config.json")
-    if not huggingface.is_folder(init_checkpoint) or not files.exists(path):
-        return
-    theirs = read_json(path, remedy="get the folder again")
-    for key, ours, remedy in (
-        ("do_lower_case", do_lower_case, "give --do_lower_case={}"),
-        ("strip_accents", do_lower_case, "the flag --do_lower_case does both"),
-        ("tokenize_chinese_chars", True, "this cannot be changed"),
-    ):
-        trained = theirs.get(key)
-        if trained not in (None, ours):
-            trained = str(trained).lower()
-            logging.warning(
-                "%s says %s: %s, but here it is %s: text becomes other "
-                "wordpieces than those of the training; %s.",
-                path,
-                key,
-                trained,
-                str(ours).lower(),
-                remedy.format(trained),
-            )
-
-
 def check_same_model(folder: str, config: BertConfig) -> None:
-    """Refuses to go on with a run of another model, dropout left aside.
+    """Refuses to resume a run of another model; dropout may differ.
 
     Args:
-      folder: of the run; without a configuration all is well.
-      config: of the model now.
+      folder: of the run; one without a configuration is accepted.
+      config: of the model of this run.
 
     Raises:
       ValueError: says what differs.
@@ -157,10 +69,10 @@ def check_same_model(folder: str, config: BertConfig) -> None:
 def keep_config(
     output_dir: str, config: BertConfig, manager: CheckpointManager
 ) -> None:
-    """Writes the configuration beside the checkpoints, or compares it.
+    """Compares the configuration with that of the run, and writes it.
 
-    Heads, activation and direction change no variable's shape: a run resumed
-    with others would go on, wrongly.
+    The number of heads, the activation and the direction change no variable's
+    shape, so that a run could be resumed with other ones by mistake.
 
     Args:
       output_dir: the run's folder.
@@ -185,7 +97,7 @@ def load_first_weights(
     heads: Collection[str] = (),
     labels: Sequence[str] = (),
 ) -> FirstWeights | None:
-    """Loads init_checkpoint, unless the run has begun, and says what it did.
+    """Loads init_checkpoint unless the run has a checkpoint, and logs it.
 
     Args:
       init_checkpoint: see `FirstWeights`, or None.
@@ -197,7 +109,7 @@ def load_first_weights(
       labels: see `FirstWeights`.
 
     Returns:
-      What was loaded; None = nothing.
+      The loaded weights; None = nothing was loaded.
 
     Raises:
       FileNotFoundError, ValueError: see `FirstWeights`.
@@ -221,16 +133,17 @@ def restore_trained(
     output_dir: str,
     init_checkpoint: str | None,
 ) -> int:
-    """Loads the last checkpoint of output_dir, or keeps init_checkpoint.
+    """Loads the last checkpoint of output_dir if there is one.
 
     Args:
       weights: full name -> variable.
       manager: of the run's checkpoints.
       output_dir: its folder, for the error.
-      init_checkpoint: what the weights hold now; None = nothing trained.
+      init_checkpoint: where the weights were loaded from; None = they are
+        random.
 
     Returns:
-      Its step; 0 for init_checkpoint.
+      The step of the checkpoint; 0 = the weights are those of init_checkpoint.
 
     Raises:
       ValueError: there is neither.

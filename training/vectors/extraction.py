@@ -8,7 +8,6 @@ from absl import logging
 
 from data.progress import Progress
 from data.storage import files
-from data.text import tokenization, vocabulary
 from data.vectors import attention_picture, text_rows, vector_files
 from data.vectors.text_rows import TextRow
 from modeling import BertConfig, checkpoints
@@ -23,6 +22,7 @@ from training.devices.strategy import (
     policy_of,
 )
 from training.model_files import first_weights, setup
+from training.model_files.tokenizer import load_tokenizer
 from training.vectors.extractor import Extractor
 
 # Numbers of results that are held at once, 256 MB of float32: outputs go back
@@ -42,7 +42,12 @@ def run(options: ExtractionOptions) -> None:
     """
     config = BertConfig.from_json_file(options.bert_config_file)
     _check_model(options, config)
-    tokenizer = _load_tokenizer(options, config)
+    tokenizer = load_tokenizer(
+        options.vocab_file,
+        options.do_lower_case,
+        config,
+        init_checkpoint=options.init_checkpoint,
+    )
     num_lines = text_rows.count_lines(options.input_file)
     _check_outputs(options, num_lines)
     if cluster_of(options.device):
@@ -149,9 +154,6 @@ def _draw(options, extractor, row):
 def _check_model(options, config):
     """Refuses what the model has not."""
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
-    tokenization.validate_case_matches_checkpoint(
-        options.do_lower_case, options.init_checkpoint
-    )
     blocks = config.num_hidden_layers
     asked = [("layers", layer) for layer in options.vectors.layers]
     if options.attention_png:
@@ -171,24 +173,6 @@ def _check_model(options, config):
             f"--attention_head={options.attention_head}; the model of "
             f"{options.bert_config_file} has {heads}: 0 to {heads - 1}."
         )
-
-
-def _load_tokenizer(options, config):
-    """Reads the vocabulary and checks it against the model."""
-    tokenizer = tokenization.FullTokenizer(
-        options.vocab_file, options.do_lower_case
-    )
-    setup.check_vocabulary(tokenizer.vocab, options.vocab_file, config)
-    setup.check_case(
-        tokenizer.vocab,
-        options.vocab_file,
-        options.do_lower_case,
-        options.init_checkpoint,
-    )
-    vocabulary.require_tokens(
-        tokenizer.vocab, ("[UNK]", "[CLS]", "[SEP]"), options.vocab_file
-    )
-    return tokenizer
 
 
 def _check_outputs(options, num_lines):

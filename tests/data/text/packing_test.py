@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,3 +86,35 @@ def test_special_tokens_of_pairs_and_single_sequences():
 def test_padding_is_zeros_behind():
     assert packing.pad([3, 4], 5) == [3, 4, 0, 0, 0]
     assert packing.pad([3, 4], 2) == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("line", "texts"),
+    [
+        ("a b", ("a b", None)),
+        ("a ||| b", ("a", "b")),
+        ("a ||| b ||| c", ("a ||| b", "c")),
+        (" ||| ", ("", "")),
+        ("a||| b", ("a||| b", None)),
+    ],
+)
+def test_a_line_is_split_at_its_last_bars(line, texts):
+    assert packing.split_pair(line) == texts
+
+
+def test_an_empty_second_text_has_a_sep_if_the_row_is_a_pair():
+    special = {"cls_id": 1, "sep_id": 2}
+    rows = packing.add_special_tokens([5], [], is_pair=True, **special)
+    assert rows == ([1, 5, 2, 2], [0, 0, 0, 1])
+    rows = packing.add_special_tokens([5], [], **special)
+    assert rows == ([1, 5, 2], [0, 0, 0])
+
+
+def test_rows_are_padded_to_one_length_and_the_batch_with_empty_rows():
+    batch = packing.pad_batch([([1, 5, 2], [0, 0, 1]), ([1], [0])], 4, 3)
+    assert {name: x.tolist() for name, x in batch.items()} == {
+        "input_ids": [[1, 5, 2, 0], [1, 0, 0, 0], [0] * 4],
+        "input_mask": [[1, 1, 1, 0], [1, 0, 0, 0], [0] * 4],
+        "segment_ids": [[0, 0, 1, 0], [0] * 4, [0] * 4],
+    }
+    assert {x.dtype.name for x in batch.values()} == {"int32"}

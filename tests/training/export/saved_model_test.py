@@ -24,7 +24,8 @@ from tests.serving_support import (
     served,
 )
 from training.export import requests, saved_model
-from training.model_files.description import read
+from training.export.serving import Serving
+from training.model_files.description import Description, read
 
 
 @pytest.fixture(
@@ -57,6 +58,11 @@ def signatures(exported):
     """Those of the export, loaded in this process."""
     loaded = tf.saved_model.load(exported[-1])
     yield loaded.signatures  # while what was loaded lives
+
+
+def test_every_kind_of_model_has_one_class_of_signatures():
+    kinds = [kind for cls in Serving.__subclasses__() for kind in cls.kinds]
+    assert sorted(kinds) == sorted(Description.classes)
 
 
 def test_a_plain_session_gives_the_predictions(exported, goldens, tmp_path):

@@ -1,0 +1,280 @@
+"""What all exported models share: weights, vocabulary, signatures of rows.
+
+Axes: B batch, C choices, S wordpieces.
+"""
+
+import abc
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from data.in_graph import packing
+from data.in_graph.tokenization import InGraphTokenizer
+from data.records import reading
+from data.records.feature_spec import FeatureSpec, encode_examples
+from data.text.vocabulary import load_vocab
+from modeling import BertConfig, checkpoints, kernels
+from training.model_files.description import Description
+
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+
+
+class Serving(abc.ABC):
+    """A trained model with the functions that a client can call.
+
+    Every model has these signatures. A subclass adds those that take texts.
+
+    | signature | takes |
+    | --- | --- |
+    | serving_default | `input_ids`, `input_mask` (1 = real), `segment_ids`, |
+    | | int32 [B, S] each, of choice [B, C, S] |
+    | serve_ids | `input_ids` alone; 0 is padding, [SEP] ends a segment |
+    | serve_examples | `examples` string [B], records as the programs write |
+
+    A subclass is one file, `training/export/NAME_signatures.py`;
+    `saved_model.load` finds it by its `kinds`.
+
+    Args:
+      model: with its weights.
+      description: of the model.
+      vocab_file: path of its vocabulary.
+
+    Attributes:
+      kinds: values of `Description.kind` that the class serves.
+      make_model: class of the model; takes config, dtype and
+        `Description.model`.
+      never_split: tokens that are one wordpiece wherever a text has them.
+      cut: how texts that are too long are shortened, see `FeatureOptions`.
+      compared: outputs to measure the error of a lower precision by; the
+        first one that the model has is taken.
+      description: as given.
+      weights: name -> variable.
+      signatures: name -> `tf.function`, which takes and returns tensors by
+        name.
+    """
+
+    kinds: ClassVar[tuple[str, ...]]
+    make_model: ClassVar[Callable[..., Any]]
+    never_split: ClassVar[tuple[str, ...]] = ()
+    compared: ClassVar[tuple[str, ...]] = ("probabilities",)
+    cut = "longest"
+
+    def __init__(self, model: Any, description: Description, vocab_file: str):
+        self.description = description
+        self.weights = checkpoints.variables_by_name(model.layers)
+        self._model = model
+        self._vocab = load_vocab(vocab_file)
+        self._special = {
+            "cls_id": self._vocab["[CLS]"],
+            "sep_id": self._vocab["[SEP]"],
+        }
+        self._tokenizer = InGraphTokenizer(
+            vocab_file, description.do_lower_case, never_split=self.never_split
+        )
+        self._specs = [s for s in self._record_specs() if s.name in INPUTS]
+        self._choices = []
+        if description.kind == "choice":
+            self._choices = [model.num_labels]
+        self._ids = tf.TensorSpec([None, *self._choices, None], tf.int32)
+        # All signatures call this function, so that the SavedModel contains
+        # the graph of the model once.
+        self._answer = as_function([self._ids] * 3)(self._answer_rows)
+        self.signatures = self._row_signatures() | self._text_signatures()
+
+    @abc.abstractmethod
+    def in_words(self) -> str:
+        """Returns what the model does, as Markdown."""
+
+    @abc.abstractmethod
+    def _record_specs(self) -> Sequence[FeatureSpec]:
+        """Returns the features of the records that the programs write."""
+
+    @abc.abstractmethod
+    def _text_signatures(self) -> dict[str, Callable]:
+        """Returns the signatures that take texts; one is `serve_text`."""
+
+    @abc.abstractmethod
+    def _text_samples(self) -> dict[str, dict[str, list]]:
+        """Returns an input of one example for each of `_text_signatures`."""
+
+    @abc.abstractmethod
+    def _outputs(
+        self, rows: dict[str, tf.Tensor], size: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Computes the outputs of checked rows.
+
+        Args:
+          rows: `INPUTS`, without the padding that all rows share.
+          size: length of the rows with it.
+        """
+
+    def samples(self) -> dict[str, dict[str, Any]]:
+        """Returns an input of one example for each signature."""
+        ids = self.random_ids(np.random.default_rng(0), 1)
+        values = ids, np.ones_like(ids), np.zeros_like(ids)
+        rows = dict(zip(INPUTS, values, strict=True))
+        columns = {name: x.reshape(1, -1) for name, x in rows.items()}
+        records = encode_examples(self._specs, columns)
+        return {
+            "serving_default": rows,
+            "serve_ids": {"input_ids": ids},
+            "serve_examples": {"examples": records},
+        } | self._text_samples()
+
+    def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draws rows of the greatest length for `serve_ids`.
+
+        Args:
+          rng: source of the ids.
+          count: number of rows.
+
+        Returns:
+          int32 [count, S], of choice [count, C, S].
+        """
+        shape = [count, *self._choices, self.description.max_seq_length]
+        return rng.integers(1, self._model.config.vocab_size, shape, np.int32)
+
+    def _row_signatures(self) -> dict[str, Callable]:
+        length = self._specs[0].length // math.prod(self._choices)
+        shape = [-1, *self._choices, length]
+
+        @as_function([self._ids] * 3)
+        def serving_default(input_ids, input_mask, segment_ids):
+            return self._answer(input_ids, input_mask, segment_ids)
+
+        @as_function([self._ids])
+        def serve_ids(input_ids):
+            sep_id = self._special["sep_id"]
+            return self._answer(
+                input_ids, *packing.mask_and_segments(input_ids, sep_id)
+            )
+
+        @as_function([strings(None)])
+        def serve_examples(examples):
+            rows = reading.parse_batch(self._specs, examples)
+            return self._answer(
+                *(tf.reshape(rows[name], shape) for name in INPUTS)
+            )
+
+        return {
+            "serving_default": serving_default,
+            "serve_ids": serve_ids,
+            "serve_examples": serve_examples,
+        }
+
+    def _text_and_pair(self) -> tuple[Callable, Callable]:
+        """Returns the functions that answer texts, and pairs of texts."""
+
+        @as_function([strings(None)])
+        def serve_text(text):
+            return self._answer(**self._pack(text))
+
+        @as_function([strings(None), strings(None)])
+        def serve_pair(text_a, text_b):
+            return self._answer(**self._pack(text_a, text_b))
+
+        return serve_text, serve_pair
+
+    def _pack(
+        self, text_a: tf.Tensor, text_b: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
+        """Tokenizes texts or pairs, and makes rows of them."""
+        return packing.pack(
+            self._tokenizer.tokenize(text_a),
+            None if text_b is None else self._tokenizer.tokenize(text_b),
+            cut=self.cut,
+            max_seq_length=self.description.max_seq_length,
+            **self._special,
+        )
+
+    def _answer_rows(
+        self,
+        input_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        segment_ids: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """Answers rows, without computing the padding that all share."""
+        rows = _same_shape(input_ids, input_mask, segment_ids)
+        rows = _checked(_trimmed(rows), self._model.config)
+        return self._outputs(rows, tf.shape(input_ids)[-1])
+
+
+def as_function(specs: Sequence[tf.TensorSpec]) -> Callable:
+    """Decorates a function of tensors; autograph does not convert it."""
+
+    def decorate(function):
+        @functools.wraps(function)
+        def served(*arguments):
+            with kernels.form(kernels.Form.SERVED):
+                return function(*arguments)
+
+        return tf.function(served, input_signature=specs, autograph=False)
+
+    return decorate
+
+
+def strings(*shape: int | None) -> tf.TensorSpec:
+    """Returns the spec of a string tensor."""
+    return tf.TensorSpec(shape, tf.string)
+
+
+def padded(values: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """Adds zeros behind [B, S, ...] values until S is `size`."""
+    missing = size - tf.shape(values)[1]
+    others = [[0, 0]] * (values.shape.rank - 2)
+    return tf.pad(values, [[0, 0], [0, missing], *others])
+
+
+def _same_shape(
+    input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Names the rows, int32 [..., S]; the graph refuses different shapes.
+
+    A shorter mask would cut the ids, and a mask of one row would be used for
+    all rows.
+    """
+    rows = dict(zip(INPUTS, (input_ids, input_mask, segment_ids), strict=True))
+    shape = tf.shape(input_ids)
+    checks = [
+        tf.debugging.Assert(
+            tf.reduce_all(tf.shape(rows[name]) == shape),
+            [f"{name} must have the shape of input_ids,", shape],
+        )
+        for name in INPUTS[1:]
+    ]
+    with tf.control_dependencies(checks):
+        return {name: tf.identity(x) for name, x in rows.items()}
+
+
+def _trimmed(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Removes the padding that all rows share; one place remains."""
+    size = tf.shape(rows["input_mask"])[-1]
+    needed = tf.reduce_max(rows["input_mask"] * tf.range(1, size + 1))
+    length = tf.minimum(tf.maximum(needed, 1), size)
+    return {name: x[..., :length] for name, x in rows.items()}
+
+
+def _checked(
+    rows: Mapping[str, tf.Tensor], config: BertConfig
+) -> dict[str, tf.Tensor]:
+    """The graph refuses rows and ids that the embedding tables do not have."""
+    most = config.max_position_embeddings
+    checks = [
+        tf.debugging.Assert(
+            tf.shape(rows["input_ids"])[-1] <= most,
+            [f"input_ids has rows of over {most} wordpieces; shorten them."],
+        )
+    ]
+    for name, limit in (
+        ("input_ids", config.vocab_size),
+        ("segment_ids", config.type_vocab_size),
+    ):
+        is_good = tf.reduce_all((rows[name] >= 0) & (rows[name] < limit))
+        message = f"{name} must be 0 to {limit - 1}, as the model has them."
+        checks.append(tf.debugging.Assert(is_good, [message]))
+    with tf.control_dependencies(checks):
+        return {name: tf.identity(x) for name, x in rows.items()}

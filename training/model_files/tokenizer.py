@@ -1,0 +1,141 @@
+"""The tokenizer of a run, checked against its model and its flags."""
+
+import os
+from collections.abc import Collection, Mapping
+
+from absl import logging
+
+from data.storage import files
+from data.storage.json_files import read_json
+from data.text import vocabulary
+from data.text.tokenization import (
+    FullTokenizer,
+    validate_case_matches_checkpoint,
+)
+from modeling import BertConfig
+from modeling.checkpoints import huggingface
+
+
+def load_tokenizer(
+    vocab_file: str,
+    do_lower_case: bool,
+    config: BertConfig,
+    *,
+    init_checkpoint: str | None = None,
+    tokens: Collection[str] = ("[UNK]", "[CLS]", "[SEP]"),
+) -> FullTokenizer:
+    """Reads a vocabulary and checks that it fits the model.
+
+    Args:
+      vocab_file: path of the vocabulary.
+      do_lower_case: whether text is lower-cased; a warning is logged if the
+        vocabulary or the model was made for the other case.
+      config: of the model.
+      init_checkpoint: of the model; None = no weights.
+      tokens: special tokens that the vocabulary must have.
+
+    Returns:
+      The tokenizer.
+
+    Raises:
+      FileNotFoundError: there is no such vocabulary.
+      ValueError: the name of init_checkpoint says that it is of the other
+        case, or the vocabulary is not the model's.
+    """
+    validate_case_matches_checkpoint(do_lower_case, init_checkpoint)
+    tokenizer = FullTokenizer(vocab_file, do_lower_case)
+    check_vocabulary(tokenizer.vocab, vocab_file, config, tokens)
+    check_case(tokenizer.vocab, vocab_file, do_lower_case, init_checkpoint)
+    return tokenizer
+
+
+def check_vocabulary(
+    vocab: Mapping[str, int],
+    vocab_file: str,
+    config: BertConfig,
+    tokens: Collection[str] = (),
+) -> None:
+    """Refuses a vocabulary that the model was not trained with.
+
+    Args:
+      vocab: token -> id.
+      vocab_file: path of the vocabulary, for the error.
+      config: of the model.
+      tokens: special tokens that it must have.
+
+    Raises:
+      ValueError: a token is missing, or the model has another number of
+        wordpieces.
+    """
+    vocabulary.require_tokens(vocab, tokens, vocab_file)
+    num_ids = 1 + max(i for token, i in vocab.items() if token)
+    # An embedding table may be padded to a multiple of 8, 64 or 128.
+    padded = {-(-num_ids // m) * m for m in (1, 8, 64, 128)}
+    if config.vocab_size not in padded:
+        raise ValueError(
+            f"{vocab_file} has {num_ids} wordpieces, but --bert_config_file "
+            f"says vocab_size {config.vocab_size}; give the vocabulary the "
+            "model was trained with."
+        )
+
+
+def check_case(
+    vocab: Mapping[str, int],
+    vocab_file: str,
+    do_lower_case: bool,
+    init_checkpoint: str | None = None,
+) -> None:
+    """Warns if the vocabulary or the model was made for the other case.
+
+    Args:
+      vocab: token -> id.
+      vocab_file: path of the vocabulary, for the warning.
+      do_lower_case: whether text is lower-cased.
+      init_checkpoint: a folder of Hugging Face is compared; None = no weights.
+    """
+    if init_checkpoint:
+        _compare_tokenizers(init_checkpoint, do_lower_case)
+    # In a released cased vocabulary, a sixth of the wordpieces or more have
+    # capitals; in an uncased one none; in the Chinese one two, <S> and <T>.
+    capitals = [t for t in vocab if t != t.lower() and not t.startswith("[")]
+    is_cased = len(capitals) > len(vocab) / 100
+    if is_cased and do_lower_case:
+        logging.warning(
+            "%s has %d wordpieces with capitals, such as %s, but text is "
+            "lower-cased; give --do_lower_case=false for a cased model.",
+            vocab_file,
+            len(capitals),
+            capitals[0],
+        )
+    elif not capitals and not do_lower_case:
+        logging.warning(
+            "%s has no wordpiece with a capital: with --do_lower_case=false "
+            "most words that have one become [UNK]; leave it out for an "
+            "uncased model.",
+            vocab_file,
+        )
+
+
+def _compare_tokenizers(init_checkpoint: str, do_lower_case: bool) -> None:
+    """Warns if Hugging Face's tokenizer splits text in another way."""
+    path = os.path.join(init_checkpoint, "tokenizer_config.json")
+    if not huggingface.is_folder(init_checkpoint) or not files.exists(path):
+        return
+    theirs = read_json(path, remedy="get the folder again")
+    for key, ours, remedy in (
+        ("do_lower_case", do_lower_case, "give --do_lower_case={}"),
+        ("strip_accents", do_lower_case, "the flag --do_lower_case does both"),
+        ("tokenize_chinese_chars", True, "this cannot be changed"),
+    ):
+        trained = theirs.get(key)
+        if trained not in (None, ours):
+            trained = str(trained).lower()
+            logging.warning(
+                "%s says %s: %s, but here it is %s: text becomes other "
+                "wordpieces than those of the training; %s.",
+                path,
+                key,
+                trained,
+                str(ours).lower(),
+                remedy.format(trained),
+            )
