@@ -2,7 +2,7 @@
 
 choices             names that flags offer
 config              sizes of a model, from both kinds of JSON files
-kernels             everything that is there for speed
+kernels/            everything that is there for speed
 layers              dense, layer normalization, dropout; axis letters
 embeddings          wordpiece + segment + position embeddings
 attention           masked multi-head self-attention
