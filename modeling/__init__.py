@@ -1,9 +1,8 @@
 """BATCH -> ENCODER -> HEAD -> LOSS.
 
 choices             names that flags offer
-huggingface_config  Hugging Face's config.json, key by key
-config              sizes of a model, as in the released JSON files
-kernels             everything that is there for speed
+config              sizes of a model, from both kinds of JSON files
+kernels/            everything that is there for speed
 layers              dense, layer normalization, dropout; axis letters
 embeddings          wordpiece + segment + position embeddings
 attention           masked multi-head self-attention

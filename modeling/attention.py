@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from modeling import layers
 from modeling.config import BertConfig
-from modeling.kernels import Form, current
+from modeling.kernels import block as kernels
 
 # Added to the scores of hidden positions. Finite on purpose, as the
 # original's: a row that may look nowhere averages instead of becoming NaN.
@@ -91,19 +91,18 @@ class SelfAttention(keras.layers.Layer):
         query = self._split_heads(self.query(looking), bias)
         key = self._split_heads(self.key(x), bias)
         value = self._split_heads(self.value(x), bias)
-        # [B, N, Q, T]
-        # One kernel on a CPU, if all of it is in the compute dtype.
+        # [B, N, Q, T]. All in the compute dtype, which a CPU fuses.
         scores = tf.matmul(query, key, transpose_b=True)
         scores *= tf.constant(self.head_size**-0.5, query.dtype)
         scores += tf.cast(bias, query.dtype)
-        probabilities = _softmax(scores)
+        probabilities = kernels.softmax(scores)
         kept = layers.dropout(
             probabilities,
             self.config.attention_probs_dropout_prob,
             dropout_seed,
         )
         # [B, N, Q, D] -> [B, Q, N, D] -> [B * Q, H]
-        context = _swapped(tf.matmul(kept, value))
+        context = kernels.swap_heads(tf.matmul(kept, value))
         return tf.reshape(context, [-1, self.config.hidden_size]), probabilities
 
     def _split_heads(self, x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
@@ -114,30 +113,4 @@ class SelfAttention(keras.layers.Layer):
             self.config.num_attention_heads,
             self.head_size,
         ]
-        return _swapped(tf.reshape(x, shape))
-
-
-def _swapped(x):
-    """[B, any, N, D] <-> [B, N, any, D]."""
-    order = [0, 2, 1, 3]
-    width, size = x.shape[-1], 8 // x.dtype.size
-    if current() is not Form.SERVED or width % size:
-        return tf.transpose(x, order)
-    # oneDNN takes a transposition of floats over, and 40 us to set it up: four
-    # for each layer are a tenth of the answer to one text. It knows nothing of
-    # complex numbers, which are moved as they are: 8 bytes each.
-    shape = tf.gather(tf.shape(x), order)
-    x = tf.reshape(x, tf.concat([tf.shape(x)[:3], [-1, size]], axis=0))
-    moved = tf.transpose(tf.bitcast(x, tf.complex64), order)
-    x = tf.raw_ops.PreventGradient(
-        input=tf.reshape(tf.bitcast(moved, x.dtype), shape),
-        message="an exported model has no gradient",
-    )
-    return tf.ensure_shape(x, [None, None, None, width])
-
-
-def _softmax(scores):
-    """Over the last axis, in float32."""
-    if current() is Form.KERNELS:  # which is in float32 inside
-        return tf.nn.softmax(scores)
-    return tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32)), scores.dtype)
+        return kernels.swap_heads(tf.reshape(x, shape))

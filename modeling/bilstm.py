@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from modeling import layers
+from modeling.kernels import block as kernels
 
 NUM_LAYERS = 2
 # Share of each layer's input set to 0 in training: the paper names none, this
@@ -105,7 +106,7 @@ class Direction(keras.layers.Layer):
         rows = tf.matmul(
             tf.reshape(x, [-1, x.shape[-1]]), tf.convert_to_tensor(self.kernel)
         )
-        biased = layers.add_bias(rows, self.bias)
+        biased = kernels.add_bias(rows, tf.convert_to_tensor(self.bias))
         shape = tf.concat([tf.shape(x)[:2], [4 * self.width]], axis=0)
         return tf.reshape(biased, shape)
 

@@ -1,16 +1,20 @@
-"""BertConfig: the sizes of a model, as the released JSON files state them."""
+"""BertConfig: the sizes of a model, read from both kinds of JSON files.
+
+The original's `bert_config.json` and Hugging Face's `config.json` use one word
+with two meanings. Their `gelu` is the erf form, which is `gelu_exact` here. The
+original's `gelu`, the tanh form, is their `gelu_new`.
+"""
 
 import dataclasses
 import difflib
 import json
+from collections.abc import Mapping
 from typing import Any
-
-from modeling import huggingface_config
 
 ACTIVATIONS = ("gelu", "gelu_exact", "relu", "tanh", "linear")
 
 # Keys of released configurations (multilingual, Chinese, whole-word-masking
-# cased) that change nothing in the model; they are kept for the round trip.
+# cased) that do not change the model. They are kept and written again.
 RELEASED_EXTRA_KEYS = frozenset(
     {
         "directionality",
@@ -20,6 +24,56 @@ RELEASED_EXTRA_KEYS = frozenset(
         "pooler_size_per_head",
         "pooler_type",
     }
+)
+# Keys with the same name in both files, and their defaults in Hugging Face's
+# BertConfig. Theirs has 2 segments by default, the original 16.
+_SAME_KEYS = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "initializer_range": 0.02,
+}
+# Hugging Face's names -> ours. Of several names, the first is written.
+_THEIR_ACTIVATIONS = {
+    "gelu": "gelu_exact",
+    "gelu_new": "gelu",
+    "gelu_pytorch_tanh": "gelu",
+    "gelu_fast": "gelu",
+    "gelu_python": "gelu_exact",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+# Other values of these keys change the model's outputs. All other keys concern
+# training, text generation or the library itself (use_cache, torch_dtype,
+# id2label, ...), so they are ignored.
+_ONLY_VALUES = {
+    "position_embedding_type": ("absolute", None),
+    "is_decoder": (False, None),
+    "add_cross_attention": (False, None),
+    "layer_norm_eps": (1e-12, None),
+    "pruned_heads": ({}, None),
+    "quantization_config": (None,),
+}
+_RATES = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "initializer_range",
+)
+_INTEGERS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
 )
 
 
@@ -144,7 +198,7 @@ class BertConfig:
 
         Raises:
           FileNotFoundError: it cannot be read.
-          ValueError: see `from_dict` and `huggingface_config.to_original`.
+          ValueError: see `from_dict` and `from_huggingface`.
         """
         import tensorflow as tf  # not above: flags are read without it
 
@@ -161,10 +215,8 @@ class BertConfig:
         if not isinstance(values, dict):
             raise ValueError(f"{json_file} holds no JSON object {{...}}.")
         try:
-            if huggingface_config.is_huggingface(values):
-                values = huggingface_config.to_original(
-                    values, kept=RELEASED_EXTRA_KEYS
-                )
+            if _is_huggingface(values):
+                values = from_huggingface(values)
             return cls.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{json_file}: {error}") from None
@@ -183,21 +235,113 @@ class BertConfig:
 
 
 def activation_name(hidden_act: str | None) -> str:
-    """Reads hidden_act as the original: any case, nothing is linear."""
+    """Reads hidden_act as the original: in any case; None or "" is linear."""
     return str(hidden_act or "linear").lower()
 
 
-_RATES = (
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "initializer_range",
-)
-_INTEGERS = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-)
+def _is_huggingface(values: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a `config.json` of Hugging Face."""
+    return "model_type" in values or "architectures" in values
+
+
+def from_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Translates a `config.json` into the keys of `bert_config.json`.
+
+    Args:
+      values: the JSON object.
+
+    Returns:
+      Keys and values for `BertConfig.from_dict`.
+
+    Raises:
+      ValueError: it is of another architecture, or of a BERT that computes
+        something that ours does not.
+    """
+    _require_bert(values)
+    for key, allowed in _ONLY_VALUES.items():
+        if values.get(key) not in allowed:
+            raise ValueError(
+                f"{key} is {values[key]!r}, but this BERT is built for "
+                f"{allowed[0]!r} only: the weights would give other numbers. "
+                "Take another model."
+            )
+    theirs = str(values.get("hidden_act", "gelu"))
+    if theirs not in _THEIR_ACTIVATIONS:
+        raise ValueError(
+            f"hidden_act is {theirs!r}; of Hugging Face's activations only "
+            f"{', '.join(_THEIR_ACTIVATIONS)} are known here. Take another "
+            "model."
+        )
+    return {
+        **{key: values.get(key, _SAME_KEYS[key]) for key in _SAME_KEYS},
+        "hidden_act": _THEIR_ACTIVATIONS[theirs],
+        **{key: values[key] for key in RELEASED_EXTRA_KEYS & values.keys()},
+    }
+
+
+def to_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Translates the keys of `bert_config.json` into those of `config.json`.
+
+    Args:
+      values: `BertConfig.to_dict`.
+
+    Returns:
+      Keys and values of an encoder; `architectures` and labels are for the
+      caller to add.
+
+    Raises:
+      ValueError: it reads from left to right.
+    """
+    if values.get("left_to_right"):
+        raise ValueError(
+            "left_to_right is true: an encoder that looks back only has no "
+            "counterpart among Hugging Face's BERT classes; such a model "
+            "stays here."
+        )
+    ours = activation_name(values["hidden_act"])
+    theirs = next(a for a, b in _THEIR_ACTIVATIONS.items() if b == ours)
+    return {
+        **values,
+        "hidden_act": theirs,
+        "model_type": "bert",
+        "layer_norm_eps": 1e-12,
+        "pad_token_id": 0,
+        "position_embedding_type": "absolute",
+    }
+
+
+def label_names(values: Mapping[str, Any], path: str) -> list[str]:
+    """Returns the names in `id2label`, in the order of the ids.
+
+    Args:
+      values: the JSON object of a `config.json`.
+      path: of the file, for the error.
+
+    Returns:
+      A name for each row of the output layer; [] if there are none.
+
+    Raises:
+      ValueError: `id2label` does not map ids to names.
+    """
+    names = values.get("id2label") or {}
+    try:
+        return [str(names[i]) for i in sorted(names, key=int)]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{path}: id2label is {names!r}; expected an object of ids and "
+            'names, such as {"0": "no", "1": "yes"}. Correct the file.'
+        ) from None
+
+
+def _require_bert(values: Mapping[str, Any]) -> None:
+    """Refuses what Hugging Face does not call BERT."""
+    architecture = next(iter(values.get("architectures") or ()), "Bert")
+    if "model_type" in values:
+        found, is_bert = values["model_type"], values["model_type"] == "bert"
+    else:
+        found, is_bert = architecture, architecture.startswith("Bert")
+    if not is_bert:
+        raise ValueError(
+            f"this is Hugging Face's {found!r}, another architecture than "
+            'BERT (model_type "bert"); take a BERT model.'
+        )

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from modeling import layers
 from modeling.config import BertConfig
+from modeling.kernels.vocabulary import vocabulary_logits, vocabulary_loss
 
 
 class Transform(keras.layers.Layer):
@@ -42,7 +43,8 @@ class MaskedLM(keras.layers.Layer):
     """
 
     def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(name="predictions", **kwargs)
+        # The kernels cast table and bias; their gradients stay float32.
+        super().__init__(name="predictions", autocast=False, **kwargs)
         self.vocab_size = config.vocab_size
         self.transform = Transform(config, dtype=self.dtype_policy)
 
@@ -53,13 +55,29 @@ class MaskedLM(keras.layers.Layer):
             name="output_bias", shape=(self.vocab_size,), initializer="zeros"
         )
 
-    def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
-        """Maps vectors [M, H] and the table [V, H] to logits [M, V]."""
+    def call(
+        self,
+        x: tf.Tensor,
+        embedding_table: tf.Tensor,
+        labels: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Scores the vocabulary, or returns the loss of each label.
+
+        Args:
+          x: float [M, H], the vectors of the masked positions.
+          embedding_table: float32 [V, H].
+          labels: int32 [M], the masked wordpieces; None returns the scores.
+
+        Returns:
+          Logits, [M, V] in the compute dtype. With labels, float32 [2, M]: the
+          cross entropy of the logits, and 1.0 where the label has the highest
+          one.
+        """
         x = self.transform(x)
-        products = tf.matmul(
-            x, tf.cast(embedding_table, x.dtype), transpose_b=True
-        )
-        return layers.add_bias(products, self.output_bias)
+        bias = tf.convert_to_tensor(self.output_bias)
+        if labels is None:
+            return vocabulary_logits(x, embedding_table, bias)
+        return vocabulary_loss(x, embedding_table, bias, labels)
 
 
 class LinearOutput(keras.layers.Layer):

@@ -14,9 +14,7 @@ import keras
 import tensorflow as tf
 
 from modeling.config import activation_name
-from modeling.kernels import Form, current, fused
-
-_NUM_DRAWS = 1 << 16
+from modeling.kernels import block as kernels
 
 
 def initializer(stddev: float) -> keras.initializers.Initializer:
@@ -36,18 +34,7 @@ def activate(x: tf.Tensor, hidden_act: str) -> tf.Tensor:
 
     Source: `modeling.gelu`, `modeling.get_activation`.
     """
-    # tf.nn.gelu right after bias_add is what the CPU fuses into the matrix
-    # product; the original's spelled-out formula (9 operations) is not.
-    name = activation_name(hidden_act)
-    if name == "gelu":
-        return tf.nn.gelu(x, approximate=True)
-    if name == "gelu_exact":
-        return tf.nn.gelu(x, approximate=False)
-    if name == "relu":
-        return tf.nn.relu(x)
-    if name == "tanh":
-        return tf.tanh(x)
-    return x
+    return kernels.activate(x, name=activation_name(hidden_act))
 
 
 def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
@@ -66,34 +53,8 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     """
     if seed is None or rate == 0.0:
         return x
-    return _fused_drop(x, _dropout_draws(tf.shape(x), seed), rate=rate)
-
-
-def _dropout_draws(shape, seed):
-    """Random uint16 of a shape."""
-    # 16 random bits an element are enough, and half the work of 32: a rate of
-    # 0.1 becomes 6554 / 65536 = 0.100006.
-    size = tf.reduce_prod(shape)
-    pairs = tf.random.stateless_uniform(
-        [(size + 1) // 2],
-        seed,
-        minval=None,
-        maxval=None,
-        dtype=tf.uint32,
-        alg="philox",
-    )
-    draws = tf.reshape(tf.bitcast(pairs, tf.uint16), [-1])[:size]
-    return tf.reshape(draws, shape)
-
-
-def _drop(x, draws, *, rate):
-    dropped = round(rate * _NUM_DRAWS)
-    kept = tf.cast(draws >= tf.constant(dropped, tf.uint16), x.dtype)
-    scale = _NUM_DRAWS / (_NUM_DRAWS - dropped)
-    return x * (kept * tf.cast(scale, x.dtype))
-
-
-_fused_drop = fused(_drop)
+    draws = kernels.dropout_draws(tf.shape(x), seed)
+    return kernels.drop(x, draws, rate=rate)
 
 
 def draw_seed() -> tf.Tensor:
@@ -113,30 +74,6 @@ def split_seed(seed: tf.Tensor | None, num: int) -> list[tf.Tensor | None]:
         return [None] * num
     # Named, because XLA would pick another algorithm, and other seeds.
     return tf.unstack(tf.random.split(seed, num, alg="philox"))
-
-
-def add_bias(x: tf.Tensor, bias: keras.Variable) -> tf.Tensor:
-    """Adds a bias [units] to each row of x [M, units].
-
-    Of bfloat16, TensorFlow's own gradient of it is summed in bfloat16 on a
-    CPU, and 4,096 rows lose up to a third; this one is summed in float32.
-    """
-    bias = tf.convert_to_tensor(bias)
-    # TensorFlow keeps custom gradients and their graphs: not without need.
-    may_train = current() in (Form.PLAIN, Form.COMPILED)
-    if x.dtype == tf.bfloat16 and may_train:
-        return _add_bias(x, bias)
-    return tf.nn.bias_add(x, bias)
-
-
-@tf.custom_gradient
-def _add_bias(x, bias):
-    def gradient(upstream):
-        with tf.name_scope("bias_gradient"):
-            ones = tf.ones([1, tf.shape(upstream)[0]], upstream.dtype)
-            return upstream, tf.matmul(ones, upstream)[0]
-
-    return tf.nn.bias_add(x, bias), gradient
 
 
 class Dense(keras.layers.Layer):
@@ -171,16 +108,8 @@ class Dense(keras.layers.Layer):
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, in] to [M, units]."""
         product = tf.matmul(x, tf.convert_to_tensor(self.kernel))
-        biased = add_bias(product, self.bias)
-        if self.activation == "linear" or current() is not Form.COMPILED:
-            return activate(biased, self.activation)
-        return _fused_activate(biased, hidden_act=self.activation)
-
-
-@fused
-def _fused_activate(x, *, hidden_act):
-    # XLA would round to 16 bits after every operation.
-    return tf.cast(activate(tf.cast(x, tf.float32), hidden_act), x.dtype)
+        biased = kernels.add_bias(product, tf.convert_to_tensor(self.bias))
+        return activate(biased, self.activation)
 
 
 class LayerNorm(keras.layers.Layer):
@@ -226,61 +155,12 @@ class LayerNorm(keras.layers.Layer):
         Returns:
           The same shape and dtype.
         """
-        gamma = tf.convert_to_tensor(self.gamma)
-        beta = tf.convert_to_tensor(self.beta)
-        if residual is None:
-            return _norm(x, gamma, beta)
-        if dropout_seed is None or dropout_prob == 0.0:
-            return _add_and_norm(x, residual, gamma, beta)
-        draws = _dropout_draws(tf.shape(x), dropout_seed)
-        return _drop_add_and_norm(
-            x, draws, residual, gamma, beta, rate=dropout_prob
+        return kernels.layer_norm(
+            x,
+            tf.convert_to_tensor(self.gamma),
+            tf.convert_to_tensor(self.beta),
+            epsilon=self.EPSILON,
+            residual=residual,
+            rate=dropout_prob,
+            seed=dropout_seed,
         )
-
-
-def _normalise(x, gamma, beta):
-    """In float32, back to the dtype of x."""
-    # If the shape is known, the kernel's form is simplified, and then missed.
-    if current() is Form.KERNELS and None in x.shape.as_list():
-        normed = _normed_rows(tf.reshape(x, [-1, x.shape[-1]]))
-        normed = normed * tf.cast(gamma, x.dtype) + tf.cast(beta, x.dtype)
-        return tf.reshape(normed, tf.shape(x))
-    rows = tf.cast(x, tf.float32)
-    centred = rows - tf.reduce_mean(rows, axis=-1, keepdims=True)
-    variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
-    normed = centred * tf.math.rsqrt(variance + LayerNorm.EPSILON)
-    return tf.cast(normed * gamma + beta, x.dtype)
-
-
-def _normed_rows(x):
-    """Brings each row of x [M, H] to mean 0 and variance 1, in float32 inside.
-
-    Written as a batch normalisation of channels with H values each, and with
-    gamma and beta after it, it is what oneDNN's rewriting of graphs takes for
-    a layer norm: one kernel in place of nine.
-    """
-    num_rows = tf.shape(x)[0]
-    normed = tf.raw_ops.FusedBatchNormV3(
-        x=tf.reshape(x, [1, num_rows, x.shape[-1], 1]),
-        scale=tf.fill([num_rows], 1.0),
-        offset=tf.fill([num_rows], 0.0),
-        mean=tf.constant([]),
-        variance=tf.constant([]),
-        epsilon=LayerNorm.EPSILON,
-        data_format="NCHW",
-        is_training=True,
-    )
-    return tf.reshape(normed[0], tf.shape(x))
-
-
-_norm = fused(_normalise)
-
-
-@fused
-def _add_and_norm(x, residual, gamma, beta):
-    return _normalise(residual + x, gamma, beta)
-
-
-@fused
-def _drop_add_and_norm(x, draws, residual, gamma, beta, *, rate):
-    return _normalise(residual + _drop(x, draws, rate=rate), gamma, beta)

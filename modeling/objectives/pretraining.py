@@ -150,12 +150,7 @@ class PretrainingModel:
         masked_lm_ids = tf.reshape(batch["masked_lm_ids"], [-1])
         weights = tf.reshape(batch["masked_lm_weights"], [-1])
         masked_lm_losses, masked_lm_hits = tf.unstack(
-            losses.vocabulary_loss(
-                self.cls.predictions.transform(vectors),
-                self._table(),
-                tf.convert_to_tensor(self.cls.predictions.output_bias),
-                masked_lm_ids,
-            )
+            self.cls.predictions(vectors, self._table(), masked_lm_ids)
         )
         masked_lm_loss = losses.weighted(masked_lm_losses, weights)
         # The 1e-5 is the original's guard against a batch without masks.

@@ -17,9 +17,9 @@ from modeling import (
     SpanModel,
     TaskModel,
     checkpoints,
-    huggingface_config,
 )
 from modeling.checkpoints import huggingface
+from modeling.config import from_huggingface, to_huggingface
 from tests import huggingface_support as theirs
 
 
@@ -325,7 +325,7 @@ def test_their_gelu_is_our_exact_one(tmp_path):
 )
 def test_their_activations_have_names_of_ours(name, ours):
     values = theirs.CONFIG | {"hidden_act": name}
-    assert huggingface_config.to_original(values)["hidden_act"] == ours
+    assert from_huggingface(values)["hidden_act"] == ours
 
 
 @pytest.mark.parametrize(
@@ -334,14 +334,12 @@ def test_their_activations_have_names_of_ours(name, ours):
 def test_a_configuration_comes_back(goldens, hidden_act):
     values = json.loads((goldens / "bert_config.json").read_text())
     values["hidden_act"] = hidden_act
-    back = huggingface_config.to_original(
-        huggingface_config.from_original(values)
-    )
+    back = from_huggingface(to_huggingface(values))
     assert back == values
 
 
 def test_missing_keys_have_their_defaults():
-    values = huggingface_config.to_original({"model_type": "bert"})
+    values = from_huggingface({"model_type": "bert"})
     assert values["type_vocab_size"] == 2  # not 16, as in bert_config.json
     assert values["vocab_size"] == 30522
 
@@ -372,7 +370,7 @@ def test_models_with_other_numbers_are_refused(tmp_path, change, message):
 def test_a_left_to_right_model_stays_here(goldens):
     values = json.loads((goldens / "bert_config.json").read_text())
     with pytest.raises(ValueError, match="left_to_right.*no counterpart"):
-        huggingface_config.from_original(values | {"left_to_right": True})
+        to_huggingface(values | {"left_to_right": True})
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from modeling.kernels import Form, form
 from tests import rounding
 
 
-@pytest.mark.parametrize("chosen", [Form.PLAIN, Form.COMPILED])
+@pytest.mark.parametrize("chosen", [Form.STANDARD, Form.COMPILED])
 @pytest.mark.parametrize("activation", ["linear", "gelu"])
 @pytest.mark.parametrize(
     # The sum is cut off to 8 bits, see `rounding` (11 in float16). Each of the
@@ -30,7 +30,7 @@ def test_a_bias_gradient_loses_no_rows(dtype, tolerance, activation, chosen):
         [num_rows, units], [3, 4]
     )
     gradients = []
-    for policy, how in ((dtype, chosen), ("float32", Form.PLAIN)):
+    for policy, how in ((dtype, chosen), ("float32", Form.STANDARD)):
         layer = layers.Dense(
             units, stddev=0.02, activation=activation, dtype=policy
         )

@@ -306,7 +306,7 @@ def inference_form(strategy: tf.distribute.Strategy, dtype: str) -> Form:
     has_kernels = has_onednn(strategy) and precision.has_kernels(
         dtype, _cpuinfo(), os.environ
     )
-    return Form.KERNELS if has_kernels else Form.PLAIN
+    return Form.KERNELS if has_kernels else Form.STANDARD
 
 
 def check_batch_size(flag: str, size: int, parts: int) -> None:

@@ -45,7 +45,8 @@ def with_fusion(
     if options.fuse is not None:
         return options
     pays = options.num_train_minutes > 0 or kernels.pays(
-        config,
+        num_hidden_layers=config.num_hidden_layers,
+        hidden_size=config.hidden_size,
         num_steps=options.num_train_steps,
         batch_size=options.train_batch_size
         // tf.distribute.get_strategy().num_replicas_in_sync,
@@ -106,7 +107,7 @@ class TrainSteps:
         # A TPU compiles the whole step, and would take a part that is compiled
         # on its own for its host's.
         is_fused = options.fuse and not is_tpu(self._strategy)
-        self._form = Form.COMPILED if is_fused else Form.PLAIN
+        self._form = Form.COMPILED if is_fused else Form.STANDARD
         # What adds gradients up, or scales them, takes dense ones.
         self._keeps_slices = (
             self.optimizer.takes_slices

@@ -15,9 +15,10 @@ from data.storage import files
 from data.storage.json_files import read_json
 from data.tasks import KINDS
 from data.text import vocabulary
-from modeling import BertConfig, BertModel, checkpoints, huggingface_config
+from modeling import BertConfig, BertModel, checkpoints
 from modeling.checkpoints import huggingface
 from modeling.checkpoints.tf1 import is_weight
+from modeling.config import label_names, to_huggingface
 from training.model_files import description, head_labels
 from training.model_files.tokenizer import check_vocabulary
 
@@ -136,7 +137,7 @@ def _to_original(options: ConversionOptions, folder: str) -> None:
         os.path.join(folder, "bert_config.json"), config.to_json_string()
     )
     _write_vocabulary(folder, vocab, config)
-    labels = huggingface_config.label_names(read_json(config_file), config_file)
+    labels = label_names(read_json(config_file), config_file)
     # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
     if "output_weights" in weights and labels != numbered:
@@ -157,7 +158,7 @@ def _to_huggingface(options: ConversionOptions, folder: str) -> None:
     config = BertConfig.from_json_file(
         options.bert_config_file or os.path.join(beside, "bert_config.json")
     )
-    values = huggingface_config.from_original(config.to_dict())
+    values = to_huggingface(config.to_dict())
     checkpoint = _checked(prefix, config)
     shapes = {n: s for n, s in checkpoint.shapes.items() if is_weight(n)}
     values |= _head(options, shapes, facts, beside, prefix)

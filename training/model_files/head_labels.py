@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from data.storage import files
 from data.storage.json_files import read_json
-from modeling import checkpoints, huggingface_config
+from modeling import checkpoints
 from modeling.checkpoints import huggingface
+from modeling.config import label_names
 from training.loop.checkpointing import BEST_FOLDER
 
 # Written into an output_dir: a label a line, in the order of the rows.
@@ -93,7 +94,7 @@ def _read_names(init_checkpoint: str) -> tuple[str, tuple[str, ...]]:
         if not files.exists(path):
             return path, ()
         values = read_json(path, remedy="get the folder again")
-        return path, tuple(huggingface_config.label_names(values, path))
+        return path, tuple(label_names(values, path))
     folder = os.path.dirname(checkpoints.find_prefix(init_checkpoint))
     places = [folder]
     if os.path.basename(folder) == BEST_FOLDER:

@@ -144,10 +144,10 @@ def test_the_end_of_an_iterator_waits_for_no_tuner():
     [
         ("x86_64", None, False, Form.KERNELS),
         ("AMD64", "1", False, Form.KERNELS),
-        ("x86_64", "0", False, Form.PLAIN),
-        ("x86_64", "False", False, Form.PLAIN),
-        ("aarch64", None, False, Form.PLAIN),
-        ("x86_64", None, True, Form.PLAIN),
+        ("x86_64", "0", False, Form.STANDARD),
+        ("x86_64", "False", False, Form.STANDARD),
+        ("aarch64", None, False, Form.STANDARD),
+        ("x86_64", None, True, Form.STANDARD),
     ],
 )
 @pytest.mark.parametrize(
@@ -169,6 +169,6 @@ def test_kernels_are_for_processors_that_have_them(
     if switch is not None:
         monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", switch)
     for dtype in ("float32", "bfloat16", "float16"):
-        expected = form if dtype in dtypes else Form.PLAIN
+        expected = form if dtype in dtypes else Form.STANDARD
         devices = tf.distribute.get_strategy()
         assert strategy.inference_form(devices, dtype) is expected

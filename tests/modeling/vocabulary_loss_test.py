@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import losses
+from modeling.kernels.vocabulary import vocabulary_loss
 
 
 def normal(*shape):
@@ -39,7 +40,7 @@ def of_logits(logits, labels, weights):
     x = tf.eye(len(logits), dtype=logits.dtype)
     table = tf.cast(tf.transpose(logits), tf.float32)
     return results(
-        losses.vocabulary_loss,
+        vocabulary_loss,
         *(x, table, tf.zeros([len(table)]), tf.constant(labels)),
         weights=tf.constant(weights),
     )
@@ -58,7 +59,7 @@ def test_losses_and_gradients_are_those_of_cross_entropy(dtype, tolerance):
     x, table, bias = tf.cast(normal(5, 6), dtype), 2 * normal(31, 6), normal(31)
     ours, theirs = (
         results(function, x, table, bias, labels, weights=weights)
-        for function in (losses.vocabulary_loss, plain_loss)
+        for function in (vocabulary_loss, plain_loss)
     )
     for one, other in zip(ours, theirs, strict=True):
         scale = max(1, np.abs(other).max())
@@ -119,7 +120,7 @@ def test_words_told_with_certainty_keep_their_gradient(dtype, tolerance):
     arguments = x, table, tf.zeros([500]), labels
     ours, theirs = (
         results(function, *arguments, weights=tf.ones([40]))
-        for function in (losses.vocabulary_loss, plain_loss)
+        for function in (vocabulary_loss, plain_loss)
     )
     assert theirs[0].mean() < 0.02
     for one, other in zip(ours[2:], theirs[2:], strict=True):

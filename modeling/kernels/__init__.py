@@ -1,0 +1,14 @@
+"""Every function of the model that is written for speed, and its plain form.
+
+block       the forms; compiling; the operations of a Transformer block
+vocabulary  scores and losses over a vocabulary
+
+Under `Form.PLAIN` each function is TensorFlow's textbook code. In the other
+forms it has the same values and gradients, and takes less time. Each docstring
+says what the function gains; docs/performance.md has the conditions of the
+measurements.
+"""
+
+from modeling.kernels.block import Form, current, form, pays
+
+__all__ = ["Form", "current", "form", "pays"]

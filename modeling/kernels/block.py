@@ -1,0 +1,349 @@
+"""Selects a form of computation, and has a block's operations in each form.
+
+Outside of its matrix products, a training step is limited by memory bandwidth:
+TensorFlow reads and writes a whole tensor for every addition, multiplication
+and sum. The functions here need fewer passes.
+
+Axis letters: see `layers`.
+"""
+
+import contextlib
+import enum
+import functools
+import threading
+from collections.abc import Callable
+
+import tensorflow as tf
+
+# Wordpieces x layers x hidden size from which compiling saves more time than
+# it takes. Compiling takes 0.5 to 1 s for each length and saves 24 ms of a step
+# of 4 x 256 on 32 x 128, so it is worthwhile after about 48 such steps, two
+# times the break-even (docs/performance.md).
+_REPAID = 2e8
+# A dropout rate is a number of these: 0.1 becomes 6554 / 65536 = 0.100006.
+_NUM_DRAWS = 1 << 16
+
+_scope = threading.local()
+
+
+class Form(enum.Enum):
+    """How the functions of this package compute."""
+
+    PLAIN = enum.auto()
+    """TensorFlow's own operations only; the reference for tests."""
+    STANDARD = enum.auto()
+    """The default: for training and inference on any device."""
+    COMPILED = enum.auto()
+    """STANDARD with elementwise parts in XLA: for training, if it `pays`."""
+    KERNELS = enum.auto()
+    """For inference on a CPU with oneDNN."""
+    SERVED = enum.auto()
+    """For export: fast for one text, correct on any device; no gradient."""
+
+
+@contextlib.contextmanager
+def form(chosen: Form):
+    """Selects the form of all functions that are called in its scope."""
+    before = current()
+    _scope.form = chosen
+    try:
+        yield
+    finally:
+        _scope.form = before
+
+
+def current() -> Form:
+    """Returns the selected form."""
+    return getattr(_scope, "form", Form.STANDARD)
+
+
+def pays(
+    *,
+    num_hidden_layers: int,
+    hidden_size: int,
+    num_steps: int,
+    batch_size: int,
+    seq_length: int,
+    num_lengths: int = 1,
+) -> bool:
+    """Returns whether training is long enough for `Form.COMPILED`.
+
+    Args:
+      num_hidden_layers: blocks of the model.
+      hidden_size: H.
+      num_steps: total number of updates.
+      batch_size: examples of an update on one device.
+      seq_length: S, or the longest one that batches are trimmed to.
+      num_lengths: number of different lengths; each is compiled. If there are
+        several, about half of the wordpieces are assumed to be padding.
+    """
+    wordpieces = num_steps * batch_size * seq_length
+    if num_lengths > 1:
+        wordpieces //= 2
+    size = num_hidden_layers * hidden_size
+    return wordpieces * size >= _REPAID * num_lengths
+
+
+_compiled = functools.partial(tf.function, jit_compile=True, autograph=False)
+
+
+def fused(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    """Compiles a function under `Form.COMPILED`: a step takes 7 to 11 % less.
+
+    XLA turns the function into one loop, and its gradient into another one,
+    which computes intermediate values again instead of storing them.
+
+    Args:
+      function: maps tensors, and constants by keyword, to a float tensor. It
+        has no matrix product, which XLA computes slowly on a CPU.
+
+    Returns:
+      The same function, with the same gradient for every floating tensor.
+    """
+    forward = _compiled(function)
+
+    @_compiled
+    def backward(arguments, upstream, **constants):
+        watched = [x for x in arguments if x.dtype.is_floating]
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(watched)
+            y = function(*arguments, **constants)
+        gradients = iter(tape.gradient(y, watched, upstream))
+        return [
+            next(gradients) if x.dtype.is_floating else None for x in arguments
+        ]
+
+    @functools.wraps(function)
+    def choose(*arguments, **constants):
+        if current() is not Form.COMPILED:
+            return function(*arguments, **constants)
+
+        @tf.custom_gradient
+        def call(*arguments):
+            return forward(*arguments, **constants), lambda upstream: backward(
+                arguments, upstream, **constants
+            )
+
+        return call(*arguments)
+
+    return choose
+
+
+def activate(x: tf.Tensor, *, name: str) -> tf.Tensor:
+    """Applies an activation; compiled, gelu takes a third of the time.
+
+    Args:
+      x: float tensor of any shape.
+      name: one of `config.ACTIVATIONS`.
+    """
+    if name == "linear":
+        return x
+    if current() is Form.COMPILED:
+        return _activate_in_float32(x, name=name)
+    return _activate(x, name)
+
+
+def _activate(x, name):
+    if name == "gelu":
+        # Not the original's formula of 9 operations: directly after bias_add,
+        # a CPU fuses this one operation into the matrix product.
+        return tf.nn.gelu(x, approximate=True)
+    if name == "gelu_exact":
+        return tf.nn.gelu(x, approximate=False)
+    return {"relu": tf.nn.relu, "tanh": tf.tanh}[name](x)
+
+
+@fused
+def _activate_in_float32(x, *, name):
+    # XLA would round to 16 bits after every operation.
+    return tf.cast(_activate(tf.cast(x, tf.float32), name), x.dtype)
+
+
+def dropout_draws(shape: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    """Draws uint16 numbers: half the work of 32 random bits an element.
+
+    All forms draw the same numbers, because they decide what a seed drops.
+
+    Args:
+      shape: int32 vector.
+      seed: int32 [2].
+    """
+    size = tf.reduce_prod(shape)
+    pairs = tf.random.stateless_uniform(
+        [(size + 1) // 2],
+        seed,
+        minval=None,
+        maxval=None,
+        dtype=tf.uint32,
+        alg="philox",
+    )
+    draws = tf.reshape(tf.bitcast(pairs, tf.uint16), [-1])[:size]
+    return tf.reshape(draws, shape)
+
+
+def _drop(x, draws, *, rate):
+    dropped = round(rate * _NUM_DRAWS)
+    kept = tf.cast(draws >= tf.constant(dropped, tf.uint16), x.dtype)
+    scale = _NUM_DRAWS / (_NUM_DRAWS - dropped)
+    return x * (kept * tf.cast(scale, x.dtype))
+
+
+_fused_drop = fused(_drop)
+
+
+def drop(x: tf.Tensor, draws: tf.Tensor, *, rate: float) -> tf.Tensor:
+    """Sets the elements with the lowest draws to 0 and scales the others.
+
+    Compiled, it is one pass over x instead of four.
+
+    Args:
+      x: float tensor of any shape.
+      draws: uint16 of the same shape, from `dropout_draws`.
+      rate: share of elements to drop.
+    """
+    return _fused_drop(x, draws, rate=rate)
+
+
+def layer_norm(
+    x: tf.Tensor,
+    gamma: tf.Tensor,
+    beta: tf.Tensor,
+    *,
+    epsilon: float,
+    residual: tf.Tensor | None = None,
+    rate: float = 0.0,
+    seed: tf.Tensor | None = None,
+) -> tf.Tensor:
+    """Normalizes residual + dropout(x), or dropout(x) alone, in float32.
+
+    Compiled, forward and backward take two thirds of the time; oneDNN's kernel
+    takes a fifth of the time forward.
+
+    Args:
+      x: float [M, H] or [B, S, H].
+      gamma: float32 [H].
+      beta: float32 [H].
+      epsilon: added to the variance.
+      residual: same shape and dtype as x, or None.
+      rate: share of the elements of x to drop.
+      seed: int32 [2], or None for no dropout.
+
+    Returns:
+      Same shape and dtype as x.
+    """
+    parameters = gamma, beta
+    drops = seed is not None and rate > 0.0
+    draws = dropout_draws(tf.shape(x), seed) if drops else None
+    if residual is None:
+        x = drop(x, draws, rate=rate) if drops else x
+        return _norm(x, *parameters, epsilon=epsilon)
+    if not drops:
+        return _add_and_norm(x, residual, *parameters, epsilon=epsilon)
+    return _drop_add_and_norm(
+        x, draws, residual, *parameters, rate=rate, epsilon=epsilon
+    )
+
+
+def _normalize(x, gamma, beta, *, epsilon):
+    """In float32; returns the dtype of x."""
+    # TensorFlow simplifies a kernel of static shape, and oneDNN's pattern then
+    # does not match.
+    if current() is Form.KERNELS and None in x.shape.as_list():
+        normed = _normed_rows(tf.reshape(x, [-1, x.shape[-1]]), epsilon)
+        normed = normed * tf.cast(gamma, x.dtype) + tf.cast(beta, x.dtype)
+        return tf.reshape(normed, tf.shape(x))
+    rows = tf.cast(x, tf.float32)
+    centred = rows - tf.reduce_mean(rows, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
+    normed = centred * tf.math.rsqrt(variance + epsilon)
+    return tf.cast(normed * gamma + beta, x.dtype)
+
+
+def _normed_rows(x, epsilon):
+    """Normalizes the rows of x [M, H] to mean 0 and variance 1, in float32.
+
+    oneDNN's graph rewriting recognizes a layer norm in this form, a batch norm
+    of M channels with H values each, and replaces nine kernels by one.
+    """
+    num_rows = tf.shape(x)[0]
+    normed = tf.raw_ops.FusedBatchNormV3(
+        x=tf.reshape(x, [1, num_rows, x.shape[-1], 1]),
+        scale=tf.fill([num_rows], 1.0),
+        offset=tf.fill([num_rows], 0.0),
+        mean=tf.constant([]),
+        variance=tf.constant([]),
+        epsilon=epsilon,
+        data_format="NCHW",
+        is_training=True,
+    )
+    return tf.reshape(normed[0], tf.shape(x))
+
+
+_norm = fused(_normalize)
+
+
+@fused
+def _add_and_norm(x, residual, gamma, beta, *, epsilon):
+    return _normalize(residual + x, gamma, beta, epsilon=epsilon)
+
+
+@fused
+def _drop_add_and_norm(x, draws, residual, gamma, beta, *, rate, epsilon):
+    x = _drop(x, draws, rate=rate)
+    return _normalize(residual + x, gamma, beta, epsilon=epsilon)
+
+
+def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """Adds a bias [units] to each row of x [M, units].
+
+    TensorFlow sums the gradient of a bfloat16 bias in bfloat16 on a CPU, and
+    loses up to a third of the sum of 4,096 rows. This gradient is summed in
+    float32, in two thirds of the time.
+    """
+    # TensorFlow never frees a custom gradient, so inference creates none.
+    may_train = current() in (Form.STANDARD, Form.COMPILED)
+    if x.dtype == tf.bfloat16 and may_train:
+        return _add_bias(x, bias)
+    return tf.nn.bias_add(x, bias)
+
+
+@tf.custom_gradient
+def _add_bias(x, bias):
+    def gradient(upstream):
+        with tf.name_scope("bias_gradient"):
+            ones = tf.ones([1, tf.shape(upstream)[0]], upstream.dtype)
+            return upstream, tf.matmul(ones, upstream)[0]
+
+    return tf.nn.bias_add(x, bias), gradient
+
+
+def swap_heads(x: tf.Tensor) -> tf.Tensor:
+    """Transposes [B, any, N, D] to [B, N, any, D], and back.
+
+    oneDNN transposes floats and takes 40 us to prepare each call, four for each
+    layer. It does not support complex numbers, so an exported model moves 8
+    bytes at once as complex64: one text of MiniLM takes 4.7 ms, not 5.3.
+    """
+    order = [0, 2, 1, 3]
+    width, size = x.shape[-1], 8 // x.dtype.size
+    if current() is not Form.SERVED or width % size:
+        return tf.transpose(x, order)
+    shape = tf.gather(tf.shape(x), order)
+    x = tf.reshape(x, tf.concat([tf.shape(x)[:3], [-1, size]], axis=0))
+    moved = tf.transpose(tf.bitcast(x, tf.complex64), order)
+    x = tf.raw_ops.PreventGradient(
+        input=tf.reshape(tf.bitcast(moved, x.dtype), shape),
+        message="an exported model has no gradient",
+    )
+    return tf.ensure_shape(x, [None, None, None, width])
+
+
+def softmax(scores: tf.Tensor) -> tf.Tensor:
+    """Applies softmax over the last axis, in float32.
+
+    oneDNN's kernel is in float32 inside: without casts, attention scores and
+    probabilities in bfloat16 take 5.5 ms, not 9.4.
+    """
+    if current() is Form.KERNELS:
+        return tf.nn.softmax(scores)
+    return tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32)), scores.dtype)
