@@ -30,7 +30,7 @@ from modeling import (  # noqa: E402
 )
 from training.config.options import TrainOptions  # noqa: E402
 from training.finetuning.predictions import Scorer  # noqa: E402
-from training.loop import optimizers, steps  # noqa: E402
+from training.loop import steps  # noqa: E402
 from training.vectors.extractor import Extractor, VectorOptions  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -141,7 +141,7 @@ PROGRAMS = {
 def main(_):
     """Writes a file for each step."""
     # As on a TPU: each device updates its own copy of the weights.
-    optimizers.is_tpu = steps.is_tpu = lambda strategy: True
+    steps.is_tpu = lambda strategy: True
     os.makedirs(FLAGS.folder, exist_ok=True)
     for name, make in PROGRAMS.items():
         step, *arguments = make()

@@ -12,7 +12,9 @@ from data.pretraining.dynamic_masking import mask_batches
 from data.records import input_pipeline
 from data.records.damage import naming_damage
 from data.storage import files
-from modeling import BertConfig, PretrainingModel, checkpoints
+from modeling import checkpoints
+from modeling.config import BertConfig
+from modeling.objectives.pretraining import PretrainingModel
 from training import pretraining_input
 from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import (
@@ -21,10 +23,10 @@ from training.devices.strategy import (
     is_tpu,
     policy_of,
 )
-from training.loop import evaluator as evaluation
-from training.loop import trainer as loop
 from training.loop.checkpointing import CheckpointManager
+from training.loop.evaluator import Evaluator
 from training.loop.steps import with_fusion
+from training.loop.trainer import Trainer
 from training.model_files import setup
 
 STRIPPED_NAME = "bert_model.ckpt"
@@ -108,7 +110,7 @@ def run(options: PretrainingOptions) -> None:
             # Training will not change the next-sentence head.
             manager.restore(weights)
             _require_pair_head(model, queries)
-        evaluator = evaluation.Evaluator(model)
+        evaluator = Evaluator(model)
         if options.do_train:
             step = _train(
                 options,
@@ -215,7 +217,7 @@ def _train(options, model, manager, train_files, masker, evaluate):
         batches = input_pipeline.training_batches(train_files, **place)
         return mask_batches(batches, masker, **place) if masker else batches
 
-    trainer = loop.Trainer(
+    trainer = Trainer(
         model,
         with_fusion(train, model.config, seq_length=options.max_seq_length),
     )

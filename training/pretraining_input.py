@@ -21,7 +21,7 @@ from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
 from data.storage import files
 from data.text import tokenization, vocabulary
-from modeling import BertConfig
+from modeling.config import BertConfig
 from training.model_files import setup
 
 _LABELS = "next_sentence_labels"

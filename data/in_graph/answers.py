@@ -9,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from data.in_graph.windows import GraphWindows
-from data.squad.answers import AnswerOptions
+from data.squad.options import AnswerOptions
 
 # Spans of a question whose texts are looked at, until there are n different
 # ones: the same text often stands in several places.

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data.records.input_pipeline import Shard
+from data.records.shard import Shard
 from modeling.kernels import Form
 from training.config.options import DeviceOptions, dtype_policy
 from training.devices import precision, workers

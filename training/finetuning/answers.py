@@ -11,13 +11,14 @@ import numpy as np
 from absl import logging
 
 from data.progress import Progress
-from data.squad.answers import AnswerOptions, Prediction, predict
+from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, SquadExample, read_examples
+from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.page import PageWriter
 from data.squad.prediction_files import PredictionWriter, remove_unwritten
+from data.squad.predictions import Prediction
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
-from data.squad.windows import WindowOptions
 from data.storage import files
 from data.text.tokenization import FullTokenizer
 from training.loop import events

@@ -5,54 +5,49 @@ evaluation is a function from a step to set -> metric -> value.
 """
 
 import difflib
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from absl import logging
 
 from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.storage.json_files import read_json, write_json
-from training.finetuning.finetuner import Finetuning
+from training.config.finetuning_options import FinetuningOptions
+from training.finetuning.metric_values import (
+    Results,
+    flat,
+    is_better,
+    value_of,
+)
 from training.loop.checkpointing import BEST_FOLDER, CheckpointManager
-
-Results = Mapping[str, Mapping[str, float]]
 
 _RECORD = "best_checkpoint.json"
 
 
-def is_better(metric: str, value: float, than: float) -> bool:
-    """Whether a value beats another; equal ones do not, nor does nan.
+class TrainableModel(Protocol):
+    """What `Selection` requires of a model; see `Finetuning`."""
 
-    Args:
-      metric: losses and errors count downwards, everything else upwards.
-      value: of the metric.
-      than: the other one.
-    """
-    if math.isnan(than):
-        return not math.isnan(value)
-    return value < than if counts_downwards(metric) else value > than
+    options: FinetuningOptions
+    manager: CheckpointManager
 
+    def train(
+        self,
+        train_files: RecordFiles,
+        evaluate: Callable[[int], bool | None] | None,
+        num_examples: int | None,
+    ) -> int:
+        """Trains to the end; returns the last step."""
 
-def counts_downwards(metric: str) -> bool:
-    """Whether less of a metric is better: losses and errors."""
-    return metric.endswith(("loss", "error"))
+    def restore(self) -> int:
+        """Loads the last checkpoint; returns its step."""
 
+    def load(self, prefix: str) -> None:
+        """Loads all weights from a checkpoint."""
 
-def value_of(results: Results, metric: str) -> float:
-    """A metric's value: `METRIC` of the first set, or `SET/METRIC`."""
-    set_name, _, name = metric.rpartition("/")
-    return results[set_name or next(iter(results))][name]
-
-
-def flat(results: Results) -> dict[str, float]:
-    """The same as one table, each metric under the name `value_of` takes."""
-    return {
-        f"{set_name}/{metric}" if number else metric: value
-        for number, (set_name, scores) in enumerate(results.items())
-        for metric, value in scores.items()
-    }
+    def save_weights(self, prefix: str) -> None:
+        """Writes a checkpoint of the weights alone."""
 
 
 class Selection:
@@ -75,7 +70,7 @@ class Selection:
 
     def __init__(
         self,
-        finetuning: Finetuning,
+        finetuning: TrainableModel,
         evaluate: Callable[[int], Results | None],
         metric_names: Callable[[], Mapping[str, Sequence[str]]],
     ):

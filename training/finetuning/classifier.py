@@ -2,8 +2,8 @@
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from absl import logging
 
@@ -14,12 +14,15 @@ from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.tasks import Task, get_task
 from data.text import tokenization, vocabulary
-from modeling import BertConfig, TaskModel
+from modeling.config import BertConfig
+from modeling.objectives.tasks import TaskModel
 from training.config.finetuning_options import ClassifierOptions
 from training.finetuning import frozen_encoder, results
 from training.finetuning.best_checkpoint import Selection
 from training.finetuning.checkpoint_table import compare_checkpoints
 from training.finetuning.finetuner import Finetuning, check_start
+from training.finetuning.metric_values import Results
+from training.finetuning.task_run import Inputs, Outcome
 from training.loop.checkpointing import CheckpointManager
 from training.model_files import head_labels, setup
 from training.model_files.description import TaskDescription, place_of_weights
@@ -78,36 +81,6 @@ class _Sets:
         return input_pipeline.open_records(
             [path], self._features.specs, limits=limits
         )
-
-
-class Inputs(NamedTuple):
-    """A task, and the records of those of its sets that are asked for.
-
-    Attributes:
-      task: the task.
-      train: records to train on; None = do not train.
-      dev: dev set -> records.
-      test: test set -> records.
-    """
-
-    task: Task
-    train: RecordFiles | None
-    dev: Mapping[str, RecordFiles]
-    test: Mapping[str, RecordFiles]
-
-
-class Outcome(NamedTuple):
-    """What a run ended with.
-
-    Attributes:
-      step: of the weights that were evaluated and asked.
-      results: dev set -> metric -> value; {} if they were not evaluated.
-      weights: prefix of their checkpoint.
-    """
-
-    step: int
-    results: Mapping[str, Mapping[str, float]]
-    weights: str
 
 
 def check(
@@ -264,8 +237,13 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     else:
         step = selection.restore()
     if options.eval_checkpoints != "last":
+
+        def score(step: int) -> Results:
+            finetuning.restore(step)
+            return evaluation.score()
+
         compare_checkpoints(
-            finetuning, options.eval_checkpoints, evaluation.score
+            options.eval_checkpoints, score, finetuning.manager, output_dir
         )
         step = selection.restore()
     # Asked for, or watched while training, which ends with these weights.

@@ -12,7 +12,8 @@ from absl import logging
 from data.records import length_batches
 from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
-from modeling import BertConfig, TaskModel, checkpoints
+from modeling import checkpoints
+from modeling.config import BertConfig
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import TrainOptions
 from training.devices.strategy import (
@@ -24,9 +25,10 @@ from training.devices.strategy import (
     policy_of,
 )
 from training.finetuning.predictions import Scorer, Scores
-from training.loop import trainer
 from training.loop.checkpointing import CheckpointManager
+from training.loop.model import ExampleModel
 from training.loop.steps import with_fusion
+from training.loop.trainer import Trainer
 from training.model_files import setup
 from training.model_files.first_weights import FirstWeights
 
@@ -69,7 +71,7 @@ def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
 
 def check_start(
     options: FinetuningOptions,
-    make_model: Callable[..., TaskModel],
+    make_model: Callable[..., ExampleModel],
     labels: Sequence[str] = (),
     *,
     trains: bool,
@@ -130,7 +132,7 @@ class Finetuning:
     def __init__(
         self,
         options: FinetuningOptions,
-        make_model: Callable[..., TaskModel],
+        make_model: Callable[..., ExampleModel],
         num_choices: int = 1,
         batch_sizes: Collection[str] = (
             "eval_batch_size",
@@ -231,7 +233,7 @@ class Finetuning:
             train = with_fusion(train, self.model.config, **self._lengths)
             # A GPU likes even lengths, a compiler few.
             exact = not (train.fuse or train.xla) and has_onednn(self._strategy)
-            return trainer.Trainer(self.model, train).train(
+            return Trainer(self.model, train).train(
                 lambda first_example, shard: length_batches.training_batches(
                     train_files,
                     batch_size=train.train_batch_size,

@@ -12,11 +12,12 @@ import numpy as np
 import tensorflow as tf
 
 from data.progress import Progress
-from data.records.input_pipeline import Shard
-from modeling import TaskModel, kernels, losses
+from data.records.shard import Shard
+from modeling import kernels, losses
 from training.devices.strategy import distribute, inference_form, num_workers
 from training.loop import custom_gradients
 from training.loop.evaluator import PreemptionCheck
+from training.loop.model import ExampleModel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Scorer:
       model: what predicts.
     """
 
-    def __init__(self, model: TaskModel):
+    def __init__(self, model: ExampleModel):
         self._model = model
         self._strategy = tf.distribute.get_strategy()
         self._gathers = num_workers(self._strategy) > 1

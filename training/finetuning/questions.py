@@ -14,7 +14,8 @@ from data.squad.records import SquadReport, make_records
 from data.squad.windows import feature_specs
 from data.storage import files
 from data.text import tokenization
-from modeling import BertConfig, SpanModel
+from modeling.config import BertConfig
+from modeling.objectives.spans import SpanModel
 from training.config.finetuning_options import SquadOptions
 from training.finetuning.answers import (
     Answering,
@@ -22,8 +23,9 @@ from training.finetuning.answers import (
     saved_threshold,
     survey,
 )
-from training.finetuning.best_checkpoint import Results, Selection
+from training.finetuning.best_checkpoint import Selection
 from training.finetuning.finetuner import Finetuning, check_start
+from training.finetuning.metric_values import Results
 from training.model_files import setup
 from training.model_files.description import SpanDescription, place_of_weights
 

@@ -15,7 +15,8 @@ import tensorflow as tf
 from absl import logging
 
 from data.storage import files
-from modeling import checkpoints
+from modeling.checkpoints import tf1
+from modeling.checkpoints.assign import compare
 from modeling.checkpoints.tf1 import SLOTS, is_weight
 
 # The folder in an output_dir with the weights that --save_best chose.
@@ -119,7 +120,7 @@ class CheckpointManager:
             prefix = self.prefix(step)
             try:
                 record = _read_record(prefix)
-                checkpoint = checkpoints.Checkpoint(prefix)
+                checkpoint = tf1.Checkpoint(prefix)
                 # All of it, for the checksums: a checkpoint is good or not.
                 values = {
                     name: value
@@ -157,7 +158,7 @@ class CheckpointManager:
         prefix = self.prefix(point.global_step)
         tensors = {name: v.numpy() for name, v in variables.items()}
         tensors["global_step"] = np.int64(point.global_step)
-        with checkpoints.written(prefix, tensors) as index:
+        with tf1.written(prefix, tensors) as index:
             record = dataclasses.asdict(point)
             record["index_sha256"] = files.sha256(index)
             files.write_text(prefix + _RECORD, _encode(record))
@@ -165,7 +166,7 @@ class CheckpointManager:
         # counted nor removed, but overwritten when their step comes.
         steps = [step for step in self.steps() if step <= point.global_step]
         kept = steps[-self._keep_max :] if self._keep_max else steps
-        checkpoints.write_state(
+        tf1.write_state(
             self._dir, [os.path.basename(self.prefix(step)) for step in kept]
         )
         for step in steps:
@@ -176,7 +177,7 @@ class CheckpointManager:
     def keep_only(self, step: int) -> None:
         """Removes every checkpoint but that of a step."""
         name = os.path.basename(self.prefix(step))
-        checkpoints.write_state(self._dir, [name])
+        tf1.write_state(self._dir, [name])
         for other in self.steps():
             if other != step:
                 self._remove(other)
@@ -193,7 +194,7 @@ class CheckpointManager:
         """
         for step in self.steps()[-1:]:
             try:
-                checkpoint = checkpoints.Checkpoint(self.prefix(step))
+                checkpoint = tf1.Checkpoint(self.prefix(step))
             except ValueError:
                 continue
             self._require_fit(checkpoint, variables)
@@ -214,7 +215,7 @@ class CheckpointManager:
 
     def _require_fit(self, checkpoint, variables):
         """Refuses a checkpoint of another model; returns the report."""
-        report = checkpoints.compare(checkpoint, variables)
+        report = compare(checkpoint, variables)
         weights_missing = [name for name in report.missing if is_weight(name)]
         if report.misshapen or weights_missing:
             first = [*report.misshapen, *weights_missing][0]
@@ -228,7 +229,7 @@ class CheckpointManager:
     def _steps_up_to_latest(self) -> list[int]:
         """Steps up to the one that the `checkpoint` file names."""
         steps = self.steps()
-        name = checkpoints.latest_name(self._dir)
+        name = tf1.latest_name(self._dir)
         latest = _NAME.fullmatch(f"{name}.index")
         if not latest or int(latest[1]) not in steps:
             if steps and name is not None:

@@ -1,14 +1,13 @@
 """Metrics of a model over batches, without dropout."""
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from data.progress import Progress
-from data.records.input_pipeline import Shard
+from data.records.shard import Shard
 from modeling import kernels, losses
 from training.devices import preemption
 from training.devices.strategy import (
@@ -18,24 +17,9 @@ from training.devices.strategy import (
     num_workers,
 )
 from training.loop import custom_gradients
+from training.loop.model import Model
 
 _SUM = tf.distribute.ReduceOp.SUM
-
-Batch = Mapping[str, tf.Tensor]
-
-
-class Model(Protocol):
-    """What the loop asks of a model; see `modeling.PretrainingModel`."""
-
-    layers: tuple
-
-    def loss_weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """What each loss is divided by; adds up over parts of a batch."""
-
-    def losses(
-        self, batch: Batch, loss_weights: dict, dropout_seed: Any
-    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """This part's share of the loss, and its metrics."""
 
 
 class PreemptionCheck:

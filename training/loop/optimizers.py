@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
-from training.devices.strategy import is_tpu
-
 BETA_1 = 0.9
 BETA_2 = 0.999
 EPSILON = 1e-6
@@ -89,8 +87,9 @@ class AdamWeightDecay:
     Args:
       variables: full name -> float32 variable.
       rates: full name -> factor of the learning rate; None = 1 for all.
-      skips_overflow: leave weights and slots as they are where the gradients
-        are not finite, as loss scaling needs.
+      skips_overflow: leave weights and slots unchanged if the gradients are
+        not finite, as loss scaling needs.
+      on_tpu: whether the whole step is compiled for a TPU.
 
     Attributes:
       takes_slices: whether `apply` is quicker with gradients of looked-up
@@ -105,6 +104,7 @@ class AdamWeightDecay:
         rates: Mapping[str, float] | None = None,
         *,
         skips_overflow: bool = False,
+        on_tpu: bool = False,
     ):
         self._variables = list(variables.values())
         self._factors = [rates[n] if rates else 1.0 for n in variables]
@@ -121,10 +121,8 @@ class AdamWeightDecay:
             for slot, slots in (("adam_m", self._m), ("adam_v", self._v))
             for name, variable in zip(variables, slots, strict=True)
         }
-        strategy = tf.distribute.get_strategy()
-        self._one_device = strategy.num_replicas_in_sync == 1 and not is_tpu(
-            strategy
-        )
+        num_replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        self._one_device = num_replicas == 1 and not on_tpu
         self.takes_slices = (
             self._one_device
             and not skips_overflow

@@ -9,14 +9,15 @@ import functools
 
 import tensorflow as tf
 
-from modeling import BertConfig, checkpoints, kernels
+from modeling import checkpoints, kernels
+from modeling.config import BertConfig
 from modeling.kernels import Form
 from training.config.options import TrainOptions
 from training.devices.strategy import is_tpu
 from training.loop import custom_gradients, optimizers, rates
-from training.loop.evaluator import Model
 from training.loop.lamb import Lamb
 from training.loop.loss_scale import LEAST, LossScale
+from training.loop.model import Model
 
 _SUM = tf.distribute.ReduceOp.SUM
 # With the algorithm named: XLA would pick another one, and other dropout.
@@ -97,7 +98,10 @@ class TrainSteps:
         self.loss_scale = LossScale() if in_float16 else None
         optimizer = {"adamw": optimizers.AdamWeightDecay, "lamb": Lamb}
         self.optimizer = optimizer[options.optimizer](
-            self._learning, layer_rates, skips_overflow=in_float16
+            self._learning,
+            layer_rates,
+            skips_overflow=in_float16,
+            on_tpu=is_tpu(self._strategy),
         )
         self.saved = {**self.weights, **self.optimizer.slots}
         if self.loss_scale:

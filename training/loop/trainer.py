@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from data.progress import Progress
-from data.records.input_pipeline import Shard
+from data.records.shard import Shard
 from training.config.options import TrainOptions
 from training.devices import preemption
 from training.devices.strategy import (
@@ -24,8 +24,8 @@ from training.devices.strategy import (
 )
 from training.loop import resuming
 from training.loop.checkpointing import CheckpointManager, ResumePoint
-from training.loop.evaluator import Model
 from training.loop.events import MetricLog, event_file
+from training.loop.model import Model
 from training.loop.schedule import Schedule
 from training.loop.steps import TrainSteps
 

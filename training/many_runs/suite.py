@@ -6,7 +6,7 @@ Each is a run of its own in output_dir/TASK, by itself the same.
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import tensorflow as tf
 from absl import logging
@@ -18,7 +18,6 @@ from training.config.finetuning_options import (
     DIAGNOSTIC,
     GLUE,
     ClassifierOptions,
-    TrialOptions,
     task_names,
 )
 from training.devices.strategy import (
@@ -26,14 +25,26 @@ from training.devices.strategy import (
     create_strategy,
     num_workers,
 )
-from training.finetuning.classifier import Outcome
 from training.finetuning.tables import aligned, write_tsv
-from training.many_runs import trials
+from training.finetuning.task_run import Outcome
 
 # What Table 1 shows, where it is not the task's main metric.
 _METRICS = {"stsb": "spearman"}
 # The paper leaves it out of its average: its dev set contradicts its train set.
 _NOT_AVERAGED = "WNLI"
+
+
+class TaskRuns(Protocol):
+    """The runs of one task; see `trials.Trials`."""
+
+    def check(self, options: ClassifierOptions) -> None:
+        """Refuses what cannot run, before records are made."""
+
+    def run(self, options: ClassifierOptions) -> Outcome:
+        """Trains as often as asked for, evaluates and predicts."""
+
+    def run_once(self, options: ClassifierOptions) -> Outcome:
+        """Evaluates and predicts with one model."""
 
 
 class Score(NamedTuple):
@@ -54,28 +65,28 @@ class Score(NamedTuple):
     step: int
 
 
-def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
+def run(options: ClassifierOptions, runs: TaskRuns) -> None:
     """Runs a task, or each of several in its own folder.
 
     Args:
       options: of each task; `task_name` is one, several with commas between,
         or `GLUE`, and `data_dir` of several the folder of their folders.
-      trial_options: see `trials.run`.
+      runs: the runs of each task.
 
     Raises:
       ValueError: a task failed; the others were finished first. Flags or
         folders that do not fit are refused before any of them.
-      OSError, FloatingPointError: see `trials.run`, of a single task; with
+      OSError, FloatingPointError: see `Trials.run`, for a single task; with
         several workers, of any.
     """
     names = task_names(options.task_name)
     if options.task_name.strip().lower() != "glue" and len(names) < 2:
-        trials.run(options, trial_options)
+        runs.run(options)
         return
     found = _folders(options, names)
     # All of them before the first, which may take hours.
     for name, folder in found.items():
-        trials.check(_options_of(options, name, folder), trial_options)
+        runs.check(_options_of(options, name, folder))
     scores, failures = [], {}
     outcomes: dict[str, Outcome] = {}
     for number, (name, folder) in enumerate(found.items(), start=1):
@@ -84,7 +95,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         _check_together(options, name, failures)
         try:
             with locks.sole_use(task_options.finetuning.train.output_dir):
-                outcomes[name] = trials.run(task_options, trial_options)
+                outcomes[name] = runs.run(task_options)
         except (
             ValueError,
             OSError,
@@ -96,7 +107,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         scores += _scores(_task(options, name, found[name]), name, outcome)
     output_dir = options.finetuning.train.output_dir
     if options.do_predict:
-        _predict_diagnostic(options, found, outcomes, failures)
+        _predict_diagnostic(options, found, outcomes, failures, runs)
         _gather(options, found, outcomes)
     # A prediction alone leaves an earlier table as it is.
     if scores or options.do_train or options.do_eval:
@@ -202,6 +213,7 @@ def _predict_diagnostic(
     found: Mapping[str, str | None],
     outcomes: dict[str, Outcome],
     failures: dict[str, str],
+    runs: TaskRuns,
 ) -> None:
     """Answers GLUE's diagnostic set with MNLI's model, if it is there."""
     folder = None
@@ -231,7 +243,7 @@ def _predict_diagnostic(
     )
     _check_together(options, DIAGNOSTIC, failures)
     try:
-        outcomes[DIAGNOSTIC] = trials.run(asked, TrialOptions())
+        outcomes[DIAGNOSTIC] = runs.run_once(asked)
     except (ValueError, OSError, *files.op_errors()) as error:
         _fail(options, DIAGNOSTIC, error, failures)
 

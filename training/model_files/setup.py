@@ -9,8 +9,8 @@ from absl import logging
 
 from data.storage import files
 from data.storage.json_files import read_json
-from modeling import BertConfig
 from modeling.checkpoints import huggingface
+from modeling.config import BertConfig
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
 from training.model_files.first_weights import (

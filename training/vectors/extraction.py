@@ -11,8 +11,9 @@ from data.storage import files
 from data.text import tokenization, vocabulary
 from data.vectors import attention_picture, text_rows, vector_files
 from data.vectors.text_rows import TextRow
-from modeling import BertConfig, checkpoints
+from modeling import checkpoints
 from modeling.choices import EMBEDDINGS
+from modeling.config import BertConfig
 from training.config.extraction_options import ExtractionOptions
 from training.devices import preemption
 from training.devices.strategy import (

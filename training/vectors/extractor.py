@@ -12,7 +12,9 @@ import tensorflow as tf
 from data.vectors import text_rows
 from data.vectors.text_rows import TextRow
 from data.vectors.vector_files import LineVectors
-from modeling import BertConfig, BertModel, BertOutput, kernels, pooling
+from modeling import kernels, pooling
+from modeling.bert import BertModel, BertOutput
+from modeling.config import BertConfig
 from training.config.extraction_options import VectorOptions
 from training.devices.strategy import inference_form, is_tpu
 

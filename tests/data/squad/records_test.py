@@ -11,9 +11,9 @@ from data.records import tfrecord
 from data.squad import articles, records
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
+from data.squad.options import WindowOptions
 from data.squad.records import make_records
 from data.squad.rows import RowsOnDisk
-from data.squad.windows import WindowOptions
 from data.storage import files
 from tests.data.squad.support import article, paragraph, question, write
 

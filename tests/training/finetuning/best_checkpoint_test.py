@@ -13,7 +13,7 @@ from tests.training.finetuning_support import LENGTHS, make_options, make_run
 from training.config import finetuning_options
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
-from training.finetuning import best_checkpoint, classifier
+from training.finetuning import best_checkpoint, classifier, metric_values
 from training.loop.checkpointing import CheckpointManager
 
 
@@ -175,9 +175,9 @@ def test_a_metric_is_found_in_any_set(tmp_path):
         choice = best_checkpoint.Selection(model, None, lambda: names)
         assert choice.metric == metric
     results = {"dev_a": {"f1": 1.0, "loss": 2.0}, "dev_b": {"f1": 3.0}}
-    assert best_checkpoint.value_of(results, "f1") == 1.0
-    assert best_checkpoint.value_of(results, "dev_b/f1") == 3.0
-    assert best_checkpoint.flat(results) == {
+    assert metric_values.value_of(results, "f1") == 1.0
+    assert metric_values.value_of(results, "dev_b/f1") == 3.0
+    assert metric_values.flat(results) == {
         "f1": 1.0,
         "loss": 2.0,
         "dev_b/f1": 3.0,
