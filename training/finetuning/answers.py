@@ -1,4 +1,4 @@
-"""From the scores of a prediction to answers, their files and their marks."""
+"""Turns the outputs of a SQuAD model into answers, writes and scores them."""
 
 import contextlib
 import dataclasses
@@ -23,14 +23,14 @@ from data.storage import files
 from data.text.tokenization import FullTokenizer
 from training.loop import events
 
-# In place of the score of a padding place: it is never among the best.
+# The score of a padding token: it is never among the n best.
 _LOWEST = -1e9
 _THRESHOLD_FILE = "null_threshold.json"
 
 
 @dataclasses.dataclass(frozen=True)
-class Survey:
-    """What the questions of a file are.
+class QuestionCounts:
+    """How many questions of a file can be answered and scored.
 
     Attributes:
       num_questions: all.
@@ -44,8 +44,10 @@ class Survey:
     num_unanswerable: int
 
 
-def survey(data: SquadData, version_2_with_negative: bool) -> Survey:
-    """Looks what can be scored in a file, before the work begins.
+def count_questions(
+    data: SquadData, version_2_with_negative: bool
+) -> QuestionCounts:
+    """Counts the questions of a file, before the work begins.
 
     Args:
       data: the questions.
@@ -62,7 +64,7 @@ def survey(data: SquadData, version_2_with_negative: bool) -> Survey:
         counts[0] += 1
         counts[1] += _is_scored(example, version_2_with_negative)
         counts[2] += example.answers == ()
-    return Survey(*counts)
+    return QuestionCounts(*counts)
 
 
 def _is_scored(example: SquadExample, version_2_with_negative: bool) -> bool:
@@ -72,12 +74,12 @@ def _is_scored(example: SquadExample, version_2_with_negative: bool) -> bool:
     )
 
 
-class Answering:
-    """Makes answers to the questions of a file.
+class QuestionScorer:
+    """Turns outputs into answers to the questions of a file, and scores them.
 
     Args:
       data: the questions.
-      surveyed: what they are.
+      counts: of the questions.
       tokenizer: as for the records.
       windows: likewise.
       options: how answers are chosen; its threshold counts for nothing.
@@ -94,7 +96,7 @@ class Answering:
     def __init__(
         self,
         data: SquadData,
-        surveyed: Survey,
+        counts: QuestionCounts,
         *,
         tokenizer: FullTokenizer,
         windows: WindowOptions,
@@ -105,7 +107,7 @@ class Answering:
         output_dir: str,
     ):
         self._data = data
-        self._survey = surveyed
+        self._counts = counts
         self._tokenizer = tokenizer
         self._windows = windows
         self._options = options
@@ -121,7 +123,7 @@ class Answering:
         exact = "exact_match"
         if self._options.version_2_with_negative:
             exact = "exact"
-        return [exact, "f1"] if self._survey.num_scored else []
+        return [exact, "f1"] if self._counts.num_scored else []
 
     def evaluate(
         self, outputs: Mapping[str, np.ndarray], step: int
@@ -190,12 +192,12 @@ class Answering:
             # Not before: until now the earlier files belong together.
             remove_unwritten(
                 self._output_dir,
-                metrics=bool(self._survey.num_scored),
+                metrics=bool(self._counts.num_scored),
                 odds=self._options.version_2_with_negative,
                 page=write_html,
             )
         logging.info("Wrote predictions.json and more to %s", self._output_dir)
-        if self._survey.num_scored:
+        if self._counts.num_scored:
             self._write_metrics(scorer, threshold, step, found)
         return threshold
 
@@ -215,7 +217,7 @@ class Answering:
             ),
         )
         with Progress(
-            "answering", total=self._survey.num_questions, unit="questions"
+            "answering", total=self._counts.num_questions, unit="questions"
         ) as progress:
             for prediction in predictions:
                 yield prediction

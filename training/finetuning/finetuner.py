@@ -24,7 +24,7 @@ from training.devices.strategy import (
     num_workers,
     policy_of,
 )
-from training.finetuning.predictions import Scorer, Scores
+from training.finetuning.predictions import ExampleScores, OutputCollector
 from training.loop.checkpointing import CheckpointManager
 from training.loop.model import ExampleModel
 from training.loop.steps import with_fusion
@@ -184,7 +184,7 @@ class Finetuning:
                 labels,
             )
             self._head_error = first.head_error() if first else ""
-            self._scorer = Scorer(self.model)
+            self._collector = OutputCollector(self.model)
         self._batching = {
             "trim": options.trim_batches and not is_tpu(self._strategy),
             "num_choices": num_choices,
@@ -305,54 +305,48 @@ class Finetuning:
 
     def evaluate(
         self, eval_files: RecordFiles
-    ) -> tuple[dict[str, float], Scores]:
-        """Compares the model's answers with the labels.
+    ) -> tuple[dict[str, float], ExampleScores]:
+        """Compares the model's predictions with the labels.
 
         Args:
           eval_files: records.
 
         Returns:
-          The original's figures, see `Scores.summary`, for
-          `setup.write_eval_results`; and every example's answer.
+          The original's figures, see `ExampleScores.summary`; the scores of
+          every example.
         """
         batch_size = self.options.eval_batch_size
-        scores = self._score(eval_files, batch_size, "evaluating")
+        outputs = self._collect(eval_files, batch_size, "evaluating")
+        scores = ExampleScores.of_outputs(outputs)
         return scores.summary(self.model.metric, batch_size), scores
 
-    def predict(self, predict_files: RecordFiles) -> Scores:
-        """The model's answers; labels in the records count for nothing."""
-        batch_size = self.options.predict_batch_size
-        return self._score(predict_files, batch_size, "predicting")
+    def predict(self, predict_files: RecordFiles) -> ExampleScores:
+        """The scores of every example; labels in the records are not used."""
+        return ExampleScores.of_outputs(self.outputs(predict_files))
 
     def outputs(self, predict_files: RecordFiles) -> dict[str, np.ndarray]:
-        """What the model makes of examples; see `Scorer.outputs`."""
+        """The model's outputs; see `OutputCollector.collect`."""
         batch_size = self.options.predict_batch_size
-        with naming_damage(predict_files.segments, predict_files.specs):
-            return self._scorer.outputs(
-                **self._all(predict_files, batch_size, "predicting")
-            )
+        return self._collect(predict_files, batch_size, "predicting")
 
-    def _score(self, record_files, batch_size, what):
-        with naming_damage(record_files.segments, record_files.specs):
-            return self._scorer.score(
-                **self._all(record_files, batch_size, what)
-            )
-
-    def _all(self, record_files, batch_size, what):
-        """Every example once, for the scorer."""
-        num_steps = None  # of trimmed batches: counting reads all lengths
+    def _collect(
+        self, record_files: RecordFiles, batch_size: int, what: str
+    ) -> dict[str, np.ndarray]:
+        """Runs the model once over every example."""
+        num_steps = None  # with trimming, counting has to read all lengths
         if num_workers(self._strategy) > 1 or not self._batching["trim"]:
             num_steps = length_batches.num_batches(
                 record_files, batch_size=batch_size, **self._batching
             )
-        return {
-            "make_batches": lambda shard: length_batches.all_examples(
-                record_files,
-                batch_size=batch_size,
-                shard=shard,
-                **self._batching,
-            ),
-            "num_examples": record_files.count,
-            "num_steps": num_steps,
-            "what": what,
-        }
+        with naming_damage(record_files.segments, record_files.specs):
+            return self._collector.collect(
+                lambda shard: length_batches.all_examples(
+                    record_files,
+                    batch_size=batch_size,
+                    shard=shard,
+                    **self._batching,
+                ),
+                num_examples=record_files.count,
+                num_steps=num_steps,
+                what=what,
+            )
