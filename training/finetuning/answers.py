@@ -33,10 +33,10 @@ class QuestionCounts:
     """How many questions of a file can be answered and scored.
 
     Attributes:
-      num_questions: all.
-      num_scored: those whose answers are known; in version 1.1 the
-        unanswerable ones are not scored.
-      num_unanswerable: those that have none.
+      num_questions: all questions.
+      num_scored: questions with known answers; in version 1.1, unanswerable
+        questions are not scored.
+      num_unanswerable: questions without an answer.
     """
 
     num_questions: int
@@ -68,7 +68,7 @@ def count_questions(
 
 
 def _is_scored(example: SquadExample, version_2_with_negative: bool) -> bool:
-    """Whether a question's answer, or that it has none, is known."""
+    """Whether it is known how a question is to be answered."""
     return bool(example.answers) or (
         version_2_with_negative and example.answers is not None
     )
@@ -81,8 +81,8 @@ class QuestionScorer:
       data: the questions.
       counts: of the questions.
       tokenizer: as for the records.
-      windows: likewise.
-      options: how answers are chosen; its threshold counts for nothing.
+      windows: as for the records.
+      options: how answers are chosen; their threshold is not used.
       null_score_diff_threshold: of answers that are "", see `AnswerOptions`;
         None = the one saved in output_dir, or 0.
       find_null_threshold: find the best one on these questions, and save it.
@@ -90,7 +90,7 @@ class QuestionScorer:
       output_dir: folder of the results.
 
     Attributes:
-      step: of the model that metrics.json is of; None = none was written.
+      step: of the weights that metrics.json is about; None = not written.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class QuestionScorer:
 
     @property
     def metric_names(self) -> list[str]:
-        """What `evaluate` always gives; [] if there are no answers to score."""
+        """Metrics of `evaluate`; [] if there are no answers to score."""
         exact = "exact_match"
         if self._options.version_2_with_negative:
             exact = "exact"
@@ -128,7 +128,7 @@ class QuestionScorer:
     def evaluate(
         self, outputs: Mapping[str, np.ndarray], step: int
     ) -> dict[str, float]:
-        """Writes metrics.json and a TensorBoard point, no answers.
+        """Scores the answers; writes metrics.json and a TensorBoard point.
 
         Args:
           outputs: of all windows, see `SpanModel.score_examples`.
@@ -150,9 +150,9 @@ class QuestionScorer:
         step: int,
         write_html: bool = False,
     ) -> float:
-        """Writes all files of a prediction, and metrics.json if it can.
+        """Writes all files of a prediction, and metrics.json if it is scored.
 
-        Those of an earlier prediction that it does not write are removed.
+        Other files of an earlier prediction are removed.
 
         Args:
           outputs: of all windows, see `SpanModel.score_examples`.
@@ -189,7 +189,7 @@ class QuestionScorer:
                 score = self._score(scorer, prediction)
                 if write_html:
                     page.add(prediction, score)
-            # Not before: until now the earlier files belong together.
+            # Until now, the files of an earlier prediction are complete.
             remove_unwritten(
                 self._output_dir,
                 metrics=bool(self._counts.num_scored),
@@ -318,7 +318,7 @@ class QuestionScorer:
 
 
 def read_threshold(output_dir: str) -> dict[str, Any]:
-    """What --find_null_threshold left in a folder.
+    """The file that --find_null_threshold wrote to a folder.
 
     Args:
       output_dir: the folder.
@@ -327,7 +327,7 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
       `null_score_diff_threshold`, and how it was found; {} if there is none.
 
     Raises:
-      ValueError: the file is somebody else's.
+      ValueError: the file has no threshold.
     """
     path = os.path.join(output_dir, _THRESHOLD_FILE)
     if not files.exists(path):
@@ -345,7 +345,7 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
 
 
 def saved_threshold(output_dir: str, step: int) -> float:
-    """The threshold that --find_null_threshold left in a folder.
+    """The threshold that --find_null_threshold saved in a folder.
 
     Args:
       output_dir: the folder.

@@ -1,4 +1,4 @@
-"""A task fine-tuned: its records, its model, and what becomes of them."""
+"""A run of run_classifier.py on one task: records, training, predictions."""
 
 import functools
 import os
@@ -89,12 +89,12 @@ class _Sets:
 def check(
     options: ClassifierOptions, first: ClassifierOptions | None = None
 ) -> None:
-    """Refuses missing files and weights that do not fit; makes no records.
+    """Refuses missing files and weights that do not fit; writes no records.
 
     Args:
-      options: of a run; they say which sets are needed.
-      first: of the run that trains first on these sets; its weights are
-        checked. None = options.
+      options: of the run, with the sets that are needed.
+      first: options of the run that trains first on these sets; its weights
+        are checked. None = options.
 
     Raises:
       ValueError, OSError: an input is missing or does not fit.
@@ -107,14 +107,14 @@ def check(
 def prepare(
     options: ClassifierOptions, first: ClassifierOptions | None = None
 ) -> Inputs:
-    """Makes the records of a run in its output_dir, or finds them there.
+    """Writes the records of a run to its output_dir, or finds them there.
 
     Args:
       options: of the run.
       first: see `check`.
 
     Returns:
-      What `run` takes.
+      The inputs of `run`.
 
     Raises:
       ValueError, OSError: an input is missing or does not fit. All paths and
@@ -141,7 +141,7 @@ def _task_of(options: ClassifierOptions) -> Task:
 def _sets_asked_for(
     options: ClassifierOptions, task: Task
 ) -> dict[str, Sequence[str]]:
-    """`train`, `eval` and `predict`, if they are asked for, -> sets."""
+    """`train`, `eval` and `predict`, if requested, -> sets."""
     watched = options.finetuning.train.eval_every_steps and options.do_train
     asked = {
         "train": (options.do_train, task.train_sets[:1]),
@@ -183,7 +183,7 @@ def _check(
 
 
 def _model_of(options: ClassifierOptions, task: Task) -> dict[str, Any]:
-    """Arguments of the task's `TaskModel`."""
+    """Arguments of `TaskModel` for a task."""
     return {
         "kind": task.kind,
         "num_labels": max(1, len(task.labels)),
@@ -299,7 +299,7 @@ def _describe(
 
 
 def _row_labels(task: Task) -> Sequence[str]:
-    """The names of the rows of a task's output layer; () = it has one row."""
+    """Names of the rows of a task's output layer; () = there is one row."""
     return () if task.kind in ("choice", "regression") else task.labels
 
 
@@ -342,8 +342,8 @@ def _records_of(
                 f"{name}_{set_name}" if found else name, set_name
             )
         except FileNotFoundError as error:
-            # The original reads the first of MNLI's sets only, and is content
-            # with a folder that has no other.
+            # The original reads only the first set of MNLI; a folder may lack
+            # the other.
             if not found:
                 raise
             logging.warning("%s is left out: %s", set_name, error)

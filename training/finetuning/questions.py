@@ -1,4 +1,4 @@
-"""Questions on paragraphs (SQuAD): records, training, prediction, scores."""
+"""A run of run_squad.py: records, training, predictions, scores."""
 
 import dataclasses
 import functools
@@ -72,7 +72,7 @@ def run(options: SquadOptions) -> None:
         outputs = finetuning.outputs(eval_files)
         threshold = scorer.write(outputs, step, options.write_html)
     elif scorer and scorer.step != step:
-        # The last weights, or the best: those that are kept.
+        # With the last weights or the best, which are kept.
         evaluate(step)
     if threshold is None and options.version_2_with_negative:
         output_dir = options.finetuning.train.output_dir
@@ -83,7 +83,7 @@ def run(options: SquadOptions) -> None:
 def _describe(
     options: SquadOptions, weights: str | None, threshold: float | None
 ) -> None:
-    """Leaves in output_dir what an export needs to know."""
+    """Writes the files in output_dir that an export needs."""
     finetuning = options.finetuning
     output_dir = finetuning.train.output_dir
     SpanDescription(
@@ -149,7 +149,7 @@ def _check_inputs(
 def _make_scorer(
     options: SquadOptions, tokenizer: tokenization.FullTokenizer
 ) -> QuestionScorer:
-    """Looks at the questions to answer, and warns of what will not go well."""
+    """Counts the questions; warns if they do not fit the flags."""
     data = options.predict_data
     counts = count_questions(data, options.version_2_with_negative)
     watches = options.do_train and options.finetuning.train.eval_every_steps

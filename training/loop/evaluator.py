@@ -1,4 +1,4 @@
-"""Metrics of a model over batches, without dropout."""
+"""Averages the metrics of a model over batches, without dropout."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _SUM = tf.distribute.ReduceOp.SUM
 
 
 class PreemptionCheck:
-    """Lets SIGTERM break a loop over batches; several workers stop together.
+    """Stops a loop over batches after SIGTERM, on all workers together.
 
     Args:
       strategy: of the workers; all of them must call this equally often.
@@ -35,7 +35,7 @@ class PreemptionCheck:
         self._every = self._left = 1  # calls
 
     def __call__(self) -> None:
-        """Raises `Preempted` if SIGTERM has come, to any worker."""
+        """Raises `Preempted` if any worker received SIGTERM."""
         if num_workers(self._strategy) == 1:
             preemption.check()
             return
@@ -48,7 +48,7 @@ class PreemptionCheck:
         ).max(axis=0)
         if is_requested:
             raise preemption.Preempted
-        # Once a second or so; and the same for all of them.
+        # About once a second, and equally often on all workers.
         most = int(self._every / max(seconds, 1e-3))
         self._every = self._left = max(1, min(2 * self._every, most))
         self._asked = time.monotonic()
@@ -74,13 +74,13 @@ class Evaluator:
         """Averages the metrics of some batches.
 
         Args:
-          make_batches: from a shard to its rows of every batch; the batches
-            are of equal size, `num_steps` of them at least.
-          num_steps: how many to take.
+          make_batches: returns a shard's rows of at least `num_steps` batches
+            of equal size.
+          num_steps: number of batches.
 
         Returns:
           Metric name -> mean over all examples; `loss` is the mean of the
-          batches' losses, as the original's.
+          losses of the batches, as in the original.
         """
         sums: dict[str, np.ndarray] = {}
         iterator = iter(distribute(self._strategy, make_batches))
