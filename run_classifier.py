@@ -159,7 +159,9 @@ def main() -> None:
     # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
     from training.devices import session
     from training.export import saved_model
+    from training.finetuning import classifier
     from training.many_runs import layer_table, suite
+    from training.many_runs.trials import Trials
 
     device = training_flags.device_options()
     told = training_flags.shared_values()
@@ -168,9 +170,9 @@ def main() -> None:
         if does_more:
             options, trials = _options()
             if FLAGS.feature_based == TABLE:
-                layer_table.run(options)
+                layer_table.run(options, classifier)
             else:
-                suite.run(options, trials)
+                suite.run(options, Trials(trials, classifier))
         if exported and here.is_chief:
             saved_model.run(exported)
 

@@ -29,8 +29,8 @@ from modeling import (  # noqa: E402
     TaskModel,
 )
 from training.config.options import TrainOptions  # noqa: E402
-from training.finetuning.predictions import Scorer  # noqa: E402
-from training.loop import optimizers, steps  # noqa: E402
+from training.finetuning.predictions import OutputCollector  # noqa: E402
+from training.loop import steps  # noqa: E402
 from training.vectors.extractor import Extractor, VectorOptions  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -95,7 +95,9 @@ def task(kind, trains, **options):
     specs = features.feature_specs(kind, 32, NUM_LABELS)
     if trains:
         return update_of(model, batch_of(specs, ROWS), 2)
-    return Scorer(model)._replica_step, batch_of(specs, ROWS, example_index=1)
+    return OutputCollector(model)._replica_step, batch_of(
+        specs, ROWS, example_index=1
+    )
 
 
 def span(trains):
@@ -106,7 +108,7 @@ def span(trains):
     if trains:
         return update_of(model, batch, 2)
     batch |= batch_of((), ROWS, example_index=1, is_real_example=1)
-    return Scorer(model)._replica_step, batch
+    return OutputCollector(model)._replica_step, batch
 
 
 def vectors():
@@ -141,7 +143,7 @@ PROGRAMS = {
 def main(_):
     """Writes a file for each step."""
     # As on a TPU: each device updates its own copy of the weights.
-    optimizers.is_tpu = steps.is_tpu = lambda strategy: True
+    steps.is_tpu = lambda strategy: True
     os.makedirs(FLAGS.folder, exist_ok=True)
     for name, make in PROGRAMS.items():
         step, *arguments = make()

@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "training": {"training", "data", "modeling"},
 }
 MOST_ENTRIES = 17
+LONGEST_CHAIN = 13
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")
 )
@@ -114,6 +115,19 @@ def test_imports_go_one_way(path):
             f"{module} imports {imported}, which stands below it in the tables "
             "of contents"
         )
+
+
+@functools.cache
+def chain(module: str) -> tuple[str, ...]:
+    """The longest chain of files that starts with one and goes by imports."""
+    path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    return (module, *max(map(chain, ours(path)), key=len, default=()))
+
+
+def test_chains_of_imports_are_short():
+    chains = [chain(module_of(path)) for path in LIBRARY + PROGRAMS]
+    longest = max(chains, key=len)
+    assert len(longest) <= LONGEST_CHAIN, " > ".join(longest)
 
 
 def test_nothing_imports_a_program():

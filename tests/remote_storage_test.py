@@ -26,12 +26,13 @@ from training.config.extraction_options import ExtractionOptions, VectorOptions
 from training.config.finetuning_options import (
     ClassifierOptions,
     FinetuningOptions,
+    TrialOptions,
 )
 from training.config.options import DeviceOptions, ExportOptions, TrainOptions
 from training.export import saved_model
 from training.export.predictor import Predictor
 from training.finetuning import classifier, questions
-from training.many_runs import trials
+from training.many_runs.trials import Trials
 from training.model_files import conversion, description
 from training.model_files.conversion import ConversionOptions
 from training.vectors import extraction
@@ -207,7 +208,7 @@ def test_a_classifier_is_trained_exported_asked_and_converted(
     if num_trials == 1:
         classifier.run(options)
     else:
-        trials.run(options, trials.TrialOptions(num_trials=num_trials))
+        Trials(TrialOptions(num_trials=num_trials), classifier).run(options)
         assert "trials.tsv" in names_in(out)
     assert {"test_results.tsv", "metrics.json"} <= names_in(out)
     # Another run, of the finished folder alone.

@@ -36,7 +36,7 @@ from tests.pretraining_support import RECORDS
 from training import pretraining
 from training.config.options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
-from training.finetuning.predictions import Scorer
+from training.finetuning.predictions import OutputCollector
 from training.loop import trainer
 from training.loop.evaluator import Evaluator
 from training.loop.steps import TrainSteps
@@ -170,7 +170,9 @@ def check_task(config, tmp_path, kind, *, trains=True, **options):
     opened = task_files(tmp_path, kind)
     shape = {"trim": False, "num_choices": 3 if kind == "choice" else 1}
     asked = length_batches.all_examples(opened, batch_size=4, **shape)
-    check_answers(Scorer(model)._replica_step, first_of(asked), tolerance)
+    check_answers(
+        OutputCollector(model)._replica_step, first_of(asked), tolerance
+    )
     if trains:
         batches = length_batches.training_batches(
             opened, batch_size=4, seed=1, **shape
@@ -308,7 +310,7 @@ def test_run_squad_trains_and_predicts(config, goldens, score_padding):
     asked = length_batches.all_examples(
         squad_files(goldens, False), batch_size=4, trim=False
     )
-    check_answers(Scorer(model)._replica_step, first_of(asked))
+    check_answers(OutputCollector(model)._replica_step, first_of(asked))
 
 
 def extractor_of(config, **options):
@@ -393,8 +395,8 @@ def test_a_run_on_a_tpu_never_trims(goldens, tmp_path, monkeypatch, what):
         ),
     )
     monkeypatch.setattr(
-        Scorer,
-        "outputs",
+        OutputCollector,
+        "collect",
         lambda self, make_batches, **_: seen.append(make_batches(Shard())),
     )
     opened = task_files(tmp_path, "classification")

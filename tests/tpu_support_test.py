@@ -22,7 +22,7 @@ from modeling import BertConfig, PretrainingModel, TaskModel
 from tests import tpu_support
 from tests.classifier_support import write_records
 from training.config.options import TrainOptions
-from training.finetuning.predictions import Scorer
+from training.finetuning.predictions import OutputCollector
 from training.loop.steps import TrainSteps
 from training.devices.strategy import distribute
 goldens, folder = map(pathlib.Path, sys.argv[1:])
@@ -48,7 +48,7 @@ with strategy.scope():
     batches = distribute(
         strategy, lambda shard: length_batches.all_examples(
             examples, batch_size=4, trim=False, shard=shard))
-    scorer = Scorer(TaskModel(config, "classification", 2))
+    scorer = OutputCollector(TaskModel(config, "classification", 2))
     scoring = scorer._step.get_concrete_function(iter(batches))
 print(json.dumps([
     [sorted(tpu_support.operations(f)), tpu_support.graph_problems(f)]

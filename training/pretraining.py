@@ -1,7 +1,9 @@
-"""Pretraining put together: records, model, loop, evaluation, queries."""
+"""A run of pretraining: inputs, model, training, evaluation, predictions."""
 
+import functools
 import itertools
 import os
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
@@ -9,10 +11,14 @@ from absl import logging
 
 from data.pretraining import queries as query_lines
 from data.pretraining.dynamic_masking import mask_batches
+from data.pretraining.masking import Masker
 from data.records import input_pipeline
 from data.records.damage import naming_damage
+from data.records.input_pipeline import RecordFiles
 from data.storage import files
-from modeling import BertConfig, PretrainingModel, checkpoints
+from modeling import checkpoints
+from modeling.config import BertConfig
+from modeling.objectives.pretraining import PretrainingModel
 from training import pretraining_input
 from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import (
@@ -21,18 +27,34 @@ from training.devices.strategy import (
     is_tpu,
     policy_of,
 )
-from training.loop import evaluator as evaluation
-from training.loop import trainer as loop
 from training.loop.checkpointing import CheckpointManager
+from training.loop.evaluator import Evaluator
 from training.loop.steps import with_fusion
+from training.loop.trainer import Trainer
 from training.model_files import setup
 
 STRIPPED_NAME = "bert_model.ckpt"
-# The variables that each kind of answer is computed with, beside the encoder.
+# The variables of the head for each kind of prediction.
 _HEADS = {
     "masked LM": ("cls/predictions/",),
     "next sentence": ("cls/seq_relationship/", "bert/pooler/"),
 }
+
+
+class _Inputs(NamedTuple):
+    """The inputs of a run; None where they are not needed.
+
+    Attributes:
+      train_files: records to train on.
+      eval_files: records to evaluate on.
+      queries: the tokenizer and the queries of --predict_file.
+      masker: masks the records while they are read.
+    """
+
+    train_files: RecordFiles | None
+    eval_files: RecordFiles | None
+    queries: tuple | None
+    masker: Masker | None
 
 
 def run(options: PretrainingOptions) -> None:
@@ -48,9 +70,44 @@ def run(options: PretrainingOptions) -> None:
     config = BertConfig.from_json_file(options.bert_config_file)
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
     strategy = create_strategy(options.device)
-    manager = CheckpointManager(
-        options.train.output_dir, options.train.keep_checkpoint_max
-    )
+    output_dir = options.train.output_dir
+    manager = CheckpointManager(output_dir, options.train.keep_checkpoint_max)
+    inputs = _load_inputs(options, config, strategy)
+    _check_continued(options.train.continue_from, config)
+    setup.keep_config(output_dir, config, manager)
+    with strategy.scope():
+        model = _make_model(options, config, strategy)
+        weights = checkpoints.variables_by_name(model.layers)
+        first = setup.load_first_weights(
+            options.init_checkpoint, weights, manager, output_dir, config
+        )
+        evaluate = functools.partial(
+            _evaluate, options, Evaluator(model), inputs
+        )
+        if options.do_train:
+            _check_pair_head_before(options, model, manager, weights, inputs)
+            step = _train(options, model, manager, inputs, evaluate)
+        else:
+            if first:
+                _require_heads(options, first.untrained, inputs)
+            step = setup.restore_trained(
+                weights,
+                manager,
+                output_dir,
+                # Only the checkpoint of a run has slots to strip.
+                None if options.strip_checkpoint else options.init_checkpoint,
+            )
+        if options.do_eval or (options.do_train and inputs.eval_files):
+            evaluate(step)
+        if options.do_predict:
+            _require_pair_head(model, inputs.queries)
+            _predict(options, model, inputs.queries)
+    if options.strip_checkpoint:
+        _strip(options, manager.prefix(step))
+
+
+def _load_inputs(options, config, strategy):
+    """Opens and checks all inputs of a run."""
     train_files = eval_files = queries = masker = None
     if options.masking:
         masker = pretraining_input.load_masker(
@@ -78,75 +135,41 @@ def run(options: PretrainingOptions) -> None:
             init_checkpoint=options.init_checkpoint,
             max_seq_length=options.max_seq_length,
         )
-    _check_continued(options.train.continue_from, config)
-    setup.keep_config(options.train.output_dir, config, manager)
-    # Initial weights come from the seed too.
+    return _Inputs(train_files, eval_files, queries, masker)
+
+
+def _make_model(options, config, strategy):
+    """A model with weights drawn from the run's seed."""
     keras.utils.set_random_seed(options.train.seed)
-    with strategy.scope():
-        model = PretrainingModel(
-            config,
-            dtype=policy_of(options.device),
-            use_one_hot_embeddings=options.use_one_hot_embeddings
-            or is_tpu(strategy),
-            gradient_checkpointing=options.train.gradient_checkpointing,
-            whole_last_layer=options.train.whole_last_layer,
-        )
-        weights = checkpoints.variables_by_name(model.layers)
-        first = setup.load_first_weights(
-            options.init_checkpoint,
-            weights,
-            manager,
-            options.train.output_dir,
-            config,
-        )
-        if (
-            queries
-            and train_files
-            and not pretraining_input.hold_pairs(train_files)
-            and not options.train.continue_from
-        ):
-            # Training will not change the next-sentence head.
-            manager.restore(weights)
-            _require_pair_head(model, queries)
-        evaluator = evaluation.Evaluator(model)
-        if options.do_train:
-            step = _train(
-                options,
-                model,
-                manager,
-                train_files,
-                masker,
-                lambda step: _evaluate(
-                    options, evaluator, eval_files, masker, step
-                ),
-            )
-        else:
-            if first:
-                _require_heads(options, first.untrained, eval_files, queries)
-            step = setup.restore_trained(
-                weights,
-                manager,
-                options.train.output_dir,
-                # Only a checkpoint of a run has slots to strip.
-                None if options.strip_checkpoint else options.init_checkpoint,
-            )
-        if options.do_eval or (options.do_train and eval_files):
-            _evaluate(options, evaluator, eval_files, masker, step)
-        if options.do_predict:
-            _require_pair_head(model, queries)
-            _predict(options, model, queries)
-    if options.strip_checkpoint:
-        _strip(options, manager.prefix(step))
+    return PretrainingModel(
+        config,
+        dtype=policy_of(options.device),
+        use_one_hot_embeddings=options.use_one_hot_embeddings
+        or is_tpu(strategy),
+        gradient_checkpointing=options.train.gradient_checkpointing,
+        whole_last_layer=options.train.whole_last_layer,
+    )
 
 
-def _require_heads(options, untrained, eval_files, queries):
-    """Refuses to evaluate or answer with the random weights of a head."""
+def _check_pair_head_before(options, model, manager, weights, inputs):
+    """Refuses pairs to predict if training would not train their head."""
+    if (
+        inputs.queries
+        and not pretraining_input.hold_pairs(inputs.train_files)
+        and not options.train.continue_from
+    ):
+        manager.restore(weights)
+        _require_pair_head(model, inputs.queries)
+
+
+def _require_heads(options, untrained, inputs):
+    """Refuses to evaluate or predict with the random weights of a head."""
     asked = {}
     if options.do_eval:
-        has_pairs = pretraining_input.hold_pairs(eval_files)
+        has_pairs = pretraining_input.hold_pairs(inputs.eval_files)
         asked["--do_eval"] = [*_HEADS] if has_pairs else ["masked LM"]
     if options.do_predict:
-        _, lines = queries
+        _, lines = inputs.queries
         is_asked = (
             any(query.masked_positions for query in lines),
             any(query.is_pair for query in lines),
@@ -170,7 +193,7 @@ def _require_heads(options, untrained, eval_files, queries):
 
 
 def _check_continued(folder, config):
-    """Refuses to continue what is not there, or another model."""
+    """Refuses a --continue_from that is missing or holds another model."""
     if not folder:
         return
     if not tf.io.gfile.isdir(folder):
@@ -192,8 +215,9 @@ def _open_records(patterns, options, config):
     )
 
 
-def _train(options, model, manager, train_files, masker, evaluate):
-    train = options.train
+def _train(options, model, manager, inputs, evaluate):
+    """Trains to the end; returns the last step."""
+    train, train_files = options.train, inputs.train_files
     if train.num_train_minutes:
         logging.info("Training for %g minutes.", train.num_train_minutes)
     else:
@@ -213,9 +237,11 @@ def _train(options, model, manager, train_files, masker, evaluate):
             "shard": shard,
         }
         batches = input_pipeline.training_batches(train_files, **place)
-        return mask_batches(batches, masker, **place) if masker else batches
+        if not inputs.masker:
+            return batches
+        return mask_batches(batches, inputs.masker, **place)
 
-    trainer = loop.Trainer(
+    trainer = Trainer(
         model,
         with_fusion(train, model.config, seq_length=options.max_seq_length),
     )
@@ -228,20 +254,20 @@ def _train(options, model, manager, train_files, masker, evaluate):
         )
 
 
-def _evaluate(options, evaluator, eval_files, masker, step):
+def _evaluate(options, evaluator, inputs, step):
     """Evaluates; writes eval_results.txt and a TensorBoard point."""
-    batch_size = options.eval_batch_size
+    batch_size, eval_files = options.eval_batch_size, inputs.eval_files
 
     def make_batches(shard):
         batches = input_pipeline.evaluation_batches(
             eval_files, batch_size=batch_size, shard=shard
         )
-        if not masker:
+        if not inputs.masker:
             return batches
-        # The same masks in every evaluation: results can be compared.
+        # All evaluations use the same masks, so that they can be compared.
         return mask_batches(
             batches,
-            masker,
+            inputs.masker,
             batch_size=batch_size,
             seed=options.train.seed,
             shard=shard,
@@ -255,11 +281,11 @@ def _evaluate(options, evaluator, eval_files, masker, step):
 
 
 def _require_pair_head(model, tokenizer_and_queries):
-    """Refuses pairs if the next-sentence head is as it was initialised."""
+    """Refuses pairs to predict if the next-sentence head is untrained."""
     _, queries = tokenizer_and_queries
     pair = next((query for query in queries if query.is_pair), None)
     bias = model.cls.seq_relationship.output_bias
-    # A bias starts at exactly 0, and the first update moves it.
+    # A bias is exactly 0 until the first update.
     if pair and not bias.value.numpy().any():
         raise ValueError(
             f"--predict_file asks about a pair ({pair.text!r}), but the "
@@ -271,15 +297,14 @@ def _require_pair_head(model, tokenizer_and_queries):
 
 
 def _predict(options, model, tokenizer_and_queries):
-    """Answers the queries; writes predict_results.jsonl and prints them."""
+    """Answers the queries; writes and prints predict_results.jsonl."""
     tokenizer, queries = tokenizer_and_queries
     max_predictions = max(1, *(len(q.masked_positions) for q in queries))
     strategy = tf.distribute.get_strategy()
 
     @tf.function
     def run(batch):
-        # Every device answers them all: few, and of a number that divides by
-        # nothing.
+        # Every device answers all queries: their number may not be divisible.
         return strategy.run(_probabilities, args=(model, batch))
 
     answers = []
@@ -315,7 +340,7 @@ def _predict(options, model, tokenizer_and_queries):
 
 
 def _probabilities(model, batch):
-    """Of each word at each masked place [B, P, V], and of the pair [B, 2]."""
+    """Probabilities of words at masked positions [B, P, V], of pairs [B, 2]."""
     masked_lm, next_sentence = model.logits(batch)
     shape = [-1, batch["masked_lm_positions"].shape[1], model.config.vocab_size]
     return (
@@ -325,7 +350,7 @@ def _probabilities(model, batch):
 
 
 def _strip(options, source):
-    """Writes the released form of a checkpoint, and says its size."""
+    """Writes a checkpoint without slots, as released, and logs its size."""
     target = os.path.join(options.train.output_dir, STRIPPED_NAME)
     kept = checkpoints.strip(source, target)
     data = ".data-00000-of-00001"

@@ -1,4 +1,4 @@
-"""What a pretraining run reads: records, vocabulary, queries; all checked."""
+"""The inputs of a pretraining run, checked: records, vocabulary, queries."""
 
 import itertools
 import os
@@ -22,13 +22,13 @@ from data.records.tfrecord import DamagedError
 from data.storage import files
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
-from modeling import BertConfig
+from modeling.config import BertConfig
 from training.model_files.tokenizer import check_vocabulary, load_tokenizer
 
 _LABELS = "next_sentence_labels"
-# Records of each file whose labels are looked at, as `open_records` does.
+# Number of records of each file whose labels are read.
 _NUM_LABELS = 1000
-# All labels of so many pairs are equal with a chance of 2^-99.
+# Random labels of this many pairs are all equal with probability 2^-99.
 _MANY_LABELS = 100
 
 
@@ -46,19 +46,19 @@ def open_records(
     Args:
       patterns: files or globs.
       config: of the model that will read them.
-      max_seq_length: S, as the records were made.
-      max_predictions_per_seq: P, likewise.
+      max_seq_length: S of the records.
+      max_predictions_per_seq: P of the records.
       vocab_file: the vocabulary of records that are masked while they are
-        read; None = they have masks.
-      skip_bad_records: leave out what is damaged, and say how much.
+        read; None = they are masked already.
+      skip_bad_records: leave out damaged records and log their number.
 
     Returns:
-      The files with their count; without `next_sentence_labels` if the records
-      are no pairs.
+      The files and their specs, without `next_sentence_labels` if the records
+      are not pairs.
 
     Raises:
-      FileNotFoundError: there are none.
-      ValueError: they are damaged or do not fit; says which and why.
+      FileNotFoundError: there are no files.
+      ValueError: a file is damaged or does not fit.
     """
     paths = files.expand_patterns(patterns)
     for path in paths:
@@ -73,22 +73,13 @@ def open_records(
     limits = {
         "input_ids": config.vocab_size,
         "segment_ids": config.type_vocab_size,
+        _LABELS: 2,
+        "masked_lm_ids": config.vocab_size,
+        "masked_lm_positions": max_seq_length,
     }
-    if pairs:
-        limits[_LABELS] = 2
-    if not vocab_file:
-        limits["masked_lm_ids"] = config.vocab_size
-        limits["masked_lm_positions"] = max_seq_length
-    try:
-        opened = input_pipeline.open_records(
-            paths, specs, limits=limits, skip_bad_records=skip_bad_records
-        )
-        _check_complete(opened, skip_bad_records)
-    except DamagedError as error:
-        raise DamagedError(
-            f"{error} Or pass --skip_bad_records: it leaves out what is "
-            "damaged, and reports how much that is."
-        ) from None
+    names = {spec.name for spec in specs}
+    limits = {name: limit for name, limit in limits.items() if name in names}
+    opened = _open(paths, specs, limits, skip_bad_records)
     if vocab_file:
         _check_made_with(opened, vocab_file)
     logging.info(
@@ -101,15 +92,30 @@ def open_records(
     return opened
 
 
+def _open(paths, specs, limits, skip_bad_records):
+    """Opens complete record files; the error names --skip_bad_records."""
+    try:
+        opened = input_pipeline.open_records(
+            paths, specs, limits=limits, skip_bad_records=skip_bad_records
+        )
+        _check_complete(opened, skip_bad_records)
+    except DamagedError as error:
+        raise DamagedError(
+            f"{error} Or pass --skip_bad_records: it leaves out what is "
+            "damaged, and reports how much that is."
+        ) from None
+    return opened
+
+
 def check_same_kind(train_files: RecordFiles, eval_files: RecordFiles) -> None:
-    """Refuses to evaluate on pairs a head that is not trained on any.
+    """Refuses to evaluate an untrained next-sentence head on pairs.
 
     Args:
       train_files: the training input, see `open_records`.
       eval_files: the evaluation input.
 
     Raises:
-      ValueError: the evaluation input alone holds pairs.
+      ValueError: only the evaluation input holds pairs.
     """
     if hold_pairs(eval_files) and not hold_pairs(train_files):
         raise ValueError(
@@ -169,9 +175,9 @@ def _labels(path: str) -> np.ndarray:
 
 
 def _check_complete(opened: RecordFiles, skip_bad_records: bool) -> None:
-    """Refuses files that end early, but between two records.
+    """Refuses files that lack records at the end.
 
-    No byte of theirs tells, only the manifest beside them, if there is one.
+    If a file ends between two records, only its manifest tells.
     """
     for path in opened.paths:
         shards = (manifest_of(path) or {"shards": ()})["shards"]
@@ -208,7 +214,7 @@ def _check_masks(path: str, masked: bool) -> None:
 
 
 def _check_made_with(opened: RecordFiles, vocab_file: str) -> None:
-    """Refuses records of another vocabulary: their masks would be nonsense."""
+    """Refuses records of another vocabulary, whose masks would be wrong."""
     vocab = vocabulary.load_vocab(vocab_file)
     vocabulary.require_tokens(vocab, SPECIAL_TOKENS, vocab_file)
     for path in opened.paths:
@@ -230,12 +236,12 @@ def _check_made_with(opened: RecordFiles, vocab_file: str) -> None:
 def load_masker(
     vocab_file: str, config: BertConfig, options: PretrainingDataOptions
 ) -> Masker:
-    """Makes what masks examples while they are read.
+    """Creates the masker of examples that are masked while they are read.
 
     Args:
       vocab_file: the vocabulary of the records.
       config: of the model.
-      options: how many tokens to mask, and by what.
+      options: how tokens are masked.
 
     Returns:
       The masker.
@@ -257,14 +263,14 @@ def load_queries(
     init_checkpoint: str | None,
     max_seq_length: int,
 ) -> tuple[FullTokenizer, list[queries.Query]]:
-    """Reads the questions to a model, and the tokenizer they need.
+    """Reads the queries, and loads the tokenizer.
 
     Args:
       predict_file: see `queries.read_queries`.
       vocab_file: the vocabulary of the model.
       config: of the model.
       do_lower_case: casing of the vocabulary.
-      init_checkpoint: its name may tell the casing, too; or None.
+      init_checkpoint: to compare its casing, or None.
       max_seq_length: most wordpieces of a query.
 
     Returns:

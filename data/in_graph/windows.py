@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from data.in_graph import packing
-from data.squad.windows import WindowOptions
+from data.squad.options import WindowOptions
 
 
 class GraphWindows(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from data.pretraining.masking import MaskedRows, Masker
-from data.records.input_pipeline import WHOLE, Shard
+from data.records.shard import WHOLE, Shard
 
 # Between the states of SplitMix64: 2 ** 64 divided by the golden ratio.
 _STEP = np.uint64(0x9E3779B97F4A7C15)

@@ -13,7 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from data.records import input_pipeline, reading
-from data.records.input_pipeline import WHOLE, RecordFiles, Shard
+from data.records.input_pipeline import RecordFiles
+from data.records.shard import WHOLE, Shard
 
 # Batches are made alike in length among this many: enough to find neighbours,
 # and few beside a pass, so that its order stays close to a shuffle.

@@ -1,7 +1,9 @@
 """Questions on paragraphs, each answered by a part of its paragraph.
 
 articles          the articles of a SQuAD file or data set
+options           options of windows and answers
 examples          articles to questions with the position of the answer
+predictions       the predicted answers to a question
 windows           questions to rows as long as the model takes
 rows              windows as arrays
 records           windows to record files, made once

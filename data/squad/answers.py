@@ -3,103 +3,20 @@
 Axes: N windows, S sequence, K best places (n_best_size).
 """
 
-import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from data.squad.candidates import LARGE_SCORE, Candidate, Candidates, Null
 from data.squad.examples import SquadExample
 from data.squad.final_text import FinalTexts
-from data.squad.windows import Window, WindowOptions, convert_examples
+from data.squad.options import AnswerOptions, WindowOptions
+from data.squad.predictions import Answer, Prediction
+from data.squad.windows import Window, convert_examples
 from data.text.tokenization import BasicTokenizer, FullTokenizer
 
 _WINDOWS_AT_ONCE = 128
-
-
-@dataclasses.dataclass(frozen=True)
-class AnswerOptions:
-    """How answers are chosen.
-
-    Args:
-      n_best_size: starts and ends looked at in each window, and answers kept.
-      max_answer_length: longest answer, in wordpieces.
-      version_2_with_negative: whether "" (no answer) may be the answer.
-      null_score_diff_threshold: "" is the answer if its score less that of
-        the best text is greater.
-
-    Raises:
-      ValueError: a number is less than 1.
-    """
-
-    n_best_size: int = 20
-    max_answer_length: int = 30
-    version_2_with_negative: bool = False
-    null_score_diff_threshold: float = 0.0
-
-    def __post_init__(self):
-        for name in ("n_best_size", "max_answer_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"--{name} is {getattr(self, name)}, expected 1 or more."
-                )
-
-
-class Answer(NamedTuple):
-    """One of the n best.
-
-    Attributes:
-      text: as in the paragraph; "" = no answer.
-      probability: among the n best.
-      start_logit: score of its first token.
-      end_logit: of its last token.
-      start: first character in the context; None = it is not from there.
-      end: behind the last one, likewise.
-    """
-
-    text: str
-    probability: float
-    start_logit: float
-    end_logit: float
-    start: int | None = None
-    end: int | None = None
-
-
-@dataclasses.dataclass(slots=True)
-class Prediction:
-    """What was found for a question.
-
-    Attributes:
-      example: the question.
-      text: the answer.
-      answers: the n best, the best first; with "" if that is allowed.
-      score_diff: the score of "" less that of the best text; None if "" is not
-        allowed.
-      best_text: the best text that is not "", which is the answer if there
-        must be one; "" if there is none.
-    """
-
-    example: SquadExample
-    text: str
-    answers: list[Answer]
-    score_diff: float | None
-    best_text: str
-
-    @property
-    def answer(self) -> Answer:
-        """The one of the n best that `text` is."""
-        for answer in self.answers:
-            if answer.text == self.text:
-                return answer
-        raise LookupError(f"{self.text!r} is not among the answers.")
-
-    def text_at(self, threshold: float) -> str:
-        """The answer that another null_score_diff_threshold would give."""
-        if self.score_diff is None:
-            return self.text
-        return "" if self.score_diff > threshold else self.best_text
 
 
 def predict(

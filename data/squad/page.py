@@ -11,7 +11,7 @@ import json
 import pathlib
 from typing import Any
 
-from data.squad.answers import Answer, Prediction
+from data.squad.predictions import Answer, Prediction
 from data.squad.scoring import QuestionScore
 from data.storage import files
 

@@ -6,7 +6,7 @@ import os
 
 from absl import logging
 
-from data.squad.answers import Answer, Prediction
+from data.squad.predictions import Answer, Prediction
 from data.storage import files
 
 _INDENT = " " * 4

@@ -14,44 +14,12 @@ import numpy as np
 
 from data.records.feature_spec import FeatureSpec
 from data.squad.examples import Paragraph, SquadExample
+from data.squad.options import NUM_SPECIAL, WindowOptions
 from data.text.tokenization import FullTokenizer
 
 FIRST_UNIQUE_ID = 1_000_000_000
-# [CLS] and the [SEP] behind the question, in front of the text; and one more
-# [SEP] behind it.
+# [CLS] and the [SEP] after the question precede the text.
 _NUM_BEFORE_TEXT = 2
-_NUM_SPECIAL = 3
-
-
-@dataclasses.dataclass(frozen=True)
-class WindowOptions:
-    """How long rows are.
-
-    Args:
-      max_seq_length: S, tokens of a row.
-      doc_stride: tokens from the begin of a window to that of the next.
-      max_query_length: tokens of a question; more are cut off.
-
-    Raises:
-      ValueError: a question may fill the row, or windows would not move on.
-    """
-
-    max_seq_length: int = 384
-    doc_stride: int = 128
-    max_query_length: int = 64
-
-    def __post_init__(self):
-        # The original's check and words.
-        if self.max_seq_length <= self.max_query_length + _NUM_SPECIAL:
-            raise ValueError(
-                f"The max_seq_length ({self.max_seq_length}) must be greater "
-                f"than max_query_length ({self.max_query_length}) + 3"
-            )
-        for name in ("doc_stride", "max_query_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"--{name} is {getattr(self, name)}, expected 1 or more."
-                )
 
 
 class TokenizedParagraph:
@@ -132,7 +100,7 @@ class Window:
     @property
     def num_tokens(self) -> int:
         """Tokens of the row, without padding."""
-        return len(self.query_ids) + self.doc_length + _NUM_SPECIAL
+        return len(self.query_ids) + self.doc_length + NUM_SPECIAL
 
     @property
     def doc_ids(self) -> np.ndarray:
@@ -226,7 +194,7 @@ def convert_examples(
             for number, span in enumerate(
                 spans(
                     len(tokenized.ids),
-                    options.max_seq_length - len(query_ids) - _NUM_SPECIAL,
+                    options.max_seq_length - len(query_ids) - NUM_SPECIAL,
                     options.doc_stride,
                 )
             )

@@ -12,7 +12,8 @@ from tests.training.finetuning_support import make_options
 from training.config.finetuning_options import TrialOptions
 from training.finetuning import classifier
 from training.finetuning.classifier import ClassifierOptions
-from training.many_runs import layer_table, suite, trials
+from training.many_runs import layer_table, suite
+from training.many_runs.trials import Trials
 
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 KINDS = ["single", "pair", "regression", "multilabel", "choice", "tagging"]
@@ -120,7 +121,7 @@ def test_a_frozen_encoder_without_weights_is_refused(goldens, tmp_path):
         options, feature_based="", head="bilstm", do_predict=False
     )
     message = "--feature_based=embeddings never trains the encoder"
-    refused(lambda: layer_table.run(options), message, tmp_path)
+    refused(lambda: layer_table.run(options, classifier), message, tmp_path)
 
 
 @pytest.mark.parametrize("change", ["labels", "kind", "config", "head"])
@@ -174,11 +175,15 @@ def test_trials_are_refused_before_any(goldens, tmp_path):
     options = options_of(
         goldens, tmp_path, finetuning={"init_checkpoint": "/no/model.ckpt"}
     )
-    refused(lambda: trials.run(options, asked), "no checkpoint there", tmp_path)
+    refused(
+        lambda: Trials(asked, classifier).run(options),
+        "no checkpoint there",
+        tmp_path,
+    )
     (tmp_path / "data/test.jsonl").unlink()
     options = options_of(goldens, tmp_path)
     message = "--task_name=tsv, test set: "
-    refused(lambda: trials.run(options, asked), message, tmp_path)
+    refused(lambda: Trials(asked, classifier).run(options), message, tmp_path)
 
 
 @pytest.mark.parametrize("num_trials", [1, 2])
@@ -208,7 +213,9 @@ def test_several_tasks_are_refused_before_any(
         task_options={},
     )
     asked = TrialOptions(num_trials=num_trials)
-    refused(lambda: suite.run(options, asked), message, tmp_path)
+    refused(
+        lambda: suite.run(options, Trials(asked, classifier)), message, tmp_path
+    )
 
 
 @pytest.mark.parametrize(

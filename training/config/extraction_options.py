@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from modeling import BertConfig
 from modeling.choices import EMBEDDINGS
+from modeling.config import BertConfig
 from training.config.options import DeviceOptions
 
 

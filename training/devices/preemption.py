@@ -1,9 +1,8 @@
-"""SIGTERM, by which a machine takes back what it lent: saved, then ended.
+"""SIGTERM, which precedes the preemption of a machine: save, then exit.
 
-The program ends with `EXIT_CODE`. The loop waits for the end of a step, saves,
-and raises `Preempted`; whatever takes long beside it asks `check` now and then;
-elsewhere the signal raises at once. The state is in the signal's handler, which
-Python keeps, and so one per process.
+The program exits with `EXIT_CODE`. The training loop finishes a step, saves and
+raises `Preempted`; other long loops call `check`; elsewhere the signal raises
+immediately. The state belongs to the signal handler of the process.
 """
 
 import contextlib
@@ -13,20 +12,20 @@ from collections.abc import Iterator
 from types import FrameType
 
 EXIT_CODE = 75  # EX_TEMPFAIL of sysexits.h: try again
-# Their code in C does not expect an exception from nowhere: it has been seen
-# to end in "SystemError: bad argument to internal function".
+# An exception from a signal handler inside their C code has been seen to cause
+# "SystemError: bad argument to internal function".
 _NOT_INSIDE = ("tensorflow.", "keras.")
 
 
 class Preempted(SystemExit):
-    """SIGTERM has come. No error: no `except Exception` holds it up."""
+    """SIGTERM was received. It is not an `Exception`, so nothing catches it."""
 
     def __init__(self):
         super().__init__(EXIT_CODE)
 
 
 class _Handler:
-    """What SIGTERM does."""
+    """The signal handler."""
 
     def __init__(self):
         self._pid = os.getpid()
@@ -34,7 +33,7 @@ class _Handler:
         self.is_requested = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if os.getpid() != self._pid:  # a fork, which ends as any process does
+        if os.getpid() != self._pid:  # a fork exits as by default
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             return
@@ -44,35 +43,35 @@ class _Handler:
 
 
 def install() -> None:
-    """Makes SIGTERM end this process in order; for the main thread alone."""
+    """Installs the handler of SIGTERM; call it in the main thread."""
     signal.signal(signal.SIGTERM, _Handler())
 
 
 def ignore() -> None:
-    """Leaves SIGTERM without effect: the program is about to end."""
+    """Ignores SIGTERM, because the program is about to exit."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def requested() -> bool:
-    """Whether SIGTERM has come; the loop asks after every call."""
+    """Whether SIGTERM was received."""
     handler = _handler()
     return bool(handler and handler.is_requested)
 
 
 def check() -> None:
-    """Raises `Preempted` if SIGTERM has come, and is not deferred."""
+    """Raises `Preempted` if SIGTERM was received and is not deferred."""
     handler = _handler()
     if handler and handler.is_requested and not handler.is_deferred:
         raise Preempted
 
 
 def deferred() -> contextlib.AbstractContextManager[None]:
-    """A block that SIGTERM does not break; it asks `requested` itself."""
+    """A block that SIGTERM does not interrupt; it calls `requested` itself."""
     return _deferring(True)
 
 
 def heeded() -> contextlib.AbstractContextManager[None]:
-    """Inside `deferred`, a block that SIGTERM breaks with `Preempted`."""
+    """Inside `deferred`, a block that SIGTERM interrupts with `Preempted`."""
     return _deferring(False)
 
 
@@ -89,17 +88,17 @@ def _deferring(value: bool) -> Iterator[None]:
         yield
     finally:
         handler.is_deferred = before
-    check()  # after the block has last asked
+    check()  # the signal may have arrived at the end of the block
 
 
 def _handler() -> _Handler | None:
-    """The handler, if this process has one."""
+    """The installed handler, or None."""
     handler = signal.getsignal(signal.SIGTERM)
     return handler if isinstance(handler, _Handler) else None
 
 
 def _is_inside(frame: FrameType | None) -> bool:
-    """Whether code of a library that must not be broken is running."""
+    """Whether code of a library that must not be interrupted is running."""
     while frame:
         if frame.f_globals.get("__name__", "").startswith(_NOT_INSIDE):
             return True

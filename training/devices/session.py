@@ -1,4 +1,4 @@
-"""What lies around a run: its workers, and its hold on the output folder."""
+"""Joins the workers of a run and locks its output folder."""
 
 import contextlib
 import os
@@ -19,11 +19,11 @@ from training.devices import preemption, strategy, workers
 
 
 class Session(NamedTuple):
-    """What a run may touch.
+    """The rights of a process in a run.
 
     Attributes:
-      output_dir: the folder to work in.
-      is_chief: this process alone may write elsewhere.
+      output_dir: the folder that this process may write to.
+      is_chief: whether this process may write elsewhere, too.
     """
 
     output_dir: str
@@ -36,43 +36,57 @@ def joined(
     output_dir: str,
     told: Mapping[str, object] | None = None,
 ) -> Iterator[Session]:
-    """Holds the output folder, and keeps several workers together.
+    """Locks the output folder and joins the workers for the duration of a run.
 
-    To be entered before TensorFlow computes anything.
+    Enter it before TensorFlow computes anything.
 
     Args:
-      options: what the flags say.
-      output_dir: of the run; every worker must see the same.
-      told: flag -> value, those that must be the same for every worker.
+      options: of the devices.
+      output_dir: of the run; the same folder for every worker.
+      told: flag -> value of the flags that must be the same for all workers.
 
     Yields:
-      What this process may touch.
+      The rights of this process.
 
     Raises:
-      ValueError: TF_CONFIG is none, the workers were told different things, or
-        no checkpoint in output_dir could be read.
-      OSError: another run holds the folder.
-      SystemExit: another worker was lost.
+      ValueError: TF_CONFIG is malformed, the workers have different flags, or
+        no checkpoint in output_dir can be read.
+      OSError: another run holds the lock.
+      SystemExit: another worker disappeared.
     """
     checkpoints.require_readable(output_dir)
-    preemption.check()  # SIGTERM may have come while TensorFlow was loaded
+    preemption.check()  # SIGTERM may have arrived while TensorFlow was loaded
     cluster = strategy.cluster_of(options)
     if not cluster:
         with locks.sole_use(output_dir):
             yield Session(output_dir, is_chief=True)
         return
+    with _joined_workers(cluster, options, output_dir, told or {}) as session:
+        yield session
+
+
+@contextlib.contextmanager
+def _joined_workers(
+    cluster: workers.Cluster,
+    options: DeviceOptions,
+    output_dir: str,
+    told: Mapping[str, object],
+) -> Iterator[Session]:
+    """`joined` for several workers."""
     devices = strategy.create_strategy(options)
     preempted = preemption.requested()
-    preemption.install()  # TensorFlow has put its own in its place
+    preemption.install()  # TensorFlow has replaced the signal handler
     if preempted:
         raise preemption.Preempted
     watchdog = workers.Watchdog(cluster)
     is_chief = cluster.index == 0
     try:
         with contextlib.ExitStack() as held:
-            if is_chief:  # first: of a run that is refused nobody goes on
+            # Take the lock first, so that no worker starts when the chief is
+            # refused.
+            if is_chief:
                 held.enter_context(locks.sole_use(output_dir))
-            _check_told(cluster, devices, told or {})
+            _check_told(cluster, devices, told)
             _check_precision(cluster, devices, options)
             watchdog.start()
             _check_folder(cluster, devices, output_dir)
@@ -81,10 +95,10 @@ def joined(
                 output_dir = held.enter_context(
                     workers.private_copy(output_dir, name)
                 )
-            # All have seen what was there; the chief has written nothing.
+            # All copies are made before the chief writes anything.
             strategy.check_together(devices, "the beginning")
             yield Session(output_dir, is_chief)
-            # Nobody needs this one any more.
+            # All workers have finished before the chief ends.
             strategy.check_together(devices, "the end")
     except tf.errors.OpError as error:
         lost = _lost(cluster, error)
@@ -93,7 +107,7 @@ def joined(
         logging.flush()
         print(f"error: {workers.lost_message(lost)}", file=sys.stderr)
         sys.stderr.flush()
-        # Not sys.exit: TensorFlow would wait for the dead.
+        # sys.exit would let TensorFlow wait for the lost workers.
         os._exit(preemption.EXIT_CODE)
     finally:
         watchdog.stop()
@@ -107,7 +121,8 @@ def _check_told(
     """Refuses workers that were started with different flags."""
     flags = {f"--{name}": repr(value) for name, value in sorted(told.items())}
     kind = {"flags": ",".join(flags), "TensorFlow": tf.__version__}
-    # What kind of program first: only then rows are of the same length.
+    # The names first: the checksums of the values are compared only if all
+    # workers have equally many.
     for texts in (kind, flags):
         sums = strategy.all_workers(
             devices, [0.0, *map(strategy.checksum, texts.values())]
@@ -148,11 +163,11 @@ def _check_precision(
 def _check_folder(
     cluster: workers.Cluster, devices: tf.distribute.Strategy, output_dir: str
 ) -> None:
-    """Refuses workers that do not see what the chief writes."""
+    """Refuses workers that do not see the files of the chief."""
     mark = secrets.randbelow(1 << 48)
 
     def path():
-        # If this run is killed now, the next one removes it.
+        # The next run removes it if this one is killed.
         name = os.path.join(output_dir, ".workers")
         return files.incomplete(name, str(mark))
 
@@ -161,7 +176,7 @@ def _check_folder(
         with files.open_write(written) as file:
             file.write(b"")
     try:
-        # A name that is new: no cache says that it is not there.
+        # No cache of a file system can know a new name.
         mark = int(strategy.all_workers(devices, [mark])[0, 0])
         sees = strategy.all_workers(devices, [files.exists(path())])[:, 0]
     finally:
@@ -179,11 +194,11 @@ def _check_folder(
 def _lost(
     cluster: workers.Cluster, error: tf.errors.OpError
 ) -> list[str] | None:
-    """The workers whose loss an error tells of; None = it is another one."""
+    """The workers whose loss caused an error; None = it has another cause."""
     missing = workers.unreachable(cluster)
     if not missing and "ollective" not in str(error):
         return None
-    # One that hangs still has its port, but TensorFlow names it.
+    # A worker that hangs still has its port, but TensorFlow names it.
     named = {
         f"{job} {task} "
         for job, task in re.findall(

@@ -1,7 +1,7 @@
-"""Chooses the devices, and says what it chose; feeds them, and hears them all.
+"""Selects the tf.distribute strategy, distributes input, gathers values.
 
-A replica is one device's copy of the model. Of several workers (processes)
-each has replicas of its own; whatever is here gives all of them the same.
+A replica is the copy of the model on one device. Each worker (process) has its
+own replicas. The functions of this file return the same on all workers.
 """
 
 import functools
@@ -14,23 +14,23 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data.records.input_pipeline import Shard
+from data.records.shard import Shard
 from modeling.kernels import Form
 from training.config.options import DeviceOptions, dtype_policy
 from training.devices import precision, workers
 
-_PIECE = 4  # numbers that are gathered at once
+_PIECE = 4  # numbers gathered by one call
 
 
-@functools.cache  # a process connects to its workers, or to a TPU, but once
+@functools.cache  # a process connects to its workers or to a TPU only once
 def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
-    """Picks the distribution strategy of a run.
+    """Selects and logs the distribution strategy of a run.
 
-    With several workers, it is to be called before TensorFlow computes
-    anything: it waits for them. Called again it gives the same strategy.
+    With several workers, call it before TensorFlow computes anything; it waits
+    for them. Further calls return the same strategy.
 
     Args:
-      options: what the flags say.
+      options: of the devices.
 
     Returns:
       TPUStrategy, MultiWorkerMirroredStrategy over the workers of TF_CONFIG,
@@ -38,8 +38,8 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
       devices), or the default strategy of one device.
 
     Raises:
-      ValueError: contradictory options, no TPU where one is asked for, or a
-        TF_CONFIG that is none.
+      ValueError: the options contradict each other, there is no TPU, or
+        TF_CONFIG is malformed.
     """
     kind = options.distribution_strategy
     if options.use_tpu and kind not in ("auto", "tpu"):
@@ -79,10 +79,10 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
 
 
 def precision_of(options: DeviceOptions) -> str:
-    """The arithmetic of a run: `options.precision`, or what `auto` chooses.
+    """The precision of a run: `options.precision`, or what `auto` selects.
 
     Args:
-      options: what the flags say.
+      options: of the devices.
 
     Returns:
       One of `options.PRECISIONS`, but not `auto`.
@@ -97,7 +97,7 @@ def policy_of(options: DeviceOptions) -> str:
 
 
 def _bfloat16(strategy: tf.distribute.Strategy) -> precision.Bfloat16:
-    """What the devices of a strategy can do with bfloat16."""
+    """Whether bfloat16 is faster on the devices of a strategy."""
     if is_tpu(strategy):
         return precision.TPU
     gpus = tf.config.get_visible_devices("GPU")
@@ -108,7 +108,7 @@ def _bfloat16(strategy: tf.distribute.Strategy) -> precision.Bfloat16:
 
 
 def _cpuinfo() -> str:
-    """What Linux says of the processor; "" elsewhere."""
+    """The content of /proc/cpuinfo; "" where there is none."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -117,14 +117,15 @@ def _cpuinfo() -> str:
 
 
 def cluster_of(options: DeviceOptions) -> workers.Cluster | None:
-    """The workers that a run is spread over; None = this process alone.
+    """The workers of a run; None = only this process.
+
+    TF_CONFIG is not used with a TPU, or with other strategies given by name.
 
     Args:
-      options: what the flags say; TF_CONFIG says who the workers are. A TPU
-        and strategies chosen by name do without it.
+      options: of the devices.
 
     Raises:
-      ValueError: TF_CONFIG is needed, or is none.
+      ValueError: TF_CONFIG is missing or malformed.
     """
     by_name = options.distribution_strategy == "multi_worker_mirrored"
     if not by_name and (
@@ -141,9 +142,9 @@ def cluster_of(options: DeviceOptions) -> workers.Cluster | None:
 
 
 def _connect(cluster: workers.Cluster) -> tf.distribute.Strategy:
-    """Waits for the other workers, and joins them."""
+    """Waits for the other workers and connects to them."""
     workers.meet(cluster)
-    tf.get_logger().setLevel("WARNING")  # it tells of every sum
+    tf.get_logger().setLevel("WARNING")  # it logs every reduction
     try:
         return tf.distribute.MultiWorkerMirroredStrategy()
     except RuntimeError as error:
@@ -160,7 +161,7 @@ def _connect(cluster: workers.Cluster) -> tf.distribute.Strategy:
 
 
 def num_workers(strategy: tf.distribute.Strategy) -> int:
-    """Processes that share a run."""
+    """The number of processes of a run."""
     return getattr(strategy.extended, "_num_workers", 1)
 
 
@@ -168,21 +169,20 @@ def distribute(
     strategy: tf.distribute.Strategy,
     make_batches: Callable[[Shard], tf.data.Dataset],
 ) -> tf.data.Dataset:
-    """Spreads batches over the replicas.
+    """Distributes batches over the replicas.
 
     Args:
-      strategy: has them.
-      make_batches: from a shard to its rows of every global batch.
+      strategy: of the replicas.
+      make_batches: returns a shard's rows of every global batch.
 
     Returns:
-      What can be iterated for `strategy.run`. Replica by replica, and worker by
-      worker, a global batch is cut into parts of consecutive rows.
+      A distributed dataset, for `strategy.run`. Each worker, and each of its
+      replicas, gets consecutive rows of a global batch.
     """
-    # Datasets have no Python control flow over tensors to look for.
+    # Datasets have no Python control flow over tensors for autograph.
     plain = tf.autograph.experimental.do_not_convert(make_batches)
-    # TensorFlow tunes a dataset in a thread that sleeps for ever longer, up to
-    # a minute, and at times the end of an iterator waits for it: 1.9 s after a
-    # prediction of 3.3. There is little to tune here.
+    # The autotuning thread sleeps for up to a minute, and the end of an
+    # iterator may wait for it: 1.9 s after a prediction of 3.3 s.
     options = tf.data.Options()
     options.autotune.enabled = False
 
@@ -196,13 +196,13 @@ def distribute(
 
 
 def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
-    """Cuts each batch into `count` batches, one after the other."""
+    """Divides each batch into `count` batches of consecutive rows."""
     if count == 1:
         return batches
 
     def cut(x):
         parts = tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], 0))
-        # Static if it was: a TPU needs that.
+        # Keep static shapes, which a TPU needs.
         rows = x.shape[0] and x.shape[0] // count
         return tf.ensure_shape(parts, [count, rows, *x.shape[1:]])
 
@@ -216,10 +216,10 @@ def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
 def all_workers(
     strategy: tf.distribute.Strategy, values: Sequence[float]
 ) -> np.ndarray:
-    """What each worker says; all must call this at the same point.
+    """Gathers numbers from all workers; all must call it at the same point.
 
     Args:
-      strategy: connects them.
+      strategy: of the workers.
       values: N numbers of this worker.
 
     Returns:
@@ -227,10 +227,10 @@ def all_workers(
     """
     if num_workers(strategy) == 1:
         return np.asarray([values], np.float64)
-    # In pieces of one shape, for which the function is compiled but once.
+    # Pieces of one shape, so that the function is traced only once.
     pieces = np.zeros([-(-len(values) // _PIECE), 1, _PIECE])
     pieces.flat[: len(values)] = values
-    # One row of each replica, of which a worker may have several.
+    # Each replica of a worker returns a row; take the first one.
     replicas = strategy.num_replicas_in_sync // num_workers(strategy)
     rows = [
         _gatherer(strategy)(tf.constant(piece)).numpy()[::replicas]
@@ -240,19 +240,19 @@ def all_workers(
 
 
 def checksum(text: str) -> float:
-    """A number that `all_workers` can compare in place of a text."""
+    """A number that identifies a text, for `all_workers`."""
     return float(int(hashlib.sha256(text.encode()).hexdigest()[:12], 16))
 
 
 def check_together(strategy: tf.distribute.Strategy, point: str) -> None:
-    """Refuses workers of which one does something else than the others.
+    """Refuses to go on if the workers are at different points of the program.
 
     Args:
-      strategy: connects them.
+      strategy: of the workers.
       point: what this worker does next, in words.
 
     Raises:
-      ValueError: names the first worker that goes another way.
+      ValueError: names the first worker that differs.
     """
     sums = all_workers(strategy, [checksum(point)])[:, 0]
     if len(set(sums)) > 1:
@@ -266,11 +266,11 @@ def check_together(strategy: tf.distribute.Strategy, point: str) -> None:
 
 @functools.cache
 def _gatherer(strategy):
-    """The compiled function for a strategy: traced once."""
+    """The function that gathers rows from all replicas, traced once."""
 
     @tf.function
     def gather(rows):
-        # `identity`: what is gathered must lie on the replica's device.
+        # `identity` copies the rows to the replica's device.
         everyone = strategy.run(
             lambda: tf.distribute.get_replica_context().all_gather(
                 tf.identity(rows), axis=0
@@ -297,11 +297,11 @@ def has_onednn(strategy: tf.distribute.Strategy) -> bool:
 
 
 def inference_form(strategy: tf.distribute.Strategy, dtype: str) -> Form:
-    """How a step without gradients is best written for these devices.
+    """The fastest form of a step without gradients on these devices.
 
     Args:
-      strategy: has the devices.
-      dtype: that of the arithmetic, such as `bfloat16`.
+      strategy: of the devices.
+      dtype: of the computations, such as `bfloat16`.
     """
     has_kernels = has_onednn(strategy) and precision.has_kernels(
         dtype, _cpuinfo(), os.environ
@@ -310,15 +310,15 @@ def inference_form(strategy: tf.distribute.Strategy, dtype: str) -> Form:
 
 
 def check_batch_size(flag: str, size: int, parts: int) -> None:
-    """Refuses a global batch that cannot be cut into equal parts.
+    """Refuses a global batch that cannot be divided into equal parts.
 
     Args:
-      flag: its name, for the error.
+      flag: name of the flag, for the error.
       size: examples of the global batch.
       parts: devices times micro-batches.
 
     Raises:
-      ValueError: names the two nearest sizes that can.
+      ValueError: names the nearest sizes that can be divided.
     """
     if size % parts:
         below, above = size // parts * parts, (size // parts + 1) * parts
@@ -330,7 +330,7 @@ def check_batch_size(flag: str, size: int, parts: int) -> None:
 
 
 def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
-    """Connects to the TPU that the original's flags name."""
+    """Connects to the TPU that the flags name."""
     address = options.tpu_name or options.master or "local"
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(

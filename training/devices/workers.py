@@ -1,9 +1,8 @@
-"""Several processes that train one model: who they are, and whether they live.
+"""Parses TF_CONFIG, waits for all workers, and stops if one disappears.
 
-Every worker runs the same program on the same flags and does the same, so that
-there is nothing to tell each other but gradients. Only the first, the chief,
-writes into the output folder; each other one works in a copy of its own that
-nobody sees (links, and what it writes itself), and that is removed at the end.
+Every worker runs the same program with the same flags. The first worker, the
+chief, writes to the output folder. Each other worker writes to a private copy
+of the folder, which holds links to the files and is removed at the end.
 """
 
 import contextlib
@@ -27,11 +26,11 @@ from absl import logging
 from data.storage import locks
 from training.devices import preemption
 
-# A worker that nobody reaches for so long is given up; within the two minutes
-# that its absence may cost, and more than a restart of the network takes.
+# The run stops if a worker cannot be reached for this long. It is more than a
+# restart of the network takes, and less than two minutes.
 _SILENCE_SECONDS = 60.0
 _LOOK_SECONDS = 5.0
-# While workers wait for each other to be started.
+# Intervals of checks and of messages while workers wait for each other.
 _MEET_SECONDS = 0.5
 _TELL_SECONDS = 30.0
 _EXAMPLE = (
@@ -55,16 +54,16 @@ class Cluster(NamedTuple):
 
 
 def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
-    """Reads TF_CONFIG, which says who takes part.
+    """Parses TF_CONFIG.
 
     Args:
       environment: such as `os.environ`.
 
     Returns:
-      The workers; None if there are no others than this process.
+      The workers; None if there is only this process.
 
     Raises:
-      ValueError: it is no such JSON, or names processes of another kind.
+      ValueError: it is malformed, or names other kinds of processes.
 
     Source: tf.distribute.cluster_resolver.TFConfigClusterResolver.
     """
@@ -104,7 +103,7 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
 
 
 def unreachable(cluster: Cluster, seconds: float = 2.0) -> list[str]:
-    """Names of the other workers whose port nobody answers at."""
+    """Names of the other workers whose port does not answer."""
     return [
         cluster.names[i]
         for i, address in enumerate(cluster.addresses)
@@ -113,7 +112,7 @@ def unreachable(cluster: Cluster, seconds: float = 2.0) -> list[str]:
 
 
 def _answers(address: str, seconds: float) -> bool:
-    """Whether somebody listens at an address."""
+    """Whether a process listens at an address."""
     try:
         socket.create_connection(_host_and_port(address), seconds).close()
     except OSError:
@@ -135,17 +134,17 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def meet(cluster: Cluster) -> None:
-    """Waits until every worker has been seen alive.
+    """Waits until every worker has answered at its port.
 
-    TensorFlow waits, too; but it says nothing, and hears neither SIGTERM nor
-    ^C. So that the others see this one, it listens at its port meanwhile.
+    TensorFlow would wait without any message, and without reacting to SIGTERM
+    or ^C. This worker listens at its own port meanwhile, for the others.
 
     Args:
       cluster: the workers.
 
     Raises:
-      ValueError: this worker cannot have its port.
-      preemption.Preempted: SIGTERM came.
+      ValueError: this worker cannot listen at its port.
+      preemption.Preempted: SIGTERM was received.
     """
     missing = {
         name: address

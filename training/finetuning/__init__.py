@@ -1,13 +1,16 @@
 """A fine-tuning run.
 
-predictions       a model's outputs for every example, in file order
+predictions       runs a model over records: the outputs of every example
 finetuner         model, training loop and predictions of one run
-best_checkpoint   the last weights, or the best on the dev set
+metric_values     names of metrics, and which value is better
+best_checkpoint   keeps the last weights, or the best on the dev set
 tables            tables in the log and in files
+task_run          what a run of one task takes, returns and depends on
 checkpoint_table  several checkpoints of a run compared
-results           predictions and scores of a task as files
+task_scorer       scores the dev sets of a task
+prediction_files  the predictions of a task as files
 frozen_encoder    training on a frozen encoder
 classifier        a run of run_classifier.py
-answers           scores to answers, their files and their scores
+answers           outputs to answers, their files and their scores
 questions         a run of run_squad.py
 """

@@ -1,4 +1,4 @@
-"""From the scores of a prediction to answers, their files and their marks."""
+"""Turns the outputs of a SQuAD model into answers, writes and scores them."""
 
 import contextlib
 import dataclasses
@@ -11,31 +11,32 @@ import numpy as np
 from absl import logging
 
 from data.progress import Progress
-from data.squad.answers import AnswerOptions, Prediction, predict
+from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, SquadExample, read_examples
+from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.page import PageWriter
 from data.squad.prediction_files import PredictionWriter, remove_unwritten
+from data.squad.predictions import Prediction
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
-from data.squad.windows import WindowOptions
 from data.storage import files
 from data.text.tokenization import FullTokenizer
 from training.loop import events
 
-# In place of the score of a padding place: it is never among the best.
+# The score of a padding token: it is never among the n best.
 _LOWEST = -1e9
 _THRESHOLD_FILE = "null_threshold.json"
 
 
 @dataclasses.dataclass(frozen=True)
-class Survey:
-    """What the questions of a file are.
+class QuestionCounts:
+    """How many questions of a file can be answered and scored.
 
     Attributes:
-      num_questions: all.
-      num_scored: those whose answers are known; in version 1.1 the
-        unanswerable ones are not scored.
-      num_unanswerable: those that have none.
+      num_questions: all questions.
+      num_scored: questions with known answers; in version 1.1, unanswerable
+        questions are not scored.
+      num_unanswerable: questions without an answer.
     """
 
     num_questions: int
@@ -43,8 +44,10 @@ class Survey:
     num_unanswerable: int
 
 
-def survey(data: SquadData, version_2_with_negative: bool) -> Survey:
-    """Looks what can be scored in a file, before the work begins.
+def count_questions(
+    data: SquadData, version_2_with_negative: bool
+) -> QuestionCounts:
+    """Counts the questions of a file, before the work begins.
 
     Args:
       data: the questions.
@@ -61,25 +64,25 @@ def survey(data: SquadData, version_2_with_negative: bool) -> Survey:
         counts[0] += 1
         counts[1] += _is_scored(example, version_2_with_negative)
         counts[2] += example.answers == ()
-    return Survey(*counts)
+    return QuestionCounts(*counts)
 
 
 def _is_scored(example: SquadExample, version_2_with_negative: bool) -> bool:
-    """Whether a question's answer, or that it has none, is known."""
+    """Whether it is known how a question is to be answered."""
     return bool(example.answers) or (
         version_2_with_negative and example.answers is not None
     )
 
 
-class Answering:
-    """Makes answers to the questions of a file.
+class QuestionScorer:
+    """Turns outputs into answers to the questions of a file, and scores them.
 
     Args:
       data: the questions.
-      surveyed: what they are.
+      counts: of the questions.
       tokenizer: as for the records.
-      windows: likewise.
-      options: how answers are chosen; its threshold counts for nothing.
+      windows: as for the records.
+      options: how answers are chosen; their threshold is not used.
       null_score_diff_threshold: of answers that are "", see `AnswerOptions`;
         None = the one saved in output_dir, or 0.
       find_null_threshold: find the best one on these questions, and save it.
@@ -87,13 +90,13 @@ class Answering:
       output_dir: folder of the results.
 
     Attributes:
-      step: of the model that metrics.json is of; None = none was written.
+      step: of the weights that metrics.json is about; None = not written.
     """
 
     def __init__(
         self,
         data: SquadData,
-        surveyed: Survey,
+        counts: QuestionCounts,
         *,
         tokenizer: FullTokenizer,
         windows: WindowOptions,
@@ -104,7 +107,7 @@ class Answering:
         output_dir: str,
     ):
         self._data = data
-        self._survey = surveyed
+        self._counts = counts
         self._tokenizer = tokenizer
         self._windows = windows
         self._options = options
@@ -116,16 +119,16 @@ class Answering:
 
     @property
     def metric_names(self) -> list[str]:
-        """What `evaluate` always gives; [] if there are no answers to score."""
+        """Metrics of `evaluate`; [] if there are no answers to score."""
         exact = "exact_match"
         if self._options.version_2_with_negative:
             exact = "exact"
-        return [exact, "f1"] if self._survey.num_scored else []
+        return [exact, "f1"] if self._counts.num_scored else []
 
     def evaluate(
         self, outputs: Mapping[str, np.ndarray], step: int
     ) -> dict[str, float]:
-        """Writes metrics.json and a TensorBoard point, no answers.
+        """Scores the answers; writes metrics.json and a TensorBoard point.
 
         Args:
           outputs: of all windows, see `SpanModel.score_examples`.
@@ -147,9 +150,9 @@ class Answering:
         step: int,
         write_html: bool = False,
     ) -> float:
-        """Writes all files of a prediction, and metrics.json if it can.
+        """Writes all files of a prediction, and metrics.json if it is scored.
 
-        Those of an earlier prediction that it does not write are removed.
+        Other files of an earlier prediction are removed.
 
         Args:
           outputs: of all windows, see `SpanModel.score_examples`.
@@ -186,15 +189,15 @@ class Answering:
                 score = self._score(scorer, prediction)
                 if write_html:
                     page.add(prediction, score)
-            # Not before: until now the earlier files belong together.
+            # Until now, the files of an earlier prediction are complete.
             remove_unwritten(
                 self._output_dir,
-                metrics=bool(self._survey.num_scored),
+                metrics=bool(self._counts.num_scored),
                 odds=self._options.version_2_with_negative,
                 page=write_html,
             )
         logging.info("Wrote predictions.json and more to %s", self._output_dir)
-        if self._survey.num_scored:
+        if self._counts.num_scored:
             self._write_metrics(scorer, threshold, step, found)
         return threshold
 
@@ -214,7 +217,7 @@ class Answering:
             ),
         )
         with Progress(
-            "answering", total=self._survey.num_questions, unit="questions"
+            "answering", total=self._counts.num_questions, unit="questions"
         ) as progress:
             for prediction in predictions:
                 yield prediction
@@ -315,7 +318,7 @@ class Answering:
 
 
 def read_threshold(output_dir: str) -> dict[str, Any]:
-    """What --find_null_threshold left in a folder.
+    """The file that --find_null_threshold wrote to a folder.
 
     Args:
       output_dir: the folder.
@@ -324,7 +327,7 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
       `null_score_diff_threshold`, and how it was found; {} if there is none.
 
     Raises:
-      ValueError: the file is somebody else's.
+      ValueError: the file has no threshold.
     """
     path = os.path.join(output_dir, _THRESHOLD_FILE)
     if not files.exists(path):
@@ -342,7 +345,7 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
 
 
 def saved_threshold(output_dir: str, step: int) -> float:
-    """The threshold that --find_null_threshold left in a folder.
+    """The threshold that --find_null_threshold saved in a folder.
 
     Args:
       output_dir: the folder.

@@ -1,83 +1,78 @@
-"""Which weights a fine-tuned model ends with: the last ones, or the best.
+"""Keeps the weights with which a fine-tuned model ends: the last or the best.
 
-Whatever is fine-tuned goes through a `Selection`. It knows no task: an
-evaluation is a function from a step to set -> metric -> value.
+An evaluation is a function from a step to results; see `metric_values`.
 """
 
 import difflib
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from absl import logging
 
 from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.storage.json_files import read_json, write_json
-from training.finetuning.finetuner import Finetuning
+from training.config.finetuning_options import FinetuningOptions
+from training.finetuning.metric_values import (
+    Results,
+    flat,
+    is_better,
+    value_of,
+)
 from training.loop.checkpointing import BEST_FOLDER, CheckpointManager
-
-Results = Mapping[str, Mapping[str, float]]
 
 _RECORD = "best_checkpoint.json"
 
 
-def is_better(metric: str, value: float, than: float) -> bool:
-    """Whether a value beats another; equal ones do not, nor does nan.
+class TrainableModel(Protocol):
+    """What `BestCheckpoint` requires of a model; see `Finetuning`."""
 
-    Args:
-      metric: losses and errors count downwards, everything else upwards.
-      value: of the metric.
-      than: the other one.
-    """
-    if math.isnan(than):
-        return not math.isnan(value)
-    return value < than if counts_downwards(metric) else value > than
+    options: FinetuningOptions
+    manager: CheckpointManager
 
+    def train(
+        self,
+        train_files: RecordFiles,
+        evaluate: Callable[[int], bool | None] | None,
+        num_examples: int | None,
+    ) -> int:
+        """Trains to the end; returns the last step."""
 
-def counts_downwards(metric: str) -> bool:
-    """Whether less of a metric is better: losses and errors."""
-    return metric.endswith(("loss", "error"))
+    def restore(self) -> int:
+        """Loads the last checkpoint; returns its step."""
 
+    def load(self, prefix: str) -> None:
+        """Loads all weights from a checkpoint."""
 
-def value_of(results: Results, metric: str) -> float:
-    """A metric's value: `METRIC` of the first set, or `SET/METRIC`."""
-    set_name, _, name = metric.rpartition("/")
-    return results[set_name or next(iter(results))][name]
-
-
-def flat(results: Results) -> dict[str, float]:
-    """The same as one table, each metric under the name `value_of` takes."""
-    return {
-        f"{set_name}/{metric}" if number else metric: value
-        for number, (set_name, scores) in enumerate(results.items())
-        for metric, value in scores.items()
-    }
+    def save_weights(self, prefix: str) -> None:
+        """Writes a checkpoint of the weights alone."""
 
 
-class Selection:
+class BestCheckpoint:
     """Trains a model, and loads the weights to use.
 
-    Without `save_best` these are the last. With it, each evaluation that is
-    better than all before it leaves its weights in `output_dir/best`, and
-    `best_checkpoint.json` says why; ties leave the earlier ones.
+    Without `save_best` these are the last weights. With it, the weights of each
+    evaluation that is better than all earlier ones are saved in
+    `output_dir/best`, and `best_checkpoint.json` holds the history. Of equal
+    evaluations, the first is kept.
 
     Args:
-      finetuning: the model; its options say by which metric, and when to stop.
-      evaluate: called with the step of the weights that the model holds.
-      metric_names: gives set -> names that `evaluate` returns, {} if nothing
-        shall be evaluated; only called with `save_best`.
+      finetuning: the model; its options hold the metric and the patience.
+      evaluate: scores the current weights; takes their step.
+      metric_names: set -> names of the metrics that `evaluate` returns; {} if
+        nothing is evaluated.
 
     Raises:
       ValueError: there is no such metric, or the folder holds a choice by
-        another one.
+        another metric.
     """
 
     def __init__(
         self,
-        finetuning: Finetuning,
+        finetuning: TrainableModel,
         evaluate: Callable[[int], Results | None],
-        metric_names: Callable[[], Mapping[str, Sequence[str]]],
+        metric_names: Mapping[str, Sequence[str]],
     ):
         self._finetuning = finetuning
         self._evaluate = evaluate
@@ -87,22 +82,21 @@ class Selection:
         self._record: dict = {}
         self.metric = finetuning.options.save_best
         if self.metric:
-            names = metric_names()
-            if names:
-                self.metric = _find_metric(self.metric, names)
+            if metric_names:
+                self.metric = _find_metric(self.metric, metric_names)
             self._read()
 
     def train(
         self, train_files: RecordFiles, num_examples: int | None = None
     ) -> int:
-        """Trains, from where an earlier process was stopped.
+        """Trains, or resumes training.
 
         Args:
           train_files: records.
           num_examples: see `Finetuning.train`.
 
         Returns:
-          The step of the weights that the model holds then.
+          The step of the weights that are loaded at the end.
 
         Raises:
           ValueError, FloatingPointError: see `Finetuning.train`.
@@ -111,11 +105,11 @@ class Selection:
             return self._finetuning.train(train_files, self._look, num_examples)
         steps = self._finetuning.manager.steps()
         if not steps:
-            # Of a run whose checkpoints are gone, or that was killed before
-            # its first: it begins anew.
+            # The run was killed before its first checkpoint, or its checkpoints
+            # were removed. It starts again.
             self._record = {}
         elif self._record:
-            # What came after the checkpoint comes again.
+            # Evaluations after the checkpoint are repeated.
             self._record["history"] = [
                 entry
                 for entry in self._record["history"]
@@ -141,13 +135,13 @@ class Selection:
         return self.restore()
 
     def restore(self) -> int:
-        """Loads the weights to use, of an earlier process too.
+        """Loads the weights to use.
 
         Returns:
           Their step; 0 for those of init_checkpoint.
 
         Raises:
-          ValueError: there are none.
+          ValueError: the folder holds none.
         """
         if not self.metric:
             if files.exists(self._path):
@@ -182,7 +176,7 @@ class Selection:
         return self._finetuning.manager.prefix(step)
 
     def note(self) -> dict:
-        """What a file of results says of the choice: {} without one."""
+        """Entries of metrics.json about the choice; {} without `save_best`."""
         if not self.metric:
             return {}
         return {"save_best": self.metric, "best": self._record["value"]}
@@ -197,7 +191,7 @@ class Selection:
         results = self._evaluate(step)
         value = value_of(results, self.metric)
         known = self._record
-        # A resumed run repeats evaluations: they count once.
+        # A resumed run repeats evaluations; each is recorded once.
         history = [x for x in known.get("history", []) if x["step"] != step]
         history.append({"step": step, **results})
         self._record = {
@@ -209,8 +203,8 @@ class Selection:
         if not known or is_better(self.metric, value, known["value"]):
             self._record |= {"value": value, "step": step}
             self._finetuning.save_weights(self._prefix(step))
-        # The weights are there before the record names them, and others go
-        # after it.
+        # The record names only weights that exist: it is written after the new
+        # weights, and before the old ones are removed.
         write_json(self._path, self._record)
         self._remove_others()
         stops = self._is_over(step)
@@ -228,7 +222,7 @@ class Selection:
         return stops
 
     def _is_over(self, step: int) -> bool:
-        """Whether patience had run out at a step."""
+        """Whether patience has run out at a step."""
         if not (self._patience and self._record):
             return False
         since = [s for s in self._steps() if self._record["step"] < s <= step]
@@ -241,13 +235,13 @@ class Selection:
         return os.path.join(self._output_dir, BEST_FOLDER, f"model.ckpt-{step}")
 
     def _remove_others(self) -> None:
-        """Leaves the best weights alone in their folder."""
+        """Removes all weights in `best` but the best ones."""
         best = CheckpointManager(os.path.join(self._output_dir, BEST_FOLDER))
         best.remove_leftovers()
         best.keep_only(self._record["step"])
 
     def _read(self) -> None:
-        """Reads what an earlier process found."""
+        """Reads the record of an earlier process."""
         if not files.exists(self._path):
             return
         self._record = read_json(
@@ -267,7 +261,7 @@ class Selection:
 
 
 def _find_metric(metric: str, names: Mapping[str, Sequence[str]]) -> str:
-    """A metric as `value_of` takes it; refuses what no evaluation gives."""
+    """The name that `value_of` takes; refuses a metric that is not computed."""
     known = list(flat({s: dict.fromkeys(n, 0.0) for s, n in names.items()}))
     first = next(iter(names), "")
     short = metric.removeprefix(f"{first}/")

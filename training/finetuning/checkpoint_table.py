@@ -1,49 +1,48 @@
-"""Several checkpoints of a run evaluated, one line of a table each."""
+"""Evaluates several checkpoints of a run: one row of a table for each."""
 
 import os
 from collections.abc import Callable
 
 from absl import logging
 
-from training.finetuning.best_checkpoint import Results, flat
-from training.finetuning.finetuner import Finetuning
+from training.finetuning.metric_values import Results, flat
 from training.finetuning.tables import aligned, write_tsv
 from training.loop.checkpointing import CheckpointManager
 
 
 def compare_checkpoints(
-    finetuning: Finetuning, which: str, evaluate: Callable[[], Results]
+    which: str,
+    evaluate: Callable[[int], Results],
+    manager: CheckpointManager,
+    output_dir: str,
 ) -> list[list]:
-    """Evaluates checkpoints of output_dir: `checkpoints.tsv`, a table.
-
-    The model holds the weights of the last of them then.
+    """Evaluates checkpoints of a run and writes `checkpoints.tsv`.
 
     Args:
-      finetuning: the model.
-      which: `all`, or steps with commas between.
-      evaluate: scores the weights that the model holds.
+      which: `all`, or steps separated by commas.
+      evaluate: loads the checkpoint of a step and scores it.
+      manager: of the run's checkpoints.
+      output_dir: the run's folder.
 
     Returns:
-      The rows of the table, the first with the names of the columns.
+      The rows of the table; the first has the names of the columns.
 
     Raises:
-      ValueError: there is no checkpoint of a step, or there are none.
+      ValueError: the run has no checkpoint of a step, or none at all.
     """
     rows = []
-    for step in _steps(which, finetuning.manager):
-        finetuning.restore(step)
-        scores = flat(evaluate())
+    for step in _steps(which, manager):
+        scores = flat(evaluate(step))
         if not rows:
             rows.append(["step", *scores])
         rows.append([step, *scores.values()])
-    output_dir = finetuning.options.train.output_dir
     write_tsv(os.path.join(output_dir, "checkpoints.tsv"), rows)
     logging.info("Checkpoints of %s:\n%s", output_dir, aligned(rows))
     return rows
 
 
 def _steps(which: str, manager: CheckpointManager) -> list[int]:
-    """The steps that are asked for, all of them there."""
+    """The steps that `which` names; refuses those without a checkpoint."""
     there = manager.steps()
     asked = there
     if which != "all":

@@ -1,9 +1,9 @@
-"""A task fine-tuned: its records, its model, and what becomes of them."""
+"""A run of run_classifier.py on one task: records, training, predictions."""
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from absl import logging
 
@@ -13,12 +13,18 @@ from data.records import input_pipeline
 from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.tasks import Task, get_task
-from modeling import BertConfig, TaskModel
+from modeling.config import BertConfig
+from modeling.objectives.tasks import TaskModel
 from training.config.finetuning_options import ClassifierOptions
-from training.finetuning import frozen_encoder, results
-from training.finetuning.best_checkpoint import Selection
+from training.finetuning import frozen_encoder
+from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.checkpoint_table import compare_checkpoints
 from training.finetuning.finetuner import Finetuning, check_start
+from training.finetuning.metric_values import Results
+from training.finetuning.prediction_files import write_predictions
+from training.finetuning.predictions import summary_names
+from training.finetuning.task_run import Inputs, Outcome
+from training.finetuning.task_scorer import TaskScorer
 from training.loop.checkpointing import CheckpointManager
 from training.model_files import head_labels, setup
 from training.model_files.description import TaskDescription, place_of_weights
@@ -66,45 +72,15 @@ class _Sets:
         )
 
 
-class Inputs(NamedTuple):
-    """A task, and the records of those of its sets that are asked for.
-
-    Attributes:
-      task: the task.
-      train: records to train on; None = do not train.
-      dev: dev set -> records.
-      test: test set -> records.
-    """
-
-    task: Task
-    train: RecordFiles | None
-    dev: Mapping[str, RecordFiles]
-    test: Mapping[str, RecordFiles]
-
-
-class Outcome(NamedTuple):
-    """What a run ended with.
-
-    Attributes:
-      step: of the weights that were evaluated and asked.
-      results: dev set -> metric -> value; {} if they were not evaluated.
-      weights: prefix of their checkpoint.
-    """
-
-    step: int
-    results: Mapping[str, Mapping[str, float]]
-    weights: str
-
-
 def check(
     options: ClassifierOptions, first: ClassifierOptions | None = None
 ) -> None:
-    """Refuses missing files and weights that do not fit; makes no records.
+    """Refuses missing files and weights that do not fit; writes no records.
 
     Args:
-      options: of a run; they say which sets are needed.
-      first: of the run that trains first on these sets; its weights are
-        checked. None = options.
+      options: of the run, with the sets that are needed.
+      first: options of the run that trains first on these sets; its weights
+        are checked. None = options.
 
     Raises:
       ValueError, OSError: an input is missing or does not fit.
@@ -117,14 +93,14 @@ def check(
 def prepare(
     options: ClassifierOptions, first: ClassifierOptions | None = None
 ) -> Inputs:
-    """Makes the records of a run in its output_dir, or finds them there.
+    """Writes the records of a run to its output_dir, or finds them there.
 
     Args:
       options: of the run.
       first: see `check`.
 
     Returns:
-      What `run` takes.
+      The inputs of `run`.
 
     Raises:
       ValueError, OSError: an input is missing or does not fit. All paths and
@@ -151,7 +127,7 @@ def _task_of(options: ClassifierOptions) -> Task:
 def _sets_asked_for(
     options: ClassifierOptions, task: Task
 ) -> dict[str, Sequence[str]]:
-    """`train`, `eval` and `predict`, if they are asked for, -> sets."""
+    """`train`, `eval` and `predict`, if requested, -> sets."""
     watched = options.finetuning.train.eval_every_steps and options.do_train
     asked = {
         "train": (options.do_train, task.train_sets[:1]),
@@ -193,7 +169,7 @@ def _check(
 
 
 def _model_of(options: ClassifierOptions, task: Task) -> dict[str, Any]:
-    """Arguments of the task's `TaskModel`."""
+    """Arguments of `TaskModel` for a task."""
     return {
         "kind": task.kind,
         "num_labels": max(1, len(task.labels)),
@@ -207,19 +183,50 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
 
     Args:
       options: what to do.
-      inputs: what `prepare` gave, perhaps for another output_dir; None = it
-        is called.
+      inputs: what `prepare` returned, perhaps for another output_dir; None =
+        `prepare` is called.
 
     Returns:
-      How it ended.
+      The outcome.
 
     Raises:
       ValueError, OSError: an input is missing or does not fit; all of them are
         checked before the first training step.
       FloatingPointError: training diverged.
     """
-    task, train_files, dev_files, test_files = inputs or prepare(options)
-    output_dir = options.finetuning.train.output_dir
+    inputs = inputs or prepare(options)
+    task, output_dir = inputs.task, options.finetuning.train.output_dir
+    finetuning = _make_finetuning(options, inputs)
+    scorer = TaskScorer(
+        finetuning.evaluate,
+        summary_names(finetuning.model.metric),
+        task,
+        inputs.dev,
+        output_dir,
+    )
+    best = BestCheckpoint(finetuning, scorer.write, scorer.metric_names)
+    step = best.train(inputs.train) if options.do_train else best.restore()
+    if options.eval_checkpoints != "last":
+        _compare_checkpoints(options, finetuning, scorer)
+        step = best.restore()
+    # Requested by --do_eval, or evaluated during training.
+    if inputs.dev:
+        if scorer.step != step:
+            scorer.write(step)
+        scorer.write_metrics(best.note())
+    for number, (set_name, record_files) in enumerate(inputs.test.items()):
+        scores = finetuning.predict(record_files)
+        write_predictions(task, set_name, scores, output_dir, number == 0)
+    weights = best.weights(step)
+    _describe(
+        options, task, weights if step else options.finetuning.init_checkpoint
+    )
+    return Outcome(step, scorer.results, weights)
+
+
+def _make_finetuning(options: ClassifierOptions, inputs: Inputs) -> Finetuning:
+    """The model in its output_dir; refuses a folder of another one."""
+    task, output_dir = inputs.task, options.finetuning.train.output_dir
     model = _model_of(options, task)
     finetuning = Finetuning(
         options.finetuning,
@@ -227,8 +234,8 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
             TaskModel, **model, class_weights=options.class_weights
         ),
         num_choices=model["num_labels"] if task.kind == "choice" else 1,
-        batch_sizes=["eval_batch_size"] * bool(dev_files)
-        + ["predict_batch_size"] * bool(test_files),
+        batch_sizes=["eval_batch_size"] * bool(inputs.dev)
+        + ["predict_batch_size"] * bool(inputs.test),
         labels=_row_labels(task),
     )
     if options.do_train:
@@ -242,44 +249,43 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
         output_dir, options.feature_based, options.head, finetuning.manager
     )
     _keep_labels(output_dir, task.labels, finetuning.manager)
-    evaluation = results.Evaluation(finetuning, task, dev_files, output_dir)
-    evaluation.metric_names()  # that all is there to score by
-    selection = Selection(finetuning, evaluation.write, evaluation.metric_names)
-    if options.do_train:
-        step = selection.train(train_files)
-    else:
-        step = selection.restore()
-    if options.eval_checkpoints != "last":
-        compare_checkpoints(
-            finetuning, options.eval_checkpoints, evaluation.score
-        )
-        step = selection.restore()
-    # Asked for, or watched while training, which ends with these weights.
-    if dev_files:
-        if evaluation.step != step:
-            evaluation.write(step)
-        evaluation.write_metrics(selection.note())
-    for number, (set_name, record_files) in enumerate(test_files.items()):
-        scores = finetuning.predict(record_files)
-        results.write_predictions(
-            task, set_name, scores, output_dir, number == 0
-        )
-    weights = selection.weights(step)
+    return finetuning
+
+
+def _compare_checkpoints(
+    options: ClassifierOptions, finetuning: Finetuning, scorer: TaskScorer
+) -> None:
+    """Scores the checkpoints of --eval_checkpoints."""
+
+    def score(step: int) -> Results:
+        finetuning.restore(step)
+        return scorer.score()
+
+    compare_checkpoints(
+        options.eval_checkpoints,
+        score,
+        finetuning.manager,
+        options.finetuning.train.output_dir,
+    )
+
+
+def _describe(
+    options: ClassifierOptions, task: Task, weights: str | None
+) -> None:
+    """Writes the files in output_dir that an export needs."""
+    output_dir = options.finetuning.train.output_dir
     TaskDescription.of_task(
         task,
         max_seq_length=options.finetuning.max_seq_length,
         do_lower_case=options.do_lower_case,
         document_context=options.document_context,
-        model=model,
-        weights=place_of_weights(
-            weights if step else options.finetuning.init_checkpoint, output_dir
-        ),
+        model=_model_of(options, task),
+        weights=place_of_weights(weights, output_dir),
     ).write(output_dir, options.vocab_file)
-    return Outcome(step, evaluation.results, weights)
 
 
 def _row_labels(task: Task) -> Sequence[str]:
-    """The names of the rows of a task's output layer; () = it has one row."""
+    """Names of the rows of a task's output layer; () = there is one row."""
     return () if task.kind in ("choice", "regression") else task.labels
 
 
@@ -322,8 +328,8 @@ def _records_of(
                 f"{name}_{set_name}" if found else name, set_name
             )
         except FileNotFoundError as error:
-            # The original reads the first of MNLI's sets only, and is content
-            # with a folder that has no other.
+            # The original reads only the first set of MNLI; a folder may lack
+            # the other.
             if not found:
                 raise
             logging.warning("%s is left out: %s", set_name, error)

@@ -1,4 +1,4 @@
-"""Fine-tuning put together: model, loop, predictions of every example."""
+"""The model of a fine-tuning run: trained, evaluated and used to predict."""
 
 import dataclasses
 import gc
@@ -12,7 +12,8 @@ from absl import logging
 from data.records import length_batches
 from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
-from modeling import BertConfig, TaskModel, checkpoints
+from modeling import checkpoints
+from modeling.config import BertConfig
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import TrainOptions
 from training.devices.strategy import (
@@ -23,31 +24,31 @@ from training.devices.strategy import (
     num_workers,
     policy_of,
 )
-from training.finetuning.predictions import Scorer, Scores
-from training.loop import trainer
+from training.finetuning.predictions import ExampleScores, OutputCollector
 from training.loop.checkpointing import CheckpointManager
+from training.loop.model import ExampleModel
 from training.loop.steps import with_fusion
+from training.loop.trainer import Trainer
 from training.model_files import setup
 from training.model_files.first_weights import FirstWeights
 
-# The output layer of a task, which another task's checkpoint has for other
-# labels.
+# The output layer: a checkpoint of another task has it for other labels.
 _HEAD = ("output_weights", "output_bias")
 
 
 def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
-    """The options of the loop for an input of so many examples.
+    """The options of the loop for a number of training examples.
 
     Args:
-      options: say how many passes.
-      num_examples: of the training input.
+      options: of the run; they hold the number of epochs.
+      num_examples: in the training input.
 
     Returns:
       `options.train` with `num_train_steps` and `num_warmup_steps`, both
       rounded down.
 
     Raises:
-      ValueError: that is not one step.
+      ValueError: there is less than one step.
 
     Source: `run_classifier.main`.
     """
@@ -69,7 +70,7 @@ def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
 
 def check_start(
     options: FinetuningOptions,
-    make_model: Callable[..., TaskModel],
+    make_model: Callable[..., ExampleModel],
     labels: Sequence[str] = (),
     *,
     trains: bool,
@@ -80,22 +81,22 @@ def check_start(
       options: of the run.
       make_model: see `Finetuning`.
       labels: see `FirstWeights`.
-      trains: whether the run trains before it answers.
+      trains: whether the run trains before it predicts.
 
     Raises:
       ValueError, OSError: output_dir holds another model, init_checkpoint is
-        missing or does not fit, or there is nothing trained to answer with.
+        missing or does not fit, or no trained weights are there to predict.
     """
     config = BertConfig.from_json_file(options.bert_config_file)
     manager = CheckpointManager(options.train.output_dir)
-    # In a graph, variables have shapes and take no memory.
+    # In a graph, variables have shapes but no memory.
     with tf.Graph().as_default():
         variables = checkpoints.variables_by_name(make_model(config).layers)
     if manager.steps():
         setup.check_same_model(options.train.output_dir, config)
         manager.check(variables)
         return
-    # With save_best the answers come from the best weights.
+    # With save_best, the best weights of output_dir are used.
     needs_head = not trains and not options.save_best
     if needs_head:
         setup.require_weights(options.train.output_dir, options.init_checkpoint)
@@ -106,21 +107,20 @@ def check_start(
 
 
 class Finetuning:
-    """A model of one task in its output_dir: trained, evaluated, asked.
+    """A model of one task in its output_dir.
 
     Args:
-      options: how.
-      make_model: `TaskModel`, or what has its methods, with everything given
-        but config, dtype, use_one_hot_embeddings,
-        gradient_checkpointing and whole_last_layer.
+      options: of the run.
+      make_model: returns an `ExampleModel`; its arguments are config, dtype,
+        use_one_hot_embeddings, gradient_checkpointing and whole_last_layer.
       num_choices: C, inputs of one example.
       batch_sizes: fields of options, such as `eval_batch_size`, that will be
-        needed beside that of training.
+        used, beside the batch size of training.
       labels: see `FirstWeights`.
 
     Attributes:
-      model: made by make_model; its weights are those of init_checkpoint,
-        with a head drawn from the seed, until `train` or `restore`.
+      model: made by make_model. Until `train` or `restore` it has the weights
+        of init_checkpoint and a head drawn from the seed.
       manager: of the checkpoints in output_dir.
 
     Raises:
@@ -130,7 +130,7 @@ class Finetuning:
     def __init__(
         self,
         options: FinetuningOptions,
-        make_model: Callable[..., TaskModel],
+        make_model: Callable[..., ExampleModel],
         num_choices: int = 1,
         batch_sizes: Collection[str] = (
             "eval_batch_size",
@@ -138,8 +138,7 @@ class Finetuning:
         ),
         labels: Sequence[str] = (),
     ):
-        # A model before this one is in cycles with its compiled functions;
-        # only so it goes.
+        # Reference cycles keep the previous model alive.
         gc.collect()
         self.options = options
         config = BertConfig.from_json_file(options.bert_config_file)
@@ -158,41 +157,47 @@ class Finetuning:
             self._output_dir, options.train.keep_checkpoint_max
         )
         setup.keep_config(self._output_dir, config, self.manager)
-        # Initial weights come from the seed too.
-        keras.utils.set_random_seed(options.train.seed)
         with self._strategy.scope():
-            self.model = make_model(
-                config,
-                dtype=policy_of(options.device),
-                use_one_hot_embeddings=options.use_one_hot_embeddings
-                or is_tpu(self._strategy),
-                gradient_checkpointing=options.train.gradient_checkpointing,
-                whole_last_layer=options.train.whole_last_layer,
-            )
+            self.model = self._make_model(make_model, config)
             self._weights = checkpoints.variables_by_name(self.model.layers)
-            # Differs from the original: a head for another number of labels is
-            # left out, because a model of MNLI is a good start for RTE.
-            first = setup.load_first_weights(
-                options.init_checkpoint,
-                self._weights,
-                self.manager,
-                self._output_dir,
-                config,
-                _HEAD,
-                labels,
-            )
-            self._head_error = first.head_error() if first else ""
-            self._scorer = Scorer(self.model)
+            self._head_error = self._load_first_weights(config, labels)
+            self._collector = OutputCollector(self.model)
         self._batching = {
             "trim": options.trim_batches and not is_tpu(self._strategy),
             "num_choices": num_choices,
         }
-        longest = options.max_seq_length
-        lengths = length_batches.trimmed_lengths(longest)
-        self._lengths = {
-            "seq_length": longest,
-            "num_lengths": len(lengths) if self._batching["trim"] else 1,
-        }
+
+    def _make_model(
+        self, make_model: Callable[..., ExampleModel], config: BertConfig
+    ) -> ExampleModel:
+        """A model with weights drawn from the run's seed."""
+        options = self.options
+        keras.utils.set_random_seed(options.train.seed)
+        return make_model(
+            config,
+            dtype=policy_of(options.device),
+            use_one_hot_embeddings=options.use_one_hot_embeddings
+            or is_tpu(self._strategy),
+            gradient_checkpointing=options.train.gradient_checkpointing,
+            whole_last_layer=options.train.whole_last_layer,
+        )
+
+    def _load_first_weights(
+        self, config: BertConfig, labels: Sequence[str]
+    ) -> str:
+        """Loads init_checkpoint; returns why the head needs training, or ""."""
+        # Differs from the original: a head for another number of labels is
+        # left out, because a model of MNLI is a good start for RTE.
+        first = setup.load_first_weights(
+            self.options.init_checkpoint,
+            self._weights,
+            self.manager,
+            self._output_dir,
+            config,
+            _HEAD,
+            labels,
+        )
+        return first.head_error() if first else ""
 
     def train(
         self,
@@ -205,7 +210,7 @@ class Finetuning:
         Args:
           train_files: records.
           evaluate: called with the step every `eval_every_steps`; True = stop.
-          num_examples: what an epoch is counted by; None = the records.
+          num_examples: examples of an epoch; None = the number of records.
 
         Returns:
           The last step.
@@ -228,10 +233,10 @@ class Finetuning:
             self._strategy.scope(),
             naming_damage(train_files.segments, train_files.specs),
         ):
-            train = with_fusion(train, self.model.config, **self._lengths)
-            # A GPU likes even lengths, a compiler few.
+            train = self._with_fusion(train)
+            # A GPU is faster with even lengths, a compiler with few lengths.
             exact = not (train.fuse or train.xla) and has_onednn(self._strategy)
-            return trainer.Trainer(self.model, train).train(
+            return Trainer(self.model, train).train(
                 lambda first_example, shard: length_batches.training_batches(
                     train_files,
                     batch_size=train.train_batch_size,
@@ -248,17 +253,30 @@ class Finetuning:
                 evaluate=evaluate,
             )
 
+    def _with_fusion(self, train: TrainOptions) -> TrainOptions:
+        """See `steps.with_fusion`."""
+        longest, num_lengths = self.options.max_seq_length, 1
+        if self._batching["trim"]:
+            num_lengths = len(length_batches.trimmed_lengths(longest))
+        return with_fusion(
+            train,
+            self.model.config,
+            seq_length=longest,
+            num_lengths=num_lengths,
+        )
+
     def restore(self, step: int | None = None) -> int:
         """Loads a checkpoint of output_dir.
 
         Args:
-          step: which; None = the newest, or init_checkpoint if there is none.
+          step: of the checkpoint; None = the newest, or init_checkpoint if
+            there is none.
 
         Returns:
           Its step; 0 for init_checkpoint.
 
         Raises:
-          ValueError: there is none, or it does not fit.
+          ValueError: there is no such checkpoint, or it does not fit.
         """
         with self._strategy.scope():
             if step is None:
@@ -279,7 +297,7 @@ class Finetuning:
             return step
 
     def save_weights(self, prefix: str) -> None:
-        """Writes a checkpoint of the weights alone: no slots, no step."""
+        """Writes a checkpoint of the weights, without slots and step."""
         checkpoints.write(
             prefix, {name: v.numpy() for name, v in self._weights.items()}
         )
@@ -291,7 +309,7 @@ class Finetuning:
           prefix: of the checkpoint.
 
         Raises:
-          ValueError: it does not fit, or lacks some.
+          ValueError: the checkpoint does not fit, or lacks weights.
         """
         with self._strategy.scope():
             report = checkpoints.init_from_checkpoint(prefix, self._weights)
@@ -303,54 +321,48 @@ class Finetuning:
 
     def evaluate(
         self, eval_files: RecordFiles
-    ) -> tuple[dict[str, float], Scores]:
-        """Compares the model's answers with the labels.
+    ) -> tuple[dict[str, float], ExampleScores]:
+        """Compares the model's predictions with the labels.
 
         Args:
           eval_files: records.
 
         Returns:
-          The original's figures, see `Scores.summary`, for
-          `setup.write_eval_results`; and every example's answer.
+          The original's figures, see `ExampleScores.summary`; the scores of
+          every example.
         """
         batch_size = self.options.eval_batch_size
-        scores = self._score(eval_files, batch_size, "evaluating")
+        outputs = self._collect(eval_files, batch_size, "evaluating")
+        scores = ExampleScores.of_outputs(outputs)
         return scores.summary(self.model.metric, batch_size), scores
 
-    def predict(self, predict_files: RecordFiles) -> Scores:
-        """The model's answers; labels in the records count for nothing."""
-        batch_size = self.options.predict_batch_size
-        return self._score(predict_files, batch_size, "predicting")
+    def predict(self, predict_files: RecordFiles) -> ExampleScores:
+        """The scores of every example; labels in the records are not used."""
+        return ExampleScores.of_outputs(self.outputs(predict_files))
 
     def outputs(self, predict_files: RecordFiles) -> dict[str, np.ndarray]:
-        """What the model makes of examples; see `Scorer.outputs`."""
+        """The model's outputs; see `OutputCollector.collect`."""
         batch_size = self.options.predict_batch_size
-        with naming_damage(predict_files.segments, predict_files.specs):
-            return self._scorer.outputs(
-                **self._all(predict_files, batch_size, "predicting")
-            )
+        return self._collect(predict_files, batch_size, "predicting")
 
-    def _score(self, record_files, batch_size, what):
-        with naming_damage(record_files.segments, record_files.specs):
-            return self._scorer.score(
-                **self._all(record_files, batch_size, what)
-            )
-
-    def _all(self, record_files, batch_size, what):
-        """Every example once, for the scorer."""
-        num_steps = None  # of trimmed batches: counting reads all lengths
+    def _collect(
+        self, record_files: RecordFiles, batch_size: int, what: str
+    ) -> dict[str, np.ndarray]:
+        """Runs the model once over every example."""
+        num_steps = None  # with trimming, counting has to read all lengths
         if num_workers(self._strategy) > 1 or not self._batching["trim"]:
             num_steps = length_batches.num_batches(
                 record_files, batch_size=batch_size, **self._batching
             )
-        return {
-            "make_batches": lambda shard: length_batches.all_examples(
-                record_files,
-                batch_size=batch_size,
-                shard=shard,
-                **self._batching,
-            ),
-            "num_examples": record_files.count,
-            "num_steps": num_steps,
-            "what": what,
-        }
+        with naming_damage(record_files.segments, record_files.specs):
+            return self._collector.collect(
+                lambda shard: length_batches.all_examples(
+                    record_files,
+                    batch_size=batch_size,
+                    shard=shard,
+                    **self._batching,
+                ),
+                num_examples=record_files.count,
+                num_steps=num_steps,
+                what=what,
+            )

@@ -1,4 +1,4 @@
-"""What training on a frozen encoder asks for, and which head a folder has."""
+"""Checks of training on a frozen encoder, and of the head of a folder."""
 
 import os
 
@@ -11,7 +11,7 @@ from training.loop.checkpointing import CheckpointManager
 
 _FILE = "head.json"
 _DEFAULT = {"feature_based": "", "head": "linear"}
-# The rates of fine-tuning leave a BiLSTM where it began.
+# A BiLSTM does not learn with the smaller rates of fine-tuning.
 LEAST_RATE = 1e-4
 
 
@@ -71,13 +71,13 @@ def check_head(
 ) -> None:
     """Refuses a folder with a run of another head.
 
-    Most mixes of layers have the same variables: a run resumed, or asked, with
-    another one would go on, wrongly.
+    Most mixes of layers have the same variables, so that a checkpoint of
+    another mix would be loaded without an error.
 
     Args:
       output_dir: the run's folder.
       feature_based: see `TaskModel`.
-      head: likewise.
+      head: see `TaskModel`.
       manager: of the folder's checkpoints.
 
     Raises:
@@ -98,7 +98,7 @@ def check_head(
 
 
 def _read_head(output_dir: str) -> dict:
-    """The head that a folder has."""
+    """The head of the run in a folder."""
     path = os.path.join(output_dir, _FILE)
     if not files.exists(path):
         return _DEFAULT
@@ -108,13 +108,13 @@ def _read_head(output_dir: str) -> dict:
 def keep_head(
     output_dir: str, feature_based: str, head: str, manager: CheckpointManager
 ) -> None:
-    """Writes what the head reads beside the checkpoints, or compares it.
+    """Writes the head's file beside the checkpoints, or compares it.
 
     Args:
       output_dir: see `check_head`.
-      feature_based: likewise.
-      head: likewise.
-      manager: likewise.
+      feature_based: see `check_head`.
+      head: see `check_head`.
+      manager: see `check_head`.
 
     Raises:
       ValueError: see `check_head`.

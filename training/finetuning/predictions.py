@@ -1,4 +1,4 @@
-"""A fine-tuned model's predictions for every example, in file order.
+"""Runs a fine-tuned model over records: outputs in the order of the files.
 
 Axes: N examples, L labels, S wordpieces of the longest example.
 """
@@ -6,28 +6,30 @@ Axes: N examples, L labels, S wordpieces of the longest example.
 import dataclasses
 import itertools
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Self
 
 import numpy as np
 import tensorflow as tf
 
 from data.progress import Progress
-from data.records.input_pipeline import Shard
-from modeling import TaskModel, kernels, losses
+from data.records.shard import Shard
+from modeling import kernels, losses
 from training.devices.strategy import distribute, inference_form, num_workers
 from training.loop import custom_gradients
 from training.loop.evaluator import PreemptionCheck
+from training.loop.model import ExampleModel
 
 
 @dataclasses.dataclass(frozen=True)
-class Scores:
-    """Of each real example of an input, in the order of its files.
+class ExampleScores:
+    """The scores of every example, in the order of the files.
 
     Attributes:
       predictions: float32 [N, L], for tagging [N, S, L]: probabilities, or
         scores for regression; see `TaskModel`.
       labels: as in the records: [N, 1], [N, L] for multilabel, [N, S] for
-        tagging. What test records hold there means nothing.
+        tagging. The labels of test records have no meaning.
       label_mask: int32 [N, S] for tagging (1 = has a label), else None.
       loss: float32 [N], without class weights.
       score: float32 [N], the model's metric.
@@ -42,6 +44,16 @@ class Scores:
     score: np.ndarray
     weight: np.ndarray
 
+    @classmethod
+    def of_outputs(cls, outputs: Mapping[str, np.ndarray]) -> Self:
+        """The scores among what `OutputCollector.collect` returns."""
+        values = dict(outputs)
+        return cls(
+            labels=values.pop("label_ids"),
+            label_mask=values.pop("label_mask", None),
+            **values,
+        )
+
     def summary(self, metric: str, batch_size: int) -> dict[str, float]:
         """The original's figures.
 
@@ -50,9 +62,9 @@ class Scores:
           batch_size: of the evaluation.
 
         Returns:
-          `eval_<metric>` and `eval_loss`, means over examples (labelled
-          tokens); `loss`, the mean of the means of batches in file order, in
-          which the examples of a short last batch count more.
+          By `summary_names`: means of `score` and `loss` over examples
+          (labelled tokens); and the mean of the batch means of `loss`, in
+          which the examples of a short last batch have more weight.
 
         Source: `run_classifier.model_fn_builder`, `Estimator.evaluate`.
         """
@@ -64,61 +76,32 @@ class Scores:
         counted = weights > 0
         means = sums[counted] / weights[counted]
         total = self.weight.sum(dtype=np.float64)
-        return {
-            f"eval_{metric}": losses.mean(
-                (self.score.sum(dtype=np.float64), total)
-            ),
-            "eval_loss": losses.mean((sums.sum(), total)),
-            "loss": losses.mean((means.sum(), len(means))),
-        }
+        figures = (
+            losses.mean((self.score.sum(dtype=np.float64), total)),
+            losses.mean((sums.sum(), total)),
+            losses.mean((means.sum(), len(means))),
+        )
+        return dict(zip(summary_names(metric), figures, strict=True))
 
 
-class Scorer:
-    """Predicts inputs; create it in the strategy's scope.
+def summary_names(metric: str) -> tuple[str, ...]:
+    """The names of the original's figures; see `ExampleScores.summary`."""
+    return (f"eval_{metric}", "eval_loss", "loss")
+
+
+class OutputCollector:
+    """Runs a model over records; create it in the strategy's scope.
 
     Args:
-      model: what predicts.
+      model: see `ExampleModel`.
     """
 
-    def __init__(self, model: TaskModel):
+    def __init__(self, model: ExampleModel):
         self._model = model
         self._strategy = tf.distribute.get_strategy()
         self._gathers = num_workers(self._strategy) > 1
 
-    def score(
-        self,
-        make_batches: Callable[[Shard], tf.data.Dataset],
-        *,
-        num_examples: int,
-        num_steps: int | None,
-        what: str,
-    ) -> Scores:
-        """Predicts every example once, and compares it with its label.
-
-        Args:
-          make_batches: from a shard to its rows of every batch; see
-            `length_batches.all_examples`.
-          num_examples: of all batches.
-          num_steps: how many batches there are; None = go on to their end,
-            which several workers cannot: they would wait for each other.
-          what: a word for the progress line.
-
-        Returns:
-          Scores of the real examples, back in file order.
-        """
-        arrays = self.outputs(
-            make_batches,
-            num_examples=num_examples,
-            num_steps=num_steps,
-            what=what,
-        )
-        return Scores(
-            labels=arrays.pop("label_ids"),
-            label_mask=arrays.pop("label_mask", None),
-            **arrays,
-        )
-
-    def outputs(
+    def collect(
         self,
         make_batches: Callable[[Shard], tf.data.Dataset],
         *,
@@ -126,18 +109,21 @@ class Scorer:
         num_steps: int | None,
         what: str,
     ) -> dict[str, np.ndarray]:
-        """What the model's `score_examples` makes of every example.
+        """Calls the model's `score_examples` once for every example.
 
         Args:
-          make_batches: as for `score`.
-          num_examples: likewise.
-          num_steps: likewise.
-          what: likewise.
+          make_batches: returns a shard's rows of every batch; see
+            `length_batches.all_examples`.
+          num_examples: in all batches.
+          num_steps: number of batches; None = up to the end of the input. With
+            several workers it must be given, because a worker without batches
+            would leave the others waiting.
+          what: a word for the progress line.
 
         Returns:
-          Name -> array [N, ...] of the real examples, back in file order, with
-          `label_ids` and `label_mask` if the records have them. Rows of a
-          shorter batch end in zeros.
+          Name -> array [N, ...] in the order of the files, without fillers,
+          with `label_ids` and `label_mask` if the records have them. Rows of
+          shorter batches are padded with zeros.
         """
         columns = defaultdict(list)
         with Progress(what, total=num_examples, unit="examples") as progress:
@@ -152,7 +138,7 @@ class Scorer:
         return _in_file_order(columns)
 
     def _results(self, make_batches, num_steps):
-        """What `_step` makes of each batch."""
+        """Yields the outputs of each batch."""
         iterator = iter(distribute(self._strategy, make_batches))
         check = PreemptionCheck(self._strategy)
         steps = itertools.count() if num_steps is None else range(num_steps)
@@ -182,7 +168,7 @@ class Scorer:
         if not self._gathers:
             return results
         replica = tf.distribute.get_replica_context()
-        # `identity`: what is gathered must lie on the replica's device.
+        # `identity` copies the values to the replica's device.
         return {
             name: replica.all_gather(tf.identity(value), axis=0)
             for name, value in results.items()
@@ -190,10 +176,10 @@ class Scorer:
 
 
 def _in_file_order(columns) -> dict[str, np.ndarray]:
-    """Puts the rows of all batches where they belong; drops the fillers."""
+    """Sorts the rows of all batches by their place; drops the fillers."""
     real = np.concatenate([x[:, 0] for x in columns.pop("is_real_example")]) > 0
     places = np.concatenate([x[:, 0] for x in columns.pop("example_index")])
-    # Places of real examples alone, closed up.
+    # Ranks among the real examples.
     order = np.argsort(places[real], kind="stable")
     return {
         name: _stacked(parts)[real][order] for name, parts in columns.items()
@@ -201,7 +187,7 @@ def _in_file_order(columns) -> dict[str, np.ndarray]:
 
 
 def _stacked(parts):
-    """Joins batches of different length, with zeros behind the short ones."""
+    """Concatenates batches; pads shorter ones with zeros."""
     shape = np.max([part.shape for part in parts], axis=0)
     shape[0] = sum(len(part) for part in parts)
     stacked = np.zeros(shape, parts[0].dtype)

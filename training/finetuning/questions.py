@@ -1,4 +1,4 @@
-"""Questions on paragraphs (SQuAD): records, training, prediction, scores."""
+"""A run of run_squad.py: records, training, predictions, scores."""
 
 import dataclasses
 import functools
@@ -14,16 +14,18 @@ from data.squad.records import SquadReport, make_records
 from data.squad.windows import feature_specs
 from data.storage import files
 from data.text.tokenization import FullTokenizer
-from modeling import BertConfig, SpanModel
+from modeling.config import BertConfig
+from modeling.objectives.spans import SpanModel
 from training.config.finetuning_options import SquadOptions
 from training.finetuning.answers import (
-    Answering,
+    QuestionScorer,
+    count_questions,
     read_threshold,
     saved_threshold,
-    survey,
 )
-from training.finetuning.best_checkpoint import Results, Selection
+from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.finetuner import Finetuning, check_start
+from training.finetuning.metric_values import Results
 from training.model_files import setup
 from training.model_files.description import SpanDescription, place_of_weights
 from training.model_files.tokenizer import load_tokenizer
@@ -45,48 +47,44 @@ def run(options: SquadOptions) -> None:
     tokenizer = _check_inputs(options, config)
     for data in filter(None, (options.train_data, options.predict_data)):
         next(data.articles(), None)
-    make_model = functools.partial(
-        SpanModel, score_padding=options.score_padding
+    check_start(
+        options.finetuning, _model_maker(options), trains=options.do_train
     )
-    check_start(options.finetuning, make_model, trains=options.do_train)
-    answering = eval_files = train_files = None
+    scorer = eval_files = train_files = None
     if options.predict_data:
-        answering = _make_answering(options, tokenizer)
+        scorer = _make_scorer(options, tokenizer)
         eval_files, _ = _records(options, config, is_training=False)
     if options.train_data:
         train_files, report = _records(options, config, is_training=True)
-    finetuning = _make_finetuning(options, make_model)
+    finetuning = _make_finetuning(options)
 
     def evaluate(step: int) -> Results:
-        return {"dev": answering.evaluate(finetuning.outputs(eval_files), step)}
+        return {"dev": scorer.evaluate(finetuning.outputs(eval_files), step)}
 
-    def metric_names() -> dict[str, list[str]]:
-        names = answering.metric_names if answering else []
-        return {"dev": names} if names else {}
-
-    selection = Selection(finetuning, evaluate, metric_names)
+    names = scorer.metric_names if scorer else []
+    best = BestCheckpoint(finetuning, evaluate, {"dev": names} if names else {})
     if train_files:
         num_examples = None if options.count_windows else report.num_examples
-        step = selection.train(train_files, num_examples)
+        step = best.train(train_files, num_examples)
     else:
-        step = selection.restore()
+        step = best.restore()
     threshold = options.null_score_diff_threshold
     if options.do_predict:
         outputs = finetuning.outputs(eval_files)
-        threshold = answering.write(outputs, step, options.write_html)
-    elif answering and answering.step != step:
-        # The last weights, or the best: those that are kept.
+        threshold = scorer.write(outputs, step, options.write_html)
+    elif scorer and scorer.step != step:
+        # With the last weights or the best, which are kept.
         evaluate(step)
     if threshold is None and options.version_2_with_negative:
         output_dir = options.finetuning.train.output_dir
         threshold = saved_threshold(output_dir, step)
-    _describe(options, selection.weights(step) if step else None, threshold)
+    _describe(options, best.weights(step) if step else None, threshold)
 
 
 def _describe(
     options: SquadOptions, weights: str | None, threshold: float | None
 ) -> None:
-    """Leaves in output_dir what an export needs to know."""
+    """Writes the files in output_dir that an export needs."""
     finetuning = options.finetuning
     output_dir = finetuning.train.output_dir
     SpanDescription(
@@ -139,31 +137,31 @@ def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
     )
 
 
-def _make_answering(
+def _make_scorer(
     options: SquadOptions, tokenizer: FullTokenizer
-) -> Answering:
-    """Looks at the questions to answer, and warns of what will not go well."""
+) -> QuestionScorer:
+    """Counts the questions; warns if they do not fit the flags."""
     data = options.predict_data
-    surveyed = survey(data, options.version_2_with_negative)
+    counts = count_questions(data, options.version_2_with_negative)
     watches = options.do_train and options.finetuning.train.eval_every_steps
-    if not surveyed.num_scored:
+    if not counts.num_scored:
         if watches or options.find_null_threshold:
             raise ValueError(
                 f"{data.name} has no answers to score by; leave out "
                 f"--{'eval_every_steps' if watches else 'find_null_threshold'}."
             )
         logging.info("%s has no answers: no scores.", data.name)
-    if surveyed.num_unanswerable and not options.version_2_with_negative:
+    if counts.num_unanswerable and not options.version_2_with_negative:
         logging.warning(
             "%s has %d unanswerable questions: as in SQuAD 1.1 they will be "
             "answered all the same, and not scored. If it is SQuAD 2.0, pass "
             "--version_2_with_negative.",
             data.name,
-            surveyed.num_unanswerable,
+            counts.num_unanswerable,
         )
-    return Answering(
+    return QuestionScorer(
         data,
-        surveyed,
+        counts,
         tokenizer=tokenizer,
         windows=options.windows,
         options=options.answers,
@@ -212,15 +210,18 @@ def _records(
     return record_files, report
 
 
-def _make_finetuning(
-    options: SquadOptions, make_model: Callable[..., SpanModel]
-) -> Finetuning:
+def _model_maker(options: SquadOptions) -> Callable[..., SpanModel]:
+    """Makes the model of a run; takes the arguments that the run adds."""
+    return functools.partial(SpanModel, score_padding=options.score_padding)
+
+
+def _make_finetuning(options: SquadOptions) -> Finetuning:
     """The model in its output_dir."""
     finetuning = options.finetuning
     if options.score_padding:
         finetuning = dataclasses.replace(finetuning, trim_batches=False)
     return Finetuning(
         finetuning,
-        make_model,
+        _model_maker(options),
         batch_sizes=["predict_batch_size"] * bool(options.predict_data),
     )

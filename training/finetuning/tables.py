@@ -7,7 +7,7 @@ from data.storage import files
 
 
 def aligned(rows: Sequence[Sequence[Any]]) -> str:
-    """Rows of cells as lines; the first column to the left."""
+    """Rows of cells as lines; the first column is aligned to the left."""
     rows = [[text_of(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -22,12 +22,12 @@ def aligned(rows: Sequence[Sequence[Any]]) -> str:
 
 
 def write_tsv(path: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Writes rows of cells as a tab-separated file that appears whole."""
+    """Writes rows of cells as a tab-separated file, atomically."""
     lines = ["\t".join(map(text_of, row)) + "\n" for row in rows]
     files.write_text(path, "".join(lines))
 
 
-# What would break a table: tabs and line breaks of an id become spaces.
+# Tabs and line breaks of an id would break a table.
 _TO_SPACES = str.maketrans("\t\n\r", "   ")
 
 

@@ -6,6 +6,7 @@ lamb              LAMB
 loss_scale        loss scaling for float16
 checkpointing     checkpoints of a run: whole, few, resumed exactly
 events            TensorBoard events and progress figures
+model             what the loop requires of a model
 custom_gradients  releases what TensorFlow keeps of custom gradients
 evaluator         metrics of a model over batches
 steps             one update, and many in one call

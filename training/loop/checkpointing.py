@@ -1,4 +1,4 @@
-"""The checkpoints of a run: saved whole, kept few, resumed exactly."""
+"""The checkpoints of a run: written atomically, limited in number, resumed."""
 
 import contextlib
 import dataclasses
@@ -15,7 +15,8 @@ import tensorflow as tf
 from absl import logging
 
 from data.storage import files
-from modeling import checkpoints
+from modeling.checkpoints import tf1
+from modeling.checkpoints.assign import compare
 from modeling.checkpoints.tf1 import SLOTS, is_weight
 
 # The folder in an output_dir with the weights that --save_best chose.
@@ -27,17 +28,17 @@ _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
 
 @dataclasses.dataclass(frozen=True)
 class ResumePoint:
-    """Where a run stands, beyond its weights and slots.
+    """The state of a run beside its weights and slots.
 
     Attributes:
       global_step: updates made.
       examples_seen: examples taken from the training input.
-      seed: the run's seed; with the step it gives every random number.
-      num_examples: examples of the training input, to notice another one.
-      optimizer: the run's, to notice another one: its slots would fit.
-      train_seconds: that training took until now, pauses left out.
-      arithmetic: dtype of the last updates, such as `bfloat16`; "" = not
-        known.
+      seed: of the run; with the step it determines every random number.
+      num_examples: in the training input, to detect another input.
+      optimizer: its name, to detect another one, whose slots have the same
+        names.
+      train_seconds: duration of training so far, without interruptions.
+      arithmetic: dtype of the last updates, such as `bfloat16`; "" = unknown.
     """
 
     global_step: int
@@ -58,9 +59,9 @@ class CheckpointManager:
     step.
 
     Args:
-      output_dir: made if it is not there.
-      keep_max: checkpoints kept; 0 = all.
-      read_only: the folder is another run's, only to restore from.
+      output_dir: the folder; it is created if it is missing.
+      keep_max: number of checkpoints to keep; 0 = all.
+      read_only: whether the folder is only read.
 
     Raises:
       OSError: the folder cannot be written.
@@ -75,15 +76,15 @@ class CheckpointManager:
             files.check_writable(output_dir)
 
     def remove_leftovers(self) -> None:
-        """Removes what a killed run was writing, or removing, half of it.
+        """Removes files that a killed run left incomplete.
 
-        Only the next run may.
+        Call it only when no other run uses the folder.
         """
         names = tf.io.gfile.listdir(self._dir)
         for name in names:
             path = os.path.join(self._dir, name.rstrip("/"))
             part = _PART.fullmatch(name)
-            # The index comes last and goes first.
+            # The index is written last and removed first.
             is_alone = part and f"{part[1]}.index" not in names
             if ".incomplete-" not in name and not is_alone:
                 continue
@@ -99,16 +100,16 @@ class CheckpointManager:
     ) -> tuple[int, dict] | None:
         """Loads the newest good checkpoint into variables.
 
-        The `checkpoint` file says which is the newest, as in the original
-        (so editing it goes back in time); a damaged one is passed over, with
-        a warning, for the one before.
+        The `checkpoint` file names the newest one, as in the original; edit
+        it to go back to an earlier step. A damaged checkpoint is skipped with
+        a warning.
 
         Args:
           variables: name -> variable, optimizer slots included.
 
         Returns:
-          Its step and its resume record ({} if the original wrote it), or
-          None if the folder holds no checkpoint.
+          Its step and its resume record ({} for a checkpoint of the original),
+          or None if the folder holds no checkpoint.
 
         Raises:
           ValueError: every checkpoint is damaged, or one does not fit the
@@ -119,8 +120,8 @@ class CheckpointManager:
             prefix = self.prefix(step)
             try:
                 record = _read_record(prefix)
-                checkpoint = checkpoints.Checkpoint(prefix)
-                # All of it, for the checksums: a checkpoint is good or not.
+                checkpoint = tf1.Checkpoint(prefix)
+                # Read all variables, to verify their checksums.
                 values = {
                     name: value
                     for name in checkpoint.shapes
@@ -146,26 +147,26 @@ class CheckpointManager:
 
         Args:
           variables: name -> variable, optimizer slots included.
-          point: what exact resumption needs beside them.
+          point: the rest of the state.
 
         Returns:
           The checkpoint's prefix.
 
         Raises:
-          OSError: it cannot be written; earlier ones are intact.
+          OSError: it cannot be written; earlier checkpoints are intact.
         """
         prefix = self.prefix(point.global_step)
         tensors = {name: v.numpy() for name, v in variables.items()}
         tensors["global_step"] = np.int64(point.global_step)
-        with checkpoints.written(prefix, tensors) as index:
+        with tf1.written(prefix, tensors) as index:
             record = dataclasses.asdict(point)
             record["index_sha256"] = files.sha256(index)
             files.write_text(prefix + _RECORD, _encode(record))
-        # Later ones belong to a run that went back in time; they are neither
-        # counted nor removed, but overwritten when their step comes.
+        # The run may have gone back to an earlier step. Later checkpoints are
+        # neither counted nor removed; they are overwritten at their step.
         steps = [step for step in self.steps() if step <= point.global_step]
         kept = steps[-self._keep_max :] if self._keep_max else steps
-        checkpoints.write_state(
+        tf1.write_state(
             self._dir, [os.path.basename(self.prefix(step)) for step in kept]
         )
         for step in steps:
@@ -174,26 +175,26 @@ class CheckpointManager:
         return prefix
 
     def keep_only(self, step: int) -> None:
-        """Removes every checkpoint but that of a step."""
+        """Removes all checkpoints except that of a step."""
         name = os.path.basename(self.prefix(step))
-        checkpoints.write_state(self._dir, [name])
+        tf1.write_state(self._dir, [name])
         for other in self.steps():
             if other != step:
                 self._remove(other)
 
     def check(self, variables: Mapping[str, tf.Variable]) -> None:
-        """Refuses a newest checkpoint that is of another model.
+        """Refuses a folder whose newest checkpoint is of another model.
 
         Args:
           variables: name -> variable of the weights; only shapes are read.
 
         Raises:
-          ValueError: see `restore`. A damaged checkpoint is no error here:
-            `restore` takes the one before it.
+          ValueError: see `restore`. A damaged checkpoint is not an error,
+            because `restore` skips it.
         """
         for step in self.steps()[-1:]:
             try:
-                checkpoint = checkpoints.Checkpoint(self.prefix(step))
+                checkpoint = tf1.Checkpoint(self.prefix(step))
             except ValueError:
                 continue
             self._require_fit(checkpoint, variables)
@@ -214,7 +215,7 @@ class CheckpointManager:
 
     def _require_fit(self, checkpoint, variables):
         """Refuses a checkpoint of another model; returns the report."""
-        report = checkpoints.compare(checkpoint, variables)
+        report = compare(checkpoint, variables)
         weights_missing = [name for name in report.missing if is_weight(name)]
         if report.misshapen or weights_missing:
             first = [*report.misshapen, *weights_missing][0]
@@ -228,7 +229,7 @@ class CheckpointManager:
     def _steps_up_to_latest(self) -> list[int]:
         """Steps up to the one that the `checkpoint` file names."""
         steps = self.steps()
-        name = checkpoints.latest_name(self._dir)
+        name = tf1.latest_name(self._dir)
         latest = _NAME.fullmatch(f"{name}.index")
         if not latest or int(latest[1]) not in steps:
             if steps and name is not None:
@@ -251,11 +252,11 @@ class CheckpointManager:
         return [step for step in steps if step not in later]
 
     def prefix(self, step: int) -> str:
-        """Where the checkpoint of a step lies."""
+        """The path of the checkpoint of a step, without endings."""
         return os.path.join(self._dir, f"model.ckpt-{step}")
 
     def _remove(self, step: int) -> None:
-        # The index first: without it the checkpoint does not exist.
+        # The index is first: a checkpoint without an index does not exist.
         for ending in (
             ".index",
             ".data-00000-of-00001",
@@ -267,7 +268,7 @@ class CheckpointManager:
 
 
 def _remove_whole(path: str) -> None:
-    """Removes a file or a folder; of a symbolic link the link alone."""
+    """Removes a file, a folder, or a symbolic link without its target."""
     if not tf.io.gfile.isdir(path) or os.path.islink(path):
         tf.io.gfile.remove(path)
     elif "://" in path:
@@ -295,7 +296,7 @@ def _read_record(prefix: str) -> dict[str, Any]:
         data = file.read()
     try:
         record = json.loads(data)
-        # Two names: no one byte can make both go.
+        # A single damaged byte cannot remove both names.
         is_signed = not {"sha256", "index_sha256"}.isdisjoint(record)
         record.pop("sha256", None)
     except (ValueError, TypeError, AttributeError):

@@ -1,4 +1,4 @@
-"""What TensorFlow keeps of custom gradients, and how to let go of it."""
+"""Releases the custom gradients that TensorFlow keeps for ever."""
 
 import contextlib
 
@@ -7,14 +7,14 @@ from tensorflow.python.framework import ops
 
 @contextlib.contextmanager
 def released():
-    """Within it, custom gradients that are traced serve for this trace alone.
+    """Within this block, custom gradients are kept only for the current trace.
 
-    Those of `tf.custom_gradient`, which `all_reduce` is one of, enter a table
-    that lasts as long as the process, and holds the whole graph: 30 MB for each
-    model of two layers. A tape does without the table; only a gradient through
-    a traced function or loop, from outside of it, looks a custom one up there.
+    `tf.custom_gradient`, which `all_reduce` uses, adds each gradient to a table
+    that keeps the whole graph until the process ends: 30 MB for a model of two
+    layers. A tape does not need the table. It is read only when a gradient is
+    taken through a traced function or loop from outside of it.
     """
-    # Nothing public takes an entry out.
+    # TensorFlow has no public way to remove an entry.
     table = ops.gradient_registry._registry
     before = set(table)
     try:

@@ -1,14 +1,13 @@
-"""Metrics of a model over batches, without dropout."""
+"""Averages the metrics of a model over batches, without dropout."""
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from data.progress import Progress
-from data.records.input_pipeline import Shard
+from data.records.shard import Shard
 from modeling import kernels, losses
 from training.devices import preemption
 from training.devices.strategy import (
@@ -18,28 +17,13 @@ from training.devices.strategy import (
     num_workers,
 )
 from training.loop import custom_gradients
+from training.loop.model import Model
 
 _SUM = tf.distribute.ReduceOp.SUM
 
-Batch = Mapping[str, tf.Tensor]
-
-
-class Model(Protocol):
-    """What the loop asks of a model; see `modeling.PretrainingModel`."""
-
-    layers: tuple
-
-    def loss_weights(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """What each loss is divided by; adds up over parts of a batch."""
-
-    def losses(
-        self, batch: Batch, loss_weights: dict, dropout_seed: Any
-    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """This part's share of the loss, and its metrics."""
-
 
 class PreemptionCheck:
-    """Lets SIGTERM break a loop over batches; several workers stop together.
+    """Stops a loop over batches after SIGTERM, on all workers together.
 
     Args:
       strategy: of the workers; all of them must call this equally often.
@@ -51,7 +35,7 @@ class PreemptionCheck:
         self._every = self._left = 1  # calls
 
     def __call__(self) -> None:
-        """Raises `Preempted` if SIGTERM has come, to any worker."""
+        """Raises `Preempted` if any worker received SIGTERM."""
         if num_workers(self._strategy) == 1:
             preemption.check()
             return
@@ -64,7 +48,7 @@ class PreemptionCheck:
         ).max(axis=0)
         if is_requested:
             raise preemption.Preempted
-        # Once a second or so; and the same for all of them.
+        # About once a second, and equally often on all workers.
         most = int(self._every / max(seconds, 1e-3))
         self._every = self._left = max(1, min(2 * self._every, most))
         self._asked = time.monotonic()
@@ -90,13 +74,13 @@ class Evaluator:
         """Averages the metrics of some batches.
 
         Args:
-          make_batches: from a shard to its rows of every batch; the batches
-            are of equal size, `num_steps` of them at least.
-          num_steps: how many to take.
+          make_batches: returns a shard's rows of at least `num_steps` batches
+            of equal size.
+          num_steps: number of batches.
 
         Returns:
           Metric name -> mean over all examples; `loss` is the mean of the
-          batches' losses, as the original's.
+          losses of the batches, as in the original.
         """
         sums: dict[str, np.ndarray] = {}
         iterator = iter(distribute(self._strategy, make_batches))

@@ -1,4 +1,4 @@
-"""TensorBoard points, and the figures that a progress line shows."""
+"""TensorBoard events, and the figures of a progress line."""
 
 import contextlib
 import os
@@ -37,9 +37,9 @@ class MetricLog:
         Args:
           names: of the metrics, `learning_rate` last.
           metrics: float32 [steps, metrics, 2], each a sum and a weight.
-          step: of the last of them.
-          seconds: that the call took.
-          is_last: whether training ends with it: it is a log point then.
+          step: number of the last step.
+          seconds: duration of the call.
+          is_last: whether training ends with it; then it is a log point.
 
         Returns:
           The averages since the last log point, as text.
@@ -83,11 +83,11 @@ def event_file(
     """Opens a new file for the TensorBoard points of a block.
 
     Args:
-      folder: where.
-      suffix: of its name; None = TensorFlow's.
+      folder: of the file.
+      suffix: of its name; None = the default of TensorFlow.
 
     Yields:
-      Its writer, which is the default one.
+      The writer, which is the default writer within the block.
 
     Raises:
       OSError: it cannot be written, or the disk is full.

@@ -1,4 +1,4 @@
-"""LAMB: Adam whose every variable moves by a share of its own length."""
+"""LAMB: Adam with a trust ratio for each variable."""
 
 import math
 
@@ -25,9 +25,9 @@ def lamb_update(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """One LAMB step: Adam with bias correction, times the trust ratio.
 
-    The ratio is |param| / |direction|, the whole variable's; 1 if either is 0.
-    What is not decayed (bias, layer norm) has ratio 1 too, as in the authors'
-    released code; the paper's algorithm says nothing of it.
+    The ratio is |param| / |direction| of the whole variable, or 1 if either is
+    0. Variables without weight decay (biases, layer norm) have ratio 1, as in
+    the authors' code; the paper does not mention them.
 
     Args:
       param: float32, the weights.
@@ -61,7 +61,7 @@ def lamb_update(
 
 
 def _one_minus_power(base: float, step: tf.Tensor) -> tf.Tensor:
-    """1 - base^step, exact for small steps too: 1 - 0.999 has lost digits."""
+    """1 - base^step, without the cancellation of 1 - 0.999."""
     return -tf.math.expm1(tf.cast(step, tf.float32) * math.log(base))
 
 

@@ -1,4 +1,4 @@
-"""Loss scaling, without which small gradients become 0 in float16."""
+"""Loss scaling, which keeps small gradients from becoming 0 in float16."""
 
 import tensorflow as tf
 
@@ -10,15 +10,15 @@ STEPS_TO_DOUBLE = 2000
 
 
 class LossScale:
-    """What the loss is multiplied by, and gradients divided by again.
+    """The factor of the loss, by which the gradients are divided again.
 
-    It is halved where a gradient is not finite, and doubled after 2000
-    updates in a row that were. Powers of two: a float32 gradient is scaled
+    It is halved if a gradient is not finite, and doubled after 2000 finite
+    updates in a row. It is a power of two, so that float32 gradients are scaled
     without rounding. Create it in the strategy's scope.
 
     Attributes:
       value: float32 scalar variable.
-      saved: name -> variable, what a checkpoint holds of it.
+      saved: name -> variable, for the checkpoint.
 
     Source: Micikevicius et al., "Mixed Precision Training", arXiv:1710.03740,
       section 3.2.
@@ -43,7 +43,7 @@ class LossScale:
         """Counts an update; call it in replica context.
 
         Args:
-          finite: bool scalar, whether all gradients of all replicas were.
+          finite: bool scalar, whether all gradients of all replicas are finite.
         """
         good = tf.where(finite, self._good_steps + 1.0, 0.0)
         doubles = good >= STEPS_TO_DOUBLE

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
-from training.devices.strategy import is_tpu
-
 BETA_1 = 0.9
 BETA_2 = 0.999
 EPSILON = 1e-6
@@ -59,13 +57,13 @@ def is_decayed(name: str) -> bool:
 
 
 def accepts_rows(new_values: Callable) -> Callable:
-    """Marks an update rule as one that can take looked-up rows alone.
+    """Marks an update rule that accepts sparse gradients of looked-up rows.
 
-    The gradient of such rows is added to both means before the rule runs, and
-    the rule then gets a gradient of 0. That is right only if the gradient
-    enters the rule through Adam's two means, with their decay rates, and
-    nowhere else. The mark belongs to the function: a subclass that overrides
-    `new_values` gets the whole gradient, unless it marks its own.
+    The gradient of the rows is added to both means before the rule runs, and
+    the rule gets a gradient of 0. This is correct only if the rule uses the
+    gradient in nothing but Adam's two means, with their decay rates. A subclass
+    that overrides `new_values` gets dense gradients, unless it marks its own
+    function.
 
     Args:
       new_values: see `AdamWeightDecay.new_values`.
@@ -78,23 +76,22 @@ def accepts_rows(new_values: Callable) -> Callable:
 
 
 class AdamWeightDecay:
-    """Holds the slots; clips and updates.
+    """Clips gradients and updates variables and slots.
 
-    A subclass that overrides `new_values` is another update rule.
-
-    Create it in the strategy's scope. On one device the whole update,
-    clipping included, is one compiled function: half the time of separate
-    operations.
+    A subclass overrides `new_values` for another update rule. Create it in the
+    strategy's scope. On one device the whole update is one compiled function,
+    which takes half the time of separate operations.
 
     Args:
       variables: full name -> float32 variable.
       rates: full name -> factor of the learning rate; None = 1 for all.
-      skips_overflow: leave weights and slots as they are where the gradients
-        are not finite, as loss scaling needs.
+      skips_overflow: leave weights and slots unchanged if the gradients are
+        not finite, as loss scaling needs.
+      on_tpu: whether the whole step is compiled for a TPU.
 
     Attributes:
-      takes_slices: whether `apply` is quicker with gradients of looked-up
-        rows alone; otherwise it converts them to dense ones.
+      takes_slices: whether `apply` is faster with sparse gradients;
+        otherwise it converts them to dense ones.
       slots: `<name>/adam_m` and `<name>/adam_v` -> variable, as in a
         checkpoint.
     """
@@ -105,6 +102,7 @@ class AdamWeightDecay:
         rates: Mapping[str, float] | None = None,
         *,
         skips_overflow: bool = False,
+        on_tpu: bool = False,
     ):
         self._variables = list(variables.values())
         self._factors = [rates[n] if rates else 1.0 for n in variables]
@@ -121,10 +119,8 @@ class AdamWeightDecay:
             for slot, slots in (("adam_m", self._m), ("adam_v", self._v))
             for name, variable in zip(variables, slots, strict=True)
         }
-        strategy = tf.distribute.get_strategy()
-        self._one_device = strategy.num_replicas_in_sync == 1 and not is_tpu(
-            strategy
-        )
+        num_replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        self._one_device = num_replicas == 1 and not on_tpu
         self.takes_slices = (
             self._one_device
             and not skips_overflow
@@ -159,10 +155,9 @@ class AdamWeightDecay:
             which keeps its value and its slots, without weight decay.
           rate: float32 scalar.
           step: int64 scalar, the number of this update, counted from 1.
-          squares: float32 scalars, for those variables (by their place) whose
-            rows are looked up: the sum of the squares of the gradients of
-            all rows, before those of a row that is looked up twice are added.
-            The original's norm is made of these.
+          squares: index of a variable with a sparse gradient -> float32
+            scalar, the sum of squares of the values before those of the same
+            row are added. The original computes the norm from these.
 
         Returns:
           The global norm before clipping, float32 scalar.
@@ -222,7 +217,7 @@ class AdamWeightDecay:
 
 
 def _global_norm(gradients, squares):
-    # Not in the compiled function, which would write all squares to memory.
+    # The compiled function would write all squares to memory.
     return tf.sqrt(
         tf.add_n(
             [
@@ -235,10 +230,10 @@ def _global_norm(gradients, squares):
 
 
 def _add_rows(m, v, slices, norm):
-    """Adds the clipped gradient of some rows to Adam's means of it.
+    """Adds the clipped gradient of some rows to Adam's means.
 
     Returns:
-      0, the gradient that is left for all rows: their decay is to come.
+      0, the remaining gradient of all rows, whose means still have to decay.
     """
     rows, places = tf.unique(slices.indices)
     summed = tf.math.unsorted_segment_sum(slices.values, places, tf.size(rows))
@@ -252,12 +247,12 @@ def _add_rows(m, v, slices, norm):
 
 
 def _clip(gradients, norm):
-    """Scales to global norm 1 what has a greater one."""
+    """Scales gradients with a global norm above 1 to norm 1."""
     return tf.clip_by_global_norm(gradients, CLIP_NORM, use_norm=norm)[0]
 
 
 def _local(variables):
-    """The copies of the one device, if a strategy has wrapped them."""
+    """The variables of the only device, which a strategy may have wrapped."""
     strategy = tf.distribute.get_strategy()
     return [strategy.experimental_local_results(v)[0] for v in variables]
 
@@ -270,12 +265,12 @@ def _compiled_update(
     factors: tuple[float, ...],
     shapes: tuple[tuple[int, ...], ...],
 ) -> Callable[..., None]:
-    """One function for all models alike.
+    """The compiled update, shared by all models of the same shapes.
 
-    What XLA has compiled stays in memory as long as the process, 30 MB for a
-    model of two layers, and trials would compile the same again and again.
+    Compiled functions stay in memory until the process ends, 30 MB for a model
+    of two layers, and several trials would compile the same function again.
     """
-    del shapes  # a key: a function traced for many, TensorFlow warns of
+    del shapes  # part of the key, because TensorFlow warns of retracing
 
     @functools.partial(tf.function, jit_compile=True, autograph=False)
     def update(variables, m, v, gradients, norm, rate, step):

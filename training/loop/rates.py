@@ -1,4 +1,4 @@
-"""Learning rates: the original's schedule, and the rate of each layer."""
+"""Learning rates: the original's schedule, and the factor of each layer."""
 
 import re
 from collections.abc import Iterable
@@ -23,11 +23,10 @@ def learning_rate(
     rate 0.
 
     Args:
-      step: scalar, the number of this update, counted from 1. (The
-        original's graph leaves open whether the schedule sees global_step
-        before or after it is raised; when run, it is after.) A share of the
-        schedule's time, if that is what it follows, times num_train_steps.
-      peak: rate that the warm-up aims at.
+      step: scalar, the number of this update, counted from 1: when it runs,
+        the original reads global_step after it is incremented. With
+        num_train_minutes, the elapsed share of the time times num_train_steps.
+      peak: rate at the end of the warm-up.
       num_train_steps: updates after which the rate is 0.
       num_warmup_steps: updates of warm-up; 0 = none.
 
@@ -51,18 +50,18 @@ def layer_rates(
     layerwise_lr_decay: float = 1.0,
     trainable_layers: int = ALL_LAYERS,
 ) -> dict[str, float]:
-    """How fast each variable learns: its factor of the learning rate.
+    """The factor of the learning rate of each variable.
 
-    The last block, pooler and head learn at the full rate, each block below
-    at `layerwise_lr_decay` times the rate of the one above it, the embeddings
-    below them all.
+    The last block, the pooler and the head have factor 1. Each block below has
+    `layerwise_lr_decay` times the factor of the block above it; the embeddings
+    are below the first block.
 
     Args:
       names: full names of all variables.
-      layerwise_lr_decay: 1 = all alike.
-      trainable_layers: blocks that learn, counted from the last, beside
-        pooler and head; the others and the embeddings are frozen. 0 = pooler
-        and head alone, -1 = everything learns.
+      layerwise_lr_decay: 1 = the same rate for all.
+      trainable_layers: number of last blocks that are trained beside pooler and
+        head; the other blocks and the embeddings are frozen. 0 = only pooler
+        and head, -1 = everything.
 
     Returns:
       Name -> factor, without the frozen variables.

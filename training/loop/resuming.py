@@ -1,4 +1,4 @@
-"""Where training begins: anew, where this run stopped, or behind another."""
+"""The start of a run: step 0, its own checkpoint, or that of another run."""
 
 import dataclasses
 import zlib
@@ -29,11 +29,11 @@ def resume(
       saved: name -> variable, optimizer slots included.
       options: of the loop.
       num_examples: of the training input.
-      strategy: its workers must all find the same.
+      strategy: all its workers must find the same checkpoint.
       arithmetic: see `ResumePoint`.
 
     Returns:
-      Where the run stands now.
+      The resume point.
 
     Raises:
       ValueError: a checkpoint is of another model or optimizer, or the workers
@@ -58,7 +58,7 @@ def _restore(
     options: TrainOptions,
     start: ResumePoint,
 ) -> ResumePoint:
-    """Loads what this worker finds."""
+    """Loads the newest checkpoint that this worker finds."""
     step, record = manager.restore(saved) or (0, {})
     if not step:
         return dataclasses.replace(start, global_step=_continue(saved, options))
@@ -70,7 +70,7 @@ def _restore(
     ):
         now = getattr(start, what)
         before = record.get(what)
-        # Earlier versions have not written all of them.
+        # Earlier versions did not write all of them.
         if before not in (None, "", now):
             logging.warning(
                 "%s is %s now, but was %s before: the run goes on, with %s.",
@@ -95,7 +95,7 @@ def _check_workers(
     saved: Mapping[str, tf.Variable],
     strategy: tf.distribute.Strategy,
 ) -> None:
-    """Refuses workers that do not begin with the same."""
+    """Refuses workers that start from different points or weights."""
     if num_workers(strategy) == 1:
         return
     weights = 0
@@ -121,10 +121,10 @@ def _check_workers(
             )
 
 
-def tell_finished(options: TrainOptions, step: int) -> None:
-    """Says that there is nothing to train, and what to change."""
-    # Differs from the original: it passes over a finished run with hardly a
-    # word, because of which people wait for nothing.
+def warn_finished(options: TrainOptions, step: int) -> None:
+    """Warns that there is nothing to train, and what to change."""
+    # Differs from the original: it warns of a finished run, because one line
+    # among many in the log is easily missed.
     logging.warning(
         "%s already holds step %d of --%s=%s: nothing to train. To go on, give "
         "more %s; to begin anew, give another --output_dir.",

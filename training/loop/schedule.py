@@ -1,4 +1,4 @@
-"""Where a run stands between its beginning and its end: in steps, or time."""
+"""The end of a run and its learning-rate schedule, in steps or in minutes."""
 
 from collections.abc import Callable
 
@@ -10,17 +10,17 @@ from training.devices.strategy import all_workers
 
 
 class Schedule:
-    """Says when training ends and for which step the learning rate is.
+    """The end of training and the schedule position of each update.
 
-    With num_train_minutes the clock stands in for the step: halfway through
-    the time it is that of num_train_steps / 2. In between two looks at the
-    clock, updates are taken to last as long as the last ones did. All workers
-    must call the methods at the same points; the slowest one's clock holds.
+    With num_train_minutes, the position follows the clock: halfway through the
+    time it is num_train_steps / 2. Between two readings of the clock, updates
+    are assumed to take as long as the last ones. All workers must call the
+    methods at the same points; the slowest worker's clock counts.
 
     Args:
       options: of the loop.
       seconds: of training before a resume.
-      clock: seconds, from any zero.
+      clock: returns seconds.
       strategy: of the workers.
     """
 
@@ -38,12 +38,12 @@ class Schedule:
         self._clock = clock
         self._began = clock() - seconds
         self._looked = seconds
-        self._seconds_per_step = 0.0  # until known
+        self._seconds_per_step = 0.0  # unknown before the first call
 
     @property
     def seconds(self) -> float:
-        """Of training until now: what the next start goes on from."""
-        # Not this worker's clock alone: by it a finished run might not be.
+        """Duration of training so far, including the time before a resume."""
+        # By this worker's clock alone, a finished run may seem unfinished.
         return max(self._looked, self._own_seconds())
 
     def is_over(self, step: int) -> bool:
@@ -53,7 +53,7 @@ class Schedule:
         return self._look() >= self._budget
 
     def steps_left(self, step: int) -> int:
-        """Updates to the end after this one, 1 at least; by time, a guess."""
+        """Remaining updates, at least 1; by the clock, an estimate."""
         if not self._budget:
             return max(1, self._options.last_step - step)
         left = self._budget - self._look()
@@ -62,13 +62,13 @@ class Schedule:
         return max(1, int(left / self._seconds_per_step))
 
     def positions(self, step: int) -> np.ndarray:
-        """For which steps the learning rate of the next updates is.
+        """The schedule position of the next update, and its increment.
 
         Args:
           step: of the last update; `steps_left` has just been called with it.
 
         Returns:
-          Float32 [2]: the first update's, and how much further each one is.
+          Float32 [2]: position of the next update, increment per update.
         """
         if not self._budget:
             return np.array([step + 1, 1], np.float32)
@@ -78,7 +78,7 @@ class Schedule:
         return np.array([first, pace], np.float32)
 
     def measured(self, seconds_per_step: float) -> None:
-        """Tells how long the last updates took, on the slowest worker."""
+        """Sets the duration of an update, measured on the slowest worker."""
         self._seconds_per_step = seconds_per_step
 
     def _look(self) -> float:
@@ -87,5 +87,5 @@ class Schedule:
         return self._looked
 
     def _own_seconds(self) -> float:
-        """Of training until now, by this worker's clock."""
+        """Duration of training so far, by this worker's clock."""
         return self._clock() - self._began

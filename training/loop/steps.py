@@ -6,20 +6,23 @@ resumed run repeats an uninterrupted one bit for bit on one device.
 
 import dataclasses
 import functools
+from collections.abc import Iterable, Mapping
 
 import tensorflow as tf
 
-from modeling import BertConfig, checkpoints, kernels
+from modeling import checkpoints, kernels
+from modeling.config import BertConfig
 from modeling.kernels import Form
 from training.config.options import TrainOptions
 from training.devices.strategy import is_tpu
 from training.loop import custom_gradients, optimizers, rates
-from training.loop.evaluator import Model
 from training.loop.lamb import Lamb
 from training.loop.loss_scale import LEAST, LossScale
+from training.loop.model import Model
 
 _SUM = tf.distribute.ReduceOp.SUM
-# With the algorithm named: XLA would pick another one, and other dropout.
+# The algorithm is fixed, because XLA would choose another one and draw other
+# dropout masks.
 _fold_in = functools.partial(tf.random.fold_in, alg="philox")
 
 
@@ -30,17 +33,17 @@ def with_fusion(
     seq_length: int,
     num_lengths: int = 1,
 ) -> TrainOptions:
-    """Decides `fuse` where it is left open; call it in the strategy's scope.
+    """Decides `fuse` if it is None; call it in the strategy's scope.
 
     Args:
       options: how to train.
       config: the model's sizes.
       seq_length: S, or the longest one that batches are trimmed to.
-      num_lengths: how many there are.
+      num_lengths: number of different lengths.
 
     Returns:
-      The options, `fuse` True or False: the same in a resumed run, unless it
-      is to train longer or on other devices.
+      The options with `fuse` True or False. A resumed run gets the same value,
+      unless it trains for more steps or on other devices.
     """
     if options.fuse is not None:
         return options
@@ -56,6 +59,18 @@ def with_fusion(
     return dataclasses.replace(options, fuse=pays)
 
 
+def _trainable(
+    model: Model, weights: Mapping[str, tf.Variable], names: Iterable[str]
+) -> dict[str, tf.Variable]:
+    """Those of the named weights that the layers declare as trainable."""
+    trainable = {
+        variable.path
+        for layer in model.layers
+        for variable in layer.trainable_variables
+    }
+    return {name: weights[name] for name in names if name in trainable}
+
+
 class TrainSteps:
     """Updates a model's weights; create it in the strategy's scope.
 
@@ -65,12 +80,12 @@ class TrainSteps:
 
     Attributes:
       weights: full name -> variable.
-      optimizer: updates those that learn.
-      arithmetic: dtype of the model's arithmetic, such as `bfloat16`.
-      loss_scale: of a model that computes in float16, else None.
-      saved: what a checkpoint holds: the weights, the slots of those that
-        learn, and the loss scale.
-      metric_names: of a step's metrics, in order; known after one step.
+      optimizer: updates the trainable weights.
+      arithmetic: dtype of the model's computations, such as `bfloat16`.
+      loss_scale: for float16, else None.
+      saved: the variables of a checkpoint: the weights, the slots of the
+        trainable ones, and the loss scale.
+      metric_names: of the metrics of a step, in order; known after one step.
     """
 
     def __init__(self, model: Model, options: TrainOptions):
@@ -83,39 +98,33 @@ class TrainSteps:
             layerwise_lr_decay=options.layerwise_lr_decay,
             trainable_layers=options.trainable_layers,
         )
-        trainable = {
-            variable.path
-            for layer in model.layers
-            for variable in layer.trainable_variables
-        }
-        self._learning = {
-            name: self.weights[name]
-            for name in layer_rates
-            if name in trainable
-        }
+        self._learning = _trainable(model, self.weights, layer_rates)
         self.arithmetic = model.layers[0].compute_dtype
         in_float16 = self.arithmetic == "float16"
         self.loss_scale = LossScale() if in_float16 else None
         optimizer = {"adamw": optimizers.AdamWeightDecay, "lamb": Lamb}
         self.optimizer = optimizer[options.optimizer](
-            self._learning, layer_rates, skips_overflow=in_float16
+            self._learning,
+            layer_rates,
+            skips_overflow=in_float16,
+            on_tpu=is_tpu(self._strategy),
         )
         self.saved = {**self.weights, **self.optimizer.slots}
         if self.loss_scale:
             self.saved |= self.loss_scale.saved
         self.metric_names: list[str] = []
-        # A TPU compiles the whole step, and would take a part that is compiled
-        # on its own for its host's.
+        # A TPU compiles the whole step. It would place a part that is compiled
+        # separately on its host.
         is_fused = options.fuse and not is_tpu(self._strategy)
         self._form = Form.COMPILED if is_fused else Form.STANDARD
-        # What adds gradients up, or scales them, takes dense ones.
+        # Accumulation and loss scaling need dense gradients.
         self._keeps_slices = (
             self.optimizer.takes_slices
             and options.gradient_accumulation_steps == 1
             and not in_float16
         )
-        # Only the gradient is compiled whole: under a strategy, a compiled
-        # function may not reach for another replica's variables.
+        # XLA compiles the gradient only: under a strategy, a compiled function
+        # cannot access the variables of another replica.
         self._compute = (
             tf.function(self._gradients, jit_compile=True, autograph=False)
             if options.xla and not is_tpu(self._strategy)
@@ -136,9 +145,8 @@ class TrainSteps:
           iterator: of (distributed) batches.
           first_step: int64 scalar, number of the first update, counted from 1.
           num_steps: int32 scalar, how many.
-          schedule: float32 [2]: for which step of the learning-rate schedule
-            the first update counts, and how many steps further each update
-            is; None = for its own, and 1.
+          schedule: float32 [2]: schedule position of the first update and
+            its increment per update; None = [first_step, 1].
 
         Returns:
           Float32 [num_steps, metrics, 2], each a sum and a weight.
@@ -161,11 +169,11 @@ class TrainSteps:
                 )
         return rows.stack()
 
-    # Nothing below has Python's control flow over tensors; to look for it
-    # takes a third of the time of tracing.
+    # There is no Python control flow over tensors below. Autograph would take a
+    # third of the tracing time to look for it.
     @tf.autograph.experimental.do_not_convert
     def _replica_step(self, batch, step, position):
-        """One update, as seen by one device: its metrics [metrics, 2]."""
+        """One update on one device; returns its metrics [metrics, 2]."""
         options = self._options
         replica = tf.distribute.get_replica_context()
         loss_weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
@@ -196,8 +204,8 @@ class TrainSteps:
         if self.loss_scale:
             finite = tf.math.is_finite(norm)
             self.loss_scale.update(finite)
-            # A skipped update has no norm; at the least scale, there being
-            # nothing left to try, it shows the one that stops the run.
+            # A skipped update has no norm. At the lowest scale it is shown, and
+            # stops the run.
             shown = finite | (scale <= LEAST)
             figures[:1] = [
                 [tf.where(shown, norm, 0.0), tf.cast(shown, tf.float32)],
@@ -211,8 +219,7 @@ class TrainSteps:
         count = self._options.gradient_accumulation_steps
         if count == 1:
             return self._micro_gradients(batch, loss_weights, seed, scale)
-        # The shape as a tensor: a trimmed batch's length differs from step
-        # to step.
+        # The shape is a tensor, because the length of trimmed batches varies.
         parts = {
             name: tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], 0))
             for name, x in batch.items()
@@ -236,12 +243,12 @@ class TrainSteps:
         return total
 
     def _micro_gradients(self, batch, loss_weights, seed, scale):
-        """Of one micro-batch.
+        """The gradients of one micro-batch.
 
         Returns:
-          Scaled gradients of the weights that the loss depends on, by their
-          place among those that learn; the squares of those of rows looked
-          up, see `AdamWeightDecay.apply`; metrics.
+          Index among the trainable weights -> scaled gradient, for those that
+          the loss depends on; the sums of squares of sparse gradients, see
+          `AdamWeightDecay.apply`; metrics.
         """
         weights = list(self._learning.values())
         with kernels.form(self._form):

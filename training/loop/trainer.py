@@ -1,10 +1,11 @@
-"""The training loop: steps on the devices, everything else between them.
+"""The training loop: saving, evaluation and logging between calls of `steps`.
 
-Not Keras `fit`: under a strategy it clips before the sum, cannot accumulate,
-and does not resume within an epoch. The arithmetic is in `steps`.
+Keras `fit` is not used, because under a strategy it clips gradients before they
+are summed, cannot accumulate them, and does not resume within an epoch.
 """
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from data.progress import Progress
-from data.records.input_pipeline import Shard
+from data.records.shard import Shard
 from training.config.options import TrainOptions
 from training.devices import preemption
 from training.devices.strategy import (
@@ -24,13 +25,13 @@ from training.devices.strategy import (
 )
 from training.loop import resuming
 from training.loop.checkpointing import CheckpointManager, ResumePoint
-from training.loop.evaluator import Model
 from training.loop.events import MetricLog, event_file
+from training.loop.model import Model
 from training.loop.schedule import Schedule
 from training.loop.steps import TrainSteps
 
-# Off a TPU, a call into the device lasts about this long, so that progress
-# shows and ^C is heard; the results do not depend on it.
+# Duration of a call into the device, except on a TPU, so that progress is shown
+# and ^C works. The results do not depend on it.
 _CALL_SECONDS = 1.0
 
 
@@ -40,10 +41,10 @@ class Trainer:
     Args:
       model: see `Model`.
       options: how to train.
-      clock: seconds, from any zero; what num_train_minutes is counted by.
+      clock: returns seconds; measures num_train_minutes.
 
     Raises:
-      ValueError: the batch cannot be cut into equal parts.
+      ValueError: the batch cannot be divided into equal parts.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Trainer:
         )
         self._options = options
         self._steps = TrainSteps(model, options)
-        self._steps_per_call = 1  # until their duration is known
+        self._steps_per_call = 1  # until the duration of a step is known
 
     @property
     def weights(self) -> dict[str, tf.Variable]:
@@ -71,7 +72,7 @@ class Trainer:
 
     @property
     def metric_names(self) -> list[str]:
-        """Of a step's metrics, in order; known after one step."""
+        """Names of the metrics of a step, in order; known after one step."""
         return self._steps.metric_names
 
     def train(
@@ -82,17 +83,17 @@ class Trainer:
         num_examples: int,
         evaluate: Callable[[int], bool | None] | None = None,
     ) -> int:
-        """Trains to the end, from the newest checkpoint if any.
+        """Trains to the end, from the newest checkpoint if there is one.
 
         Args:
-          make_batches: from the number of examples seen before, and a
-            shard, to its rows of the batches after them, `train_batch_size`
-            examples each.
-          manager: of the folder that is resumed from and saved to.
-          num_examples: examples of the whole input.
-          evaluate: called with the step every `eval_every_steps`, not at
-            the end, and once more where a run resumes, in case that it was
-            stopped then; True = stop here, with a checkpoint.
+          make_batches: takes the number of examples seen before, and a shard;
+            returns the shard's rows of the following batches of
+            `train_batch_size` examples.
+          manager: of the folder with the run's checkpoints.
+          num_examples: in the whole input.
+          evaluate: called with the step every `eval_every_steps`, but not at
+            the end. It is called again when a run resumes, because the run
+            may have been stopped there. True = save and stop training.
 
         Returns:
           The last step.
@@ -102,38 +103,32 @@ class Trainer:
             last checkpoint before that is kept.
           ValueError: the devices refused a step: a record that does not fit,
             or too little memory.
-          preemption.Preempted: SIGTERM came; its step is saved.
+          preemption.Preempted: SIGTERM was received; the step is saved.
         """
-        options, saved = self._options, self._steps.saved
-        manager.remove_leftovers()
-        point = resuming.resume(
-            manager,
-            saved,
-            options,
-            num_examples=num_examples,
-            strategy=self._strategy,
-            arithmetic=self._steps.arithmetic,
-        )
-        schedule = Schedule(
-            options,
-            seconds=point.train_seconds,
-            clock=self._clock,
-            strategy=self._strategy,
-        )
-        done = schedule.is_over(point.global_step)
-        if done:
-            resuming.tell_finished(options, point.global_step)
+        point, schedule = self._start(manager, num_examples)
+        if schedule.is_over(point.global_step):
+            resuming.warn_finished(self._options, point.global_step)
             return point.global_step
-        seen = point.examples_seen
-        iterator = iter(
-            distribute(self._strategy, lambda shard: make_batches(seen, shard))
-        )
+        batches = functools.partial(make_batches, point.examples_seen)
+        iterator = iter(distribute(self._strategy, batches))
+        return self._run(iterator, point, schedule, manager, evaluate)
+
+    def _run(
+        self,
+        iterator,
+        point: ResumePoint,
+        schedule: Schedule,
+        manager: CheckpointManager,
+        evaluate: Callable[[int], bool | None] | None,
+    ) -> int:
+        """Trains from a resume point to the end; returns the last step."""
+        saved, done = self._steps.saved, False
         with (
-            event_file(options.output_dir) as events,
+            event_file(self._options.output_dir) as events,
             self._progress(point.global_step) as progress,
             preemption.deferred(),
         ):
-            log = MetricLog(options)
+            log = MetricLog(self._options)
             stopped = point.global_step > 0 and self._look(evaluate, point)
             while not (done or stopped):
                 metrics, seconds, preempted = self._call(
@@ -141,11 +136,10 @@ class Trainer:
                 )
                 self._check_finite(metrics, point.global_step, manager)
                 step = point.global_step + len(metrics)
-                done = schedule.is_over(step)
-                point = _after(point, step, options, schedule)
-                figures = log.add(
-                    self.metric_names, metrics, step, seconds, is_last=done
-                )
+                done = schedule.is_over(step)  # reads the clock for `_after`
+                point = self._after(point, step, schedule)
+                names = self.metric_names
+                figures = log.add(names, metrics, step, seconds, is_last=done)
                 progress.advance(len(metrics), figures)
                 due = self._is_save_due(step)
                 if done or preempted or due:
@@ -158,6 +152,39 @@ class Trainer:
                 if stopped and not due:
                     manager.save(saved, point)
         return point.global_step
+
+    def _start(
+        self, manager: CheckpointManager, num_examples: int
+    ) -> tuple[ResumePoint, Schedule]:
+        """Loads the newest checkpoint if there is one."""
+        manager.remove_leftovers()
+        point = resuming.resume(
+            manager,
+            self._steps.saved,
+            self._options,
+            num_examples=num_examples,
+            strategy=self._strategy,
+            arithmetic=self._steps.arithmetic,
+        )
+        return point, Schedule(
+            self._options,
+            seconds=point.train_seconds,
+            clock=self._clock,
+            strategy=self._strategy,
+        )
+
+    def _after(
+        self, point: ResumePoint, step: int, schedule: Schedule
+    ) -> ResumePoint:
+        """The resume point after a later step."""
+        num_steps = step - point.global_step
+        num_examples = num_steps * self._options.train_batch_size
+        return dataclasses.replace(
+            point,
+            global_step=step,
+            examples_seen=point.examples_seen + num_examples,
+            train_seconds=schedule.seconds,
+        )
 
     def _progress(self, step: int) -> Progress:
         by_clock = self._options.num_train_minutes
@@ -172,7 +199,7 @@ class Trainer:
     def _call(
         self, iterator, step: int, schedule: Schedule
     ) -> tuple[np.ndarray, float, bool]:
-        """Makes the updates up to the next thing to do in between.
+        """Makes the updates up to the next save, log point or evaluation.
 
         Args:
           iterator: of batches.
@@ -180,8 +207,8 @@ class Trainer:
           schedule: of all updates.
 
         Returns:
-          The metrics of each update; the seconds it took; whether SIGTERM has
-          come. Several workers make the same calls, and stop together.
+          The metrics of each update; the duration in seconds; whether SIGTERM
+          was received. All workers make the same calls and stop together.
         """
         began = self._clock()
         num_steps = self._next_call(step, schedule.steps_left(step))
@@ -199,9 +226,10 @@ class Trainer:
         return metrics, seconds, bool(preempted)
 
     def _is_save_due(self, step: int) -> bool:
-        """Whether to save after a step, even if nothing else happened."""
+        """Whether a checkpoint is due after a step."""
         if self._is_look_due(step) and num_workers(self._strategy) > 1:
-            # SIGTERM may take longer to be heard by all than a machine waits.
+            # It may take longer than the grace period of SIGTERM until all
+            # workers know of the signal.
             return True
         return step % self._options.save_checkpoints_steps == 0
 
@@ -214,20 +242,19 @@ class Trainer:
         evaluate: Callable[[int], bool | None] | None,
         point: ResumePoint,
     ) -> bool:
-        """Evaluates if it is time to; True = stop."""
+        """Evaluates if an evaluation is due; True = stop."""
         step = point.global_step
         if not self._is_look_due(step):
             return False
         if num_workers(self._strategy) > 1:
-            # Saved already. It ends where all workers hear of SIGTERM, see
-            # `PreemptionCheck`: if one alone did, the others would wait.
+            # The step is saved. `PreemptionCheck` stops all workers at the same
+            # batch: if only one stopped, the others would wait for it.
             return bool(evaluate(step))
         try:
             with preemption.heeded():
                 return bool(evaluate(step))
         except preemption.Preempted:
-            # Raised again where SIGTERM is no longer deferred: when the step
-            # is saved.
+            # `deferred` raises it again after the step is saved.
             return True
 
     def run_steps(
@@ -276,7 +303,7 @@ class Trainer:
             ) from e
 
     def _next_call(self, step: int, steps_left: int) -> int:
-        """Steps of the next call: up to the next thing to do in between."""
+        """Number of steps up to the next save, log point or evaluation."""
         options = self._options
         stops = [
             options.save_checkpoints_steps,
@@ -312,16 +339,3 @@ class Trainer:
             "--learning_rate, lengthen --num_warmup_steps, or look at the "
             "data of that step."
         )
-
-
-def _after(
-    point: ResumePoint, step: int, options: TrainOptions, schedule: Schedule
-) -> ResumePoint:
-    """Where the run stands when it has come to another step."""
-    num_examples = (step - point.global_step) * options.train_batch_size
-    return dataclasses.replace(
-        point,
-        global_step=step,
-        examples_seen=point.examples_seen + num_examples,
-        train_seconds=schedule.seconds,
-    )

@@ -1,6 +1,6 @@
 """Several fine-tuning runs by one command.
 
-provenance    what a finished run was made from
+recorded_run  runs once in a folder and records the result
 trial_choice  the best of several trials
 trials        several seeds and settings of one task
 suite         several tasks: all of GLUE

@@ -1,49 +1,49 @@
-"""The paper's table 7: a frozen encoder's layers, one mix after the other."""
+"""Table 7 of the paper: trainings on mixes of a frozen encoder's layers."""
 
 import dataclasses
 import os
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from absl import logging
 
-from data.storage import files, locks
-from data.storage.json_files import write_json
-from modeling import BertConfig
+from data.storage import files
 from modeling.choices import MIXES
+from modeling.config import BertConfig
 from modeling.layer_mix import mixes_of
 from training.config.finetuning_options import TABLE, ClassifierOptions
-from training.finetuning import classifier
-from training.finetuning.best_checkpoint import is_better, value_of
+from training.finetuning.metric_values import is_better, value_of
 from training.finetuning.tables import aligned, text_of, write_tsv
-from training.many_runs.provenance import check_same, facts_of, read_record
+from training.finetuning.task_run import Inputs, TaskRun, facts_of
+from training.many_runs.recorded_run import RecordedRun
 
 _ROW_FILE = "row.json"
 
 
-def run(options: ClassifierOptions) -> list[list[Any]]:
+def run(options: ClassifierOptions, task_run: TaskRun) -> list[list[Any]]:
     """Trains a head on every mix of layers and compares them on the dev set.
 
-    Each row is a run of its own in `output_dir/MIX`, on the records in
-    output_dir: it is resumed where it was stopped, and not repeated when it is
-    done. `features.tsv` and `features.md` hold the table.
+    Each row is a run in `output_dir/MIX` on the records in output_dir. An
+    interrupted row is resumed, and a finished one is not repeated.
+    `features.tsv` and `features.md` hold the table.
 
     Args:
-      options: of all rows; their `frozen_encoder` is set here.
+      options: of all rows; `feature_based` is set here.
+      task_run: the functions that run one task.
 
     Returns:
-      The rows: mix, value of the task's main metric, seconds of the process
-      that finished it, `*` for the best; the first holds the columns' names.
+      The names of the columns, then the rows: mix, value of the task's main
+      metric, duration in seconds of the process that finished it, `*` for the
+      best.
 
     Raises:
-      ValueError, OSError, FloatingPointError: see `classifier.run`; or a
-        row was made with other settings.
+      ValueError, OSError, FloatingPointError: see `classifier.run`; or a row
+        was made with other settings.
     """
     _check(options)
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
     mixes = mixes_of(config)
-    inputs = classifier.prepare(options, _options_of(options, mixes[0]))
+    inputs = task_run.prepare(options, _options_of(options, mixes[0]))
     metric = inputs.task.main_metric
     left_out = [mix for mix in MIXES if mix not in mixes]
     if left_out:
@@ -55,7 +55,7 @@ def run(options: ClassifierOptions) -> list[list[Any]]:
     rows = []
     for number, mix in enumerate(mixes, 1):
         logging.info("Row %d of %d: %s", number, len(mixes), mix)
-        rows.append(_row(options, inputs, mix))
+        rows.append(_row(options, inputs, mix, task_run))
         table = _marked(rows, metric)
         _write(options.finetuning.train.output_dir, table)
     logging.info("Layers of the frozen encoder:\n%s", aligned(table))
@@ -63,30 +63,21 @@ def run(options: ClassifierOptions) -> list[list[Any]]:
 
 
 def _row(
-    options: ClassifierOptions, inputs: classifier.Inputs, mix: str
+    options: ClassifierOptions, inputs: Inputs, mix: str, task_run: TaskRun
 ) -> list[Any]:
-    """Trains on one mix, unless that is done: mix, value, seconds."""
+    """Trains on one mix, unless that is finished: mix, value, seconds."""
     options = _options_of(options, mix)
     folder = options.finetuning.train.output_dir
-    path = os.path.join(folder, _ROW_FILE)
-    facts = facts_of(options, inputs)
-    row = {"made_from": facts}
-    if files.exists(path):
-        row = read_record(path)
-        check_same(path, row["made_from"], facts)
-    if "value" in row:
-        logging.info("%s is done: %s", folder, text_of(row["value"]))
-        return [mix, row["value"], row["seconds"]]
-    with locks.sole_use(folder):
-        write_json(path, row)
-        began = time.monotonic()
-        outcome = classifier.run(options, inputs)
-    row |= {
-        "value": value_of(outcome.results, inputs.task.main_metric),
-        "seconds": round(time.monotonic() - began, 1),
-    }
-    write_json(path, row)
-    return [mix, row["value"], row["seconds"]]
+    row = RecordedRun(folder, _ROW_FILE, facts_of(options, inputs))
+
+    def train() -> dict[str, Any]:
+        outcome = task_run.run(options, inputs)
+        return {"value": value_of(outcome.results, inputs.task.main_metric)}
+
+    if row.result:
+        logging.info("%s is done: %s", folder, text_of(row.result["value"]))
+    result = row.result or row.run(train)
+    return [mix, result["value"], result["seconds"]]
 
 
 def _options_of(options: ClassifierOptions, mix: str) -> ClassifierOptions:
@@ -102,7 +93,7 @@ def _options_of(options: ClassifierOptions, mix: str) -> ClassifierOptions:
 
 
 def _marked(rows: Sequence[Sequence[Any]], metric: str) -> list[list[Any]]:
-    """Adds the columns' names, and a star to the best row."""
+    """Adds the names of the columns, and a star to the best row."""
     best = rows[0]
     for row in rows:
         if is_better(metric, row[1], best[1]):
@@ -127,7 +118,7 @@ def _write(output_dir: str, table: Sequence[Sequence[Any]]) -> None:
 
 
 def _check(options: ClassifierOptions) -> None:
-    """Refuses what makes no table."""
+    """Refuses flags with which there is no table."""
     if not (options.do_train and options.do_eval):
         raise ValueError(
             f"--feature_based={TABLE} trains and compares: give --do_train and "

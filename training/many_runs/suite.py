@@ -1,12 +1,12 @@
-"""Several tasks by one command: all of GLUE, as the paper's Table 1.
+"""Several tasks by one command, such as all of GLUE (Table 1 of the paper).
 
-Each is a run of its own in output_dir/TASK, by itself the same.
+Each task is a separate run in output_dir/TASK.
 """
 
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import tensorflow as tf
 from absl import logging
@@ -18,7 +18,6 @@ from training.config.finetuning_options import (
     DIAGNOSTIC,
     GLUE,
     ClassifierOptions,
-    TrialOptions,
     task_names,
 )
 from training.devices.strategy import (
@@ -26,14 +25,27 @@ from training.devices.strategy import (
     create_strategy,
     num_workers,
 )
-from training.finetuning.classifier import Outcome
 from training.finetuning.tables import aligned, write_tsv
-from training.many_runs import trials
+from training.finetuning.task_run import Outcome
 
-# What Table 1 shows, where it is not the task's main metric.
+# The metric of Table 1 where it is not the main metric of the task.
 _METRICS = {"stsb": "spearman"}
-# The paper leaves it out of its average: its dev set contradicts its train set.
+# The average of the paper excludes WNLI, whose dev set contradicts its train
+# set.
 _NOT_AVERAGED = "WNLI"
+
+
+class TaskRuns(Protocol):
+    """The runs of one task; see `trials.Trials`."""
+
+    def check(self, options: ClassifierOptions) -> None:
+        """Refuses what cannot run, before records are made."""
+
+    def run(self, options: ClassifierOptions) -> Outcome:
+        """Trains as often as asked for, evaluates and predicts."""
+
+    def run_once(self, options: ClassifierOptions) -> Outcome:
+        """Evaluates and predicts with one model."""
 
 
 class Score(NamedTuple):
@@ -42,8 +54,8 @@ class Score(NamedTuple):
     Attributes:
       task: as GLUE writes it.
       set_name: the dev set.
-      metric: what `value` is.
-      value: at most 1.
+      metric: name of the metric.
+      value: its value, at most 1.
       step: of the weights.
     """
 
@@ -54,28 +66,28 @@ class Score(NamedTuple):
     step: int
 
 
-def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
+def run(options: ClassifierOptions, runs: TaskRuns) -> None:
     """Runs a task, or each of several in its own folder.
 
     Args:
-      options: of each task; `task_name` is one, several with commas between,
-        or `GLUE`, and `data_dir` of several the folder of their folders.
-      trial_options: see `trials.run`.
+      options: of each task. `task_name` is one task, several separated by
+        commas, or `GLUE`. For several tasks, `data_dir` holds their folders.
+      runs: the runs of each task.
 
     Raises:
-      ValueError: a task failed; the others were finished first. Flags or
-        folders that do not fit are refused before any of them.
-      OSError, FloatingPointError: see `trials.run`, of a single task; with
+      ValueError: a task failed; it is raised after the others have finished.
+        Flags or folders that do not fit are refused before the first task.
+      OSError, FloatingPointError: see `Trials.run`, for a single task; with
         several workers, of any.
     """
     names = task_names(options.task_name)
     if options.task_name.strip().lower() != "glue" and len(names) < 2:
-        trials.run(options, trial_options)
+        runs.run(options)
         return
     found = _folders(options, names)
-    # All of them before the first, which may take hours.
+    # Check all tasks before the first one, which may take hours.
     for name, folder in found.items():
-        trials.check(_options_of(options, name, folder), trial_options)
+        runs.check(_options_of(options, name, folder))
     scores, failures = [], {}
     outcomes: dict[str, Outcome] = {}
     for number, (name, folder) in enumerate(found.items(), start=1):
@@ -84,7 +96,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         _check_together(options, name, failures)
         try:
             with locks.sole_use(task_options.finetuning.train.output_dir):
-                outcomes[name] = trials.run(task_options, trial_options)
+                outcomes[name] = runs.run(task_options)
         except (
             ValueError,
             OSError,
@@ -96,9 +108,9 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         scores += _scores(_task(options, name, found[name]), name, outcome)
     output_dir = options.finetuning.train.output_dir
     if options.do_predict:
-        _predict_diagnostic(options, found, outcomes, failures)
+        _predict_diagnostic(options, found, outcomes, failures, runs)
         _gather(options, found, outcomes)
-    # A prediction alone leaves an earlier table as it is.
+    # A run that only predicts does not change the table.
     if scores or options.do_train or options.do_eval:
         write_table(output_dir, scores, failures, names)
     if failures:
@@ -130,27 +142,27 @@ def _folders(
             f"--task_name={options.task_name}: AX is answered by the model of "
             "MNLI; name MNLI, too."
         )
-    names = [name for name in names if name != DIAGNOSTIC]
-    if not options.data_dir:
-        found = dict.fromkeys(names)
-    else:
-        found = {name: _folder(options.data_dir, name) for name in names}
-        missing = [name for name, folder in found.items() if not folder]
-        if missing:
-            text = (
-                f"--data_dir={options.data_dir} has no folder "
-                f"{', '.join(missing)}"
-            )
-            if len(missing) == len(names) or names != list(GLUE):
-                raise FileNotFoundError(
-                    f"{text}; it should hold a folder for each task, such as "
-                    f"{names[0]}/train.tsv."
-                )
-            logging.warning("%s: left out.", text)
-        found = {name: folder for name, folder in found.items() if folder}
+    found = dict.fromkeys(name for name in names if name != DIAGNOSTIC)
+    if options.data_dir:
+        found = _folders_in(options.data_dir, list(found))
     for name, folder in found.items():
         _task(options, name, folder)
     return found
+
+
+def _folders_in(data_dir: str, names: Sequence[str]) -> dict[str, str]:
+    """Task -> its folder in data_dir; only of GLUE some may be missing."""
+    found = {name: _folder(data_dir, name) for name in names}
+    missing = [name for name, folder in found.items() if not folder]
+    if missing:
+        text = f"--data_dir={data_dir} has no folder {', '.join(missing)}"
+        if len(missing) == len(names) or names != list(GLUE):
+            raise FileNotFoundError(
+                f"{text}; it should hold a folder for each task, such as "
+                f"{names[0]}/train.tsv."
+            )
+        logging.warning("%s: left out.", text)
+    return {name: folder for name, folder in found.items() if folder}
 
 
 def _task(options: ClassifierOptions, name: str, folder: str | None) -> Task:
@@ -158,7 +170,7 @@ def _task(options: ClassifierOptions, name: str, folder: str | None) -> Task:
 
 
 def _folder(data_dir: str, name: str) -> str | None:
-    """The folder of a task, however its name is written (SST-2, sst2)."""
+    """The folder of a task; its name may be written SST-2 or sst2."""
     for entry in sorted(tf.io.gfile.listdir(data_dir)):
         entry = entry.rstrip("/")
         path = os.path.join(data_dir, entry)
@@ -174,7 +186,7 @@ def _key(name: str) -> str:
 def _options_of(
     options: ClassifierOptions, name: str, folder: str | None
 ) -> ClassifierOptions:
-    """The run of one of the tasks."""
+    """The options of one of the tasks."""
     train = options.finetuning.train
     output_dir = os.path.join(train.output_dir, name)
     return dataclasses.replace(
@@ -189,7 +201,7 @@ def _options_of(
 
 
 def _scores(task: Task, name: str, outcome: Outcome) -> list[Score]:
-    """What Table 1 shows of a task: MNLI has two columns."""
+    """The columns of a task in Table 1: MNLI has two."""
     metric = _METRICS.get(_key(name), task.main_metric)
     return [
         Score(name, set_name, metric, scores[metric], outcome.step)
@@ -202,8 +214,9 @@ def _predict_diagnostic(
     found: Mapping[str, str | None],
     outcomes: dict[str, Outcome],
     failures: dict[str, str],
+    runs: TaskRuns,
 ) -> None:
-    """Answers GLUE's diagnostic set with MNLI's model, if it is there."""
+    """Predicts GLUE's diagnostic set with the model of MNLI, if it exists."""
     folder = None
     if options.data_dir and "MNLI" in outcomes:
         folder = _diagnostic_folder(options.data_dir, found["MNLI"])
@@ -231,13 +244,13 @@ def _predict_diagnostic(
     )
     _check_together(options, DIAGNOSTIC, failures)
     try:
-        outcomes[DIAGNOSTIC] = trials.run(asked, TrialOptions())
+        outcomes[DIAGNOSTIC] = runs.run_once(asked)
     except (ValueError, OSError, *files.op_errors()) as error:
         _fail(options, DIAGNOSTIC, error, failures)
 
 
 def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
-    """The folder of diagnostic.tsv, which releases keep in several places."""
+    """The folder of diagnostic.tsv, which differs between releases of GLUE."""
     places = [_folder(data_dir, name) for name in (DIAGNOSTIC, "diagnostic")]
     for place in filter(None, (*places, mnli_folder, data_dir)):
         if files.exists(os.path.join(place, "diagnostic.tsv")):
@@ -248,7 +261,7 @@ def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
 def _check_together(
     options: ClassifierOptions, name: str, failures: Mapping[str, str]
 ) -> None:
-    """Refuses workers that do not come to a task together."""
+    """Refuses workers that do not start a task together."""
     text = f"task {name}, with {', '.join(failures) or 'none'} failed before"
     check_together(create_strategy(options.finetuning.device), text)
 
@@ -259,10 +272,10 @@ def _fail(
     error: Exception,
     failures: dict[str, str],
 ) -> None:
-    """Notes that a task failed, if the next one can be run.
+    """Records the failure of a task, or raises it if the suite has to stop.
 
-    Of several workers one alone may have failed, which must not leave the
-    others in this task; only a loss that diverges is that of all.
+    With several workers, the others may still be running this task. Only a loss
+    that diverges stops all of them.
     """
     logging.error("%s failed: %s", name, error)
     is_alone = num_workers(create_strategy(options.finetuning.device)) == 1
@@ -276,7 +289,7 @@ def _gather(
     found: Mapping[str, str | None],
     outcomes: Mapping[str, Outcome],
 ) -> None:
-    """Puts all files for the server side by side."""
+    """Copies the files for the GLUE server into one folder."""
     output_dir = options.finetuning.train.output_dir
     target = os.path.join(output_dir, "submission")
     tf.io.gfile.makedirs(target)
@@ -290,14 +303,14 @@ def _gather(
                 files.copy(path, place)
                 gathered.append(file_name)
             elif files.exists(place):
-                files.remove(place)  # an earlier model's answers
+                files.remove(place)  # of an earlier model
     logging.info("%s: %s", target, ", ".join(gathered) or "nothing")
 
 
 def average(scores: Sequence[Score]) -> float | None:
-    """The mean of the columns of Table 1: both of MNLI, WNLI in none.
+    """The mean of the columns of Table 1: two of MNLI, and none of WNLI.
 
-    Source: the paper's Table 1, whose averages follow from its columns so.
+    Source: the paper's Table 1.
     """
     values = [score.value for score in scores if score.task != _NOT_AVERAGED]
     return sum(values) / len(values) if values else None
@@ -309,13 +322,13 @@ def write_table(
     failures: Mapping[str, str],
     names: Sequence[str],
 ) -> None:
-    """Writes glue.tsv and glue.json, and shows the table.
+    """Writes glue.tsv and glue.json, and logs the table.
 
     Args:
-      output_dir: where.
+      output_dir: folder of the files.
       scores: of the tasks that ran.
-      failures: task -> why it has none.
-      names: of the tasks that were asked for.
+      failures: task -> error.
+      names: of all requested tasks.
     """
     ran = list(dict.fromkeys(score.task for score in scores))
     asked = [name for name in names if name != DIAGNOSTIC]

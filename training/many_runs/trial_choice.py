@@ -1,17 +1,18 @@
-"""What several trainings of a task scored, and which of them is best.
+"""The scores of several trainings of a task, and which of them is best.
 
 Source: the paper's sections 4.1 and A.3.
 """
 
 import dataclasses
 import math
+import os
 import statistics
 from collections.abc import Mapping, Sequence
 
 from training.config.finetuning_options import ClassifierOptions
-from training.finetuning.best_checkpoint import (
-    counts_downwards,
+from training.finetuning.metric_values import (
     is_better,
+    is_minimized,
     value_of,
 )
 
@@ -43,6 +44,11 @@ class Trial:
             finetuning.num_train_epochs,
             finetuning.train.train_batch_size,
         )
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return os.path.basename(self.options.finetuning.train.output_dir)
 
     @property
     def seed(self) -> int:
@@ -106,7 +112,7 @@ def choose(trials: Sequence[Trial], metric: str) -> Trial:
 
     Args:
       trials: all of them; one that failed counts as the worst there could be.
-      metric: as `best_checkpoint.value_of` takes it.
+      metric: as `metric_values.value_of` takes it.
 
     Returns:
       The trial; of equal settings, and of equal trials, the first.
@@ -114,7 +120,7 @@ def choose(trials: Sequence[Trial], metric: str) -> Trial:
     Raises:
       ValueError: all of them failed.
     """
-    worst = math.inf if counts_downwards(metric) else -math.inf
+    worst = math.inf if is_minimized(metric) else -math.inf
     best = None
     for summary in summarize(trials, metric):
         # Settings of which most trials failed differ only in the others.

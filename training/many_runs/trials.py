@@ -1,7 +1,7 @@
-"""A task trained several times, and the best on its dev set taken.
+"""Trains a task several times and takes the best run on its dev set.
 
-Settings (learning rate, epochs, batch size) times seeds, each a run of its own
-in a folder of its own; the records are made once.
+There is one run for each setting (learning rate, epochs, batch size) and seed,
+each in its own folder. The records are made once.
 
 Source: the paper's sections 4.1 and A.3.
 """
@@ -10,12 +10,12 @@ import dataclasses
 import glob
 import itertools
 import os
-import time
 from collections.abc import Sequence
+from typing import Any
 
 from absl import logging
 
-from data.storage import files, locks
+from data.storage import files
 from data.storage.json_files import write_json
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
 from training.devices.strategy import (
@@ -23,18 +23,18 @@ from training.devices.strategy import (
     check_together,
     create_strategy,
 )
-from training.finetuning import classifier
-from training.finetuning.best_checkpoint import flat
-from training.finetuning.classifier import Inputs, Outcome
 from training.finetuning.finetuner import with_steps
+from training.finetuning.metric_values import flat
 from training.finetuning.tables import aligned, write_tsv
+from training.finetuning.task_run import Inputs, Outcome, TaskRun, facts_of
 from training.loop.checkpointing import CheckpointManager
-from training.many_runs.provenance import check_same, facts_of, read_record
+from training.many_runs.recorded_run import RecordedRun
 from training.many_runs.trial_choice import Trial, choose, short, summarize
 from training.model_files.description import model_folder
 
 _RECORD = "trial.json"
-# What a chosen trial hands on to output_dir.
+_COLUMNS = ("learning_rate", "epochs", "batch_size", "seed")
+# Files of the chosen trial that are copied to output_dir.
 _RESULT_FILES = ("*.txt", "*.tsv", "metrics.json")
 _ANSWER_FILES = ("predictions*.tsv", "test_results.tsv")
 
@@ -42,7 +42,7 @@ _ANSWER_FILES = ("predictions*.tsv", "test_results.tsv")
 def trials_of(
     options: ClassifierOptions, trials: TrialOptions
 ) -> list[ClassifierOptions]:
-    """The options of each trial: settings, and for each of them the seeds."""
+    """The options of each trial: all seeds of the first setting, and so on."""
     finetuning = options.finetuning
     train = finetuning.train
     found = []
@@ -80,76 +80,152 @@ def trials_of(
     return found
 
 
-def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
-    """Trains once, or all trials, and takes the best of them.
+class Trials:
+    """Runs of one task: a single one, or several of which the best is taken.
 
     Args:
-      options: what to do; of trials, output_dir holds their folders, and in
-        the end the files of the chosen one.
-      trials: how often, and with what.
-
-    Returns:
-      How the one run, or the chosen trial, ended.
-
-    Raises:
-      ValueError, OSError, FloatingPointError: see `classifier.run`; a
-        trial that diverges is an error only if all do.
+      options: number of seeds, and the settings to try.
+      task_run: the functions that run one task.
     """
-    output_dir = options.finetuning.train.output_dir
-    if not trials.are_asked_for:
-        return _run_once(options, output_dir)
-    planned = trials_of(options, trials)
-    inputs = classifier.prepare(*_first_of(options, planned))
-    _check(planned, inputs)
-    metric = inputs.task.main_metric
-    done = []
-    for number, trial in enumerate(planned, start=1):
-        logging.info(
-            "***** Trial %d of %d: %s *****",
-            number,
-            len(planned),
-            os.path.basename(trial.finetuning.train.output_dir),
-        )
-        done.append(_finish(trial, inputs, may_train=options.do_train))
-    chosen = _choose_and_tell(done, metric, output_dir)
-    outcome = _answer(
-        dataclasses.replace(
+
+    def __init__(self, options: TrialOptions, task_run: TaskRun):
+        self._options = options
+        self._task_run = task_run
+
+    def check(self, options: ClassifierOptions) -> None:
+        """Refuses what `run` would refuse before it makes records.
+
+        Args:
+          options: see `run`.
+
+        Raises:
+          ValueError, OSError: see `classifier.check`.
+        """
+        if self._options.are_asked_for:
+            planned = trials_of(options, self._options)
+            self._task_run.check(*_first_of(options, planned))
+        else:
+            self._task_run.check(_of_one_model(options))
+
+    def run(self, options: ClassifierOptions) -> Outcome:
+        """Trains once, or runs all trials and takes the best of them.
+
+        Args:
+          options: what to do. With trials, output_dir holds their folders and,
+            at the end, the result files of the chosen one.
+
+        Returns:
+          The outcome of the one run, or of the chosen trial.
+
+        Raises:
+          ValueError, OSError, FloatingPointError: see `classifier.run`; a
+            trial that diverges is an error only if all of them do.
+        """
+        if not self._options.are_asked_for:
+            return self.run_once(options)
+        output_dir = options.finetuning.train.output_dir
+        planned = trials_of(options, self._options)
+        inputs = self._task_run.prepare(*_first_of(options, planned))
+        _check(planned, inputs)
+        done = []
+        for number, trial in enumerate(planned, start=1):
+            logging.info(
+                "***** Trial %d of %d: %s *****",
+                number,
+                len(planned),
+                os.path.basename(trial.finetuning.train.output_dir),
+            )
+            done.append(self._finish(trial, inputs, options.do_train))
+        chosen = _choose_and_tell(done, inputs.task.main_metric, output_dir)
+        asked = dataclasses.replace(
             chosen.options,
             do_train=False,
             do_eval=True,
             do_predict=options.do_predict,
-        ),
-        inputs._replace(train=None),
-        output_dir,
-    )
-    for trial in done:
-        if trial is not chosen:
-            _keep_last(trial.options.finetuning.train.output_dir)
-    return outcome
+        )
+        outcome = self._answer(asked, inputs._replace(train=None), output_dir)
+        for trial in done:
+            if trial is not chosen:
+                _keep_last(trial.options.finetuning.train.output_dir)
+        return outcome
 
+    def run_once(self, options: ClassifierOptions) -> Outcome:
+        """Runs the model of output_dir; if it holds trials, the chosen one.
 
-def check(options: ClassifierOptions, trials: TrialOptions) -> None:
-    """Refuses what `run` would refuse before it makes records.
+        Args:
+          options: see `run`.
 
-    Args:
-      options: see `run`.
-      trials: see `run`.
+        Returns:
+          Its outcome.
 
-    Raises:
-      ValueError, OSError: see `classifier.check`.
-    """
-    if trials.are_asked_for:
-        planned = trials_of(options, trials)
-        classifier.check(*_first_of(options, planned))
-    else:
-        classifier.check(_of_one_model(options))
+        Raises:
+          ValueError, OSError, FloatingPointError: see `classifier.run`.
+        """
+        output_dir = options.finetuning.train.output_dir
+        options = _of_one_model(options)
+        folder = options.finetuning.train.output_dir
+        if folder == output_dir:
+            return self._task_run.run(options)
+        logging.info(
+            "%s holds trials: using the chosen one, %s.",
+            *(output_dir, os.path.basename(folder)),
+        )
+        return self._answer(options, None, output_dir)
+
+    def _answer(
+        self,
+        options: ClassifierOptions,
+        inputs: Inputs | None,
+        output_dir: str,
+    ) -> Outcome:
+        """Evaluates the chosen trial; copies its result files to output_dir."""
+        outcome = self._task_run.run(options, inputs)
+        folder = options.finetuning.train.output_dir
+        for pattern in _ANSWER_FILES:
+            for path in _matches(output_dir, pattern):
+                files.remove(path)  # it may be of an earlier choice
+        for pattern in _RESULT_FILES:
+            for path in _matches(folder, pattern):
+                target = os.path.join(output_dir, os.path.basename(path))
+                files.copy(path, target)
+        return outcome
+
+    def _finish(
+        self, options: ClassifierOptions, inputs: Inputs, may_train: bool
+    ) -> Trial:
+        """Runs a trial, or reads what an earlier process has recorded."""
+        folder = options.finetuning.train.output_dir
+        recorded = RecordedRun(folder, _RECORD, facts_of(options, inputs))
+        is_done = recorded.result is not None
+        check_together(
+            create_strategy(options.finetuning.device),
+            f"{os.path.basename(folder)} ({'done' if is_done else 'to do'})",
+        )
+        if is_done:
+            logging.info("%s: done before.", folder)
+            return Trial(options, **recorded.result)
+        if not may_train:
+            raise ValueError(
+                f"{folder} holds no finished trial; give --do_train, or the "
+                "flags of the trials that are there."
+            )
+
+        def train() -> dict[str, Any]:
+            try:
+                outcome = self._task_run.run(options, inputs._replace(test={}))
+            except FloatingPointError as error:  # raised by all workers alike
+                logging.error("%s failed: %s", folder, error)
+                return {"results": {}, "failure": str(error)}
+            return {"results": outcome.results, "failure": ""}
+
+        return Trial(options, **recorded.run(train))
 
 
 def _first_of(
     options: ClassifierOptions, planned: Sequence[ClassifierOptions]
 ) -> tuple[ClassifierOptions, ClassifierOptions]:
-    """What all trials read, and the first trial that has not begun."""
-    # All trials are scored, whether or not the result is asked for.
+    """The options of the inputs, and the first trial that has not begun."""
+    # All trials are scored, even without --do_eval.
     options = dataclasses.replace(options, do_train=True, do_eval=True)
     for trial in planned:
         folder = trial.finetuning.train.output_dir
@@ -174,42 +250,13 @@ def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     return dataclasses.replace(options, finetuning=finetuning)
 
 
-def _run_once(options: ClassifierOptions, output_dir: str) -> Outcome:
-    """Runs the one model of output_dir; of trials that are there, the best."""
-    options = _of_one_model(options)
-    folder = options.finetuning.train.output_dir
-    if folder == output_dir:
-        return classifier.run(options)
-    logging.info(
-        "%s holds trials: using the chosen one, %s.",
-        *(output_dir, os.path.basename(folder)),
-    )
-    return _answer(options, None, output_dir)
-
-
-def _answer(
-    options: ClassifierOptions, inputs: Inputs | None, output_dir: str
-) -> Outcome:
-    """Asks the chosen trial; its result files come to output_dir, too."""
-    outcome = classifier.run(options, inputs)
-    folder = options.finetuning.train.output_dir
-    for pattern in _ANSWER_FILES:
-        for path in _matches(output_dir, pattern):
-            files.remove(path)  # perhaps of a trial that was chosen before
-    for pattern in _RESULT_FILES:
-        for path in _matches(folder, pattern):
-            target = os.path.join(output_dir, os.path.basename(path))
-            files.copy(path, target)
-    return outcome
-
-
 def _matches(folder: str, pattern: str) -> list[str]:
     """The paths of a folder's files whose names match a glob."""
     return files.find(os.path.join(glob.escape(folder), pattern))
 
 
 def _check(planned: Sequence[ClassifierOptions], inputs: Inputs) -> None:
-    """Refuses a setting that cannot be trained before any is."""
+    """Refuses settings that cannot be trained, before the first trial."""
     devices = create_strategy(planned[0].finetuning.device).num_replicas_in_sync
     for trial in planned:
         train = trial.finetuning.train
@@ -221,77 +268,19 @@ def _check(planned: Sequence[ClassifierOptions], inputs: Inputs) -> None:
         with_steps(trial.finetuning, inputs.train.count)
 
 
-def _finish(
-    options: ClassifierOptions, inputs: Inputs, *, may_train: bool
-) -> Trial:
-    """Runs a trial, or reads what an earlier process has scored."""
-    folder = options.finetuning.train.output_dir
-    path = os.path.join(folder, _RECORD)
-    facts = facts_of(options, inputs)
-    record = {"made_from": facts}
-    if files.exists(path):
-        record = read_record(path)
-        check_same(path, record["made_from"], facts)
-    is_done = "results" in record
-    check_together(
-        create_strategy(options.finetuning.device),
-        f"{os.path.basename(folder)} ({'done' if is_done else 'to do'})",
-    )
-    if is_done:
-        logging.info("%s: done before.", folder)
-        return Trial(
-            options, record["results"], record["seconds"], record["failure"]
-        )
-    if not may_train:
-        raise ValueError(
-            f"{folder} holds no finished trial; give --do_train, or the flags "
-            "of the trials that are there."
-        )
-    with locks.sole_use(folder):
-        write_json(path, record)
-        began, results, failure = time.monotonic(), {}, ""
-        inputs = inputs._replace(test={})
-        try:
-            results = classifier.run(options, inputs).results
-        except FloatingPointError as error:  # of all workers alike
-            logging.error("%s failed: %s", folder, error)
-            failure = str(error)
-        seconds = round(time.monotonic() - began, 1)
-        record |= {"results": results, "seconds": seconds, "failure": failure}
-        write_json(path, record)
-    return Trial(options, results, seconds, failure)
-
-
 def _choose_and_tell(
     trials: Sequence[Trial], metric: str, output_dir: str
 ) -> Trial:
     """Writes trials.tsv and trials.json, shows the settings, chooses."""
-    names = list(
-        dict.fromkeys(n for trial in trials for n in flat(trial.results))
-    )
-    columns = ["learning_rate", "epochs", "batch_size", "seed"]
-    rows = [["trial", *columns, *names, "seconds", "failure"]]
-    for trial in trials:
-        scores = flat(trial.results)
-        rows.append(
-            [
-                os.path.basename(trial.options.finetuning.train.output_dir),
-                *map(short, trial.setting),
-                trial.seed,
-                *(scores.get(name) for name in names),
-                trial.seconds,
-                " ".join(trial.failure.split()),
-            ]
-        )
+    rows = _rows(trials)
     write_tsv(os.path.join(output_dir, "trials.tsv"), rows)
-    header = [*columns[:-1], "median", "min", "max", "std", "trials"]
+    header = [*_COLUMNS[:-1], "median", "min", "max", "std", "trials"]
     table = [header, *(s.row() for s in summarize(trials, metric))]
     logging.info("%s on the dev set:\n%s", metric, aligned(table))
     chosen = choose(trials, metric)
-    name = os.path.basename(chosen.options.finetuning.train.output_dir)
     found = {
         "metric": metric,
-        "chosen": name,
+        "chosen": chosen.name,
         "value": chosen.value(metric),
         "settings": [dict(zip(header, row, strict=True)) for row in table[1:]],
         "trials": [dict(zip(rows[0], row, strict=True)) for row in rows[1:]],
@@ -299,17 +288,38 @@ def _choose_and_tell(
     write_json(os.path.join(output_dir, "trials.json"), found)
     logging.info(
         "Chosen: %s, the best (%s = %.4f) of the setting with the best median.",
-        name,
+        chosen.name,
         metric,
         chosen.value(metric),
     )
     return chosen
 
 
+def _rows(trials: Sequence[Trial]) -> list[list[Any]]:
+    """The names of the columns, and a row for each trial."""
+    names = list(
+        dict.fromkeys(n for trial in trials for n in flat(trial.results))
+    )
+    rows = [["trial", *_COLUMNS, *names, "seconds", "failure"]]
+    for trial in trials:
+        scores = flat(trial.results)
+        rows.append(
+            [
+                trial.name,
+                *map(short, trial.setting),
+                trial.seed,
+                *(scores.get(name) for name in names),
+                trial.seconds,
+                " ".join(trial.failure.split()),
+            ]
+        )
+    return rows
+
+
 def _keep_last(folder: str) -> None:
-    """Leaves a trial that was not chosen its last checkpoint."""
-    # Its best weights, too, if it has any: with more trials to compare it
-    # with, it may be the chosen one.
+    """Removes all but the last checkpoint of a trial that was not chosen."""
+    # The best weights are kept, too: with further trials to compare it with,
+    # this one may be chosen later.
     manager = CheckpointManager(folder)
     if steps := manager.steps():
         manager.keep_only(steps[-1])

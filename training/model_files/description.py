@@ -5,8 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from data.squad.answers import AnswerOptions
-from data.squad.windows import WindowOptions
+from data.squad.options import AnswerOptions, WindowOptions
 from data.storage import files
 from data.storage.json_files import read_json, write_json
 from data.tasks import KINDS, InputExample, Task

@@ -7,8 +7,9 @@ import tensorflow as tf
 from absl import logging
 
 from data.storage import files
-from modeling import BertConfig, checkpoints
+from modeling import checkpoints
 from modeling.checkpoints import huggingface
+from modeling.config import BertConfig
 from training.model_files import head_labels
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from absl import logging
 
 from data.storage import files
-from modeling import BertConfig
+from modeling.config import BertConfig
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
 from training.model_files.first_weights import (

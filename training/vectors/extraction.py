@@ -1,4 +1,4 @@
-"""Text to vectors: what extract_features.py does."""
+"""A run of extract_features.py: text to vectors."""
 
 import os
 from collections.abc import Iterator
@@ -10,8 +10,9 @@ from data.progress import Progress
 from data.storage import files
 from data.vectors import attention_picture, text_rows, vector_files
 from data.vectors.text_rows import TextRow
-from modeling import BertConfig, checkpoints
+from modeling import checkpoints
 from modeling.choices import EMBEDDINGS
+from modeling.config import BertConfig
 from training.config.extraction_options import ExtractionOptions
 from training.devices import preemption
 from training.devices.strategy import (
@@ -25,8 +26,8 @@ from training.model_files import first_weights, setup
 from training.model_files.tokenizer import load_tokenizer
 from training.vectors.extractor import Extractor
 
-# Numbers of results that are held at once, 256 MB of float32: outputs go back
-# to the order of the lines within so many.
+# Results held in memory, in numbers: 256 MB of float32. The outputs are sorted
+# into the order of the lines within this window.
 _NUMBERS_AT_ONCE = 1 << 26
 
 
@@ -117,12 +118,7 @@ def _write(options, extractor, rows, num_lines):
                 write(line)
             num_written += len(window)
             num_cut += sum(row.num_lost > 0 for row in window)
-        if num_written != num_lines:
-            raise ValueError(
-                f"{options.input_file} had {num_lines} lines at first and "
-                f"{num_written} when read again; give a file that stays as it "
-                "is (a pipe can be read only once)."
-            )
+        _check_unchanged(options.input_file, num_lines, num_written)
     logging.info("%s: vectors of %d lines.", options.output_file, num_lines)
     if num_cut:
         logging.warning(
@@ -134,8 +130,18 @@ def _write(options, extractor, rows, num_lines):
         )
 
 
+def _check_unchanged(path, num_before, num_now):
+    """Refuses an input that changed while it was read."""
+    if num_now != num_before:
+        raise ValueError(
+            f"{path} had {num_before} lines at first and {num_now} when read "
+            "again; give a file that stays as it is (a pipe can be read only "
+            "once)."
+        )
+
+
 def _draw(options, extractor, row):
-    """Draws the attention within one row."""
+    """Draws the attention weights of one row."""
     layer, head = options.attention_layer, options.attention_head
     maps = extractor.attention(row, layer)
     heads = range(len(maps)) if head is None else [head]
@@ -152,7 +158,7 @@ def _draw(options, extractor, row):
 
 
 def _check_model(options, config):
-    """Refuses what the model has not."""
+    """Refuses lengths, layers and heads that the model does not have."""
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
     blocks = config.num_hidden_layers
     asked = [("layers", layer) for layer in options.vectors.layers]
@@ -176,7 +182,7 @@ def _check_model(options, config):
 
 
 def _check_outputs(options, num_lines):
-    """Refuses outputs that cannot be written, and a line that is not there."""
+    """Refuses outputs that cannot be written, and a line that is missing."""
     outputs = [options.output_file]
     if options.attention_png:
         outputs.append(options.attention_png)

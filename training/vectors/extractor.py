@@ -12,20 +12,22 @@ import tensorflow as tf
 from data.vectors import text_rows
 from data.vectors.text_rows import TextRow
 from data.vectors.vector_files import LineVectors
-from modeling import BertConfig, BertModel, BertOutput, kernels, pooling
+from modeling import kernels, pooling
+from modeling.bert import BertModel, BertOutput
+from modeling.config import BertConfig
 from training.config.extraction_options import VectorOptions
 from training.devices.strategy import inference_form, is_tpu
 
 
 class Extractor:
-    """A model that makes vectors of rows; create it in the strategy's scope.
+    """Computes vectors of rows; create it in the strategy's scope.
 
     Args:
       config: of the model.
-      options: which vectors.
+      options: of the vectors.
       max_seq_length: most wordpieces of a row.
       batch_size: B, over all devices.
-      dtype: `float32` or `mixed_bfloat16`; vectors are float32 always.
+      dtype: `float32` or `mixed_bfloat16`; vectors are always float32.
       use_one_hot_embeddings: see `embeddings.Embeddings`.
 
     Attributes:
@@ -51,7 +53,7 @@ class Extractor:
         self._strategy = tf.distribute.get_strategy()
 
     def cost(self, row: TextRow) -> int:
-        """How many numbers are made of a row."""
+        """The number of values that are computed for a row."""
         options, config = self._options, self.model.config
         size, num_layers = len(row.tokens), len(options.layers)
         num_vectors = size if options.pooling == "none" else 1
@@ -63,11 +65,11 @@ class Extractor:
     def extract(
         self, rows: Sequence[TextRow], done: Callable[[int], None]
     ) -> list[LineVectors]:
-        """Makes vectors of a window of rows.
+        """Computes the vectors of a window of rows.
 
         Args:
-          rows: all of them at once in memory, and so their vectors.
-          done: told how many rows each batch had.
+          rows: all rows; their vectors are in memory at the same time.
+          done: called with the number of rows of each batch.
 
         Returns:
           The vectors, in the order of the rows.
@@ -88,7 +90,7 @@ class Extractor:
         return tf.cast(maps, tf.float32).numpy()
 
     def _pad(self, rows):
-        """One batch; on a TPU, which compiles each shape, always the same."""
+        """Pads rows to a batch; on a TPU always to the same shape."""
         length = max(len(row.tokens) for row in rows)
         parts = self._strategy.num_replicas_in_sync
         batch_size = -(-len(rows) // parts) * parts
@@ -128,7 +130,7 @@ class Extractor:
             for name, value in results.items()
         }
 
-    # Lengths and the last batch differ: no graph for each of them.
+    # One graph for batches of all lengths and sizes.
     @tf.function(reduce_retracing=True, autograph=False)
     def _step(self, batch):
         return self._strategy.run(self._replica_step, args=(batch,))
@@ -167,7 +169,7 @@ class Extractor:
         return LineVectors(
             index=row.index,
             names=names,
-            # A copy, or each line would hold its whole batch in memory.
+            # A view would keep the whole batch in memory.
             vectors=results["vectors"][i, : len(names)].copy(),
             tokens=row.tokens,
             attention=attention,

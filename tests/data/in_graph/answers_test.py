@@ -7,11 +7,12 @@ import tensorflow as tf
 from data.in_graph import answers, packing
 from data.in_graph import windows as windows_in_graph
 from data.in_graph.tokenization import InGraphTokenizer
-from data.squad.answers import AnswerOptions, predict
+from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
+from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.scoring import normalize_answer
-from data.squad.windows import WindowOptions, convert_examples, spans
+from data.squad.windows import convert_examples, spans
 from data.text.tokenization import FullTokenizer
 
 LENGTHS = WindowOptions(96, 32, 16)

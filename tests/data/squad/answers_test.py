@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.squad.answers import AnswerOptions, predict
+from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.candidates import _best_places
 from data.squad.examples import (
@@ -16,11 +16,9 @@ from data.squad.examples import (
     SquadExample,
     read_examples,
 )
+from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.prediction_files import PredictionWriter
-from data.squad.windows import (
-    WindowOptions,
-    convert_examples,
-)
+from data.squad.windows import convert_examples
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 from tests.data.squad.support import WORD, article, paragraph, question, write

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from data.squad.answers import Answer, Prediction
 from data.squad.examples import Paragraph, SquadExample
 from data.squad.page import PageWriter
+from data.squad.predictions import Answer, Prediction
 from data.squad.scoring import QuestionScore
 
 # What a page could take for its own code, or a script for the end of a line.

@@ -13,7 +13,7 @@ from tests.training.finetuning_support import LENGTHS, make_options, make_run
 from training.config import finetuning_options
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
-from training.finetuning import best_checkpoint, classifier
+from training.finetuning import best_checkpoint, classifier, metric_values
 from training.loop.checkpointing import CheckpointManager
 
 
@@ -66,7 +66,7 @@ def choose_among(model, scores, metric="f1"):
         return {"dev": {metric: scores[step - 1], "loss": 0.0}}
 
     names = {"dev": [metric, "loss"]}
-    return best_checkpoint.Selection(model, evaluate, lambda: names), seen
+    return best_checkpoint.BestCheckpoint(model, evaluate, names), seen
 
 
 def read_record(folder):
@@ -157,7 +157,7 @@ def test_without_save_best_the_last_weights_are_used(tmp_path):
         seen.append(step)
         return {"dev": {"f1": 0.0}}  # nobody takes it for "stop"
 
-    choice = best_checkpoint.Selection(model, evaluate, None)
+    choice = best_checkpoint.BestCheckpoint(model, evaluate, {})
     assert choice.train(None) == 6
     assert seen == [1, 2, 3, 4, 5]
     assert not (tmp_path / "best").exists()
@@ -172,12 +172,12 @@ def test_a_metric_is_found_in_any_set(tmp_path):
         ("dev_b/f1", "dev_b/f1"),
     ):
         model = Number(tmp_path, given)
-        choice = best_checkpoint.Selection(model, None, lambda: names)
+        choice = best_checkpoint.BestCheckpoint(model, None, names)
         assert choice.metric == metric
     results = {"dev_a": {"f1": 1.0, "loss": 2.0}, "dev_b": {"f1": 3.0}}
-    assert best_checkpoint.value_of(results, "f1") == 1.0
-    assert best_checkpoint.value_of(results, "dev_b/f1") == 3.0
-    assert best_checkpoint.flat(results) == {
+    assert metric_values.value_of(results, "f1") == 1.0
+    assert metric_values.value_of(results, "dev_b/f1") == 3.0
+    assert metric_values.flat(results) == {
         "f1": 1.0,
         "loss": 2.0,
         "dev_b/f1": 3.0,

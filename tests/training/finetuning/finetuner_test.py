@@ -18,8 +18,7 @@ from tests.training.finetuning_support import (
     record_losses,
 )
 from tests.training.support import assert_same_weights
-from training.finetuning import finetuner
-from training.finetuning import results as results_files
+from training.finetuning import finetuner, prediction_files
 from training.loop import rates
 from training.model_files import setup
 
@@ -77,7 +76,7 @@ def test_evaluation_and_predictions_equal_the_original(
             name
         )
     predicted = run.predict(open_golden(goldens, task, "predict"))
-    path = results_files.write_test_results(
+    path = prediction_files.write_test_results(
         str(tmp_path), predicted.predictions
     )
     assert path == str(tmp_path / "test_results.tsv")

@@ -19,8 +19,7 @@ from tests.training.squad_support import (
     same_answers,
     without_answers,
 )
-from training.finetuning import answers
-from training.finetuning import questions as question_answering
+from training.finetuning import answers, questions
 from training.finetuning.finetuner import Finetuning
 from training.loop import trainer
 
@@ -97,7 +96,7 @@ def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
 
 def test_with_score_padding_no_batch_is_trimmed(goldens, tmp_path):
     options = make_options(goldens, tmp_path, score_padding=True)
-    finetuning = question_answering._make_finetuning(options)
+    finetuning = questions._make_finetuning(options)
     assert not finetuning.options.trim_batches
     assert finetuning.model._score_padding
 
@@ -112,8 +111,8 @@ def test_padding_is_never_among_the_best_but_if_wanted(goldens, tmp_path):
 
     def scores_of(**changes):
         options = make_options(goldens, tmp_path, **changes)
-        tokenizer = question_answering._check_inputs(options, config)
-        answering = question_answering._make_answering(options, tokenizer)
+        tokenizer = questions._check_inputs(options, config)
+        answering = questions._make_scorer(options, tokenizer)
         return answering._scores(outputs)
 
     scores = scores_of()
@@ -166,7 +165,7 @@ def test_evaluation_while_training_writes_scores_and_no_answers(
     goldens, tmp_path
 ):
     seen = []
-    original = question_answering.Answering.evaluate
+    original = answers.QuestionScorer.evaluate
 
     class Stop(Exception):
         pass
@@ -179,7 +178,7 @@ def test_evaluation_while_training_writes_scores_and_no_answers(
             raise Stop
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(question_answering.Answering, "evaluate", evaluate)
+        patch.setattr(answers.QuestionScorer, "evaluate", evaluate)
         with pytest.raises(Stop):
             run(
                 goldens,
@@ -247,7 +246,7 @@ def test_the_last_scores_are_of_the_weights_that_are_kept(
         evaluate(4)
         return 5
 
-    monkeypatch.setattr(question_answering.Answering, "evaluate", evaluate)
+    monkeypatch.setattr(answers.QuestionScorer, "evaluate", evaluate)
     monkeypatch.setattr(Finetuning, "train", train)
     run(
         goldens,
@@ -305,8 +304,8 @@ def test_files_of_an_earlier_prediction_do_not_stay(
             predict_file=data.path,
             version_2_with_negative=write_html,
         )
-        tokenizer = question_answering._check_inputs(options, config)
-        answering = question_answering._make_answering(options, tokenizer)
+        tokenizer = questions._check_inputs(options, config)
+        answering = questions._make_scorer(options, tokenizer)
         answering.write(outputs, 0, write_html)
 
     def written():
@@ -319,9 +318,7 @@ def test_files_of_an_earlier_prediction_do_not_stay(
     assert set(first) == always | others
     # A prediction that fails leaves all as it was.
     with monkeypatch.context() as patch:
-        patch.setattr(
-            question_answering.Answering, "_score", lambda *args: 1 / 0
-        )
+        patch.setattr(answers.QuestionScorer, "_score", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             predict("second")
     assert written() == first
@@ -334,7 +331,7 @@ def test_files_of_an_earlier_prediction_do_not_stay(
 def test_the_best_weights_are_kept_and_answer(goldens, tmp_path, monkeypatch):
     scores = iter([20.0, 60.0, 40.0, 30.0])
     monkeypatch.setattr(
-        question_answering.Answering,
+        answers.QuestionScorer,
         "evaluate",
         lambda self, outputs, step: {"exact_match": 0.0, "f1": next(scores)},
     )

@@ -66,7 +66,7 @@ def test_a_table_is_made_on_and_on_until_it_is_whole(
 
     monkeypatch.setattr(classifier, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        layer_table.run(options)
+        layer_table.run(options, classifier)
     out = tmp_path / "out"
     lines = (out / "features.tsv").read_text("utf-8").splitlines()
     assert [line.split("\t")[0] for line in lines] == ["features", *MIXES[:1]]
@@ -76,7 +76,7 @@ def test_a_table_is_made_on_and_on_until_it_is_whole(
     }
     assert len(made) == 3  # records of two sets, the checkpoint of a row
 
-    header, *rows = layer_table.run(options)
+    header, *rows = layer_table.run(options, classifier)
     assert begun == [*MIXES[:2], *MIXES[1:]]
     for path, when in made.items():
         assert path.stat().st_mtime_ns == when, path
@@ -105,9 +105,11 @@ def test_a_table_is_made_on_and_on_until_it_is_whole(
         match="last is of other flags or data: learning_rate "
         "0.01 -> 0.02. Give another --output_dir, or remove that folder",
     ):
-        layer_table.run(changed(options, learning_rate=0.02))
+        layer_table.run(changed(options, learning_rate=0.02), classifier)
     # What changes no result may change; a finished model may be asked.
-    assert layer_table.run(changed(options, log_steps=5))[1:] == rows
+    assert (
+        layer_table.run(changed(options, log_steps=5), classifier)[1:] == rows
+    )
     ask = dataclasses.replace(
         changed(options, output_dir=str(out / "last")),
         feature_based="last",
@@ -121,7 +123,7 @@ def test_a_table_is_made_on_and_on_until_it_is_whole(
     # A row that is no longer readable is not passed over.
     (out / "last/row.json").write_text("{")
     with pytest.raises(ValueError, match="row.json is damaged: .* its folder"):
-        layer_table.run(options)
+        layer_table.run(options, classifier)
 
 
 def test_the_best_row_stands_out(tmp_path):
@@ -152,5 +154,5 @@ def test_the_best_row_stands_out(tmp_path):
 )
 def test_what_makes_no_table_is_refused(options, tmp_path, change, message):
     with pytest.raises(ValueError, match=f"^--feature_based=table .*{message}"):
-        layer_table.run(dataclasses.replace(options, **change))
+        layer_table.run(dataclasses.replace(options, **change), classifier)
     assert not (tmp_path / "out").exists()

@@ -11,8 +11,9 @@ from tests.training.finetuning_support import make_options
 from training.config.finetuning_options import TrialOptions
 from training.finetuning import classifier
 from training.finetuning.classifier import ClassifierOptions, Outcome
-from training.many_runs import suite, trials
+from training.many_runs import suite
 from training.many_runs.suite import Score
+from training.many_runs.trials import Trials
 
 ONCE = TrialOptions()
 # The paper's Table 1 in its order, with the averages it prints.
@@ -58,9 +59,14 @@ def options_of(goldens, tmp_path, task_name, **changes):
     )
 
 
+def runs(**trials):
+    """The runs of each task; once if no trials are given."""
+    return Trials(TrialOptions(**trials), classifier)
+
+
 @pytest.fixture
 def ran(monkeypatch):
-    """In place of `trials.run`: scores, files for the server; the calls."""
+    """In place of `Trials`: scores, files for the server; the calls."""
     calls = []
 
     def run(options, trial_options):
@@ -81,8 +87,13 @@ def ran(monkeypatch):
         results = {set_name: values for set_name in task.dev_sets}
         return Outcome(7, results, f"{folder}/model.ckpt-7")
 
-    monkeypatch.setattr(trials, "run", run)
-    monkeypatch.setattr(trials, "check", lambda *_: None)
+    monkeypatch.setattr(
+        Trials, "run", lambda self, options: run(options, self._options)
+    )
+    monkeypatch.setattr(
+        Trials, "run_once", lambda self, options: run(options, ONCE)
+    )
+    monkeypatch.setattr(Trials, "check", lambda *_: None)
     return calls
 
 
@@ -94,8 +105,7 @@ def test_all_of_glue_is_one_table(goldens, tmp_path, ran, caplog):
     )
     (tmp_path / "glue/diagnostic").mkdir()
     (tmp_path / "glue/diagnostic/diagnostic.tsv").write_text("")
-    three = TrialOptions(num_trials=3)
-    suite.run(options_of(goldens, tmp_path, "glue"), three)
+    suite.run(options_of(goldens, tmp_path, "glue"), runs(num_trials=3))
     out = tmp_path / "out"
     assert "has no folder RTE: left out" in caplog.text
     assert [options.task_name for options, _ in ran] == [
@@ -111,7 +121,9 @@ def test_all_of_glue_is_one_table(goldens, tmp_path, ran, caplog):
     ]
     assert ran[4][0].data_dir == str(tmp_path / "glue/cola")
     assert ran[4][0].finetuning.train.output_dir == str(out / "CoLA")
-    assert {trial_options for _, trial_options in ran[:8]} == {three}
+    assert {trial_options for _, trial_options in ran[:8]} == {
+        TrialOptions(num_trials=3)
+    }
     # The diagnostic set is answered by MNLI's model, once.
     ax, once = ran[8]
     assert once == ONCE
@@ -157,7 +169,7 @@ def test_one_failing_task_does_not_lose_the_others(goldens, tmp_path, ran):
         ValueError,
         match="^1 of 3 tasks failed: CoLA: step 3: loss became nan Any others",
     ):
-        suite.run(options_of(goldens, tmp_path, "CoLA,rte,MRPC"), ONCE)
+        suite.run(options_of(goldens, tmp_path, "CoLA,rte,MRPC"), runs())
     found = json.loads((tmp_path / "out/glue.json").read_text())
     assert [score["task"] for score in found["scores"]] == ["RTE", "MRPC"]
     assert found["failures"] == {"CoLA": "step 3: loss became nan"}
@@ -183,7 +195,7 @@ def test_several_workers_come_to_each_task_together(
     # The loss is that of all workers: each of them goes on.
     (tmp_path / "glue/CoLA/diverges").write_text("")
     with pytest.raises(ValueError, match="^1 of 3 tasks failed: CoLA"):
-        suite.run(options_of(goldens, tmp_path, "CoLA,RTE,MRPC"), ONCE)
+        suite.run(options_of(goldens, tmp_path, "CoLA,RTE,MRPC"), runs())
     assert of_two_workers == [
         "task CoLA, with none failed before",
         "task RTE, with CoLA failed before",
@@ -205,11 +217,16 @@ def test_of_several_workers_none_goes_on_alone(
     def run(options, trial_options):
         raise error
 
-    monkeypatch.setattr(trials, "run", run)
-    monkeypatch.setattr(trials, "check", lambda *_: None)
+    monkeypatch.setattr(
+        Trials, "run", lambda self, options: run(options, self._options)
+    )
+    monkeypatch.setattr(
+        Trials, "run_once", lambda self, options: run(options, ONCE)
+    )
+    monkeypatch.setattr(Trials, "check", lambda *_: None)
     make_glue(tmp_path / "glue", ["CoLA", "RTE"])
     with pytest.raises(type(error)) as caught:
-        suite.run(options_of(goldens, tmp_path, "CoLA,RTE"), ONCE)
+        suite.run(options_of(goldens, tmp_path, "CoLA,RTE"), runs())
     assert caught.value is error
     assert of_two_workers == ["task CoLA, with none failed before"]
     assert not (tmp_path / "out/glue.json").exists()
@@ -218,7 +235,7 @@ def test_of_several_workers_none_goes_on_alone(
 def test_one_task_is_run_as_it_is(goldens, tmp_path, ran):
     make_glue(tmp_path / "glue", ["RTE"])
     options = options_of(goldens, tmp_path, "RTE")
-    suite.run(options, ONCE)
+    suite.run(options, runs())
     assert ran == [(options, ONCE)]
 
 
@@ -237,14 +254,14 @@ def test_what_is_named_must_be_there(
 ):
     make_glue(tmp_path / "glue", ["CoLA", "MRPC", "xyz"])
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        suite.run(options_of(goldens, tmp_path, task_name), ONCE)
+        suite.run(options_of(goldens, tmp_path, task_name), runs())
     assert not ran
 
 
 def test_a_folder_without_any_task_is_refused(goldens, tmp_path, ran):
     make_glue(tmp_path / "glue", ["train"])
     with pytest.raises(FileNotFoundError, match="has no folder MNLI, QQP, QNL"):
-        suite.run(options_of(goldens, tmp_path, "GLUE"), ONCE)
+        suite.run(options_of(goldens, tmp_path, "GLUE"), runs())
 
 
 def test_an_asked_diagnostic_set_that_is_missing_is_told(
@@ -252,7 +269,7 @@ def test_an_asked_diagnostic_set_that_is_missing_is_told(
 ):
     make_glue(tmp_path / "glue", ["MNLI"])
     with pytest.raises(ValueError, match="1 of 2 tasks failed: AX: .*diagnost"):
-        suite.run(options_of(goldens, tmp_path, "MNLI,AX"), ONCE)
+        suite.run(options_of(goldens, tmp_path, "MNLI,AX"), runs())
 
 
 @pytest.mark.parametrize(
@@ -268,7 +285,7 @@ def test_tensorflow_datasets_has_the_diagnostic_set(
         data_dir=None,
         task_options={"tfds": "", "tfds_data_dir": str(tmp_path)},
     )
-    suite.run(options, ONCE)
+    suite.run(options, runs())
     assert len(ran) == count + 1
     ax, once = ran[-1]
     assert (ax.task_name, ax.data_dir, once) == ("AX", None, ONCE)
@@ -283,10 +300,10 @@ def test_answers_of_an_earlier_model_are_not_gathered(goldens, tmp_path, ran):
     make_glue(tmp_path / "glue", ["MNLI", "RTE"])
     (tmp_path / "glue/diagnostic.tsv").write_text("")
     options = options_of(goldens, tmp_path, "MNLI,RTE")
-    suite.run(options, ONCE)
+    suite.run(options, runs())
     assert (tmp_path / "out/submission/AX.tsv").exists()
     (tmp_path / "glue/diagnostic.tsv").unlink()
-    suite.run(options, ONCE)
+    suite.run(options, runs())
     assert {path.name for path in (tmp_path / "out/submission").iterdir()} == {
         "MNLI-m.tsv",
         "MNLI-mm.tsv",
@@ -302,7 +319,7 @@ def test_the_diagnostic_set_needs_the_model_of_mnli(goldens, tmp_path, ran):
         ValueError,
         match="2 of 2 tasks failed: MNLI: .*; AX: MNLI failed, whose model ans",
     ):
-        suite.run(options_of(goldens, tmp_path, "MNLI,AX"), ONCE)
+        suite.run(options_of(goldens, tmp_path, "MNLI,AX"), runs())
 
 
 @pytest.mark.parametrize("task_name", ["MNLI,AX", "GLUE"])
@@ -321,7 +338,7 @@ def test_one_data_set_is_not_that_of_several_tasks(
         match=f"--tfds=glue/mnli is one data set, but --task_name={task_name} "
         "names several tasks; give --tfds='', which takes each from its own",
     ):
-        suite.run(options, ONCE)
+        suite.run(options, runs())
     assert not ran
 
 
@@ -339,7 +356,7 @@ def test_a_task_of_several_is_the_task_by_itself(goldens, tmp_path):
         )
 
     data = goldens / "classifier"
-    suite.run(options("MNLI,CoLA", data, tmp_path / "all"), ONCE)
+    suite.run(options("MNLI,CoLA", data, tmp_path / "all"), runs())
     alone = classifier.run(options("CoLA", data / "CoLA", tmp_path / "one"))
     found = json.loads((tmp_path / "all/glue.json").read_text())
     assert found["scores"][-1]["value"] == alone.results["dev"]["matthews"]

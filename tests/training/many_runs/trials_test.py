@@ -36,6 +36,11 @@ def classifier_options(goldens, folder, **changes):
     )
 
 
+def run(options, asked):
+    """Runs the trials that are asked for."""
+    return trials.Trials(asked, classifier).run(options)
+
+
 def made_trials(goldens, tmp_path, table):
     """Trials by learning rate -> values; None = it failed."""
     base = classifier_options(goldens, tmp_path)
@@ -133,7 +138,7 @@ def trained(monkeypatch):
     """In place of a training: what it scores, by rate and seed; the calls."""
     calls = []
 
-    def run(options, inputs):
+    def train_once(options, inputs):
         train = options.finetuning.train
         calls.append((train.learning_rate, train.seed, options.do_train))
         manager = CheckpointManager(train.output_dir)
@@ -157,7 +162,7 @@ def trained(monkeypatch):
         results = {"dev": {"accuracy": score, "macro_f1": score}}
         return Outcome(2, results, manager.prefix(2))
 
-    monkeypatch.setattr(classifier, "run", run)
+    monkeypatch.setattr(classifier, "run", train_once)
     return calls
 
 
@@ -174,12 +179,12 @@ def test_a_folder_of_trials_may_have_any_name(goldens, tmp_path, trained, name):
     options = classifier_options(goldens, tmp_path / name, do_predict=True)
     out = tmp_path / name / "out"
     for rates in ((0.1,), (0.1, 0.3)):
-        trials.run(options, TrialOptions(learning_rates=rates, num_trials=2))
+        run(options, TrialOptions(learning_rates=rates, num_trials=2))
         predicted = (out / "predictions.tsv").read_text()
         assert predicted == f"by {rates[-1]} 12346"
     options = dataclasses.replace(options, do_predict=False)
     (out / "test_results.tsv").write_text("of an earlier choice")
-    trials.run(options, TrialOptions(learning_rates=(0.1,), num_trials=2))
+    run(options, TrialOptions(learning_rates=(0.1,), num_trials=2))
     assert not (out / "test_results.tsv").exists()
     assert beside.read_text() == "of another run"
 
@@ -188,7 +193,7 @@ def test_the_chosen_trial_answers_for_all(goldens, tmp_path, trained, caplog):
     caplog.set_level("INFO", logger="absl")
     write_table(tmp_path / "data", "single")
     options = classifier_options(goldens, tmp_path, do_predict=True)
-    outcome = trials.run(options, RATES)
+    outcome = run(options, RATES)
     out = tmp_path / "out"
     # All six, then the chosen one once more, to predict.
     rates = [(rate, seed) for rate in (0.1, 9.0, 0.3) for seed in (5, 6)]
@@ -231,10 +236,10 @@ def test_the_chosen_trial_answers_for_all(goldens, tmp_path, trained, caplog):
     assert found["settings"][2]["median"] == pytest.approx(0.355)
     # The same again repeats none, and a further seed only that.
     del trained[:]
-    trials.run(options, RATES)
+    run(options, RATES)
     assert trained == [(0.3, 12346, False)]
     del trained[:]
-    trials.run(options, dataclasses.replace(RATES, num_trials=3))
+    run(options, dataclasses.replace(RATES, num_trials=3))
     assert [call[:2] for call in trained] == [
         (0.1, 12347),
         (9.0, 12347),
@@ -254,7 +259,7 @@ def test_workers_come_to_each_trial_together(
     options = classifier_options(goldens, tmp_path)
     for num_trials in (1, 2):
         asked = TrialOptions(num_trials=num_trials, learning_rates=(1e-3,))
-        trials.run(options, asked)
+        run(options, asked)
     name = "trial-lr0.001-epochs1-batch8-seed"
     assert points == [
         f"{name}12345 (to do)",
@@ -268,10 +273,10 @@ def test_a_folder_of_trials_answers_without_their_flags(
 ):
     write_table(tmp_path / "data", "single")
     options = classifier_options(goldens, tmp_path)
-    trials.run(options, RATES)
+    run(options, RATES)
     (tmp_path / "out/metrics.json").unlink()
     ask = dataclasses.replace(options, do_train=False, do_eval=True)
-    trials.run(ask, TrialOptions())
+    run(ask, TrialOptions())
     assert trained[-1] == (
         options.finetuning.train.learning_rate,
         options.finetuning.train.seed,
@@ -281,16 +286,16 @@ def test_a_folder_of_trials_answers_without_their_flags(
     written = (chosen / "metrics.json").read_text()
     assert (tmp_path / "out/metrics.json").read_text() == written
     with pytest.raises(ValueError, match="holds trials; give their flags"):
-        trials.run(options, TrialOptions())
+        run(options, TrialOptions())
 
 
 def test_a_trial_of_other_flags_or_data_is_refused(goldens, tmp_path, trained):
     write_table(tmp_path / "data", "single")
     two = TrialOptions(num_trials=2)
-    trials.run(classifier_options(goldens, tmp_path), two)
+    run(classifier_options(goldens, tmp_path), two)
     # More checkpoints or log lines make no other trial.
     same = {"save_checkpoints_steps": 5, "log_steps": 7, "eval_batch_size": 3}
-    trials.run(classifier_options(goldens, tmp_path, finetuning=same), two)
+    run(classifier_options(goldens, tmp_path, finetuning=same), two)
     assert len(trained) == 4  # two, and twice the chosen one
     with pytest.raises(
         ValueError,
@@ -298,11 +303,11 @@ def test_a_trial_of_other_flags_or_data_is_refused(goldens, tmp_path, trained):
         r"0.1 -> 0.2. Give another --output_dir, or remove",
     ):
         other = {"warmup_proportion": 0.2}
-        trials.run(classifier_options(goldens, tmp_path, finetuning=other), two)
+        run(classifier_options(goldens, tmp_path, finetuning=other), two)
     text = (tmp_path / "data/dev.jsonl").read_text()
     (tmp_path / "data/dev.jsonl").write_text(text * 2)
     with pytest.raises(ValueError, match="other flags or data: dev_sha256"):
-        trials.run(classifier_options(goldens, tmp_path), two)
+        run(classifier_options(goldens, tmp_path), two)
 
 
 def test_predicting_needs_trials_that_are_done(goldens, tmp_path, trained):
@@ -312,9 +317,9 @@ def test_predicting_needs_trials_that_are_done(goldens, tmp_path, trained):
     )
     two = TrialOptions(num_trials=2)
     with pytest.raises(ValueError, match="holds no finished trial; give --do_"):
-        trials.run(options, two)
-    trials.run(classifier_options(goldens, tmp_path), two)
-    trials.run(options, two)
+        run(options, two)
+    run(classifier_options(goldens, tmp_path), two)
+    run(options, two)
     answers = (tmp_path / "out/predictions.tsv").read_text()
     assert answers.endswith("12346")
 
@@ -325,12 +330,12 @@ def test_settings_that_cannot_be_trained_are_refused_first(
     write_table(tmp_path / "data", "single")
     options = classifier_options(goldens, tmp_path)
     with pytest.raises(ValueError, match="24 training examples in batches of "):
-        trials.run(options, TrialOptions(batch_sizes=(8, 32)))
+        run(options, TrialOptions(batch_sizes=(8, 32)))
     options = classifier_options(
         goldens, tmp_path, finetuning={"gradient_accumulation_steps": 4}
     )
     with pytest.raises(ValueError, match="--trial_batch_sizes=6 cannot be div"):
-        trials.run(options, TrialOptions(batch_sizes=(8, 6)))
+        run(options, TrialOptions(batch_sizes=(8, 6)))
     assert not trained
 
 
@@ -349,7 +354,7 @@ def test_impossible_trials_are_refused(changes, message):
 @pytest.mark.slow
 def test_a_chosen_trial_is_the_run_by_itself(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
-    outcome = trials.run(
+    outcome = run(
         classifier_options(goldens, tmp_path, do_predict=True),
         TrialOptions(num_trials=2, learning_rates=(1e-3,)),
     )

@@ -1,29 +1,30 @@
-"""What a run within a run was made from: a trial, or a row of a table.
+"""What a run of one task takes, returns and depends on.
 
-It is kept beside the run's result, so that a finished one counts and is not
-repeated, and none is taken for that of other flags or data.
+Several runs by one command (`training.many_runs`) use a run through `TaskRun`,
+which the program passes to them.
 """
 
 import dataclasses
 import functools
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
+from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.storage.json_files import read_json
-from modeling import BertConfig, checkpoints
+from data.tasks import Task
+from modeling import checkpoints
+from modeling.config import BertConfig
 from training.config.finetuning_options import ClassifierOptions
 from training.devices.strategy import precision_of
-from training.finetuning.classifier import Inputs
 
-# These change no result, or not the training: a run goes on, or counts as
-# done, whatever they are.
+# Options that change neither the training nor the scores: a run resumes, or
+# counts as finished, whatever their values are.
 _FREE = {
     "data_dir",
-    "vocab_file",  # the records are made of it
+    "vocab_file",  # the checksums of the records depend on it
     "do_train",
     "do_eval",
     "do_predict",
@@ -42,25 +43,78 @@ _FREE = {
 _DEVICE, _PRECISION = "finetuning.device.", "finetuning.device.precision"
 
 
+class Inputs(NamedTuple):
+    """A task and the records of the requested sets.
+
+    Attributes:
+      task: the task.
+      train: records to train on; None = do not train.
+      dev: dev set -> records.
+      test: test set -> records.
+    """
+
+    task: Task
+    train: RecordFiles | None
+    dev: Mapping[str, RecordFiles]
+    test: Mapping[str, RecordFiles]
+
+
+class Outcome(NamedTuple):
+    """The result of a run.
+
+    Attributes:
+      step: of the weights that were evaluated and used for predictions.
+      results: dev set -> metric -> value; {} without an evaluation.
+      weights: prefix of their checkpoint.
+    """
+
+    step: int
+    results: Mapping[str, Mapping[str, float]]
+    weights: str
+
+
+class TaskRun(Protocol):
+    """The functions of the module `classifier`, which documents them."""
+
+    def check(
+        self,
+        options: ClassifierOptions,
+        first: ClassifierOptions | None = None,
+    ) -> None:
+        """Refuses missing files and weights that do not fit."""
+
+    def prepare(
+        self,
+        options: ClassifierOptions,
+        first: ClassifierOptions | None = None,
+    ) -> Inputs:
+        """Writes the records of a run, or finds them in its folder."""
+
+    def run(
+        self, options: ClassifierOptions, inputs: Inputs | None = None
+    ) -> Outcome:
+        """Trains, evaluates and predicts."""
+
+
 def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
-    """All that a run's scores depend on, as JSON gives it back.
+    """All that a run's scores depend on, as values that JSON can hold.
 
     Args:
       options: of the run.
       inputs: its records.
 
     Returns:
-      Name of the option, after those it is within, -> value; SET_sha256 ->
-      the checksum of a set's records.
+      Full name of each option, such as `finetuning.train.seed` -> value;
+      `SET_sha256` -> the checksum of a set's records.
     """
     facts = {
         name: value
         for name, value in _fields("", dataclasses.asdict(options))
         if name not in _FREE and not name.startswith(_DEVICE)
     }
-    # Not `auto`, which is another arithmetic on another machine.
+    # `auto` is a different precision on different machines.
     facts[_PRECISION] = precision_of(options.finetuning.device)
-    # Not the paths: other weights may come to lie there.
+    # The contents of these files, because a path may later hold others.
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
     facts |= _fields("bert_config.", config.to_dict())
     if options.finetuning.init_checkpoint:
@@ -84,43 +138,8 @@ def _weights_sha256(path: str) -> str:
     return checksum.hexdigest()
 
 
-def read_record(path: str, *names: str) -> dict[str, Any]:
-    """Reads the record of a run within a run; see `read_json`."""
-    return read_json(
-        path,
-        ("made_from", *names),
-        "remove its folder to make it anew",
-    )
-
-
-def check_same(
-    path: str, before: Mapping[str, Any], now: Mapping[str, Any]
-) -> None:
-    """Refuses to mix results of different flags or data.
-
-    Args:
-      path: of the record, for the error.
-      before: the facts it was made from.
-      now: those of this run.
-
-    Raises:
-      ValueError: they differ; says in what.
-    """
-    changed = [
-        f"{name.rpartition('.')[2]} {before.get(name)} -> {now.get(name)}"
-        for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name)
-    ]
-    if changed:
-        raise ValueError(
-            f"{os.path.dirname(path)} is of other flags or data: "
-            f"{'; '.join(changed)}. Give another --output_dir, or remove that "
-            "folder to repeat it."
-        )
-
-
 def _fields(prefix: str, values: Mapping) -> Iterator[tuple[str, Any]]:
-    """The values of a tree of options, each under its whole name."""
+    """The values of nested options, each with its full name."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _fields(f"{prefix}{name}.", value)

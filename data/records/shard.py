@@ -1,0 +1,56 @@
+"""The part of every batch that one of several workers reads."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """The part of every batch that one of several workers reads.
+
+    Attributes:
+      index: the worker, from 0.
+      count: workers.
+
+    Raises:
+      ValueError: there is no such worker.
+    """
+
+    index: int = 0
+    count: int = 1
+
+    def __post_init__(self):
+        if not 0 <= self.index < self.count:
+            raise ValueError(
+                f"worker {self.index} of {self.count}; count from 0."
+            )
+
+    def part_of(self, num_rows: int) -> int:
+        """This worker's number of rows.
+
+        Args:
+          num_rows: of the batch of all workers.
+
+        Raises:
+          ValueError: the workers' parts would not be equal.
+        """
+        if num_rows % self.count:
+            below = num_rows // self.count * self.count
+            above = below + self.count
+            raise ValueError(
+                f"batch_size is {num_rows}, but {self.count} workers share it; "
+                f"give {f'{below} or ' if below else ''}{above}."
+            )
+        return num_rows // self.count
+
+    def rows_of(self, num_rows: int) -> slice:
+        """This worker's rows: num_rows * index / count and those behind it.
+
+        Args:
+          num_rows: as for `part_of`.
+        """
+        size = self.part_of(num_rows)
+        return slice(self.index * size, (self.index + 1) * size)
+
+
+# The only worker, which reads all rows.
+WHOLE = Shard()

@@ -1,0 +1,156 @@
+"""Scores the dev sets of a task by its metrics."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from data import metrics
+from data.finetuning.tagging import words_of_rows
+from data.records.input_pipeline import RecordFiles
+from data.storage.json_files import write_json
+from data.tasks import Task
+from training.finetuning.predictions import ExampleScores
+from training.model_files import setup
+
+
+class TaskScorer:
+    """Scores a task's dev sets with the current weights of a model.
+
+    Args:
+      evaluate: runs the model over records; returns the original's figures
+        and the scores of every example, see `Finetuning.evaluate`.
+      summary_names: names of the original's figures.
+      task: the task.
+      dev_files: set -> records.
+      output_dir: of the result files.
+
+    Attributes:
+      step: of the last evaluation that was written.
+      results: of that evaluation, set -> metric -> value.
+      metric_names: set -> names of the metrics in `results`.
+
+    Raises:
+      ValueError: an example of a set has no label.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[[RecordFiles], tuple[dict, ExampleScores]],
+        summary_names: tuple[str, ...],
+        task: Task,
+        dev_files: Mapping[str, RecordFiles],
+        output_dir: str,
+    ):
+        self._evaluate = evaluate
+        self._task = task
+        self._dev_files = dev_files
+        self._output_dir = output_dir
+        self._gold = {name: _gold(task, name) for name in dev_files}
+        self.metric_names = {
+            name: [*summary_names, *task.metrics] for name in dev_files
+        }
+        self.step: int | None = None
+        self.results: dict[str, dict[str, float]] = {}
+
+    def write(self, step: int) -> dict[str, dict[str, float]]:
+        """Scores all sets; writes eval_results.txt, metrics.json and the log.
+
+        Args:
+          step: of the weights.
+
+        Returns:
+          Set -> metric -> value.
+        """
+        self.results = {}
+        for number, set_name in enumerate(self._dev_files):
+            summary, scored, answers = self._score(set_name)
+            name = f"eval_{set_name}" if number else "eval"
+            setup.write_eval_results(self._output_dir, summary, step, name)
+            _log_tables(self._task, self._gold[set_name], answers)
+            logging.info(
+                "%s: %s",
+                set_name,
+                ", ".join(
+                    f"{key} = {value:.4f}" for key, value in scored.items()
+                ),
+            )
+            self.results[set_name] = summary | scored
+        self.step = step
+        self.write_metrics({})
+        return self.results
+
+    def write_metrics(self, more: Mapping[str, Any]) -> None:
+        """Writes metrics.json: the last results and the given values."""
+        found = {"global_step": self.step, **self.results, **more}
+        write_json(os.path.join(self._output_dir, "metrics.json"), found)
+
+    def score(self) -> dict[str, dict[str, float]]:
+        """Returns what `write` returns, without writing anything."""
+        scored = {name: self._score(name) for name in self._dev_files}
+        return {name: parts[0] | parts[1] for name, parts in scored.items()}
+
+    def _score(self, set_name: str) -> tuple[dict, dict, Any]:
+        """The original's figures of a set, the task's metrics, the answers."""
+        summary, scores = self._evaluate(self._dev_files[set_name])
+        answers = answers_of(self._task, set_name, scores)
+        return (
+            summary,
+            self._task.score(self._gold[set_name], answers),
+            answers,
+        )
+
+
+def _gold(task: Task, set_name: str) -> Any:
+    """The labels of a set; refuses a set with unlabelled examples."""
+    gold = task.gold(set_name)
+    if gold is None:
+        raise ValueError(
+            f"--task_name={task.name}: some examples of the {set_name} set "
+            "have no label, so there is nothing to score; leave out --do_eval, "
+            "or label them."
+        )
+    return gold
+
+
+def answers_of(task: Task, set_name: str, scores: ExampleScores) -> Any:
+    """Turns predictions into answers.
+
+    Args:
+      task: the task.
+      set_name: the set that was predicted.
+      scores: of all its examples.
+
+    Returns:
+      Arguments of `Task.score`: ids [N], numbers [N], 0 and 1 [N, L], or the
+      label texts of each sentence.
+    """
+    predictions = scores.predictions
+    if task.kind == "regression":
+        return predictions[:, 0]
+    if task.kind == "multilabel":
+        return (predictions > 0.5).astype(np.int64)
+    ids = predictions.argmax(axis=-1)
+    if task.kind != "tagging":
+        return ids
+    lengths = [len(example.words) for example in task.examples(set_name)]
+    return [
+        [task.labels[i] for i in sentence]
+        for sentence in words_of_rows(ids, scores.label_mask, lengths)
+    ]
+
+
+def _log_tables(task: Task, gold: Any, answers: Any) -> None:
+    """Logs the confusion matrix, and precision and recall of each label."""
+    if task.kind == "classification":
+        logging.info(
+            "\n%s\n\n%s",
+            metrics.confusion_table(gold, answers, task.labels),
+            metrics.class_table(gold, answers, task.labels),
+        )
+    elif task.kind == "multilabel":
+        logging.info("\n%s", metrics.class_table(gold, answers, task.labels))
+    elif task.kind == "tagging" and "entity_f1" in task.metrics:
+        logging.info("\n%s", metrics.entity_table(gold, answers))

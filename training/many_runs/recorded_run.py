@@ -1,0 +1,84 @@
+"""Runs once in a folder, and records the result with what it was made from.
+
+The same command again reads the result of a finished run instead of repeating
+it. A run that was made with other flags or data is refused.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from data.storage import files, locks
+from data.storage.json_files import read_json, write_json
+
+
+class RecordedRun:
+    """One run in its own folder, whose result is recorded in a JSON file.
+
+    Args:
+      folder: of the run.
+      name: of the JSON file in the folder.
+      made_from: all that the result depends on, as values that JSON can hold.
+
+    Raises:
+      ValueError: the folder holds a run with other flags or data, or the file
+        is damaged.
+    """
+
+    def __init__(self, folder: str, name: str, made_from: Mapping[str, Any]):
+        self._folder = folder
+        self._path = os.path.join(folder, name)
+        self._record: dict[str, Any] = {"made_from": made_from}
+        if files.exists(self._path):
+            self._record = read_json(
+                self._path,
+                ("made_from",),
+                "remove its folder to make it anew",
+            )
+            self._check_same(made_from)
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What `run` returned, here or in an earlier process; None = not run.
+
+        `seconds` is the duration in the process that finished it.
+        """
+        if "seconds" not in self._record:
+            return None
+        return {k: v for k, v in self._record.items() if k != "made_from"}
+
+    def run(self, function: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Runs a function under the folder's lock and records what it returns.
+
+        Args:
+          function: does the run; resumes it if it was interrupted.
+
+        Returns:
+          What the function returned, and `seconds`.
+
+        Raises:
+          OSError: another process runs in this folder.
+        """
+        with locks.sole_use(self._folder):
+            write_json(self._path, self._record)
+            began = time.monotonic()
+            self._record |= function()
+            self._record["seconds"] = round(time.monotonic() - began, 1)
+            write_json(self._path, self._record)
+        return self.result
+
+    def _check_same(self, now: Mapping[str, Any]) -> None:
+        """Refuses to mix results of different flags or data."""
+        before = self._record["made_from"]
+        changed = [
+            f"{name.rpartition('.')[2]} {before.get(name)} -> {now.get(name)}"
+            for name in sorted(before.keys() | now.keys())
+            if before.get(name) != now.get(name)
+        ]
+        if changed:
+            raise ValueError(
+                f"{self._folder} is of other flags or data: "
+                f"{'; '.join(changed)}. Give another --output_dir, or remove "
+                "that folder to repeat it."
+            )
