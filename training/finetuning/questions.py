@@ -15,7 +15,7 @@ from data.squad.windows import feature_specs
 from data.storage import files
 from data.text import tokenization
 from modeling import BertConfig, SpanModel
-from training.config.finetuning_options import SquadOptions
+from training.config.squad_options import SquadOptions
 from training.finetuning.answers import (
     Answering,
     read_threshold,
