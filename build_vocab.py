@@ -10,57 +10,58 @@ The text needs no preparation: it is cut into words as the tokenizer cuts it.
 `--do_lower_case` must be the same in every program that uses the vocabulary.
 """
 
-from absl import flags, logging
+import dataclasses
 
+from absl import logging
+
+from data.settings import Settings, setting
 from data.storage import files
 from data.text import vocabulary
 from training import program
+from training.config import flags
 
 
-def define_flags() -> None:
-    """Defines this program's flags."""
-    flags.DEFINE_string(
-        "input_file", None, "Comma-separated UTF-8 text files or globs."
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VocabularyOptions(Settings):
+    """Which vocabulary is made of which text."""
+
+    input_file: str = setting(help="Comma-separated UTF-8 text files or globs.")
+    output_file: str = setting(help="Where to write the vocabulary.")
+    vocab_size: int = setting(
+        30522, "Number of tokens; fewer if the text is small."
     )
-    flags.DEFINE_string("output_file", None, "Where to write the vocabulary.")
-    flags.DEFINE_integer(
-        "vocab_size", 30522, "Number of tokens; fewer if the text is small."
+    do_lower_case: bool = setting(
+        True, "Lower-case the text and drop its accents."
     )
-    flags.DEFINE_bool(
-        "do_lower_case", True, "Lower-case the text and drop its accents."
-    )
-    flags.DEFINE_list(
-        "reserved_tokens",
-        list(vocabulary.SPECIAL_TOKENS),
+    reserved_tokens: list[str] = setting(
+        vocabulary.SPECIAL_TOKENS,
         "Tokens at the head of the vocabulary, [PAD] first.",
     )
-    flags.DEFINE_integer(
-        "num_unused",
-        0,
-        "[unusedN] tokens after [PAD]; 99 as in the released vocabularies.",
+    num_unused: int = setting(
+        0, "[unusedN] tokens after [PAD]; 99 as in the released vocabularies."
     )
-    flags.DEFINE_integer(
-        "min_frequency", 2, "How often a piece must occur in the text."
-    )
-    flags.DEFINE_integer(
-        "max_characters",
+    min_frequency: int = setting(2, "How often a piece must occur in the text.")
+    max_characters: int = setting(
         1000,
         "Only so many different characters, the most frequent, are kept; "
         "raise it for Chinese or Japanese.",
     )
 
 
+def define_flags() -> None:
+    """Defines this program's flags."""
+    flags.define(VocabularyOptions)
+
+
 def main() -> None:
     """Counts the words, learns the pieces, writes them and reports."""
-    options = flags.FLAGS
+    options = flags.read(VocabularyOptions)
     paths = files.expand_patterns(options.input_file)
     files.check_outputs(paths, [options.output_file])
-    # Only now, since TensorFlow takes seconds: a wrong flag is told at once.
     from data.text import vocabulary_building
 
     word_counts = vocabulary_building.count_words(
-        paths,
-        do_lower_case=options.do_lower_case,
+        paths, do_lower_case=options.do_lower_case
     )
     vocab = vocabulary_building.learn_vocab(
         word_counts,
@@ -96,4 +97,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     define_flags()
-    program.run(main, required=("input_file", "output_file"))
+    program.run(main)

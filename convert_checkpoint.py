@@ -19,71 +19,24 @@ transformers says of a converted model for questions or words that the pooler's
 weights are not used: such a model has none there.
 """
 
-from absl import flags
-
-from data import tasks
 from training import program
-
-FLAGS = flags.FLAGS
+from training.config import flags
+from training.config.conversion_options import ConversionOptions
 
 
 def define_flags() -> None:
     """Defines this program's flags."""
-    flags.DEFINE_string(
-        "model",
-        None,
-        "A folder of Hugging Face, a checkpoint (DIR/bert_model.ckpt), or the "
-        "output_dir of a run.",
-    )
-    flags.DEFINE_string("output_dir", None, "A new folder.")
-    flags.DEFINE_string(
-        "bert_config_file",
-        None,
-        "Of a checkpoint; bert_config.json beside it if not given.",
-    )
-    flags.DEFINE_string(
-        "vocab_file",
-        None,
-        "The model's vocabulary; the one beside its weights if not given.",
-    )
-    flags.DEFINE_enum(
-        "kind",
-        None,
-        tasks.KINDS,
-        "What a fine-tuned checkpoint answers; as its run says if not given.",
-    )
-    flags.DEFINE_string(
-        "labels_file",
-        None,
-        "The names of the labels, one a line; labels.txt beside the checkpoint "
-        "if not given.",
-    )
-    flags.DEFINE_bool(
-        "do_lower_case",
-        None,
-        "Of a checkpoint; as its run says if not given, else "
-        "true. False for cased models.",
-    )
+    flags.define(ConversionOptions)
 
 
 def main() -> None:
-    """Turns the flags into options and converts."""
-    # Only now, since TensorFlow takes seconds: --help does without it.
+    """Converts what the flags say."""
+    options = flags.read(ConversionOptions)
     from training.model_files import conversion
 
-    conversion.run(
-        conversion.ConversionOptions(
-            model=FLAGS.model,
-            output_dir=FLAGS.output_dir,
-            bert_config_file=FLAGS.bert_config_file,
-            vocab_file=FLAGS.vocab_file,
-            kind=FLAGS.kind,
-            labels_file=FLAGS.labels_file,
-            do_lower_case=FLAGS.do_lower_case,
-        )
-    )
+    conversion.run(options)
 
 
 if __name__ == "__main__":
     define_flags()
-    program.run(main, required=("model", "output_dir"))
+    program.run(main)

@@ -4,6 +4,7 @@ Pretraining: `pretraining` turns text into records. Fine-tuning: `tasks` and
 `squad` read data sets, `finetuning` turns their examples into records.
 `records` turns the records of both into batches.
 
+settings      fields of options: default, help and bounds
 storage/      files that appear whole, locks, small JSON files
 progress      progress of long work, on a terminal and in a log
 processes     tasks worked on by several processes

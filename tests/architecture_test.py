@@ -141,11 +141,7 @@ def test_nothing_imports_a_program():
 
 def test_flags_end_at_the_programs():
     for path in LIBRARY:
-        if module_of(path) in (
-            "training.config.flags",
-            "training.config.finetuning_flags",
-            "training.program",
-        ):
+        if module_of(path) in ("training.config.flags", "training.program"):
             continue
         assert not any(
             name.startswith("absl.flags") for name in imports_of(path)

@@ -79,7 +79,7 @@ def test_help_names_every_flag_with_the_originals_default():
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--max_seq_length=4", "error: --max_seq_length is 4, expected 5 or"),
+        ("--max_seq_length=4", "error: --max_seq_length=4; it must be at le"),
         ("--input_file=absent*", "error: --input_file: no file matches 'abse"),
     ],
 )

@@ -19,6 +19,16 @@ runpy.run_path(f"{sys.argv[1]}.py", run_name="__main__")
 FLAGS = flags.FLAGS
 defaults = {name: FLAGS[name].default for name in FLAGS}
 validators = {name: list(FLAGS[name].validators) for name in FLAGS}
+described = {}
+for module, defined in FLAGS.flags_by_module_dict().items():
+    for flag in defined if not module.startswith("absl.") else ():
+        choices = getattr(flag.parser, "enum_values", None)
+        described[flag.name] = {
+            "type": flag.flag_type(),
+            "default": flag.default,
+            "is_new": "[new]" in flag.help,
+            "is_required": bool(flag.validators),
+        } | ({"choices": choices} if choices else {})
 parsed = []
 commands = json.loads(sys.stdin.read())
 os.chdir(tempfile.mkdtemp())
@@ -41,7 +51,8 @@ for command, is_whole in commands:
     except Exception as error:
         sys.exit(f"{sys.argv[1]}.py {' '.join(command)}: {error}")
 os.rmdir(os.getcwd())
-print(json.dumps({"defaults": defaults, "parsed": parsed}, default=str))
+result = {"defaults": defaults, "parsed": parsed, "described": described}
+print(json.dumps(result, default=str))
 """
 
 
@@ -56,7 +67,8 @@ def parse(program, commands, root):
 
     Returns:
       `defaults`: flag -> default; `parsed`: of each command the flags that
-      are given.
+      are given; `described`: flag -> type, default, choices, whether it is
+      new and whether it is required, without the flags of absl.
     """
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, program],

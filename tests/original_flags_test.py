@@ -1,9 +1,18 @@
-"""Every flag of the original's scripts, with its default."""
+"""Every flag of the original's scripts, with its default.
+
+`flags.json` holds all flags of all programs: they change only on purpose.
+"""
+
+import json
+import pathlib
 
 import pytest
 
 from tests import flags_support
 
+ALL = json.loads(
+    pathlib.Path(__file__).with_name("flags.json").read_text("utf-8")
+)
 # From the original's source, script by script (None: no default).
 ORIGINAL = {
     "create_pretraining_data": {
@@ -176,3 +185,14 @@ def test_flags_and_defaults(program, pytestconfig):
     expected = ORIGINAL[program] | NEUTRAL[program]
     rows = flags_support.parse(program, [], pytestconfig.rootpath)
     assert {name: rows["defaults"][name] for name in expected} == expected
+
+
+def test_all_programs_are_listed(pytestconfig):
+    programs = {path.stem for path in pytestconfig.rootpath.glob("*.py")}
+    assert ALL.keys() == programs
+
+
+@pytest.mark.parametrize("program", ALL)
+def test_names_types_defaults_and_choices(program, pytestconfig):
+    rows = flags_support.parse(program, [], pytestconfig.rootpath)
+    assert rows["described"] == ALL[program]

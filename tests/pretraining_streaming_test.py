@@ -106,11 +106,11 @@ def test_beam_writes_the_same_shards(goldens, streamed, tmp_path, options):
                 "--sentence_order_prediction",
                 "--next_sentence_prediction=false",
             ],
-            "error: --sentence_order_prediction is True, expected false where",
+            "error: --sentence_order_prediction=True; it must be false where",
         ),
         (
             ["--num_processes=1", "--max_ngram_size=0"],
-            "error: --max_ngram_size is 0, expected 1 or more",
+            "error: --max_ngram_size=0; it must be at least 1.",
         ),
     ],
 )

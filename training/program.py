@@ -12,6 +12,10 @@ from training.devices import preemption
 def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
     """Parses the flags and runs a program's main function.
 
+    TensorFlow takes seconds to load. So a program imports no module that loads
+    it: `--help` and a wrong flag are answered in 0.2 s. Its `main` reads and
+    checks the options first, and then imports the modules that compute.
+
     What the user can mend (a bad flag, file or value, a full disk, a loss
     that diverges) ends in one message on standard error and exit code 1;
     `--verbosity=1` adds the traceback. Anything else is our bug and always
@@ -19,7 +23,8 @@ def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
 
     Args:
       main: called without arguments once the flags are parsed.
-      required: names of flags that must be given.
+      required: names of flags that must be given, besides those that
+        `training.config.flags` makes required.
     """
 
     def guarded(argv: list[str]) -> None:

@@ -1,8 +1,10 @@
-"""What to make of a corpus, and what masking must know of its vocabulary."""
+"""Options of pretraining data, and the token ids that masking needs."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import NamedTuple, Self
+
+from data.settings import Settings, setting
 
 # Tokens that a vocabulary must have.
 SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -10,76 +12,93 @@ MASKINGS = ("static", "dynamic")
 
 
 @dataclasses.dataclass(frozen=True)
-class PretrainingDataOptions:
+class PretrainingDataOptions(Settings):
     """What to make of the text; the defaults are the original's.
-
-    Attributes:
-      max_seq_length: longest row in tokens, with [CLS] and [SEP].
-      max_predictions_per_seq: most tokens masked in one row.
-      dupe_factor: passes over the documents, each with other masks.
-      random_seed: seed of every random decision.
-      short_seq_prob: share of document passes with a shorter target length.
-      masked_lm_prob: share of a row's tokens to mask.
-      do_whole_word_mask: mask all pieces of a word or none.
-      mask_token_prob: share of the masked tokens replaced by [MASK].
-      random_token_prob: share replaced by a random token; the rest stays.
-      next_sentence_prediction: rows are pairs; if False, runs of sentences.
-      sentence_order_prediction: the second part of a pair is what follows
-        the first, or both are swapped (ALBERT).
-      max_ngram_size: most consecutive words (wordpieces, unless
-        `do_whole_word_mask`) that are masked as one span.
-      masking: `static` masks when records are written, `dynamic` leaves
-        them unmasked, for run_pretraining.py to mask while reading.
 
     Raises:
       ValueError: a value is out of its range.
     """
 
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    dupe_factor: int = 10
-    random_seed: int = 12345
-    short_seq_prob: float = 0.1
-    masked_lm_prob: float = 0.15
-    do_whole_word_mask: bool = False
-    mask_token_prob: float = 0.8
-    random_token_prob: float = 0.1
-    next_sentence_prediction: bool = True
-    sentence_order_prediction: bool = False
-    max_ngram_size: int = 1
-    masking: str = "static"
+    max_seq_length: int = setting(
+        128,
+        "Longest example, in tokens.",
+        least=5,  # [CLS] a [SEP] b [SEP] with one token in a and in b
+    )
+    max_predictions_per_seq: int = setting(
+        20,
+        "Most masked tokens of an example; about max_seq_length * "
+        "masked_lm_prob.",
+        least=1,
+    )
+    dupe_factor: int = setting(
+        10,
+        "Passes over the text, each with other masks; 1 if not given with "
+        "--masking=dynamic.",
+        least=1,
+    )
+    random_seed: int = setting(12345, "Seed of every random decision.")
+    short_seq_prob: float = setting(
+        0.1,
+        "Share of passes over a document that make shorter examples.",
+        least=0,
+        most=1,
+    )
+    masked_lm_prob: float = setting(
+        0.15, "Share of an example's tokens to mask.", above=0, most=1
+    )
+    do_whole_word_mask: bool = setting(
+        False, "Mask all pieces of a word, or none."
+    )
+    mask_token_prob: float = setting(
+        0.8,
+        "[new] Share of the masked tokens that become [MASK].",
+        least=0,
+        most=1,
+    )
+    random_token_prob: float = setting(
+        0.1,
+        "[new] Share of the masked tokens that become a random token; the rest "
+        "stays as it is.",
+        least=0,
+        most=1,
+    )
+    next_sentence_prediction: bool = setting(
+        True,
+        "[new] Make sentence pairs; if false, examples are runs of consecutive "
+        "sentences with the label -1, and run_pretraining.py trains masked LM "
+        "alone.",
+    )
+    sentence_order_prediction: bool = setting(
+        False,
+        "[new] ALBERT's pairs: next_sentence_labels is 0 where b follows a, 1 "
+        "where they are swapped (or, where only one sentence is left, where b "
+        "is random).",
+    )
+    max_ngram_size: int = setting(
+        1,
+        "[new] Mask spans of up to so many consecutive words (wordpieces, "
+        "without --do_whole_word_mask), a span of n with chance ~ 1/n.",
+        least=1,
+    )
+    masking: str = setting(
+        "static",
+        "[new] static = examples have masks; dynamic = "
+        "create_pretraining_data.py writes them without, and "
+        "run_pretraining.py masks them anew in every epoch.",
+        choices=MASKINGS,
+    )
 
-    def __post_init__(self):
-        # [CLS] a [SEP] b [SEP] with one token in a and in b.
-        self._require("max_seq_length", self.max_seq_length >= 5, "5 or more")
-        for name in "max_predictions_per_seq", "dupe_factor", "max_ngram_size":
-            self._require(name, getattr(self, name) >= 1, "1 or more")
-        for name in "short_seq_prob", "mask_token_prob", "random_token_prob":
-            self._require(name, 0 <= getattr(self, name) <= 1, "0 to 1")
-        self._require(
-            "masked_lm_prob", 0 < self.masked_lm_prob <= 1, "above 0, up to 1"
-        )
-        self._require(
-            "random_token_prob",
-            # Room for sums such as 0.9 + 0.1, which floats may round up.
-            self.mask_token_prob + self.random_token_prob <= 1 + 1e-9,
-            f"at most 1 - mask_token_prob = {1 - self.mask_token_prob:g}",
-        )
-        self._require(
-            "masking", self.masking in MASKINGS, " or ".join(MASKINGS)
-        )
-        self._require(
-            "sentence_order_prediction",
-            self.next_sentence_prediction or not self.sentence_order_prediction,
-            "false where --next_sentence_prediction is false: both say what "
-            "pairs are",
-        )
-
-    def _require(self, name: str, holds: bool, expected: str) -> None:
-        """Raises unless an option is in its range."""
-        if not holds:
+    def _check(self) -> None:
+        # Room for sums such as 0.9 + 0.1, which floats may round up.
+        if self.mask_token_prob + self.random_token_prob > 1 + 1e-9:
             raise ValueError(
-                f"--{name} is {getattr(self, name)}, expected {expected}."
+                f"--random_token_prob={self.random_token_prob}; it must be at "
+                f"most 1 - mask_token_prob = {1 - self.mask_token_prob:g}."
+            )
+        if self.sentence_order_prediction and not self.next_sentence_prediction:
+            raise ValueError(
+                "--sentence_order_prediction=True; it must be false where "
+                "--next_sentence_prediction is false: both say what pairs are."
             )
 
     @property

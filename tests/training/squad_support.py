@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 
-from training.config.finetuning_options import FinetuningOptions, SquadOptions
+from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
+from training.config.squad_options import SquadOptions
 from training.finetuning import questions
 
 OPTION_NAMES = FinetuningOptions.__dataclass_fields__

@@ -1,9 +1,10 @@
 """Options of the programs, and the flags made of them. No TensorFlow.
 
 options              of devices, training and export
-finetuning_options   of run_classifier.py and run_squad.py
+finetuning_options   of fine-tuning, and of run_classifier.py
+squad_options        of run_squad.py
 pretraining_options  of run_pretraining.py
 extraction_options   of extract_features.py
-flags                flags that several programs share
-finetuning_flags     flags of both fine-tuning programs
+conversion_options   of convert_checkpoint.py
+flags                flags made of options, options made of flags
 """

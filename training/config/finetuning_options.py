@@ -1,116 +1,114 @@
-"""What the programs of fine-tuning are told, as frozen values.
-
-No TensorFlow here: flags that contradict each other are refused before it is
-loaded.
-"""
+"""Options of fine-tuning, and of run_classifier.py."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from data.squad.answers import AnswerOptions
-from data.squad.articles import SquadData
-from data.squad.windows import WindowOptions
-from data.tasks import require_task
-from training.config.options import DeviceOptions, TrainOptions
+from data import tasks
+from data.settings import Settings, group, setting
+from modeling.choices import HEADS, MIXES
+from training.config.options import (
+    BERT_CONFIG_FILE,
+    DO_LOWER_CASE,
+    INIT_CHECKPOINT,
+    ONE_HOT,
+    VOCAB_FILE,
+    DeviceOptions,
+    TrainOptions,
+)
 
 # As the server and the released folders call them, in the order of Table 1.
 GLUE = ("MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE", "WNLI")
 DIAGNOSTIC = "AX"
-# In place of a mix of layers: each in turn, see `layer_table`.
+# --feature_based=table trains on each mix of layers, see `layer_table`.
 TABLE = "table"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuningOptions:
-    """How a model is fine-tuned, evaluated and asked.
+class FinetuningOptions(Settings):
+    """How a model is fine-tuned, evaluated and asked."""
 
-    Attributes:
-      bert_config_file: JSON file with the model's sizes.
-      init_checkpoint: weights to start from, or None.
-      max_seq_length: wordpieces of an example (of a choice).
-      num_train_epochs: passes over the training examples.
-      warmup_proportion: share of the steps that the rate rises in.
-      eval_batch_size: examples of one evaluation batch.
-      predict_batch_size: examples of one prediction batch.
-      trim_batches: cut each batch to its longest example; never on a TPU.
-      group_by_length: see `length_batches.training_batches`.
-      shuffle_window: see `length_batches.training_batches`.
-      save_best: metric by which the weights are chosen, see `Selection`; "" =
-        the last ones.
-      early_stopping_patience: evaluations without improvement after which
-        training stops; 0 = it never does.
-      use_one_hot_embeddings: look words up by matrix product (TPU).
-      train: options of the loop; its steps are set by num_train_epochs and
-        warmup_proportion, see `with_steps`.
-      device: options of the device.
-    """
-
-    bert_config_file: str
-    init_checkpoint: str | None = None
-    max_seq_length: int = 128
-    num_train_epochs: float = 3.0
-    warmup_proportion: float = 0.1
-    eval_batch_size: int = 8
-    predict_batch_size: int = 8
-    trim_batches: bool = True
-    group_by_length: bool = False
-    shuffle_window: int = 0
-    save_best: str = ""
-    early_stopping_patience: int = 0
-    use_one_hot_embeddings: bool = False
-    train: TrainOptions
+    bert_config_file: str = setting(help=BERT_CONFIG_FILE)
+    init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
+    max_seq_length: int = setting(
+        128,
+        "Wordpieces of a row: an example or a choice, which is shortened if "
+        "longer, and counted; or a question with as much of the text as fits.",
+    )
+    num_train_epochs: float = setting(
+        3.0, "Passes over the train set.", above=0
+    )
+    warmup_proportion: float = setting(
+        0.1,
+        "Share of the updates in which the rate rises.",
+        least=0,
+        most=1,
+    )
+    eval_batch_size: int = setting(8, "Examples of one eval batch.", least=1)
+    predict_batch_size: int = setting(8, "Rows predicted at once.", least=1)
+    trim_batches: bool = setting(
+        True,
+        "[new] Cut each batch to its longest row: the same result, less time. "
+        "Never on a TPU.",
+    )
+    group_by_length: bool = setting(
+        False, "[new] Put training rows of similar length together."
+    )
+    shuffle_window: int = setting(
+        0,
+        "[new] Records held to draw the next one from; 0 = the whole set, 100 "
+        "= as the original.",
+        least=0,
+    )
+    save_best: str = setting(
+        "",
+        "[new] Keep the weights that are best by this metric in "
+        "output_dir/best, and use them: a name of metrics.json such as "
+        "eval_loss, or DEV_SET/NAME. Needs --eval_every_steps.",
+    )
+    early_stopping_patience: int = setting(
+        0,
+        "[new] Stop after so many evaluations that are no better by "
+        "--save_best; 0 = never.",
+        least=0,
+    )
+    use_one_hot_embeddings: bool = setting(False, ONE_HOT)
+    # The steps follow from the epochs.
+    train: TrainOptions = group(
+        num_train_steps=1, num_warmup_steps=0, stop_at_step=0, continue_from=""
+    )
     device: DeviceOptions
-
-    def __post_init__(self):
-        for name in ("eval_batch_size", "predict_batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"--{name}={getattr(self, name)}; it must be at least 1."
-                )
-        if self.early_stopping_patience < 0:
-            raise ValueError(
-                f"--early_stopping_patience={self.early_stopping_patience}; it "
-                "must be at least 0 (0 = train to the end)."
-            )
-        if self.shuffle_window < 0:
-            raise ValueError(
-                f"--shuffle_window={self.shuffle_window}; it must be at least "
-                "0 (0 = the whole input)."
-            )
-        if not self.num_train_epochs > 0:
-            raise ValueError(
-                f"--num_train_epochs={self.num_train_epochs}; it must be "
-                "above 0."
-            )
-        if not 0 <= self.warmup_proportion <= 1:
-            raise ValueError(
-                f"--warmup_proportion={self.warmup_proportion}; it must be 0 "
-                "to 1."
-            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrialOptions:
-    """How often a task is trained, and with what.
+class TrialOptions(Settings):
+    """How many times a task is trained, and with which settings."""
 
-    Attributes:
-      num_trials: seeds: the run's, and those after it.
-      learning_rates: () = the run's.
-      epochs: likewise.
-      batch_sizes: likewise.
-    """
+    num_trials: int = setting(
+        1,
+        "[new] Train this many times, with --seed and those after it, and take "
+        "the best on the dev set.",
+        least=1,
+    )
+    learning_rates: tuple[float, ...] = setting(
+        (),
+        "[new] Learning rates to try; the paper's: 5e-5,4e-5,3e-5,2e-5 for "
+        "GLUE (section 4.1), 5e-5,3e-5,2e-5 otherwise (A.3). The setting with "
+        "the best median over the seeds is taken.",
+        flag="trial_learning_rates",
+    )
+    epochs: tuple[float, ...] = setting(
+        (),
+        "[new] Epochs to try; the paper's: 3 for GLUE, 2,3,4 otherwise.",
+        flag="trial_epochs",
+    )
+    batch_sizes: tuple[int, ...] = setting(
+        (),
+        "[new] Batch sizes to try; the paper's: 32 for GLUE, 16,32 otherwise.",
+        flag="trial_batch_sizes",
+    )
 
-    num_trials: int = 1
-    learning_rates: tuple[float, ...] = ()
-    epochs: tuple[float, ...] = ()
-    batch_sizes: tuple[int, ...] = ()
-
-    def __post_init__(self):
-        if self.num_trials < 1:
-            raise ValueError(
-                f"--num_trials={self.num_trials}; it must be at least 1."
-            )
+    def _check(self) -> None:
         for name in ("learning_rates", "epochs", "batch_sizes"):
             values = getattr(self, name)
             if len(set(values)) < len(values):
@@ -126,43 +124,126 @@ class TrialOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassifierOptions:
+class TaskOptions(Settings):
+    """Options of some tasks; the other tasks refuse them. None = not given."""
+
+    language: str | None = setting(
+        None, "[new] xnli: language of the examples; zh if not given."
+    )
+    tfds: str | None = setting(
+        None,
+        "[new] Take the examples from this data set of tensorflow-datasets, in "
+        "place of --data_dir; '' = the task's own.",
+    )
+    tfds_data_dir: str | None = setting(
+        None, "[new] Where tensorflow-datasets keeps its data."
+    )
+    kind: str | None = setting(
+        None,
+        "[new] tsv: what a row is: single (a text and a label), pair, "
+        "regression, multilabel, choice or tagging.",
+    )
+    label_column: str | None = setting(
+        None,
+        "[new] tsv, conll, conllu: name or number (from 0, -1 = the last) of "
+        "the column with the label.",
+    )
+    id_column: str | None = setting(
+        None, "[new] tsv: column that names the example."
+    )
+    label_separator: str | None = setting(
+        None,
+        "[new] tsv: between the labels of a multilabel cell; a comma if not "
+        "given.",
+    )
+    train_file: str | None = setting(
+        None,
+        "[new] tsv, conll, conllu: file of the train set in --data_dir.",
+    )
+    dev_file: str | None = setting(
+        None, "[new] tsv, conll, conllu: file of the dev set."
+    )
+    test_file: str | None = setting(
+        None, "[new] tsv, conll, conllu: file of the test set."
+    )
+    text_columns: list[str] | None = setting(
+        None, "[new] tsv: columns of the text, or of both."
+    )
+    choice_columns: list[str] | None = setting(
+        None, "[new] tsv: columns of the endings of a choice."
+    )
+    labels: list[str] | None = setting(
+        None,
+        "[new] tsv, conll, conllu: the labels in the order of their ids; "
+        "those of the train set, sorted, if not given.",
+    )
+    metrics: list[str] | None = setting(
+        None, "[new] tsv: what to score, the main metric first."
+    )
+    quoted: bool | None = setting(
+        None,
+        "[new] tsv: cells may be in double quotes; if not given, true of csv "
+        "only.",
+    )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that are given; see `tasks.get_task`."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if value is not None
+        }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClassifierOptions(Settings):
     """What run_classifier.py does.
 
     Attributes:
-      task_name: one of `tasks.task_names`.
-      data_dir: folder of its files.
-      task_options: what only some tasks take; see `tasks.get_task`.
-      vocab_file: the model's vocabulary.
-      do_lower_case: True for an uncased vocabulary.
-      document_context: see `FeatureOptions`.
-      do_train: train on the train set.
-      do_eval: score the dev sets.
-      eval_checkpoints: of which checkpoints: `last`, `all`, or steps with
-        commas between; see `compare_checkpoints`.
-      do_predict: answer the test sets.
-      class_weights: see `TaskModel`.
-      feature_based: likewise.
-      head: likewise.
-      finetuning: how.
+      task_options: see `TaskOptions.given`.
     """
 
-    task_name: str
-    data_dir: str | None
+    task_name: str = setting(
+        help=f"The task: {', '.join(tasks.task_names())}; or several with "
+        "commas between, or GLUE, each in OUTPUT_DIR/TASK."
+    )
+    data_dir: str | None = setting(
+        help="Folder of the task's files; of several tasks, of their folders."
+    )
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    vocab_file: str
-    do_lower_case: bool = True
-    document_context: bool = False
-    do_train: bool = False
-    do_eval: bool = False
-    eval_checkpoints: str = "last"
-    do_predict: bool = False
-    class_weights: tuple[float, ...] = ()
-    feature_based: str = ""
-    head: str = "linear"
+    vocab_file: str = setting(help=VOCAB_FILE)
+    do_lower_case: bool = setting(True, DO_LOWER_CASE)
+    document_context: bool = setting(
+        False, "[new] Tagging: fill the window with the sentences around."
+    )
+    do_train: bool = setting(False, "Whether to train.")
+    do_eval: bool = setting(False, "Whether to score the dev sets.")
+    eval_checkpoints: str = setting(
+        "last",
+        "[new] Which checkpoints to score: last, all, or steps with commas "
+        "between; checkpoints.tsv compares them.",
+    )
+    do_predict: bool = setting(False, "Whether to predict the test sets.")
+    class_weights: tuple[float, ...] = setting(
+        (), "[new] Weights of the labels in the loss."
+    )
+    feature_based: str = setting(
+        "",
+        "[new] Tagging: leave the encoder as it is and train a BiLSTM on these "
+        "of its layers (the paper's section 5.3); wants --learning_rate=3e-3. "
+        "table = on each in turn, in --output_dir/CHOICE.",
+        choices=("", *MIXES, TABLE),
+    )
+    head: str = setting(
+        "linear",
+        "[new] What stands on the encoder: linear, or bilstm (two layers, "
+        "then linear), which --feature_based takes if this is not given.",
+        choices=HEADS,
+    )
     finetuning: FinetuningOptions
 
-    def __post_init__(self):
+    def _check(self) -> None:
         if not (self.do_train or self.do_eval or self.do_predict):
             raise ValueError(
                 "At least one of `do_train`, `do_eval` or `do_predict' must be "
@@ -172,136 +253,7 @@ class ClassifierOptions:
         check_frozen(self.finetuning.train, self.feature_based)
         check_steps(self.eval_checkpoints, self.do_eval)
         for name in task_names(self.task_name):
-            require_task(name)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadOptions:
-    """What run_squad.py does.
-
-    Attributes:
-      train_file: questions to train on, in SQuAD's form.
-      predict_file: questions to answer, and to score if they have answers.
-      tfds: data set of tensorflow-datasets in place of both files; its splits
-        are train and validation.
-      tfds_data_dir: see `SquadData`.
-      vocab_file: the model's vocabulary.
-      do_lower_case: True for an uncased vocabulary.
-      do_train: train.
-      do_predict: answer.
-      doc_stride: see `WindowOptions`.
-      max_query_length: likewise.
-      n_best_size: see `AnswerOptions`.
-      max_answer_length: likewise.
-      version_2_with_negative: there are questions without an answer.
-      null_score_diff_threshold: see `Answering`.
-      find_null_threshold: likewise.
-      count_windows: count epochs by windows; False = by questions, of which
-        long paragraphs have several windows, so that three epochs are fewer
-        passes over them, as in the original.
-      score_padding: see `SpanModel`; no batch is trimmed then.
-      write_html: write predictions.html.
-      num_processes: that make records.
-      finetuning: how.
-    """
-
-    train_file: str | None = None
-    predict_file: str | None = None
-    tfds: str | None = None
-    tfds_data_dir: str | None = None
-    vocab_file: str
-    do_lower_case: bool = True
-    do_train: bool = False
-    do_predict: bool = False
-    doc_stride: int = 128
-    max_query_length: int = 64
-    n_best_size: int = 20
-    max_answer_length: int = 30
-    version_2_with_negative: bool = False
-    null_score_diff_threshold: float | None = None
-    find_null_threshold: bool = False
-    count_windows: bool = False
-    score_padding: bool = False
-    write_html: bool = False
-    num_processes: int = 1
-    finetuning: FinetuningOptions
-
-    def __post_init__(self):
-        # The checks and words of the original's validate_flags_or_throw.
-        if not self.do_train and not self.do_predict:
-            raise ValueError(
-                "At least one of `do_train` or `do_predict` must be True."
-            )
-        for name, is_needed in (
-            ("train_file", self.do_train),
-            ("predict_file", self.do_predict or self._watches),
-        ):
-            if not is_needed or self.tfds or getattr(self, name):
-                continue
-            why = "do_" + name.removesuffix("_file")
-            if not getattr(self, why):
-                why = "eval_every_steps"
-            raise ValueError(
-                f"If `{why}` is True, then `{name}` must be specified."
-            )
-        if self.tfds and (self.train_file or self.predict_file):
-            raise ValueError(
-                "--tfds takes the place of --train_file and --predict_file; "
-                "give it alone."
-            )
-        check_selection(self.finetuning, self.do_train)
-        if self.find_null_threshold:
-            self._check_find_null_threshold()
-
-    def _check_find_null_threshold(self):
-        if not (self.version_2_with_negative and self.do_predict):
-            raise ValueError(
-                "--find_null_threshold needs --version_2_with_negative and "
-                "--do_predict."
-            )
-        if self.null_score_diff_threshold is not None:
-            raise ValueError(
-                "--find_null_threshold and --null_score_diff_threshold="
-                f"{self.null_score_diff_threshold} exclude each other; give "
-                "one of them."
-            )
-
-    @property
-    def _watches(self) -> bool:
-        return self.do_train and self.finetuning.train.eval_every_steps > 0
-
-    @property
-    def train_data(self) -> SquadData | None:
-        """The questions to train on; None = not wanted."""
-        return self._data(self.train_file, "train") if self.do_train else None
-
-    @property
-    def predict_data(self) -> SquadData | None:
-        """The questions to answer, in the end or now and then, or None."""
-        if self.do_predict or self._watches:
-            return self._data(self.predict_file, "validation")
-        return None
-
-    def _data(self, path: str | None, split: str) -> SquadData:
-        return SquadData(path or "", self.tfds or "", self.tfds_data_dir, split)
-
-    @property
-    def windows(self) -> WindowOptions:
-        """How long windows are."""
-        return WindowOptions(
-            self.finetuning.max_seq_length,
-            self.doc_stride,
-            self.max_query_length,
-        )
-
-    @property
-    def answers(self) -> AnswerOptions:
-        """How answers are chosen, but for the threshold."""
-        return AnswerOptions(
-            n_best_size=self.n_best_size,
-            max_answer_length=self.max_answer_length,
-            version_2_with_negative=self.version_2_with_negative,
-        )
+            tasks.require_task(name)
 
 
 def task_names(text: str) -> list[str]:

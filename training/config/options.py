@@ -1,7 +1,8 @@
-"""What a run is told, as frozen values: flags end where these begin."""
+"""Options of devices, training and export."""
 
 import dataclasses
 
+from data.settings import Settings, setting
 from data.storage import files
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
@@ -14,6 +15,20 @@ STRATEGIES = (
     "multi_worker_mirrored",
     "tpu",
 )
+
+# Help of flags that several programs have.
+BERT_CONFIG_FILE = (
+    "JSON file with the sizes of the model, such as "
+    "configs/uncased_L-12_H-768_A-12.json."
+)
+INIT_CHECKPOINT = (
+    "Checkpoint to start from: a prefix such as DIR/bert_model.ckpt, or a "
+    "folder. Weights only: step and optimizer slots start anew. What was "
+    "loaded, missing and unused is reported."
+)
+VOCAB_FILE = "The model's vocabulary."
+DO_LOWER_CASE = "False for cased models."
+ONE_HOT = "[new] Look words up by matrix product; always so on a TPU."
 
 
 def dtype_policy(precision: str) -> str:
@@ -35,140 +50,152 @@ def dtype_policy(precision: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DeviceOptions:
-    """Where and in which arithmetic a program computes.
+class DeviceOptions(Settings):
+    """Where and in which arithmetic a program computes."""
 
-    Attributes:
-      use_tpu: run on a Cloud TPU.
-      tpu_name: its name or grpc:// address; None = the local TPU.
-      tpu_zone: its Compute Engine zone; None = found automatically.
-      gcp_project: its Cloud project; None = found automatically.
-      master: address of the TPU's master, the original's other way to name
-        it.
-      num_tpu_cores: cores expected; only checked, with a warning.
-      precision: one of `PRECISIONS` (arithmetic; weights, layer norm and
-        softmax stay float32); `auto` is bfloat16 where the devices are faster
-        with it, else float32.
-      distribution_strategy: one of `STRATEGIES`; `auto` takes the TPU if
-        use_tpu, else the workers of TF_CONFIG, else all GPUs, else the CPU.
-    """
-
-    use_tpu: bool = False
-    tpu_name: str | None = None
-    tpu_zone: str | None = None
-    gcp_project: str | None = None
-    master: str | None = None
-    num_tpu_cores: int = 8
-    precision: str = "float32"
-    distribution_strategy: str = "auto"
+    use_tpu: bool = setting(False, "Whether to use a TPU.")
+    tpu_name: str | None = setting(
+        None, "Name or grpc:// address of the Cloud TPU."
+    )
+    tpu_zone: str | None = setting(
+        None, "GCE zone of the TPU; found automatically if not given."
+    )
+    gcp_project: str | None = setting(
+        None, "Project of the TPU; found automatically if not given."
+    )
+    master: str | None = setting(None, "Address of the TPU's master.")
+    num_tpu_cores: int = setting(
+        8, "Cores of the TPU; only compared, with a warning."
+    )
+    precision: str = setting(
+        "float32",
+        "[new] Arithmetic; weights, layer norm and softmax stay float32. "
+        "bfloat16 is faster on a TPU, a GPU of compute capability 8.0 or more, "
+        "and a CPU with avx512_bf16 or amx_bf16; on other CPUs it is slower "
+        "than float32. auto: bfloat16 on those devices, else float32; the log "
+        "says which. float16 scales the loss, and skips updates that overflow.",
+        choices=PRECISIONS,
+    )
+    distribution_strategy: str = setting(
+        "auto",
+        "[new] auto: the TPU if --use_tpu, else the hosts that TF_CONFIG "
+        "names, else all GPUs of this one, else the CPU.",
+        choices=STRATEGIES,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainOptions:
-    """How a model is trained.
+class TrainOptions(Settings):
+    """How a model is trained."""
 
-    Attributes:
-      output_dir: folder of checkpoints and events; a run resumes there.
-      train_batch_size: examples of one update, over all devices and
-        micro-batches together.
-      learning_rate: peak of the schedule.
-      num_train_steps: updates in all, those before a resume included.
-      num_warmup_steps: updates of linear warm-up from 0.
-      num_train_minutes: the schedule follows the clock, for so long in all,
-        and training ends with it: num_train_steps and num_warmup_steps then
-        say no more than the warm-up's share; 0 = it follows the steps.
-      stop_at_step: end this run at a step of the schedule; 0 = at its end.
-      continue_from: folder of a run whose weights, slots and step this one
-        goes on from, with an input that begins at its beginning; "" = none.
-      optimizer: one of `OPTIMIZERS`.
-      save_checkpoints_steps: updates between checkpoints.
-      keep_checkpoint_max: checkpoints kept; 0 = all.
-      iterations_per_loop: most updates of one call into the device.
-      gradient_accumulation_steps: micro-batches that one update is made of.
-      log_steps: updates between log lines and TensorBoard points.
-      eval_every_steps: updates between evaluations; 0 = none.
-      seed: of initial weights, dropout and the order of the data.
-      gradient_checkpointing: see `transformer.Encoder`.
-      whole_last_layer: see `transformer.Encoder`.
-      xla: compile the gradient into one program; pays for small models on a
-        CPU, where many small operations cost more than their arithmetic.
-      fuse: compile the elementwise parts of a step: see `modeling.kernels`;
-        None = where that pays.
-      layerwise_lr_decay: see `rates.layer_rates`; 1 = one rate for all.
-      trainable_layers: see `rates.layer_rates`; -1 = all.
-    """
-
-    output_dir: str
-    train_batch_size: int = 32
-    learning_rate: float = 5e-5
-    num_train_steps: int
-    num_warmup_steps: int = 0
-    num_train_minutes: float = 0.0
-    stop_at_step: int = 0
-    continue_from: str = ""
-    optimizer: str = "adamw"
-    save_checkpoints_steps: int = 1000
-    keep_checkpoint_max: int = 5
-    iterations_per_loop: int = 1000
-    gradient_accumulation_steps: int = 1
-    log_steps: int = 100
-    eval_every_steps: int = 0
-    seed: int = 12345
-    gradient_checkpointing: bool = False
-    whole_last_layer: bool = False
-    xla: bool = False
-    fuse: bool | None = None
-    layerwise_lr_decay: float = 1.0
-    trainable_layers: int = -1
-
-    def __post_init__(self):
-        for name in (
-            "train_batch_size",
-            "num_train_steps",
-            "save_checkpoints_steps",
-            "iterations_per_loop",
-            "gradient_accumulation_steps",
-            "log_steps",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"--{name}={getattr(self, name)}; it must be at least 1."
-                )
-        for name in (
-            "num_warmup_steps",
-            "num_train_minutes",
-            "stop_at_step",
-            "keep_checkpoint_max",
-            "eval_every_steps",
-        ):
-            if getattr(self, name) < 0:
-                raise ValueError(
-                    f"--{name}={getattr(self, name)}; it must be at least 0."
-                )
-        if not 0 <= self.seed < 2**31:
-            raise ValueError(
-                f"--seed={self.seed}; it must be 0 to {2**31 - 1}."
-            )
-        if self.trainable_layers < -1:
-            raise ValueError(
-                f"--trainable_layers={self.trainable_layers}; it must be at "
-                "least 0, or -1 for all."
-            )
-        if not 0 < self.layerwise_lr_decay <= 1:
-            raise ValueError(
-                f"--layerwise_lr_decay={self.layerwise_lr_decay}; it must be "
-                "above 0, and 1 at most."
-            )
-        if not self.learning_rate > 0:
-            raise ValueError(
-                f"--learning_rate={self.learning_rate}; it must be above 0."
-            )
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(
-                f"--optimizer={self.optimizer}; it must be one of "
-                f"{', '.join(OPTIMIZERS)}."
-            )
-        self._check_end()
+    output_dir: str = setting(
+        help="Folder of checkpoints, events, records and results. A run that "
+        "was stopped resumes there."
+    )
+    train_batch_size: int = setting(
+        32, "Examples of one update, over all devices together.", least=1
+    )
+    learning_rate: float = setting(
+        5e-5, "Peak learning rate (linear warm-up and decay).", above=0
+    )
+    num_train_steps: int = setting(
+        help="Updates in all, those before a resume included.", least=1
+    )
+    num_warmup_steps: int = setting(0, "Updates of warm-up.", least=0)
+    num_train_minutes: float = setting(
+        0.0,
+        "[new] Train so long, and let the learning rate follow the clock: it "
+        "is 0 when the time is over, however many updates that makes. The "
+        "warm-up keeps its share of the whole. Counted are compiling, saving, "
+        "evaluating while training, and the time before a resume, but not the "
+        "pause; 0 = train by steps.",
+        least=0,
+    )
+    stop_at_step: int = setting(
+        0,
+        "[new] End this run at a step before --num_train_steps, such as the "
+        "end of the first of two phases; 0 = go to the end.",
+        least=0,
+    )
+    continue_from: str = setting(
+        "",
+        "[new] Folder of a run that ended before --num_train_steps. This one "
+        "continues with its weights, optimizer slots and step, in another "
+        "--output_dir, and reads its --input_file from the beginning.",
+    )
+    optimizer: str = setting(
+        "adamw",
+        "[new] adamw = the original's Adam; lamb = for batches of thousands.",
+        choices=OPTIMIZERS,
+    )
+    save_checkpoints_steps: int = setting(
+        1000, "Updates between checkpoints.", least=1
+    )
+    keep_checkpoint_max: int = setting(
+        5, "[new] Checkpoints kept; 0 = all.", least=0
+    )
+    iterations_per_loop: int = setting(
+        1000,
+        "Most updates of one call into the device; on CPU and GPU a call is "
+        "kept shorter, so that the progress shows.",
+        least=1,
+    )
+    gradient_accumulation_steps: int = setting(
+        1,
+        "[new] Micro-batches that one update is made of: the same result "
+        "with a fraction of the memory.",
+        least=1,
+    )
+    log_steps: int = setting(
+        100, "[new] Updates between log lines and event points.", least=1
+    )
+    eval_every_steps: int = setting(
+        0,
+        "[new] Evaluate every so many updates while training; 0 = never.",
+        least=0,
+    )
+    seed: int = setting(
+        12345,
+        "[new] Seed of initial weights, dropout and data order.",
+        least=0,
+        most=2**31 - 1,
+    )
+    gradient_checkpointing: bool = setting(
+        False,
+        "[new] Compute the inside of each Transformer block twice, in place "
+        "of keeping it: half the memory, 40 % more time, the same result.",
+    )
+    whole_last_layer: bool = setting(
+        False,
+        "[new] Compute the last Transformer block at every position, as the "
+        "original does, also where its output is not used: pretraining uses "
+        "the masked positions and [CLS], a classifier [CLS]. Slower, the same "
+        "result but for rounding and the random numbers of dropout.",
+    )
+    xla: bool = setting(
+        False,
+        "[new] Compile the gradient with XLA: on a CPU faster for small "
+        "models (hidden size 128), slower for large ones in bfloat16.",
+    )
+    fuse: bool | None = setting(
+        None,
+        "[new] Compile the parts of a training step between its matrix "
+        "products, each into one loop, with XLA (a TPU always does so): "
+        "faster on a CPU but for about a second at each new length, the same "
+        "result but for rounding. Not given: where training is long enough "
+        "to repay that.",
+    )
+    layerwise_lr_decay: float = setting(
+        1.0,
+        "[new] Rate of each block below the last, as a share of the one above.",
+        above=0,
+        most=1,
+    )
+    trainable_layers: int = setting(
+        -1,
+        "[new] Train so many of the last blocks, and the head; -1 = all.",
+        least=-1,
+    )
 
     @property
     def last_step(self) -> int:
@@ -186,7 +213,7 @@ class TrainOptions:
         unit = "minutes" if name == "num_train_minutes" else "steps"
         return name, getattr(self, name), unit
 
-    def _check_end(self) -> None:
+    def _check(self) -> None:
         """Refuses contradictions about where training begins and ends."""
         if self.stop_at_step and self.num_train_minutes:
             raise ValueError(
@@ -209,30 +236,32 @@ class TrainOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExportOptions:
+class ExportOptions(Settings):
     """What is exported, and where to.
-
-    Attributes:
-      output_dir: of a finished run.
-      export_dir: a folder, in which each export is a new version: 1, 2, ...
-      precision: one of `EXPORT_PRECISIONS`; bfloat16 = arithmetic; weights,
-        layer norm and softmax stay float32.
 
     Raises:
       ValueError, OSError: there is no such precision, or the folder cannot be
         written.
     """
 
-    output_dir: str
-    export_dir: str
-    precision: str = "float32"
+    do_export: bool = setting(
+        True,
+        "[new] Write a SavedModel for TF Serving; also alone, of a finished "
+        "--output_dir.",
+    )
+    output_dir: str = setting(help="Folder of the finished run.")
+    export_dir: str | None = setting(
+        None,
+        "[new] Where to: the next version is written, EXPORT_DIR/1, 2, ...",
+    )
+    precision: str = setting(
+        "float32",
+        "[new] Arithmetic of the export; its README.md says what is lost.",
+        choices=EXPORT_PRECISIONS,
+        flag="export_precision",
+    )
 
-    def __post_init__(self):
+    def _check(self) -> None:
         if not self.export_dir:
             raise ValueError("--do_export: give --export_dir, a folder.")
-        if self.precision not in EXPORT_PRECISIONS:
-            raise ValueError(
-                f"--export_precision={self.precision}; it must be one of "
-                f"{', '.join(EXPORT_PRECISIONS)}."
-            )
         files.check_writable(self.export_dir, "export_dir")

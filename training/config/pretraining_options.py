@@ -1,65 +1,75 @@
-"""What run_pretraining.py is told; no TensorFlow: see `finetuning_options`."""
+"""Options of run_pretraining.py."""
 
 import dataclasses
 import os
 
 from data.pretraining.options import PretrainingDataOptions
-from training.config.options import DeviceOptions, TrainOptions
+from data.settings import Settings, group, setting
+from training.config.options import (
+    BERT_CONFIG_FILE,
+    INIT_CHECKPOINT,
+    ONE_HOT,
+    DeviceOptions,
+    TrainOptions,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingOptions:
+class PretrainingOptions(Settings):
     """What run_pretraining.py does.
 
     Attributes:
-      bert_config_file: JSON file with the model's sizes.
-      input_file: files or globs of records; for evaluation too, unless
-        eval_file says otherwise.
-      eval_file: records to evaluate on.
-      skip_bad_records: leave out what is damaged of either.
-      init_checkpoint: weights to start from, or None.
-      max_seq_length: wordpieces of an example; as the records were made.
-      max_predictions_per_seq: masked wordpieces of an example; likewise.
       masking: how to mask records while they are read; None = they have
         masks.
-      do_train: train.
-      do_eval: evaluate the last checkpoint.
-      eval_batch_size: examples of one evaluation batch.
-      max_eval_steps: evaluation batches.
-      do_predict: answer the queries of predict_file.
-      predict_file: text file, see `query_lines.read_queries`.
-      vocab_file: vocabulary, for queries and masking.
-      do_lower_case: casing of the vocabulary, for queries.
-      predict_top_k: words for each [MASK].
-      strip_checkpoint: write the last checkpoint without optimizer slots.
-      use_one_hot_embeddings: look words up by matrix product (TPU).
-      train: options of the loop.
-      device: options of the device.
     """
 
-    bert_config_file: str
-    input_file: str | None
-    eval_file: str | None = None
-    skip_bad_records: bool = False
-    init_checkpoint: str | None = None
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
+    bert_config_file: str = setting(help=BERT_CONFIG_FILE)
+    input_file: str | None = setting(
+        help="Record files: comma-separated paths or globs."
+    )
+    eval_file: str | None = setting(
+        None, "[new] Records to evaluate on; --input_file if not given."
+    )
+    skip_bad_records: bool = setting(
+        False,
+        "[new] Leave out records that are damaged or cut off, and report how "
+        "many; without it they are an error.",
+    )
+    init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
+    max_seq_length: int = setting(
+        128, "Wordpieces of an example, as in the records."
+    )
+    max_predictions_per_seq: int = setting(
+        20, "Masked wordpieces of an example, as in the records."
+    )
     masking: PretrainingDataOptions | None = None
-    do_train: bool = False
-    do_eval: bool = False
-    eval_batch_size: int = 8
-    max_eval_steps: int = 100
-    do_predict: bool = False
-    predict_file: str | None = None
-    vocab_file: str | None = None
-    do_lower_case: bool = True
-    predict_top_k: int = 5
-    strip_checkpoint: bool = False
-    use_one_hot_embeddings: bool = False
-    train: TrainOptions
+    do_train: bool = setting(False, "Whether to train.")
+    do_eval: bool = setting(False, "Whether to evaluate.")
+    eval_batch_size: int = setting(8, "Examples of one eval batch.", least=1)
+    max_eval_steps: int = setting(100, "Evaluation batches.", least=1)
+    do_predict: bool = setting(False, "[new] Whether to answer --predict_file.")
+    predict_file: str | None = setting(
+        None,
+        "[new] One query a line: a sentence with [MASK], or `A ||| B` to ask "
+        "whether B follows A. Answers go to predict_results.jsonl.",
+    )
+    vocab_file: str | None = setting(
+        None, "[new] Vocabulary, for --do_predict and --masking=dynamic."
+    )
+    do_lower_case: bool = setting(
+        True, "[new] False for cased models (--do_predict)."
+    )
+    predict_top_k: int = setting(5, "[new] Words for each [MASK].", least=1)
+    strip_checkpoint: bool = setting(
+        False,
+        "[new] Also write bert_model.ckpt: the last checkpoint without "
+        "optimizer slots, a third of the size.",
+    )
+    use_one_hot_embeddings: bool = setting(False, ONE_HOT)
+    train: TrainOptions = group(layerwise_lr_decay=1.0, trainable_layers=-1)
     device: DeviceOptions
 
-    def __post_init__(self):
+    def _check(self) -> None:
         if not (
             self.do_train
             or self.do_eval
@@ -83,11 +93,6 @@ class PretrainingOptions:
                 "--masking=dynamic needs --vocab_file: the vocabulary that the "
                 "records were made with."
             )
-        for name in ("eval_batch_size", "max_eval_steps", "predict_top_k"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"--{name}={getattr(self, name)}; it must be at least 1."
-                )
         self._check_phases()
         if self.train.eval_every_steps and not self.eval_file:
             raise ValueError(

@@ -16,7 +16,7 @@ from data.storage import files
 from data.text.tokenization import FullTokenizer
 from modeling.config import BertConfig
 from modeling.objectives.spans import SpanModel
-from training.config.finetuning_options import SquadOptions
+from training.config.squad_options import SquadOptions
 from training.finetuning.answers import (
     QuestionScorer,
     count_questions,

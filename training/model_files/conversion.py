@@ -19,6 +19,7 @@ from modeling import BertConfig, BertModel, checkpoints
 from modeling.checkpoints import huggingface
 from modeling.checkpoints.tf1 import is_weight
 from modeling.config import label_names, to_huggingface
+from training.config.conversion_options import ConversionOptions
 from training.model_files import description, head_labels
 from training.model_files.tokenizer import check_vocabulary
 
@@ -46,32 +47,6 @@ _SPECIAL_TOKENS = {
     "cls_token": "[CLS]",
     "mask_token": "[MASK]",
 }
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ConversionOptions:
-    """What convert_checkpoint.py does.
-
-    Attributes:
-      model: a folder of Hugging Face, a checkpoint's prefix, or the output_dir
-        of a run: of trials the chosen one, of --save_best the best weights.
-      output_dir: a new folder, or an empty one.
-      bert_config_file: of a checkpoint; None = bert_config.json beside it.
-      vocab_file: None = the one beside the weights.
-      kind: what a checkpoint with `output_weights` answers, one of
-        `tasks.KINDS`; None = as the run, or the records beside it, say.
-      labels_file: a label a line; None = labels.txt beside the checkpoint.
-      do_lower_case: how a checkpoint's text was cased; None = as the run, or
-        the records beside it, say, else True.
-    """
-
-    model: str
-    output_dir: str
-    bert_config_file: str | None = None
-    vocab_file: str | None = None
-    kind: str | None = None
-    labels_file: str | None = None
-    do_lower_case: bool | None = None
 
 
 def run(options: ConversionOptions) -> None:

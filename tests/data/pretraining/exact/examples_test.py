@@ -129,24 +129,24 @@ def test_default_shares_are_exactly_the_originals():
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"max_seq_length": 4}, "--max_seq_length is 4, expected 5 or more."),
+        ({"max_seq_length": 4}, "--max_seq_length=4; it must be at least 5."),
         (
             {"max_predictions_per_seq": 0},
-            "--max_predictions_per_seq is 0, expected 1 or more.",
+            "--max_predictions_per_seq=0; it must be at least 1.",
         ),
-        ({"dupe_factor": 0}, "--dupe_factor is 0, expected 1 or more."),
-        ({"short_seq_prob": 1.5}, "--short_seq_prob is 1.5, expected 0 to 1."),
+        ({"dupe_factor": 0}, "--dupe_factor=0; it must be at least 1."),
+        ({"short_seq_prob": 1.5}, "--short_seq_prob=1.5; it must be 0 to 1."),
         (
             {"masked_lm_prob": 0.0},
-            "--masked_lm_prob is 0.0, expected above 0, up to 1.",
+            "--masked_lm_prob=0.0; it must be above 0, and 1 at most.",
         ),
         (
             {"mask_token_prob": -0.1},
-            "--mask_token_prob is -0.1, expected 0 to 1.",
+            "--mask_token_prob=-0.1; it must be 0 to 1.",
         ),
         (
             {"mask_token_prob": 0.7, "random_token_prob": 0.4},
-            "--random_token_prob is 0.4, expected at most 1 - mask_token_prob "
+            "--random_token_prob=0.4; it must be at most 1 - mask_token_prob "
             "= 0.3.",
         ),
     ],

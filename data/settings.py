@@ -1,0 +1,180 @@
+"""Options classes: a field states its default, its help and its bounds once.
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Options(Settings):
+        batch_size: int = setting(32, "Rows of a batch.", least=1)
+
+The programs' flags and their help come from such classes, see
+`training.config.flags`. A value out of bounds is refused when the options are
+made: `--batch_size=0; it must be at least 1.`
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Self
+
+
+class Setting(NamedTuple):
+    """Help and bounds of a field; see `setting`."""
+
+    help: str
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    choices: Sequence[str] | None = None
+    flag: str | None = None
+    parse: Callable[[str], Any] | None = None
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value is within the bounds; None always is."""
+        return value is None or (
+            (self.least is None or value >= self.least)
+            and (self.most is None or value <= self.most)
+            and (self.above is None or value > self.above)
+            and (self.choices is None or value in self.choices)
+        )
+
+    @property
+    def expected(self) -> str:
+        """The bounds in words, such as `at least 1`."""
+        if self.choices is not None:
+            return f"one of {', '.join(filter(None, self.choices))}"
+        if self.above is not None:
+            most = "" if self.most is None else f", and {self.most} at most"
+            return f"above {self.above}{most}"
+        if self.most is not None:
+            return f"{self.least} to {self.most}"
+        return f"at least {self.least}"
+
+
+class Field(NamedTuple):
+    """A field of an options class.
+
+    Attributes:
+      name: its name.
+      flag: name of its flag; None = it has none.
+      type: its type, without `| None`; a list's is `list` or `tuple`.
+      item: type of a list's items; None = it is no list.
+      default: `dataclasses.MISSING` = it must be given.
+      is_optional: None is a value.
+      setting: help and bounds; None = a field without a flag.
+      fixed: for options within options, values that have no flag there.
+    """
+
+    name: str
+    flag: str | None
+    type: Any
+    item: type | None
+    default: Any
+    is_optional: bool
+    setting: Setting | None
+    fixed: dict[str, Any]
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it always holds options of its own."""
+        is_class = isinstance(self.type, type) and not self.is_optional
+        return is_class and issubclass(self.type, Settings)
+
+
+class Settings:
+    """Base of options classes: refuses values that are out of bounds.
+
+    Raises:
+      ValueError: a value is out of bounds, or values contradict each other.
+    """
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            bounds = field.metadata.get("setting")
+            value = getattr(self, field.name)
+            if bounds and not bounds.holds(value):
+                raise ValueError(
+                    f"--{bounds.flag or field.name}={value}; it must be "
+                    f"{bounds.expected}."
+                )
+        self._check()
+
+    def _check(self) -> None:
+        """Refuses values that contradict each other; subclasses override it."""
+
+    def replace(self, **values: Any) -> Self:
+        """Returns a copy with other values, in groups of options too.
+
+        Args:
+          **values: field -> value. A field is replaced wherever it occurs.
+        """
+        changed = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Settings):
+                value = value.replace(**values)
+            changed[field.name] = values.get(field.name, value)
+        return dataclasses.replace(self, **changed)
+
+
+def setting(
+    default: Any = dataclasses.MISSING,
+    help: str = "",
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    choices: Sequence[str] | None = None,
+    flag: str | None = None,
+    parse: Callable[[str], Any] | None = None,
+) -> Any:
+    """Returns a dataclass field that is also a flag.
+
+    Args:
+      default: its default; left out, the value must be given.
+      help: what it means; `[new]` marks what the original release lacks.
+      least: least value; None = any.
+      most: largest value; None = any. It comes with `least` or `above`.
+      above: the value must be above this; None = any.
+      choices: all values; None = any.
+      flag: name of the flag; None = the field's.
+      parse: makes the value of the flag's text, for types that absl does not
+        know; None = by the field's type.
+    """
+    bounds = Setting(help, least, most, above, choices, flag, parse)
+    return dataclasses.field(default=default, metadata={"setting": bounds})
+
+
+def group(**fixed: Any) -> Any:
+    """Returns a dataclass field for options within options.
+
+    Such a field needs no `group` if all fields within it have flags.
+
+    Args:
+      **fixed: field within it -> value that a program's options have. These
+        fields have no flags.
+    """
+    return dataclasses.field(metadata={"fixed": fixed})
+
+
+def fields_of(options_class: type) -> Iterator[Field]:
+    """Yields the fields of an options class, groups unopened."""
+    hints = typing.get_type_hints(options_class)
+    for field in dataclasses.fields(options_class):
+        hint, is_optional = hints[field.name], False
+        if typing.get_origin(hint) in (typing.Union, types.UnionType):
+            args = typing.get_args(hint)
+            is_optional = type(None) in args
+            hint = next(arg for arg in args if arg is not type(None))
+        item = None
+        if typing.get_origin(hint) in (list, tuple):
+            item, hint = typing.get_args(hint)[0], typing.get_origin(hint)
+        bounds = field.metadata.get("setting")
+        yield Field(
+            field.name,
+            bounds and (bounds.flag or field.name),
+            hint,
+            item,
+            field.default,
+            is_optional,
+            bounds,
+            dict(field.metadata.get("fixed", {})),
+        )

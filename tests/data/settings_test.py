@@ -1,0 +1,74 @@
+import dataclasses
+
+import pytest
+
+from data.settings import Settings, fields_of, group, setting
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Inner(Settings):
+    size: int = setting(8, "Rows.", least=1)
+    share: float = setting(0.5, "Share.", least=0, most=1)
+    folder: str = setting("a", "Folder.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outer(Settings):
+    kind: str | None = setting(None, "Kind.", choices=("", "x", "y"))
+    rates: tuple[float, ...] = setting((), "Rates.", flag="some_rates")
+    rate: float = setting(1.0, "Rate.", above=0, most=1, flag="the_rate")
+    folder: str = setting(help="Folder.")
+    inner: Inner = group(size=3)
+    other: Inner | None = None
+
+    def _check(self):
+        if self.kind == "x" and self.rate == 1:
+            raise ValueError("--kind=x contradicts --the_rate=1.")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"size": 0}, "--size=0; it must be at least 1."),
+        ({"share": -0.1}, "--share=-0.1; it must be 0 to 1."),
+        ({"share": 1.1}, "--share=1.1; it must be 0 to 1."),
+        ({"share": float("nan")}, "--share=nan; it must be 0 to 1."),
+        ({"rate": 0.0}, "--the_rate=0.0; it must be above 0, and 1 at most."),
+        ({"rate": 1.5}, "--the_rate=1.5; it must be above 0, and 1 at most."),
+        ({"kind": "z"}, "--kind=z; it must be one of x, y."),
+        ({"kind": "x"}, "--kind=x contradicts --the_rate=1."),
+    ],
+)
+def test_values_out_of_bounds_are_refused(changed, message):
+    with pytest.raises(ValueError) as error:
+        Outer(folder="b", inner=Inner()).replace(**changed)
+    assert str(error.value) == message
+
+
+def test_values_at_the_bounds():
+    Inner(size=1, share=0.0)
+    Outer(kind="", rate=1.0, folder="", inner=Inner(share=1.0))
+
+
+def test_a_value_is_replaced_wherever_it_is():
+    before = Outer(kind="y", folder="b", inner=Inner(), other=Inner())
+    after = before.replace(folder="c", rates=(1.0,))
+    inner = Inner(folder="c")
+    assert after == Outer(
+        kind="y", folder="c", rates=(1.0,), inner=inner, other=inner
+    )
+    assert before.inner.folder == "a"
+
+
+def test_fields():
+    fields = {field.name: field for field in fields_of(Outer)}
+    assert fields["kind"].type is str
+    assert fields["kind"].is_optional
+    assert fields["rates"].item is float
+    assert fields["rates"].flag == "some_rates"
+    assert fields["folder"].default is dataclasses.MISSING
+    assert fields["inner"].is_group
+    assert fields["inner"].fixed == {"size": 3}
+    # It may be None: whoever reads the flags decides.
+    assert not fields["other"].is_group
+    assert fields["other"].flag is None
