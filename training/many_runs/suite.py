@@ -150,6 +150,17 @@ def _folders(
         found = {name: folder for name, folder in found.items() if folder}
     for name, folder in found.items():
         _task(options, name, folder)
+    if (
+        options.do_predict
+        and options.data_dir
+        and DIAGNOSTIC in task_names(options.task_name)
+        and not _diagnostic_folder(options.data_dir, found["MNLI"])
+    ):
+        raise FileNotFoundError(
+            f"--data_dir={options.data_dir} has no diagnostic.tsv, which "
+            f"--task_name={options.task_name} answers; expected it there or "
+            "in the folder AX, diagnostic or MNLI. Add it, or leave AX out."
+        )
     return found
 
 
@@ -204,18 +215,15 @@ def _predict_diagnostic(
     failures: dict[str, str],
 ) -> None:
     """Answers GLUE's diagnostic set with MNLI's model, if it is there."""
-    folder = None
-    if options.data_dir and "MNLI" in outcomes:
-        folder = _diagnostic_folder(options.data_dir, found["MNLI"])
-    missing = ""
     if "MNLI" not in outcomes:
-        missing = "MNLI failed, whose model answers it."
-    elif options.data_dir and not folder:
-        missing = f"--data_dir={options.data_dir} has no diagnostic.tsv."
-    if missing:
         if DIAGNOSTIC in task_names(options.task_name):
-            failures[DIAGNOSTIC] = missing
+            failures[DIAGNOSTIC] = "MNLI failed, whose model answers it."
         return
+    folder = None
+    if options.data_dir:
+        folder = _diagnostic_folder(options.data_dir, found["MNLI"])
+        if not folder:
+            return  # GLUE does not require it
     asked = _options_of(options, DIAGNOSTIC, folder)
     asked = dataclasses.replace(
         asked,
