@@ -1,16 +1,18 @@
-"""Programs that are started, interrupted at some moment, and started again.
+"""Programs that are interrupted at points of their own work and started again.
 
 A `Run` is one program, or several that work together: all of them are started,
 interrupted and awaited alike.
 
-Moments are random in time, but bounded by the run's own steps: however fast the
-machine is, it cannot come to the end before it is hit.
+A point is a function from a `Run` to a `POINT COUNT` of
+`self_interrupting.py`. It is random, and bounded by the steps of the run. So a
+run cannot end before it is interrupted, and no point can be missed, however
+slow the machine is.
 """
 
 import random
 import re
 import signal
-import time
+import sys
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +21,8 @@ from data.records import tfrecord
 from tests import fork_server
 from tests.pretraining_support import latest_step, read_all
 from training.devices.preemption import EXIT_CODE
+
+HANGS = 900  # seconds after which a process is taken to hang
 
 
 class Run:
@@ -37,14 +41,28 @@ class Run:
         self.processes = []
         self.starts = 0
 
-    def start(self):
-        """Starts all processes."""
+    def start(self, number=None, point=None, who=None):
+        """Starts all processes.
+
+        Args:
+          number: a signal that processes send to themselves; None = none.
+          point: when.
+          who: index of the one that does; None = all.
+        """
         self.starts += 1
         self.before = latest_step(self.folder)
         self._events_before = self._events()
+        wrapper = []
+        if number:
+            name = signal.Signals(number).name
+            wrapper = ["tests/self_interrupting.py", name, *point(self)]
         self.processes = [
             fork_server.start(
-                arguments,
+                [
+                    sys.executable,
+                    *(wrapper if who in (None, i) else ()),
+                    *arguments[1:],
+                ],
                 cwd=self._root,
                 stdout=self._log(i),
                 stderr=self._log(i),
@@ -62,35 +80,24 @@ class Run:
         ]
         return "\n".join(texts)
 
-    def is_running(self):
-        return all(process.poll() is None for process in self.processes)
-
     def finish(self):
         """Starts all processes and lets them end well."""
         self.start()
         for process in self.processes:
-            assert process.wait(900) == 0, self.log()[-3000:]
+            assert process.wait(HANGS) == 0, self.log()[-3000:]
 
-    def interrupt(self, number, moment, expected=None):
-        """Starts all processes and sends them a signal.
+    def interrupt(self, number, point, expected=None):
+        """Starts all processes, which send themselves a signal.
 
         Args:
           number: the signal.
-          moment: waits for it, with the run as its argument.
+          point: when.
           expected: exit status; None = that of a process that is killed.
         """
-        self.start()
-        moment(self)
-        for process in self.processes:
-            process.send_signal(number)
-        if number == signal.SIGTERM:
-            # As of who is impatient; it must not break the saving.
-            time.sleep(random.uniform(0, 0.1))
-            for process in self.processes:
-                process.send_signal(number)
+        self.start(number, point)
         for process in self.processes:
             # A run that ended before it was hit would prove nothing.
-            status = process.wait()
+            status = process.wait(HANGS)
             assert status == (expected or -number), self.log()[-3000:]
 
     def resumed_at(self):
@@ -118,71 +125,44 @@ class Run:
         return self.folder.parent / name
 
 
-def until(condition, run):
-    """Waits until something holds, or the run has ended."""
-    deadline = time.monotonic() + 300
-    while run.is_running() and not condition():
-        assert time.monotonic() < deadline, run.log()[-3000:]
-        time.sleep(0.003)
-
-
-def pause(run, seconds, steps):
-    """Waits so long, or for so many steps that are saved: both at random."""
-    end = time.monotonic() + random.uniform(0, seconds)
-    last = latest_step(run.folder) + random.randint(1, steps)
-    until(
-        lambda: time.monotonic() >= end or latest_step(run.folder) >= last, run
-    )
-
-
-def after(text):
-    """A moment: the log says something."""
-    return lambda run: until(lambda: text in run.log(), run)
-
-
-def at_any_time(seconds, steps=40):
-    """A moment in the start-up or the first steps behind it, see `pause`."""
-
-    def moment(run):
-        after("Computing on")(run)
-        pause(run, seconds, steps)
-
-    return moment
-
-
-def wait_for_a_save(run):
-    """Waits for a new checkpoint."""
-    until(lambda: latest_step(run.folder) > run.before, run)
-
-
-def after_a_save(seconds, steps=40):
-    """A moment soon after a new checkpoint, see `pause`."""
-
-    def moment(run):
-        wait_for_a_save(run)
-        pause(run, seconds, steps)
-
-    return moment
+def after_steps(least, most):
+    """A point: between so many steps after the newest checkpoint."""
+    return lambda run: ("training", run.before + random.randint(least, most))
 
 
 def while_saving(run):
-    """A moment: a checkpoint is being written, not the first."""
-    wait_for_a_save(run)
-    until(lambda: any(run.folder.glob("model.ckpt-*.incomplete-*")), run)
+    """A point: at one of the file operations of the first three saves.
+
+    A save has 4 file operations or more.
+    """
+    return "renamed", random.randint(1, 12)
+
+
+def in_the_start_up(run):
+    """A point: one of the log lines before training."""
+    return "line", random.randint(0, 2)
 
 
 def while_making_records(run):
-    """A moment: records are being written."""
-    until(lambda: any(run.folder.glob("*.tf_record.incomplete-*")), run)
+    """A point: records are being written."""
+    return "writing", 1
 
 
 def twenty_one(number):
-    """So many interruptions by a signal, at all kinds of moments.
+    """So many interruptions by a signal, at all kinds of points.
 
-    They take some 400 steps of a run that saves every 4, and 800 at most.
+    They take 7 x 44 + 7 x 16 + 3 x 40 = 540 steps at most of a run that saves
+    every 4.
     """
-    moments = [after_a_save(0.3), while_saving, at_any_time(12)]
-    return [(number, moment) for moment in moments * 7]
+    points = [
+        after_steps(5, 44),
+        while_saving,
+        in_the_start_up,
+        after_steps(5, 44),
+        while_saving,
+        after_steps(1, 40),
+    ]
+    return [(number, points[i % len(points)]) for i in range(21)]
 
 
 def interrupt_again_and_again(run, interruptions, save_checkpoints_steps):
@@ -190,18 +170,18 @@ def interrupt_again_and_again(run, interruptions, save_checkpoints_steps):
 
     Args:
       run: the run.
-      interruptions: (signal, moment) of each.
+      interruptions: (signal, point) of each.
       save_checkpoints_steps: of the run; so many steps a kill may cost, and
         SIGTERM none.
     """
     kept = 0  # what the next start must go on from, or after
-    for number, moment in interruptions:
+    for number, point in interruptions:
         if number == signal.SIGTERM:
-            run.interrupt(number, moment, EXIT_CODE)
+            run.interrupt(number, point, EXIT_CODE)
             assert "preempted by SIGTERM: files appear whole" in run.log()
             assert not list(run.folder.glob("**/*incomplete*"))
         else:
-            run.interrupt(number, moment)
+            run.interrupt(number, point)
         seen = run.seen_step()
         if seen:
             assert run.resumed_at() >= kept

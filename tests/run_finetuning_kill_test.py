@@ -8,11 +8,11 @@ import pytest
 
 from tests.kill_support import (
     Run,
-    after,
-    after_a_save,
+    after_steps,
     assert_same_checkpoint,
     interrupt_again_and_again,
     twenty_one,
+    while_making_records,
     while_saving,
 )
 from training.devices.preemption import EXIT_CODE
@@ -85,10 +85,10 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     root = pytestconfig.rootpath
     run = make_classifier(goldens, root, tmp_path / "interrupted", 30)
     interruptions = [
-        (SIGKILL, after_a_save(0.3)),
+        (SIGKILL, after_steps(5, 44)),
         (SIGKILL, while_saving),
-        (SIGTERM, after_a_save(0.5)),
-        (SIGKILL, after_a_save(0.3)),
+        (SIGTERM, after_steps(5, 44)),
+        (SIGKILL, after_steps(5, 44)),
     ]
     interrupt_again_and_again(run, interruptions, SAVE_STEPS)
     assert_same_end(run.folder, whole, 240)
@@ -111,7 +111,7 @@ def test_records_that_are_being_made_are_given_up(
         1,
         f"--data_dir={data}",
     )
-    run.interrupt(SIGTERM, after("*** Example ***"), EXIT_CODE)
+    run.interrupt(SIGTERM, while_making_records, EXIT_CODE)
     assert "preempted by SIGTERM: files appear whole" in run.log()
     assert "Computing on" not in run.log()
     assert not list(run.folder.iterdir())

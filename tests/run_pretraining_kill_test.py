@@ -1,22 +1,21 @@
 """A pretraining that is killed or preempted ends as if nothing had happened."""
 
 import json
+import random
 from signal import SIGKILL, SIGTERM
 
 import pytest
 
 from tests.kill_support import (
     Run,
-    after_a_save,
+    after_steps,
     assert_same_checkpoint,
-    at_any_time,
+    in_the_start_up,
     interrupt_again_and_again,
-    pause,
     twenty_one,
-    until,
     while_saving,
 )
-from tests.pretraining_support import RECORDS, command, latest_step
+from tests.pretraining_support import RECORDS, command
 
 SAVE_STEPS = 4
 
@@ -55,10 +54,8 @@ def whole(goldens, pytestconfig, tmp_path_factory):
 
 
 def while_evaluating(run):
-    # That takes a second, and begins three steps after a checkpoint.
-    last_save = run.before // 75 * 75 + 72
-    until(lambda: latest_step(run.folder) >= last_save, run)
-    pause(run, seconds=1, steps=20)
+    """A point in the next evaluation."""
+    return "evaluating", random.randint(1, 200)
 
 
 def test_an_interrupted_run_ends_with_the_same_weights(
@@ -74,10 +71,11 @@ def test_an_interrupted_run_ends_with_the_same_weights(
         "--max_eval_steps=200",
     )
     interruptions = [
-        (SIGKILL, after_a_save(0.3)),
+        (SIGKILL, after_steps(5, 44)),
         (SIGKILL, while_saving),
-        (SIGTERM, at_any_time(8)),
-        (SIGKILL, after_a_save(0.3)),
+        (SIGTERM, in_the_start_up),
+        (SIGTERM, after_steps(1, 40)),
+        (SIGKILL, after_steps(5, 44)),
         (SIGTERM, while_evaluating),
     ]
     interrupt_again_and_again(run, interruptions, SAVE_STEPS)

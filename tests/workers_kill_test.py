@@ -9,7 +9,7 @@ import pytest
 
 from tests import run_finetuning_kill_test as finetuning
 from tests import run_pretraining_kill_test as pretraining
-from tests.kill_support import Run, after_a_save, at_any_time, while_saving
+from tests.kill_support import HANGS, Run, after_steps, while_saving
 from tests.pretraining_support import RECORDS, latest_step, read_all
 from tests.training.devices_test import configurations
 from training.devices.preemption import EXIT_CODE
@@ -51,16 +51,12 @@ def make_classifier(
     return on_two_workers(run, root)
 
 
-def interrupt_one(run, who, number, moment):
-    """Starts both workers and sends a signal to one: the other ends, too."""
-    run.start()
-    moment(run)
-    run.processes[who].send_signal(number)
-    other = 1 - who
-    # The issue of a death is known in two minutes at most.
-    status = run.processes[other].wait(timeout=120)
+def interrupt_one(run, who, number, point):
+    """Starts both workers; one sends itself a signal: the other ends, too."""
+    run.start(number, point, who)
+    status = run.processes[1 - who].wait(HANGS)
     assert status == EXIT_CODE, run.log()[-3000:]
-    status = run.processes[who].wait()
+    status = run.processes[who].wait(HANGS)
     if number == SIGKILL:
         assert status == -SIGKILL
         assert f"lost worker {who} (127.0.0.1:" in run.log()
@@ -72,8 +68,8 @@ def interrupt_one(run, who, number, moment):
 def interrupt_all(run, interruptions):
     """Interrupts it again and again; at most SAVE_STEPS are repeated."""
     kept = 0
-    for who, number, moment in interruptions:
-        interrupt_one(run, who, number, moment)
+    for who, number, point in interruptions:
+        interrupt_one(run, who, number, point)
         seen = run.seen_step()
         if seen:
             assert run.resumed_at() >= kept
@@ -103,9 +99,9 @@ def test_two_workers_of_which_one_is_lost_end_with_the_same_weights(
     interrupt_all(
         run,
         [
-            (1, SIGKILL, after_a_save(0.3)),
+            (1, SIGKILL, after_steps(5, 20)),
             (0, SIGKILL, while_saving),
-            (1, SIGTERM, after_a_save(0.3)),
+            (1, SIGTERM, after_steps(5, 20)),
         ],
     )
     last = "model.ckpt-120"
@@ -126,11 +122,12 @@ def test_two_workers_interrupted_twenty_times_end_with_the_same_weights(
     )
     whole.finish()
     run = make(goldens, root, tmp_path / "interrupted", num_steps=400)
-    moments = [after_a_save(0.3, 12), while_saving, at_any_time(8, 12)]
+    # They take 7 x (16 + 16 + 12) = 308 steps at most.
+    points = [after_steps(5, 16), while_saving, after_steps(1, 12)]
     interrupt_all(
         run,
         [
-            (i % 2, SIGTERM if i % 5 == 4 else SIGKILL, moments[i % 3])
+            (i % 2, SIGTERM if i % 5 == 4 else SIGKILL, points[i % 3])
             for i in range(21)
         ],
     )
@@ -147,10 +144,10 @@ def test_sigterm_to_a_worker_that_evaluates_costs_nothing(
         tmp_path / "out",
         f"--eval_file={goldens / RECORDS}",
         "--eval_every_steps=6",
-        "--max_eval_steps=1000000",  # longer than anybody waits
+        "--max_eval_steps=1000000",  # it does not end by itself
         save_steps=120,
     )
-    interrupt_one(run, 1, SIGTERM, after_a_save(2))
+    interrupt_one(run, 1, SIGTERM, lambda run: ("evaluating", 10))
     assert run.log().count("preempted by SIGTERM") == 2
     assert latest_step(run.folder) == run.seen_step() == 6
 

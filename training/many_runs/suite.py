@@ -147,6 +147,17 @@ def _folders(
         found = _folders_in(options.data_dir, list(found))
     for name, folder in found.items():
         _task(options, name, folder)
+    if (
+        options.do_predict
+        and options.data_dir
+        and DIAGNOSTIC in task_names(options.task_name)
+        and not _diagnostic_folder(options.data_dir, found["MNLI"])
+    ):
+        raise FileNotFoundError(
+            f"--data_dir={options.data_dir} has no diagnostic.tsv, which "
+            f"--task_name={options.task_name} answers; expected it there or "
+            "in the folder AX, diagnostic or MNLI. Add it, or leave AX out."
+        )
     return found
 
 
@@ -217,18 +228,15 @@ def _predict_diagnostic(
     runs: TaskRuns,
 ) -> None:
     """Predicts GLUE's diagnostic set with the model of MNLI, if it exists."""
-    folder = None
-    if options.data_dir and "MNLI" in outcomes:
-        folder = _diagnostic_folder(options.data_dir, found["MNLI"])
-    missing = ""
     if "MNLI" not in outcomes:
-        missing = "MNLI failed, whose model answers it."
-    elif options.data_dir and not folder:
-        missing = f"--data_dir={options.data_dir} has no diagnostic.tsv."
-    if missing:
         if DIAGNOSTIC in task_names(options.task_name):
-            failures[DIAGNOSTIC] = missing
+            failures[DIAGNOSTIC] = "MNLI failed, whose model answers it."
         return
+    folder = None
+    if options.data_dir:
+        folder = _diagnostic_folder(options.data_dir, found["MNLI"])
+        if not folder:
+            return  # GLUE does not require it
     asked = _options_of(options, DIAGNOSTIC, folder)
     asked = dataclasses.replace(
         asked,

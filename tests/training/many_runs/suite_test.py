@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 import tensorflow as tf
@@ -264,12 +265,22 @@ def test_a_folder_without_any_task_is_refused(goldens, tmp_path, ran):
         suite.run(options_of(goldens, tmp_path, "GLUE"), runs())
 
 
-def test_an_asked_diagnostic_set_that_is_missing_is_told(
+def test_a_missing_diagnostic_set_is_refused_before_the_first_task(
     goldens, tmp_path, ran
 ):
-    make_glue(tmp_path / "glue", ["MNLI"])
-    with pytest.raises(ValueError, match="1 of 2 tasks failed: AX: .*diagnost"):
+    folder = make_glue(tmp_path / "glue", ["MNLI"])
+    message = (
+        f"--data_dir={folder} has no diagnostic.tsv, which --task_name=MNLI,AX "
+        "answers; expected it there or in the folder AX, diagnostic or MNLI. "
+        "Add it, or leave AX out."
+    )
+    with pytest.raises(FileNotFoundError, match=f"^{re.escape(message)}$"):
         suite.run(options_of(goldens, tmp_path, "MNLI,AX"), runs())
+    assert not ran
+    # Without --do_predict nothing would read it.
+    options = options_of(goldens, tmp_path, "MNLI,AX", do_predict=False)
+    suite.run(options, runs())
+    assert len(ran) == 1
 
 
 @pytest.mark.parametrize(
