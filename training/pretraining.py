@@ -27,6 +27,7 @@ from training.devices.strategy import (
     is_tpu,
     policy_of,
 )
+from training.loop import events
 from training.loop.checkpointing import CheckpointManager
 from training.loop.evaluator import Evaluator
 from training.loop.steps import with_fusion
@@ -277,7 +278,7 @@ def _evaluate(options, evaluator, inputs, step):
         metrics = evaluator.evaluate(
             make_batches, num_steps=options.max_eval_steps
         )
-    setup.write_eval_results(options.train.output_dir, metrics, step)
+    events.write_eval_results(options.train.output_dir, metrics, step)
 
 
 def _require_pair_head(model, tokenizer_and_queries):

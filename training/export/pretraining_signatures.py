@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from data.records.feature_spec import FeatureSpec, pretraining_features
 from data.text.vocabulary import load_vocab
-from modeling import BertConfig, PretrainingModel
+from modeling.config import BertConfig
+from modeling.objectives.pretraining import PretrainingModel
 from training.export.serving import Serving
 from training.loop.checkpointing import CheckpointManager
 from training.model_files import setup

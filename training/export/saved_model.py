@@ -22,7 +22,8 @@ from absl import logging
 from data.records import tfrecord
 from data.storage import files
 from data.storage.json_files import read_json
-from modeling import BertConfig, checkpoints
+from modeling import checkpoints
+from modeling.config import BertConfig
 from training.config.options import ExportOptions, dtype_policy
 from training.export import model_card, requests
 from training.export.serving import Serving

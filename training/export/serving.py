@@ -17,7 +17,8 @@ from data.in_graph.tokenization import InGraphTokenizer
 from data.records import reading
 from data.records.feature_spec import FeatureSpec, encode_examples
 from data.text.vocabulary import load_vocab
-from modeling import BertConfig, checkpoints, kernels
+from modeling import checkpoints, kernels
+from modeling.config import BertConfig
 from training.model_files.description import Description
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")

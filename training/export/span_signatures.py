@@ -11,7 +11,7 @@ from data.in_graph import answers, packing, windows
 from data.records.feature_spec import FeatureSpec
 from data.squad.candidates import LARGE_SCORE
 from data.squad.windows import feature_specs
-from modeling import SpanModel
+from modeling.objectives.spans import SpanModel
 from training.export.serving import Serving, as_function, padded, strings
 
 # Windows computed at once: a long text costs time, not memory.

@@ -11,7 +11,7 @@ from data.finetuning.features import feature_specs
 from data.in_graph import packing, tagging
 from data.records.feature_spec import FeatureSpec
 from data.tasks import KINDS
-from modeling import TaskModel
+from modeling.objectives.tasks import TaskModel
 from training.export.serving import Serving, as_function, padded, strings
 from training.model_files.description import TaskDescription
 

@@ -13,7 +13,7 @@ from data.records.input_pipeline import RecordFiles
 from data.storage.json_files import write_json
 from data.tasks import Task
 from training.finetuning.predictions import ExampleScores
-from training.model_files import setup
+from training.loop import events
 
 
 class TaskScorer:
@@ -68,7 +68,7 @@ class TaskScorer:
         for number, set_name in enumerate(self._dev_files):
             summary, scored, answers = self._score(set_name)
             name = f"eval_{set_name}" if number else "eval"
-            setup.write_eval_results(self._output_dir, summary, step, name)
+            events.write_eval_results(self._output_dir, summary, step, name)
             _log_tables(self._task, self._gold[set_name], answers)
             logging.info(
                 "%s: %s",

@@ -5,7 +5,7 @@ optimizers        Adam with weight decay
 lamb              LAMB
 loss_scale        loss scaling for float16
 checkpointing     checkpoints of a run: whole, few, resumed exactly
-events            TensorBoard events and progress figures
+events            TensorBoard events, evaluation results, progress figures
 model             what the loop requires of a model
 custom_gradients  releases what TensorFlow keeps of custom gradients
 evaluator         metrics of a model over batches

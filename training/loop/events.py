@@ -1,4 +1,4 @@
-"""TensorBoard events, and the figures of a progress line."""
+"""TensorBoard events, evaluation results, figures of a progress line."""
 
 import contextlib
 import os
@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
+from data.storage import files
 from modeling import losses
 from training.config.options import TrainOptions
 
@@ -74,6 +76,30 @@ def write_scalars(folder: str, values: Mapping[str, float], step: int) -> None:
     with event_file(folder, f".{os.getpid()}.{step}"):
         for name, value in values.items():
             tf.summary.scalar(name, value, step=step)
+
+
+def write_eval_results(
+    output_dir: str,
+    metrics: Mapping[str, float],
+    step: int,
+    name: str = "eval",
+) -> None:
+    """Writes `NAME_results.txt` and a TensorBoard point; logs them.
+
+    Args:
+      output_dir: the run's folder.
+      metrics: name -> value.
+      step: of the checkpoint.
+      name: of the evaluated data, and of the folder of its events.
+    """
+    results = {"global_step": step} | {
+        key: np.float32(value) for key, value in metrics.items()
+    }
+    lines = [f"{key} = {results[key]}" for key in sorted(results)]
+    write_scalars(os.path.join(output_dir, name), metrics, step)
+    path = os.path.join(output_dir, f"{name}_results.txt")
+    files.write_text(path, "\n".join(lines) + "\n")
+    logging.info("***** Eval results *****\n  %s", "\n  ".join(lines))
 
 
 @contextlib.contextmanager

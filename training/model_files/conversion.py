@@ -15,10 +15,11 @@ from data.storage import files
 from data.storage.json_files import read_json
 from data.tasks import KINDS
 from data.text import vocabulary
-from modeling import BertConfig, BertModel, checkpoints
+from modeling import checkpoints
+from modeling.bert import BertModel
 from modeling.checkpoints import huggingface
 from modeling.checkpoints.tf1 import is_weight
-from modeling.config import label_names, to_huggingface
+from modeling.config import BertConfig, label_names, to_huggingface
 from training.config.conversion_options import ConversionOptions
 from training.model_files import description, head_labels
 from training.model_files.tokenizer import check_vocabulary

@@ -1,15 +1,13 @@
-"""Configuration, first weights and results in the folder of every run."""
+"""Configuration and first weights in the folder of every run."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
 
-import numpy as np
 import tensorflow as tf
 from absl import logging
 
 from data.storage import files
 from modeling.config import BertConfig
-from training.loop import events
 from training.loop.checkpointing import CheckpointManager
 from training.model_files.first_weights import (
     FirstWeights,
@@ -171,27 +169,3 @@ def require_weights(output_dir: str, init_checkpoint: str | None) -> None:
             f"{output_dir} holds no checkpoint; train first, "
             "or give --init_checkpoint."
         )
-
-
-def write_eval_results(
-    output_dir: str,
-    metrics: Mapping[str, float],
-    step: int,
-    name: str = "eval",
-) -> None:
-    """Writes `NAME_results.txt` and a TensorBoard point; logs them.
-
-    Args:
-      output_dir: the run's folder.
-      metrics: name -> value.
-      step: of the checkpoint.
-      name: of the evaluated data, and of the folder of its events.
-    """
-    results = {"global_step": step} | {
-        key: np.float32(value) for key, value in metrics.items()
-    }
-    lines = [f"{key} = {results[key]}" for key in sorted(results)]
-    events.write_scalars(os.path.join(output_dir, name), metrics, step)
-    path = os.path.join(output_dir, f"{name}_results.txt")
-    files.write_text(path, "\n".join(lines) + "\n")
-    logging.info("***** Eval results *****\n  %s", "\n  ".join(lines))

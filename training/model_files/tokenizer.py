@@ -12,8 +12,8 @@ from data.text.tokenization import (
     FullTokenizer,
     validate_case_matches_checkpoint,
 )
-from modeling import BertConfig
 from modeling.checkpoints import huggingface
+from modeling.config import BertConfig
 
 
 def load_tokenizer(

@@ -19,8 +19,7 @@ from tests.training.finetuning_support import (
 )
 from tests.training.support import assert_same_weights
 from training.finetuning import finetuner, prediction_files
-from training.loop import rates
-from training.model_files import setup
+from training.loop import events, rates
 
 TASKS = {"CoLA": 2, "MRPC": 2, "MNLI": 3}
 # Nothing orders the original's reading of its learning rate and the increment
@@ -66,7 +65,7 @@ def test_evaluation_and_predictions_equal_the_original(
         num_labels=TASKS[task],
     )
     results, scores = run.evaluate(open_golden(goldens, task, "eval"))
-    setup.write_eval_results(str(tmp_path), results, 16)
+    events.write_eval_results(str(tmp_path), results, 16)
     written = (tmp_path / "eval_results.txt").read_text().splitlines()
     assert [line.split(" = ")[0] for line in written] == list(expected)
     assert len(scores.loss) == 37  # the last batch of 8 has 5
