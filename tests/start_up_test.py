@@ -62,6 +62,16 @@ def test_help(run, program):
             "If `do_train` is True, then `train_file` must be specified.",
         ),
         (
+            ["run_squad.py", *MODEL, "--output_dir=out", "--do_train"]
+            + ["--train_file=a", "--predict_batch_size=0"],
+            "--predict_batch_size=0; it must be at least 1.",
+        ),
+        (
+            ["create_pretraining_data.py", "--output_file=a", "--vocab_file=b"]
+            + ["--input_file=c", "--num_processes=-1"],
+            "--num_processes=-1; it must be at least 0.",
+        ),
+        (
             ["run_pretraining.py", *MODEL, "--output_dir=out", "--do_train"],
             "--input_file is needed",
         ),

@@ -44,8 +44,8 @@ class FinetuningOptions(Settings):
         least=0,
         most=1,
     )
-    eval_batch_size: int = setting(8, "Examples of one eval batch.", least=1)
     predict_batch_size: int = setting(8, "Rows predicted at once.", least=1)
+    eval_batch_size: int = setting(8, "Examples of one eval batch.", least=1)
     trim_batches: bool = setting(
         True,
         "[new] Cut each batch to its longest row: the same result, less time. "
