@@ -12,14 +12,12 @@ from data.pretraining.dynamic_masking import mask_batches
 from data.records import input_pipeline
 from data.records.damage import naming_damage
 from data.storage import files
-from modeling import BertConfig, PretrainingModel, checkpoints
+from modeling import BertConfig, checkpoints, objectives
 from training import pretraining_input
 from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import (
     check_batch_size,
     create_strategy,
-    is_tpu,
-    policy_of,
 )
 from training.loop import evaluator as evaluation
 from training.loop import trainer as loop
@@ -28,6 +26,7 @@ from training.loop.steps import with_fusion
 from training.model_files import setup
 
 STRIPPED_NAME = "bert_model.ckpt"
+_OBJECTIVE = "pretraining"  # see modeling/objectives
 # The variables that each kind of answer is computed with, beside the encoder.
 _HEADS = {
     "masked LM": ("cls/predictions/",),
@@ -83,13 +82,8 @@ def run(options: PretrainingOptions) -> None:
     # Initial weights come from the seed too.
     keras.utils.set_random_seed(options.train.seed)
     with strategy.scope():
-        model = PretrainingModel(
-            config,
-            dtype=policy_of(options.device),
-            use_one_hot_embeddings=options.use_one_hot_embeddings
-            or is_tpu(strategy),
-            gradient_checkpointing=options.train.gradient_checkpointing,
-            whole_last_layer=options.train.whole_last_layer,
+        model = objectives.get(_OBJECTIVE)(
+            config, **setup.encoder_options(options, strategy)
         )
         weights = checkpoints.variables_by_name(model.layers)
         first = setup.load_first_weights(

@@ -21,7 +21,6 @@ from training.devices.strategy import (
     has_onednn,
     is_tpu,
     num_workers,
-    policy_of,
 )
 from training.finetuning.predictions import Scorer, Scores
 from training.loop import trainer
@@ -111,8 +110,7 @@ class Finetuning:
     Args:
       options: how.
       make_model: `TaskModel`, or what has its methods, with everything given
-        but config, dtype, use_one_hot_embeddings,
-        gradient_checkpointing and whole_last_layer.
+        but config and `setup.encoder_options`.
       num_choices: C, inputs of one example.
       batch_sizes: fields of options, such as `eval_batch_size`, that will be
         needed beside that of training.
@@ -162,12 +160,7 @@ class Finetuning:
         keras.utils.set_random_seed(options.train.seed)
         with self._strategy.scope():
             self.model = make_model(
-                config,
-                dtype=policy_of(options.device),
-                use_one_hot_embeddings=options.use_one_hot_embeddings
-                or is_tpu(self._strategy),
-                gradient_checkpointing=options.train.gradient_checkpointing,
-                whole_last_layer=options.train.whole_last_layer,
+                config, **setup.encoder_options(options, self._strategy)
             )
             self._weights = checkpoints.variables_by_name(self.model.layers)
             # Differs from the original: a head for another number of labels is
