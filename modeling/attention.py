@@ -1,7 +1,7 @@
 """Masked multi-head self-attention on flattened rows.
 
-Axis letters: see `layers`. T is S seen from the keys' side, Q the positions
-that look: S, or fewer.
+Axis letters: see `layers`. Q queries in a sequence: S, or fewer; T keys and
+values in a sequence: S.
 """
 
 import keras
@@ -11,24 +11,24 @@ from modeling import layers
 from modeling.config import BertConfig
 from modeling.kernels import block as kernels
 
-# Added to the scores of hidden positions. Finite on purpose, as the
-# original's: a row that may look nowhere averages instead of becoming NaN.
+# Added to the scores of masked positions. It is finite, as in the original, so
+# that a query without any visible key averages the values and is not NaN.
 HIDDEN_SCORE = -10000.0
 
 
 def attention_bias(
     input_mask: tf.Tensor, *, left_to_right: bool = False
 ) -> tf.Tensor:
-    """Turns a mask into what is added to the attention scores.
+    """Returns the numbers that mask attention scores.
 
     Args:
       input_mask: int32 [B, S]; 1 = real wordpiece, 0 = padding.
-      left_to_right: True also hides every later position.
+      left_to_right: True also masks all later positions.
 
     Returns:
-      Float32 [B, 1, 1, S], or [B, 1, S, S] when left_to_right: 0 where a
-      position may be seen, -10000 where not. Padded positions still look at
-      the real ones; nobody looks at them.
+      Float32 [B, 1, 1, S], or [B, 1, S, S] if left_to_right, to be added to
+      the scores: 0 at visible positions, -10000 at masked ones. Padding is
+      masked as a key, not as a query.
 
     Source: `modeling.create_attention_mask_from_input_mask`,
       `modeling.attention_layer`.
@@ -72,23 +72,23 @@ class SelfAttention(keras.layers.Layer):
         x: tf.Tensor,
         bias: tf.Tensor,
         dropout_seed: tf.Tensor | None = None,
-        looking: tf.Tensor | None = None,
+        queries: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Attends within each sequence.
 
         Args:
-          x: float [M, H], what is looked at.
+          x: float [M, H], the rows of keys and values.
           bias: float [B, 1, 1 or Q, T], from `attention_bias`.
           dropout_seed: int32 [2], or None for no dropout.
-          looking: float [B * Q, H], the rows of x that look; None = all.
+          queries: float [B * Q, H], the rows of x that are queries; None = all.
 
         Returns:
-          The mixed values, float [B * Q, H]; and the attention probabilities
+          The weighted values, float [B * Q, H]; and the attention probabilities
           before dropout, float [B, N, Q, T].
         """
-        if looking is None:
-            looking = x
-        query = self._split_heads(self.query(looking), bias)
+        if queries is None:
+            queries = x
+        query = self._split_heads(self.query(queries), bias)
         key = self._split_heads(self.key(x), bias)
         value = self._split_heads(self.value(x), bias)
         # [B, N, Q, T]. All in the compute dtype, which a CPU fuses.

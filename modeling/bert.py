@@ -1,4 +1,4 @@
-"""BertModel: ids in, one vector per wordpiece and one per text out."""
+"""BertModel, the encoder: wordpiece ids to vectors of wordpieces and texts."""
 
 from typing import NamedTuple
 
@@ -13,17 +13,17 @@ from modeling.transformer import Encoder
 
 
 class BertOutput(NamedTuple):
-    """What the encoder makes of a batch.
+    """The encoder's outputs for a batch.
 
     Attributes:
-      embedding_output: float [B, S, H], what enters the first block.
+      embedding_output: float [B, S, H], the input of the first block.
       all_encoder_layers: float [B, S, H] for each block; [B, 1 + P, H] for the
-        last one, if the caller named P positions.
+        last one if the caller passed P positions.
       pooled_output: float [B, H], tanh(dense(first wordpiece)).
-      attention_probs: float [B, N, S, S] for each block: how much each
-        position (third axis) looks at each other (fourth); [B, N, 1 + P, S]
-        for the last one, if P positions were named and only they computed; ()
-        while training with gradient checkpointing.
+      attention_probs: float [B, N, S, S] for each block, queries on the third
+        axis and keys on the fourth; [B, N, 1 + P, S] for the last one if the
+        caller passed P positions, unless `whole_last_layer`; () in training
+        with gradient checkpointing.
     """
 
     embedding_output: tf.Tensor
@@ -74,7 +74,8 @@ class Pooler(keras.layers.Layer):
 class BertModel(keras.layers.Layer):
     """The encoder of the paper's section 3.
 
-    It is built on construction, since the configuration knows every size.
+    Its variables are created on construction, because the configuration has
+    all sizes.
 
     Example:
       bert = BertModel(BertConfig.from_json_file("bert_config.json"))
@@ -83,8 +84,8 @@ class BertModel(keras.layers.Layer):
 
     Args:
       config: the model's sizes.
-      dtype: `float32`, or `mixed_bfloat16` or `mixed_float16` for arithmetic
-        in 16 bits with float32 weights, layer norm and softmax.
+      dtype: `float32`; or `mixed_bfloat16` or `mixed_float16` to compute in 16
+        bits, but weights, layer norm and softmax in float32.
       use_one_hot_embeddings: see `Embeddings`.
       gradient_checkpointing: see `Encoder`.
       whole_last_layer: see `Encoder`.
@@ -142,11 +143,11 @@ class BertModel(keras.layers.Layer):
           input_ids: int32 [B, S], wordpiece ids.
           input_mask: int32 [B, S]; 1 = real, 0 = padding; None = all real.
           token_type_ids: int32 [B, S], segment ids; None = all 0.
-          dropout_seed: int32 [2], the same seed drops the same elements; None =
+          dropout_seed: int32 [2]; the same seed drops the same elements. None =
             no dropout, unless `training`.
-          positions: int32 [B, P], each in 0 .. S - 1, where the last block's
-            output is wanted beside the first wordpiece's, which the pooler
-            reads; None = everywhere.
+          positions: int32 [B, P], each in 0 .. S - 1: the positions of the last
+            block's output, after that of the first wordpiece, which the pooler
+            reads. None = all.
           training: True, which Keras passes in `fit`, applies dropout with a
             new seed for each call if `dropout_seed` is None. With a
             `dropout_seed` it has no effect.

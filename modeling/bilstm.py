@@ -1,8 +1,11 @@
 """The two-layer bidirectional LSTM of the paper's section 5.3.
 
+One loop over time computes both directions. keras.layers.Bidirectional takes
+0.6 to 1.2 times as long for inference but 1.0 to 1.6 times for training, has
+other variable names, and keeps memory cells in 16 bits under mixed precision.
+
 Axis letters: see `layers`; W width of one direction, I width of the input.
-Inside, time is the first axis and the two directions lie side by side, so that
-one loop over the wordpieces serves both.
+Time is the first axis here.
 """
 
 import keras
@@ -12,30 +15,29 @@ from modeling import layers
 from modeling.kernels import block as kernels
 
 NUM_LAYERS = 2
-# Share of each layer's input set to 0 in training: the paper names none, this
-# is the encoder's.
+# Of each layer's input. The paper has no rate for it; this is the encoder's.
 DROPOUT = 0.1
 
 
 def lstm(gate_inputs: tf.Tensor, recurrent_kernels: tf.Tensor) -> tf.Tensor:
-    """Runs both directions from the first step to the last.
+    """Runs an LSTM from the first time step to the last, in two directions.
 
     Args:
-      gate_inputs: float [S, 2, B, 4W], what the inputs add to the gates, in
-        the order of Keras: input, forget, candidate, output.
-      recurrent_kernels: float [2, W, 4W], what the state before adds.
+      gate_inputs: float [S, 2, B, 4W], the contribution of the inputs to the
+        gates, in the order of Keras: input, forget, candidate, output.
+      recurrent_kernels: float [2, W, 4W], applied to the previous state.
 
     Returns:
-      The states, float [S, 2, B, W] of the same dtype; the memory cells
-      between are float32.
+      The states, float [S, 2, B, W] of the same dtype. Memory cells are
+      float32.
 
     Source: Hochreiter & Schmidhuber (1997); Gers et al. (2000), for the
       forget gate.
     """
     shape, dtype = tf.shape(gate_inputs), gate_inputs.dtype
     num_steps = shape[0]
-    # Reshaped to what it is, so that its gradient's length is known if its own
-    # is: lists forget it.
+    # The reshape keeps the static length for the gradient; a TensorArray does
+    # not.
     rows = tf.TensorArray(dtype, size=num_steps).unstack(
         tf.reshape(gate_inputs, shape)
     )
@@ -63,14 +65,14 @@ def lstm(gate_inputs: tf.Tensor, recurrent_kernels: tf.Tensor) -> tf.Tensor:
         ),
         maximum_iterations=num_steps,  # XLA needs it for the gradient
     )
-    # Lists forget their length; a TPU must know it.
+    # A TensorArray has no static length; a TPU needs it.
     return tf.ensure_shape(
         states.stack(), [*gate_inputs.shape[:3], start.shape[-1]]
     )
 
 
 class Direction(keras.layers.Layer):
-    """The weights of one direction, laid out as in `keras.layers.LSTM`.
+    """The weights of one direction, in the layout of `keras.layers.LSTM`.
 
     Args:
       width: W.
@@ -92,7 +94,7 @@ class Direction(keras.layers.Layer):
             shape=(self.width, 4 * self.width),
             initializer="orthogonal",
         )
-        # A forget gate that starts open: Jozefowicz et al. (2015).
+        # The forget gate starts open: Jozefowicz et al. (2015).
         self.bias = self.add_weight(
             name="bias",
             shape=(4 * self.width,),
@@ -102,7 +104,7 @@ class Direction(keras.layers.Layer):
         )
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        """What the inputs [S, B, I] add to the gates: [S, B, 4W]."""
+        """Maps inputs [S, B, I] to their gate inputs [S, B, 4W]."""
         rows = tf.matmul(
             tf.reshape(x, [-1, x.shape[-1]]), tf.convert_to_tensor(self.kernel)
         )
@@ -112,7 +114,7 @@ class Direction(keras.layers.Layer):
 
 
 class BiLSTMLayer(keras.layers.Layer):
-    """One LSTM from left to right beside one from right to left.
+    """An LSTM from left to right, and one from right to left.
 
     Args:
       width: W.
@@ -132,11 +134,10 @@ class BiLSTMLayer(keras.layers.Layer):
 
     def call(self, x: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         """Maps float [S, B, I], of lengths int32 [B], to [S, B, 2W]."""
-        # Each text is turned round within its own length: a b c - - becomes
-        # c b a - -. So padding comes last in both directions, and nothing real
-        # ever follows it.
+        # Each text is reversed within its own length: a b c - - becomes
+        # c b a - -. So padding comes last in both directions.
         gate_inputs = tf.stack(
-            [self.forward(x), self.backward(_turned(x, lengths))], axis=1
+            [self.forward(x), self.backward(_reversed(x, lengths))], axis=1
         )
         states = lstm(
             gate_inputs,
@@ -148,15 +149,15 @@ class BiLSTMLayer(keras.layers.Layer):
             ),
         )
         return tf.concat(
-            [states[:, 0], _turned(states[:, 1], lengths)], axis=-1
+            [states[:, 0], _reversed(states[:, 1], lengths)], axis=-1
         )
 
 
 class BiLSTM(keras.layers.Layer):
-    """Two `BiLSTMLayer`, the second on the first.
+    """Two layers of `BiLSTMLayer`.
 
-    It is built on construction. The paper's "768-dimensional" is read as the
-    width of each direction.
+    Its variables are created on construction. The paper's "768-dimensional" is
+    taken as the width of each direction.
 
     Args:
       input_size: I.
@@ -195,13 +196,13 @@ class BiLSTM(keras.layers.Layer):
 
         Args:
           x: float [B, S, I].
-          input_mask: int32 [B, S]; 1 = real; all padding stands behind.
+          input_mask: int32 [B, S]; 1 = real; all padding comes last.
           dropout_seed: int32 [2] when training; None = no dropout.
 
         Returns:
-          Of each wordpiece both directions' states, float [B, S, 2W]; and
-          both directions' last states, float [B, 2W]: that of the last real
-          wordpiece from the left, of the first from the right.
+          The states of both directions at each wordpiece, float [B, S, 2W];
+          and their last states, float [B, 2W]: from the left that of the last
+          real wordpiece, from the right that of the first.
         """
         lengths = tf.reduce_sum(input_mask, axis=1)
         x = tf.transpose(x, [1, 0, 2])
@@ -214,6 +215,6 @@ class BiLSTM(keras.layers.Layer):
         return words, tf.concat([last, from_right[:, 0]], axis=-1)
 
 
-def _turned(x, lengths):
-    """[S, B, any] with each text, without its padding, from back to front."""
+def _reversed(x, lengths):
+    """Reverses each text [S, B, any] within its length."""
     return tf.reverse_sequence(x, lengths, seq_axis=0, batch_axis=1)

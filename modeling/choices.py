@@ -1,10 +1,10 @@
-"""Names that flags offer; here they are known without TensorFlow."""
+"""Values of flags, in a file that does not import TensorFlow."""
 
-# What stands on the encoder of a fine-tuned model.
+# Heads of a fine-tuned model.
 HEADS = ("linear", "bilstm")
 
 ALL_LAYERS = -1
-# Mix -> how many of the last blocks it takes; 0 = what enters the first.
+# Mix -> number of last blocks that it reads; 0 = the embeddings.
 LAYERS_OF_MIXES = {
     "embeddings": 0,
     "last": 1,
@@ -16,7 +16,7 @@ LAYERS_OF_MIXES = {
 }
 MIXES = tuple(LAYERS_OF_MIXES)
 
-# Of the vectors of a text: see `pooling`.
+# How vectors are extracted: see `pooling`.
 EMBEDDINGS = "embeddings"
 POOLINGS = ("none", "cls", "mean", "max")
 LAYER_MIXES = ("separate", "concat", "sum")

@@ -169,8 +169,8 @@ class BertConfig:
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
         extra = {k: v for k, v in values.items() if k in RELEASED_EXTRA_KEYS}
         for key in values.keys() - known - extra.keys():
-            # Differs from the original: it takes any key, so that a misspelt
-            # one silently leaves the default in force.
+            # Differs from the original: unknown keys are refused, because a
+            # misspelt one would silently leave the default in force.
             near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0)
             raise ValueError(
                 f"unknown key {key!r} in the BERT configuration; the nearest "
@@ -200,7 +200,7 @@ class BertConfig:
           FileNotFoundError: it cannot be read.
           ValueError: see `from_dict` and `from_huggingface`.
         """
-        import tensorflow as tf  # not above: flags are read without it
+        import tensorflow as tf  # takes seconds; flags do without
 
         try:
             with tf.io.gfile.GFile(json_file, "r") as reader:
@@ -225,7 +225,7 @@ class BertConfig:
         """Returns the keys of the JSON file, extra ones included."""
         values = dataclasses.asdict(self)
         values.update(values.pop("extra"))
-        if not self.left_to_right:  # unknown to the original: only when used
+        if not self.left_to_right:  # the original does not know it
             del values["left_to_right"]
         return values
 
@@ -254,8 +254,8 @@ def from_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
       Keys and values for `BertConfig.from_dict`.
 
     Raises:
-      ValueError: it is of another architecture, or of a BERT that computes
-        something that ours does not.
+      ValueError: another architecture, or a BERT with an option that this
+        implementation does not have.
     """
     _require_bert(values)
     for key, allowed in _ONLY_VALUES.items():
@@ -286,11 +286,10 @@ def to_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
       values: `BertConfig.to_dict`.
 
     Returns:
-      Keys and values of an encoder; `architectures` and labels are for the
-      caller to add.
+      Keys and values of an encoder, without `architectures` and labels.
 
     Raises:
-      ValueError: it reads from left to right.
+      ValueError: the model is left-to-right.
     """
     if values.get("left_to_right"):
         raise ValueError(
@@ -334,7 +333,7 @@ def label_names(values: Mapping[str, Any], path: str) -> list[str]:
 
 
 def _require_bert(values: Mapping[str, Any]) -> None:
-    """Refuses what Hugging Face does not call BERT."""
+    """Raises ValueError unless Hugging Face calls the architecture BERT."""
     architecture = next(iter(values.get("architectures") or ()), "Bert")
     if "model_type" in values:
         found, is_bert = values["model_type"], values["model_type"] == "bert"

@@ -8,12 +8,12 @@ from modeling.config import BertConfig
 
 
 class Embeddings(keras.layers.Layer):
-    """Sums three embeddings, normalises, drops out.
+    """Adds three embeddings; applies layer norm and dropout.
 
     Args:
       config: the model's sizes.
-      use_one_hot_embeddings: look words up by a matrix product with one-hot
-        rows (faster on TPU, much slower on CPU; the same value).
+      use_one_hot_embeddings: compute word embeddings as a matrix product with
+        one-hot rows: the same values, faster on TPU, much slower on CPU.
 
     Source: `modeling.embedding_lookup`, `modeling.embedding_postprocessor`.
     """
@@ -37,7 +37,7 @@ class Embeddings(keras.layers.Layer):
                 name=name,
                 shape=(rows, config.hidden_size),
                 initializer=layers.initializer(config.initializer_range),
-                # Keras would cast a whole table for the sake of a few rows.
+                # Keras would cast the whole table for every lookup.
                 autocast=False,
             )
 
@@ -72,7 +72,7 @@ class Embeddings(keras.layers.Layer):
             x = tf.cast(self._one_hot_lookup(table, input_ids), tf.float32)
         else:
             x = tf.gather(words, input_ids)
-        # A handful of rows: the matrix product is the faster lookup anywhere.
+        # With few rows, the matrix product is faster on every device.
         x += self._one_hot_lookup(
             tf.convert_to_tensor(self.token_type_embeddings), token_type_ids
         )

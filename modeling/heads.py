@@ -1,4 +1,4 @@
-"""The small layers on top of the encoder, one for each kind of question."""
+"""The layers on top of the encoder."""
 
 import keras
 import tensorflow as tf
@@ -85,7 +85,7 @@ class LinearOutput(keras.layers.Layer):
 
     Args:
       num_classes: C.
-      stddev: of the weights' initial values.
+      stddev: standard deviation of the weights' initializer.
 
     Source: `run_pretraining.get_next_sentence_output`.
     """
@@ -116,10 +116,10 @@ class LinearOutput(keras.layers.Layer):
 
 
 class TaskOutput(LinearOutput):
-    """The head of fine-tuning: a `LinearOutput` outside every scope.
+    """The head for fine-tuning: a `LinearOutput` outside of all scopes.
 
-    Its names in a checkpoint are `output_weights` and `output_bias`, as the
-    original's. The initial values do not follow the configuration, likewise.
+    As in the original, its names in a checkpoint are `output_weights` and
+    `output_bias`, and its initializer does not depend on the configuration.
 
     Args:
       num_classes: C.
@@ -132,8 +132,7 @@ class TaskOutput(LinearOutput):
 
     def __init__(self, num_classes, hidden_size, **kwargs):
         super().__init__(num_classes, stddev=self.STDDEV, **kwargs)
-        # Made here: `add_weight` in `build` would put the layer's own name
-        # before theirs.
+        # `add_weight` in `build` would add the layer's name to the path.
         self.output_weights = keras.Variable(
             layers.initializer(self.STDDEV),
             shape=(num_classes, hidden_size),
@@ -149,13 +148,13 @@ class TaskOutput(LinearOutput):
         self.built = True
 
     def build(self, input_shape=None):
-        """Does nothing: the variables are there."""
+        """Does nothing: the variables exist."""
 
 
 class SpanHead(keras.layers.Layer):
-    """Two scores of every wordpiece, start and end, under `cls/squad`.
+    """Scores every wordpiece as start and as end, under the scope `cls/squad`.
 
-    The initial values do not follow the configuration, as the original's.
+    As in the original, its initializer does not depend on the configuration.
 
     Args:
       hidden_size: H.

@@ -1,4 +1,4 @@
-"""Which layers of a frozen encoder are read (the paper's section 5.3).
+"""Combines the layers of a frozen encoder (the paper's section 5.3).
 
 Axis letters: see `layers`; K number of layers in a mix.
 """
@@ -13,13 +13,13 @@ from modeling.config import BertConfig
 
 
 class LayerMix(keras.layers.Layer):
-    """One vector a wordpiece, made of the encoder's layers.
+    """Combines the encoder's layers to one vector for each wordpiece.
 
-    `embeddings` is what enters the first block; the others are made of what
-    leaves blocks. The weighted ones are scale * sum_k softmax(weights)_k x_k,
-    trained from equal shares and scale 1.
+    `embeddings` is the input of the first block; all others combine outputs of
+    blocks. The weighted ones are scale * sum_k softmax(weights)_k x_k, with
+    trained weights and scale, which start at 0 and 1.
 
-    It is built on construction.
+    Its variables are created on construction.
 
     Args:
       config: of the encoder.
@@ -39,7 +39,7 @@ class LayerMix(keras.layers.Layer):
     def __init__(
         self, config: BertConfig, mix: str = "last", *, dtype: str | None = None
     ):
-        # The shares of the layers are float32, and so is their softmax.
+        # The weights of the layers and their softmax are float32.
         super().__init__(name="layer_mix", dtype=dtype, autocast=False)
         if mix not in MIXES:
             raise ValueError(
@@ -59,7 +59,7 @@ class LayerMix(keras.layers.Layer):
         self.build()
 
     def build(self, input_shape=None):
-        """Creates weights [K] and scale [], where they are trained."""
+        """Creates weights [K] and scale [] of weighted mixes."""
         if self.mix.startswith("weighted"):
             self.layer_weights = self.add_weight(
                 name="weights", shape=(self._num_layers,), initializer="zeros"
@@ -72,7 +72,7 @@ class LayerMix(keras.layers.Layer):
     def call(
         self, embedding_output: tf.Tensor, blocks: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Mixes.
+        """Combines layers.
 
         Args:
           embedding_output: float [B, S, H].
@@ -98,7 +98,7 @@ class LayerMix(keras.layers.Layer):
 
 
 def mixes_of(config: BertConfig) -> tuple[str, ...]:
-    """The mixes that a model has layers enough for."""
+    """Returns the mixes for which a model has enough layers."""
     return tuple(
         mix
         for mix, needed in LAYERS_OF_MIXES.items()

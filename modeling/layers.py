@@ -1,13 +1,13 @@
-"""The three small layers that everything is built of, and dropout.
+"""Dense layer, layer norm and dropout, which all other layers use.
 
 Axis letters of this folder: B batch, S sequence, P predictions per sequence,
 N heads, D width of a head, H hidden, V vocabulary; M = B * S rows when
 batch and sequence are flattened into one matrix.
 
-Layers are named as the original's variable scopes, so that a variable's path
-(`bert/encoder/layer_0/attention/self/query/kernel`) is its name in a
+Layers have the names of the original's variable scopes, so that a variable's
+path (`bert/encoder/layer_0/attention/self/query/kernel`) is its name in a
 checkpoint. Weights are float32; with the policy `mixed_bfloat16` Keras casts
-them for the arithmetic.
+them where they are used.
 """
 
 import keras
@@ -18,16 +18,16 @@ from modeling.kernels import block as kernels
 
 
 def initializer(stddev: float) -> keras.initializers.Initializer:
-    """Truncated normal, cut at two standard deviations (as the original)."""
+    """Returns the original's initializer, cut at two standard deviations."""
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
 def activate(x: tf.Tensor, hidden_act: str) -> tf.Tensor:
-    """Applies an activation by its name in the configuration.
+    """Applies an activation function.
 
     Args:
       x: float tensor of any shape.
-      hidden_act: one of `config.ACTIVATIONS`; None is linear.
+      hidden_act: one of `config.ACTIVATIONS`, in any case; None is linear.
 
     Returns:
       Tensor of the same shape.
@@ -38,10 +38,10 @@ def activate(x: tf.Tensor, hidden_act: str) -> tf.Tensor:
 
 
 def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
-    """Drops elements at random, scaling the others by 1 / (1 - rate).
+    """Drops random elements and scales the others by 1 / (1 - rate).
 
-    Stateless: the same seed drops the same elements, so that a resumed run
-    repeats an uninterrupted one exactly.
+    The same seed drops the same elements, so that a resumed run repeats an
+    uninterrupted one exactly.
 
     Args:
       x: float tensor of any shape.
@@ -61,31 +61,32 @@ def draw_seed() -> tf.Tensor:
     """Draws a seed, int32 [2], from TensorFlow's own generator.
 
     `keras.utils.set_random_seed` makes it repeatable. A
-    `keras.random.SeedGenerator` would hold a variable, which would appear in
-    checkpoints and exported models; it also draws its first seed where the
-    initial weights draw theirs, and so would change them.
+    `keras.random.SeedGenerator` has a variable, which would be in checkpoints
+    and exported models. It also draws its first seed from the generator of the
+    initial weights, and so would change them.
     """
     return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
 
 
 def split_seed(seed: tf.Tensor | None, num: int) -> list[tf.Tensor | None]:
-    """Makes `num` independent seeds (int32 [2] each) of one; None stays."""
+    """Derives `num` independent seeds, int32 [2] each; None from None."""
     if seed is None:
         return [None] * num
-    # Named, because XLA would pick another algorithm, and other seeds.
+    # By default, XLA would use another algorithm, which gives other seeds.
     return tf.unstack(tf.random.split(seed, num, alg="philox"))
 
 
 class Dense(keras.layers.Layer):
     """x @ kernel + bias on a matrix, then an activation.
 
-    Rank 2 on purpose: only so do matrix product, bias and activation become
-    one kernel on a CPU.
+    Inputs are matrices, because a CPU fuses matrix product, bias and activation
+    into one kernel only for them.
 
     Args:
       units: width of the output.
-      stddev: of the kernel's initial values; the bias starts at 0.
-      activation: name of an activation.
+      stddev: standard deviation of the kernel's initializer; the bias starts
+        at 0.
+      activation: see `activate`.
     """
 
     def __init__(self, units, *, stddev, activation="linear", **kwargs):
@@ -113,11 +114,11 @@ class Dense(keras.layers.Layer):
 
 
 class LayerNorm(keras.layers.Layer):
-    """Layer normalisation over the last axis, always in float32.
+    """Layer normalization over the last axis, in float32.
 
-    The epsilon 1e-12 vanishes in 16 bits, so the arithmetic and both
-    parameters stay float32 under every policy; evaluation on a CPU rounds the
-    parameters to the dtype of its kernel, see `kernels.Form`.
+    In 16 bits, the epsilon of 1e-12 would have no effect, so the arithmetic and
+    the parameters are float32 under every policy. Only `Form.KERNELS` rounds
+    the parameters to the dtype of oneDNN's kernel.
 
     Source: `modeling.layer_norm` (tf.contrib.layers.layer_norm).
     """
@@ -144,12 +145,12 @@ class LayerNorm(keras.layers.Layer):
         dropout_prob: float = 0.0,
         dropout_seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """Normalises residual + dropout(x), or x alone.
+        """Normalizes residual + dropout(x), or dropout(x) alone.
 
         Args:
           x: float [M, H] or [B, S, H].
           residual: the same shape; None = 0.
-          dropout_prob: share of the elements of x that is dropped.
+          dropout_prob: share of the elements of x to drop.
           dropout_seed: int32 [2], or None for no dropout.
 
         Returns:

@@ -60,19 +60,19 @@ def binary_cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
 
 
 def binary_hits(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Share of the labels told right (above 0 = has it): float32 [M]."""
-    told = tf.equal(logits > 0, tf.cast(labels, tf.bool))
-    return tf.reduce_mean(tf.cast(told, tf.float32), axis=-1)
+    """Share of labels predicted right (logit above 0 = has it): float32 [M]."""
+    is_right = tf.equal(logits > 0, tf.cast(labels, tf.bool))
+    return tf.reduce_mean(tf.cast(is_right, tf.float32), axis=-1)
 
 
 def weighted(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Makes a metric of values [M] and weights [M]."""
+    """Computes a metric from values [M] and weights [M]."""
     values = tf.cast(values, tf.float32)
     return tf.stack([tf.reduce_sum(values * weights), tf.reduce_sum(weights)])
 
 
 def hits(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """1.0 where the highest score is the label's, else 0.0: float32 [M]."""
+    """1.0 where the label has the highest score, else 0.0: float32 [M]."""
     best = tf.argmax(logits, axis=-1, output_type=tf.int32)
     return tf.cast(tf.equal(best, labels), tf.float32)
 

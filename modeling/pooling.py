@@ -1,4 +1,4 @@
-"""Vectors of texts and words, made of the encoder's layers.
+"""Computes vectors of texts and words from the encoder's layers.
 
 Axis letters: see `layers`; L layers, W width of a vector (H, or L * H of
 concatenated layers).
@@ -13,12 +13,12 @@ from modeling.choices import EMBEDDINGS
 
 
 def layer_output(output: BertOutput, layer: int | str) -> tf.Tensor:
-    """Picks one layer.
+    """Returns the output of one layer.
 
     Args:
       output: of the encoder.
-      layer: number of a block, from 0, or from -1 at the end; or
-        `EMBEDDINGS`, what enters the first block.
+      layer: index of a block, from 0, or from -1 at the end; or `EMBEDDINGS`,
+        the input of the first block.
 
     Returns:
       Float [B, S, H].
@@ -29,7 +29,7 @@ def layer_output(output: BertOutput, layer: int | str) -> tf.Tensor:
 
 
 def mix_layers(outputs: Sequence[tf.Tensor], layer_mix: str) -> tf.Tensor:
-    """Joins the outputs of layers.
+    """Combines the outputs of layers.
 
     Args:
       outputs: float [B, S, H] for each of the L layers.
@@ -47,7 +47,7 @@ def mix_layers(outputs: Sequence[tf.Tensor], layer_mix: str) -> tf.Tensor:
 
 
 def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
-    """Makes one vector of those of a row's real wordpieces.
+    """Pools the vectors of a row's real wordpieces to one vector.
 
     Args:
       vectors: float32 [B, S, L, W].
@@ -55,7 +55,7 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
       pooling: one of `choices.POOLINGS`.
 
     Returns:
-      Float32 [B, 1, L, W]; the vectors as they are if `none`.
+      Float32 [B, 1, L, W]; the vectors unchanged if `none`.
     """
     real = input_mask[:, :, tf.newaxis, tf.newaxis] > 0
     if pooling == "cls":
@@ -65,7 +65,7 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
             tf.where(real, vectors, 0.0), axis=1, keepdims=True
         )
         count = tf.reduce_sum(tf.cast(real, tf.float32), axis=1, keepdims=True)
-        return tf.math.divide_no_nan(total, count)  # fillers have no wordpiece
+        return tf.math.divide_no_nan(total, count)  # 0 for fillers
     if pooling == "max":
         hidden = tf.where(real, vectors, tf.float32.min)
         return tf.reduce_max(hidden, axis=1, keepdims=True)
@@ -73,19 +73,19 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
 
 
 def word_means(vectors: tf.Tensor, word_ids: tf.Tensor) -> tf.Tensor:
-    """Makes the vector of each word, the mean of its wordpieces.
+    """Computes the vector of each word, the mean of its wordpieces.
 
     Args:
       vectors: float32 [B, S, L, W].
-      word_ids: int32 [B, S], which word of the row; -1 = padding.
+      word_ids: int32 [B, S], index of the word in its row; -1 = padding.
 
     Returns:
-      Float32 [B, S, L, W]: the first of a row are its words, the rest is 0.
+      Float32 [B, S, L, W]: the words of a row come first, the rest is 0.
     """
     shape = tf.shape(word_ids)
     num_rows, seq_length = shape[0], shape[1]
     first = tf.range(num_rows)[:, tf.newaxis] * seq_length
-    segments = tf.where(word_ids < 0, -1, first + word_ids)  # -1: left out
+    segments = tf.where(word_ids < 0, -1, first + word_ids)  # -1 is ignored
     means = tf.math.unsorted_segment_mean(
         vectors, segments, num_rows * seq_length
     )

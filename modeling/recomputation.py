@@ -1,4 +1,4 @@
-"""Gradient checkpointing: memory for time."""
+"""Gradient checkpointing: needs less memory and more time."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,20 +12,20 @@ def recomputed(
     dropout_seed: tf.Tensor | None,
     variables: Sequence[keras.Variable],
 ) -> tf.Tensor:
-    """Applies a function whose inside is computed again for the gradient.
+    """Applies a function, and computes it again for the gradient.
 
-    Only x is kept until then. The gradient is the same one: the seed gives
-    the same dropout twice.
+    Only x is stored in between. The gradient does not change, because the seed
+    gives the same dropout both times.
 
     Args:
-      function: from x and the seed to a float tensor.
+      function: maps x and the seed to a float tensor.
       x: float tensor.
       dropout_seed: int32 [2], or None for no dropout.
-      variables: what the function reads and its gradient is wanted for; read
-        here outside of autocasting, by the function under it.
+      variables: the variables of the function that need a gradient. They are
+        read here, where Keras does not cast them.
 
     Returns:
-      What the function returns.
+      The function's result.
 
     Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost",
       arXiv:1604.06174.
@@ -39,9 +39,9 @@ def recomputed(
     @tf.custom_gradient
     def call(x, *values):
         def gradient(upstream):
-            # Without both of these a compiler finds the same operations
-            # twice, makes them once and keeps the results: Grappler looks at
-            # control dependencies, XLA at data alone.
+            # Compilers merge equal operations and store their results, unless
+            # the second ones depend on the gradient: by control dependencies
+            # for Grappler, by data for XLA.
             zero = _zero_after(upstream)
             seed = dropout_seed
             if seed is not None:
@@ -63,6 +63,6 @@ def recomputed(
 
 
 def _zero_after(x: tf.Tensor) -> tf.Tensor:
-    """0 that no compiler can know before x, as only nan differs from itself."""
+    """Returns 0 that depends on x; no compiler can fold it, because of nan."""
     first = tf.cast(tf.reshape(x, [-1])[0], tf.float32)
     return tf.where(first == first, 0.0, 1.0)

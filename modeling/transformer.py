@@ -1,6 +1,6 @@
 """One Transformer block (post-layer-norm), and the stack of them.
 
-Axis letters: see `layers`; Q the positions where a block's output is wanted.
+Axis letters: see `layers`; Q queries, the positions of a block's output.
 """
 
 import keras
@@ -70,9 +70,9 @@ class Attention(keras.layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See `TransformerBlock.call`."""
         seeds = layers.split_seed(dropout_seed, 2)
-        looking = x if wanted is None else tf.gather(x, wanted)
-        context, probabilities = self.self_attention(x, bias, seeds[0], looking)
-        return self.output_layer(context, looking, seeds[1]), probabilities
+        queries = x if wanted is None else tf.gather(x, wanted)
+        context, probabilities = self.self_attention(x, bias, seeds[0], queries)
+        return self.output_layer(context, queries, seeds[1]), probabilities
 
 
 class TransformerBlock(keras.layers.Layer):
@@ -84,7 +84,7 @@ class TransformerBlock(keras.layers.Layer):
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__(**kwargs)
         self.attention = Attention(config, dtype=self.dtype_policy)
-        # The dense layer lies one scope deeper in the original's names.
+        # A layer of its own, because the original has a scope for it.
         self.intermediate = Intermediate(config, dtype=self.dtype_policy)
         self.output_layer = ResidualOutput(config, dtype=self.dtype_policy)
         self.intermediate_size = config.intermediate_size
@@ -108,8 +108,8 @@ class TransformerBlock(keras.layers.Layer):
           x: float [M, H].
           bias: float [B, 1, 1 or Q, S], from `attention_bias`.
           dropout_seed: int32 [2], or None for no dropout.
-          wanted: int32 [B * Q], the rows of x whose output is wanted, as many
-            of each sequence; None = all. The others are only looked at.
+          wanted: int32 [B * Q], the rows of x to compute, Q in each sequence;
+            None = all. All rows are keys and values.
 
         Returns:
           Float [B * Q, H], and the attention probabilities [B, N, Q, S].
@@ -147,10 +147,10 @@ class Encoder(keras.layers.Layer):
 
     Args:
       config: the model's sizes.
-      gradient_checkpointing: while training keep what enters each block, and
-        compute its inside again for the gradient.
-      whole_last_layer: compute the last block at every position, also where
-        nobody reads it.
+      gradient_checkpointing: in training, store only the input of each block
+        and compute the rest again for the gradient. It saves memory.
+      whole_last_layer: compute the last block at all positions, not only at
+        those whose output is used.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Encoder(keras.layers.Layer):
         whole_last_layer=False,
         **kwargs,
     ):
-        # The blocks cast their weights; `recomputed` reads them as they are.
+        # Blocks cast their own weights; `recomputed` needs the uncast ones.
         super().__init__(name="encoder", autocast=False, **kwargs)
         self.gradient_checkpointing = gradient_checkpointing
         self.whole_last_layer = whole_last_layer
@@ -188,19 +188,19 @@ class Encoder(keras.layers.Layer):
           x: float [B, S, H], the embeddings.
           bias: float [B, 1, 1 or S, S], from `attention_bias`.
           dropout_seed: int32 [2], or None for no dropout.
-          positions: int32 [B, Q], each in 0 .. S - 1, where the last block's
-            output is wanted; None = everywhere.
+          positions: int32 [B, Q], each in 0 .. S - 1: the positions of the
+            last block's output; None = all.
 
         Returns:
-          Every block's output, float [B, S, H] each, of the last one
-          [B, Q, H]; and every block's attention probabilities, float
-          [B, N, S, S] each, of the last one [B, N, Q, S] unless it is
-          computed whole, but none while training with gradient checkpointing,
-          which is not to keep them.
+          The output of each block, float [B, S, H], that of the last block
+          [B, Q, H]; and the attention probabilities of each block, float
+          [B, N, S, S]. Those of the last block are [B, N, Q, S], unless
+          `whole_last_layer`. In training with gradient checkpointing there
+          are no probabilities.
         """
-        # Differs from the original: the last block does no work where nobody
-        # reads it (pretraining reads 21 of 128 positions, a classifier one),
-        # because what is read is the same without.
+        # Differs from the original: the last block is computed only at the
+        # positions that are used (21 of 128 in pretraining, one in a
+        # classifier), because their values do not depend on the others.
         shape = tf.shape(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # stays a matrix: see Dense
         by_text = [shape[0], -1, x.shape[-1]]
@@ -221,7 +221,7 @@ class Encoder(keras.layers.Layer):
         return tuple(outputs), tuple(attentions)
 
     def _run(self, block, rows, bias, seed, wanted=None):
-        """A block's output; its attention probabilities, if they are kept."""
+        """Returns a block's output and a list of attention probabilities."""
         if self.gradient_checkpointing and seed is not None:
             rows = recomputed(
                 lambda x, seed: block(x, bias, seed, wanted)[0],
@@ -235,7 +235,7 @@ class Encoder(keras.layers.Layer):
 
 
 def _row_numbers(positions, shape):
-    """Positions [B, Q] of sequences [B, S, any] as rows of a matrix: [B * Q].
+    """Returns the rows of positions [B, Q] in a matrix [B * S, any]: [B * Q].
 
     Source: `run_pretraining.gather_indexes`.
     """
@@ -244,7 +244,7 @@ def _row_numbers(positions, shape):
 
 
 def _bias_at(bias, positions):
-    """What the positions [B, Q] may see: [B, 1, 1 or S, S] -> 1 or Q rows."""
-    if bias.shape[2] == 1:  # all see the same
+    """Selects the positions [B, Q]: [B, 1, 1 or S, S] to [B, 1, 1 or Q, S]."""
+    if bias.shape[2] == 1:  # the same for all
         return bias
     return tf.gather(bias, positions, axis=2, batch_dims=1)

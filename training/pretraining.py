@@ -16,16 +16,13 @@ from data.records import input_pipeline
 from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
 from data.storage import files
-from modeling import checkpoints
+from modeling import checkpoints, objectives
 from modeling.config import BertConfig
-from modeling.objectives.pretraining import PretrainingModel
 from training import pretraining_input
 from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import (
     check_batch_size,
     create_strategy,
-    is_tpu,
-    policy_of,
 )
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
@@ -35,6 +32,7 @@ from training.loop.trainer import Trainer
 from training.model_files import setup
 
 STRIPPED_NAME = "bert_model.ckpt"
+_OBJECTIVE = "pretraining"  # see modeling/objectives
 # The variables of the head for each kind of prediction.
 _HEADS = {
     "masked LM": ("cls/predictions/",),
@@ -142,14 +140,8 @@ def _load_inputs(options, config, strategy):
 def _make_model(options, config, strategy):
     """A model with weights drawn from the run's seed."""
     keras.utils.set_random_seed(options.train.seed)
-    return PretrainingModel(
-        config,
-        dtype=policy_of(options.device),
-        use_one_hot_embeddings=options.use_one_hot_embeddings
-        or is_tpu(strategy),
-        gradient_checkpointing=options.train.gradient_checkpointing,
-        whole_last_layer=options.train.whole_last_layer,
-    )
+    model = objectives.get(_OBJECTIVE)
+    return model(config, **setup.encoder_options(options, strategy))
 
 
 def _check_pair_head_before(options, model, manager, weights, inputs):

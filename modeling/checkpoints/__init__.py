@@ -1,4 +1,4 @@
-"""Weights in and out: the original's checkpoints, and Hugging Face's.
+"""Reads and writes weights: the original's checkpoints, and Hugging Face's.
 
 tf1          the original's checkpoint format
 huggingface  Hugging Face's format

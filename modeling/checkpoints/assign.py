@@ -1,4 +1,4 @@
-"""Puts a checkpoint's arrays into a model's variables, with a full account."""
+"""Assigns a checkpoint's arrays to a model's variables, with a report."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,8 +21,8 @@ def variables_by_name(
         variable's path starts with the layer's name (`bert/...`).
 
     Returns:
-      Name -> float32 variable, in the order of creation; those of frozen
-      layers too.
+      Name -> float32 variable, in the order of creation, with those of frozen
+      layers.
     """
     return {
         variable.path: variable.value
@@ -33,11 +33,11 @@ def variables_by_name(
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
-    """What became of every variable of a model and a checkpoint.
+    """Which variables of a model and a checkpoint match, and which do not.
 
     Attributes:
       source: the checkpoint.
-      loaded: names that were read.
+      loaded: names in both, in the same shape.
       missing: names of the model that the checkpoint lacks; they keep their
         initial values.
       unused: weights of the checkpoint that the model lacks.
@@ -69,10 +69,10 @@ def open_checkpoint(path: str) -> Checkpoint | HuggingFaceCheckpoint:
         `HuggingFaceCheckpoint`.
 
     Returns:
-      What has `prefix`, `shapes` and `read`, with our names.
+      A reader with `prefix`, `shapes` and `read`, by our names.
 
     Raises:
-      FileNotFoundError: there is none.
+      FileNotFoundError: there is no checkpoint.
       ValueError: it is damaged.
     """
     if huggingface.is_folder(path):
@@ -84,7 +84,7 @@ def compare(
     checkpoint: Checkpoint | HuggingFaceCheckpoint,
     variables: Mapping[str, tf.Variable],
 ) -> LoadReport:
-    """Says what loading would do, without doing it."""
+    """Reports which variables a checkpoint has, without loading them."""
     shapes = checkpoint.shapes
     misshapen = {
         name: f"{name}: {shapes[name]} in the checkpoint, "
@@ -110,7 +110,7 @@ def init_from_checkpoint(
     variables: Mapping[str, tf.Variable],
     heads: Collection[str] = (),
 ) -> LoadReport:
-    """Warm start: loads weights, never slots or the step.
+    """Loads weights, without optimizer slots and step.
 
     Args:
       path: see `open_checkpoint`.
@@ -118,10 +118,10 @@ def init_from_checkpoint(
       heads: see `require_fit`.
 
     Returns:
-      The account, to be shown to the user.
+      The report.
 
     Raises:
-      ValueError: see `require_fit`; nothing was assigned then.
+      ValueError: see `require_fit`; no variable was assigned.
 
     Source: `modeling.get_assignment_map_from_checkpoint`.
     """
@@ -141,11 +141,11 @@ def assign(
     Args:
       checkpoint: has all of the variables, in the same shapes.
       variables: name -> variable.
-      rows: name -> for each row of the variable, the row of the checkpoint
-        that it takes. Variables that are not named keep the order.
+      rows: name -> for each row of the variable, its row in the checkpoint.
+        By default the order of rows is kept.
 
     Raises:
-      ValueError: a value is damaged; nothing was assigned then.
+      ValueError: a value is damaged; no variable was assigned.
     """
     values = {name: checkpoint.read(name) for name in variables}
     for name, order in (rows or {}).items():
@@ -159,22 +159,21 @@ def require_fit(
     variables: Mapping[str, tf.Variable],
     heads: Collection[str] = (),
 ) -> LoadReport:
-    """Refuses a checkpoint that a model cannot start from.
+    """Raises ValueError if a model cannot start from a checkpoint.
 
-    Heads that the checkpoint lacks (`cls/...`, `output_weights`) keep their
-    initial values, as fine-tuning wants it; an encoder (`bert/...`) must be
-    there whole. Only its pooler may be missing: Hugging Face's models for
-    masked LM, words and questions have none.
+    The checkpoint must have the whole encoder (`bert/...`) except its pooler,
+    which Hugging Face's models for masked LM, words and questions lack. Missing
+    heads (`cls/...`, `output_weights`) keep their initial values.
 
     Args:
       checkpoint: see `open_checkpoint`.
       variables: name -> variable; only their shapes are read.
-      heads: variables of a task's head: if another task's checkpoint has them
-        for another number of labels (their first axis), they keep their
-        initial values, and are `misshapen` in the account.
+      heads: variables of a task's head. If the checkpoint has them for another
+        number of labels (their first axis), they keep their initial values and
+        are `misshapen` in the report.
 
     Returns:
-      The account.
+      The report.
 
     Raises:
       ValueError: shapes differ, or part of the encoder is missing.
@@ -185,8 +184,9 @@ def require_fit(
         for name in report.missing
         if name.startswith("bert/") and not name.startswith("bert/pooler/")
     ]
-    # Differs from the original: it takes the intersection of names and says
-    # nothing, so that a wrong file trains from random weights.
+    # Differs from the original: a missing encoder is an error, because the
+    # original loads the intersection of names without a message, and so a wrong
+    # file trains from random weights.
     others = [
         name
         for name in heads

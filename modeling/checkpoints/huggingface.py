@@ -1,7 +1,7 @@
-"""Weights in Hugging Face's format: tensors by their names, and ours by ours.
+"""Hugging Face's format of weights, and the table of both sides' names.
 
-A dense layer's `weight` is [out, in] there; our `kernel`, the original's, is
-[in, out]. The output layers on top (`output_weights`) lie as theirs.
+A dense layer's `weight` is [out, in] there; the `kernel` of the original and of
+this project is [in, out]. `output_weights` have the same layout on both sides.
 """
 
 import json
@@ -23,16 +23,16 @@ _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 _TYPES = ("F32", "F16", "BF16")
 
 WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
-# Second names of tensors that are there under a first one: the output matrix
-# of the masked LM is the word embedding table, its bias `predictions.bias`.
+# Second names of tensors: the output matrix of the masked LM is the word
+# embedding table, its bias is `predictions.bias`.
 _DECODER = "cls.predictions.decoder.weight"
 _DECODER_BIAS = "cls.predictions.decoder.bias"
-# Constants that old versions saved.
+# Constants in files of old versions.
 _BUFFERS = re.compile(r"(bert\.)?embeddings\.(position_ids|token_type_ids)")
 
 
 class _Name(NamedTuple):
-    """A row of the table; `#` stands for the number of a block."""
+    """A row of the table; `#` is the number of a block."""
 
     theirs: str
     ours: str
@@ -112,12 +112,12 @@ def our_name(theirs: str) -> tuple[str, bool] | None:
     """Translates the name of a tensor.
 
     Args:
-      theirs: as in the file. `bert.` may be missing, as in the file of an
-        encoder alone; `LayerNorm.gamma` and `.beta` are old names.
+      theirs: the name in the file. `bert.` may be missing, as in the file of an
+        encoder; `LayerNorm.gamma` and `.beta` are old names.
 
     Returns:
       The variable's name and whether its matrix must be transposed; None if
-      no variable of ours corresponds to it.
+      there is no such variable.
     """
     theirs = re.sub(r"^(embeddings|encoder|pooler)\.", r"bert.\1.", theirs)
     theirs = re.sub(r"(?<=LayerNorm)\.gamma$", ".weight", theirs)
@@ -152,7 +152,7 @@ def is_folder(path: str) -> bool:
 
 
 class HuggingFaceCheckpoint:
-    """Reads a folder of Hugging Face like a `tf1.Checkpoint`.
+    """Reads Hugging Face's folder with the methods of `tf1.Checkpoint`.
 
     Args:
       path: a folder with `model.safetensors`, or with its shards and
@@ -160,13 +160,13 @@ class HuggingFaceCheckpoint:
 
     Attributes:
       prefix: the folder.
-      shapes: our variable name -> tuple of ints, as our variable has it.
-        Tensors that we have no variable for keep their names.
+      shapes: our variable name -> its shape, tuple of ints. Tensors without
+        such a variable keep their names.
 
     Raises:
       FileNotFoundError: there are no such files, or only pickled ones.
-      ValueError: they are damaged, of another number format, or the masked
-        LM has an output matrix of its own.
+      ValueError: they are damaged or of another number format, or the masked
+        LM does not share the word embedding table.
     """
 
     def __init__(self, path: str):
@@ -176,7 +176,7 @@ class HuggingFaceCheckpoint:
         self._places = {}
         self.shapes = {}
         for file in self._files:
-            for theirs in file.keys():  # noqa: SIM118 (it is no mapping)
+            for theirs in file.keys():  # noqa: SIM118 (not a mapping)
                 self._add(file, theirs)
         self._take_second_names()
 
@@ -190,7 +190,7 @@ class HuggingFaceCheckpoint:
         return np.ascontiguousarray(value.T) if is_transposed else value
 
     def _file_names(self) -> list[str]:
-        """The files that hold the tensors."""
+        """Returns the names of the files with the tensors."""
         if tf.io.gfile.exists(os.path.join(self.prefix, WEIGHTS)):
             return [WEIGHTS]
         index = os.path.join(self.prefix, INDEX)
@@ -210,13 +210,13 @@ class HuggingFaceCheckpoint:
             raise self._damaged(INDEX, error) from None
 
     def _open(self, name: str):
-        """Opens one file; its tensors are read when they are asked for."""
+        """Opens one file; tensors are read on demand."""
         path = os.path.join(self.prefix, name)
         try:
             if "://" not in path:
                 return safetensors.safe_open(path, framework="np")
-            # It maps files into memory, which only a local one can be. What
-            # is mapped stays when its name goes.
+            # safetensors maps a local file into memory. The mapping remains
+            # after the file is deleted.
             with tempfile.NamedTemporaryFile() as local:
                 tf.io.gfile.copy(path, local.name, overwrite=True)
                 return safetensors.safe_open(local.name, framework="np")
@@ -229,7 +229,7 @@ class HuggingFaceCheckpoint:
             raise self._damaged(name, error) from None
 
     def _add(self, file, theirs: str) -> None:
-        """Finds our name of a tensor and its shape."""
+        """Adds a tensor under our name, with its shape."""
         if _BUFFERS.fullmatch(theirs):
             return
         tensor = file.get_slice(theirs)
@@ -245,7 +245,7 @@ class HuggingFaceCheckpoint:
         self._places[ours] = file, theirs, is_transposed
 
     def _take_second_names(self) -> None:
-        """Drops the decoder's tensors: they are others' second names."""
+        """Drops the decoder's tensors, which are second names of others."""
         bias = "cls/predictions/output_bias"
         if _DECODER_BIAS in self.shapes:
             shape = self.shapes.pop(_DECODER_BIAS)
@@ -254,7 +254,7 @@ class HuggingFaceCheckpoint:
             self._places.setdefault(bias, place)
         if _DECODER not in self.shapes or WORD_EMBEDDINGS not in self.shapes:
             return
-        # Compared, since "tie_word_embeddings" is seldom written down.
+        # Compared, because few files have "tie_word_embeddings".
         if not np.array_equal(self.read(_DECODER), self.read(WORD_EMBEDDINGS)):
             raise ValueError(
                 f"{self.prefix}: {_DECODER} is not the word embedding table; "
@@ -278,7 +278,7 @@ def to_tensors(
 
     Args:
       variables: our name -> value.
-      is_encoder_alone: leave out `bert.`, as in the file of a BertModel.
+      is_encoder_alone: omit the prefix `bert.`, as in the file of a BertModel.
 
     Returns:
       Their name -> value, float32 and contiguous.
@@ -299,8 +299,8 @@ def to_tensors(
         theirs, is_transposed = their_name(ours)
         if is_encoder_alone:
             theirs = theirs.removeprefix("bert.")
-        # safetensors writes the bytes as they lie in memory: those of a mere
-        # view would be the untransposed matrix.
+        # safetensors writes the bytes in memory; those of a view would be the
+        # untransposed matrix.
         tensors[theirs] = np.ascontiguousarray(
             value.T if is_transposed else value, np.float32
         )
@@ -308,17 +308,17 @@ def to_tensors(
 
 
 def write(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
-    """Writes `model.safetensors` into a folder that is there.
+    """Writes `model.safetensors` into an existing folder.
 
     Args:
-      folder: where.
+      folder: its path.
       tensors: see `to_tensors`.
 
     Raises:
       OSError: the file cannot be written.
     """
     path = os.path.join(folder, WEIGHTS)
-    # transformers refuses a file that does not say who wrote it.
+    # transformers refuses a file without this entry.
     content = safetensors.numpy.save(dict(tensors), metadata={"format": "pt"})
     try:
         with tf.io.gfile.GFile(path, "wb") as file:

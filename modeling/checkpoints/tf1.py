@@ -1,7 +1,7 @@
 """The original release's checkpoint format: arrays by variable name.
 
-It is our own format too: `PREFIX.index` and `PREFIX.data-00000-of-00001`
-with the names of `modeling.BertModel`, `<name>/adam_m`, `<name>/adam_v` and
+This project writes it too: `PREFIX.index` and `PREFIX.data-00000-of-00001` with
+the names of `modeling.BertModel`, `<name>/adam_m`, `<name>/adam_v` and
 `global_step`.
 """
 
@@ -18,14 +18,14 @@ SLOTS = ("adam_m", "adam_v")
 LOSS_SCALE = "loss_scale"
 LOSS_SCALE_GOOD_STEPS = "loss_scale_good_steps"
 GLOBAL_STEP = "global_step"
-# How TensorFlow's reader reports damage: by checksum, by format, by length.
+# Errors of TensorFlow's reader for a wrong checksum, format or length.
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
-# What a glob does not take for itself.
+# Characters that a glob does not take literally.
 _NOT_ITSELF = re.compile(r"\[[^/]*\]|\\")
 
 
 def find_prefix(path: str) -> str:
-    """Resolves what a user calls a checkpoint to its prefix.
+    """Returns the prefix of a checkpoint that a user names.
 
     Args:
       path: a prefix (`dir/bert_model.ckpt`), one of its files, or a folder
@@ -35,7 +35,7 @@ def find_prefix(path: str) -> str:
       The prefix: `prefix + ".index"` exists.
 
     Raises:
-      FileNotFoundError: nothing of the kind is there.
+      FileNotFoundError: there is no checkpoint.
     """
     prefix = path.removesuffix(".index").removesuffix(".data-00000-of-00001")
     if tf.io.gfile.exists(prefix + ".index"):
@@ -61,7 +61,7 @@ def find_prefix(path: str) -> str:
 
 
 def require_readable(path: str) -> None:
-    """Refuses a path at which TensorFlow cannot read a checkpoint.
+    """Raises ValueError if TensorFlow cannot read a checkpoint at a path.
 
     TensorFlow looks for a checkpoint's files with the path as a glob, in which
     `[1]` stands for `1` and a backslash is dropped.
@@ -70,7 +70,7 @@ def require_readable(path: str) -> None:
       path: a prefix or a folder.
 
     Raises:
-      ValueError: it holds such characters.
+      ValueError: the path has such characters.
     """
     if _NOT_ITSELF.search(path):
         raise ValueError(
@@ -81,12 +81,12 @@ def require_readable(path: str) -> None:
 
 
 def latest_name(folder: str) -> str | None:
-    """The name that a folder's `checkpoint` file gives, without its path.
+    """Returns the latest checkpoint in a folder's `checkpoint` file.
 
-    A path in it is left out, so that a folder can be copied and moved.
+    Its folder is left out, so that a folder can be copied and moved.
 
     Returns:
-      "" if it is damaged, None if there is none.
+      A name; "" if the file is damaged, None if there is none.
     """
     path = os.path.join(folder, "checkpoint")
     if not tf.io.gfile.exists(path):
@@ -124,11 +124,11 @@ class Checkpoint:
       path: see `find_prefix`.
 
     Attributes:
-      prefix: of its files.
+      prefix: the start of its files' paths.
       shapes: variable name -> tuple of ints.
 
     Raises:
-      FileNotFoundError: there is none.
+      FileNotFoundError: there is no checkpoint.
       ValueError: its index is damaged.
     """
 
@@ -166,7 +166,7 @@ class Checkpoint:
 
 
 def write(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
-    """Writes a checkpoint that appears whole or not at all.
+    """Writes a checkpoint, which appears complete or not at all.
 
     Args:
       prefix: where; `.index` and `.data-00000-of-00001` are added.
@@ -181,20 +181,20 @@ def write(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
 
 @contextlib.contextmanager
 def written(prefix: str, tensors: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Writes a checkpoint that appears when the block ends well.
+    """Writes a checkpoint, which appears when the block ends without an error.
 
-    If a checkpoint is replaced, the old one or the new one can be read under
-    the prefix at every instant, by any reader.
+    If it replaces a checkpoint, readers find the old or the new one at any
+    time.
 
     Args:
       prefix: see `write`.
-      tensors: likewise.
+      tensors: see `write`.
 
     Yields:
-      The path of its index until then.
+      The temporary path of its index.
 
     Raises:
-      OSError: the place cannot be written or the disk is full; other
+      OSError: the folder cannot be written or the disk is full; other
         checkpoints are intact.
       ValueError: see `require_readable`.
     """
@@ -207,9 +207,9 @@ def written(prefix: str, tensors: Mapping[str, np.ndarray]) -> Iterator[str]:
         yield one + ".index"
         num_before = _num_data_files(prefix)
         if num_before == 1:
-            # An index finds its data files by the prefix and their number. To
-            # put a new file in place of the old index's data would break that
-            # index. So the new checkpoint first appears with two data files.
+            # An index refers to its data files by prefix and number of files,
+            # so replacing the data file would break the old index. The new
+            # checkpoint therefore first appears with two data files.
             _save_in_two(two, tensors)
             _move(two, prefix, num_data_files=2)
         _move(one, prefix, num_data_files=1)
@@ -229,16 +229,15 @@ def written(prefix: str, tensors: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def _staging(path: str) -> str:
-    """Returns where to write something until it is complete.
+    """Returns a temporary path for an incomplete file or folder.
 
-    The name is random: what another user could put there, such as a link,
-    would be followed.
+    It is random, so that another user cannot put a link there.
     """
     return f"{path}.incomplete-{secrets.token_hex(8)}"
 
 
 def _data_endings(count: int) -> list[str]:
-    """Returns what TensorFlow appends to a prefix to name its data files."""
+    """Returns the endings of TensorFlow's data files."""
     return [f".data-{i:05d}-of-{count:05d}" for i in range(count)]
 
 
@@ -251,8 +250,8 @@ def _num_data_files(prefix: str) -> int:
         return 0
     with tf.io.gfile.GFile(prefix + ".index", "rb") as file:
         begin = file.read(5)
-    # The table's first entry has no key. Its value, behind three lengths, is
-    # the header, and the header's first field is num_shards: tag 8, number.
+    # The table's first entry has an empty key. Its value, after three lengths,
+    # is the header; the header's first field is num_shards: tag 8, number.
     return begin[4] if len(begin) == 5 else 1  # 1 if it is damaged
 
 
@@ -269,7 +268,7 @@ def _save(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
 
 def _save_in_two(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
     """Saves a checkpoint with two data files."""
-    if len(tensors) == 1:  # each file needs one
+    if len(tensors) == 1:  # each file needs a tensor
         tensors = {**tensors, GLOBAL_STEP: np.int64(0)}
     first, *others = tensors
     parts = {f"{prefix}-0": [first], f"{prefix}-1": others}
@@ -284,7 +283,7 @@ def _save_in_two(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
 
 def _move(source: str, target: str, num_data_files: int) -> None:
     """Gives a checkpoint its final name."""
-    # The index comes last: it is what makes a checkpoint exist.
+    # The index comes last, because it makes the checkpoint visible.
     endings = [*_data_endings(num_data_files), ".index"]
     for ending in endings:
         _flush(source + ending)
@@ -293,7 +292,7 @@ def _move(source: str, target: str, num_data_files: int) -> None:
 
 
 def _flush(path: str) -> None:
-    """Has a local file reach the disk, or says now that it cannot."""
+    """Writes a local file's buffers to the disk."""
     if "://" not in path:
         file = os.open(path, os.O_RDONLY)
         try:
@@ -303,7 +302,7 @@ def _flush(path: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """What an error says, without the names that TensorFlow puts around it."""
+    """Returns the message of an error without TensorFlow's names of nodes."""
     line = str(getattr(error, "message", error)).splitlines()[0]
     return re.sub(r"\{\{.*?\}\} | \[Op:\w+\]", "", line)
 

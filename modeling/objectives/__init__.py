@@ -1,8 +1,36 @@
-"""What a BERT is trained for: an encoder, its heads, the loss.
+"""What a model is trained for: one objective in each file, found by name.
 
-A training loop needs `layers`, `loss_weights` and `losses` of each.
-
+base         what they share: encoder, heads, form of the losses
 pretraining  masked LM and next sentence
 tasks        classification, regression, multilabel, choice, tagging
 spans        the start and the end of an answer
 """
+
+import importlib
+import pkgutil
+from typing import Any
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names of all objectives: their files in this folder."""
+    files = (module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(sorted(name for name in files if name != "base"))
+
+
+def get(name: str) -> Any:
+    """Finds an objective; imports TensorFlow.
+
+    Args:
+      name: one of `names`.
+
+    Returns:
+      A subclass of `base.Objective`, `MODEL` of the file with this name.
+
+    Raises:
+      ValueError: there is no such objective.
+    """
+    if name not in names():
+        raise ValueError(
+            f"objective {name!r}; it must be one of {', '.join(names())}."
+        )
+    return importlib.import_module(f"{__name__}.{name}").MODEL

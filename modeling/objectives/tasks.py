@@ -1,11 +1,11 @@
-"""Encoder + a small head: the model of every fine-tuning task.
+"""Encoder with a small head, for every fine-tuning task.
 
 Axis letters: see `layers`; L labels (choices, for multiple choice).
 """
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -15,19 +15,20 @@ from modeling.bilstm import BiLSTM
 from modeling.choices import HEADS
 from modeling.config import BertConfig
 from modeling.layer_mix import LayerMix
+from modeling.objectives.base import Batch, ItemObjective
 
-# Of the head, whatever the configuration says, as the original.
+# The original uses this rate in the head for all configurations.
 HEAD_DROPOUT = 0.1
 
 
 class _Kind(NamedTuple):
-    """What one kind of task makes of its logits.
+    """Loss, metric and predictions of one kind of task.
 
     Attributes:
-      loss: logits and labels to a loss for each item, float32 [M].
-      metric: name of what is watched beside the loss.
-      score: logits and labels to the metric of each item, float32 [M].
-      prediction: logits to probabilities or scores, of the same shape.
+      loss: maps logits and labels to the loss of each item, float32 [M].
+      metric: name of the metric.
+      score: maps logits and labels to the metric of each item, float32 [M].
+      prediction: maps logits to probabilities or scores of the same shape.
     """
 
     loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -59,10 +60,10 @@ _KINDS = {
 KINDS = tuple(_KINDS)
 
 
-class TaskModel:
-    """BERT as it is fine-tuned (section 4), or read as it is (section 5.3).
+class TaskModel(ItemObjective):
+    """BERT for fine-tuning (section 4), or as a frozen encoder (section 5.3).
 
-    | kind | the head sees | label_ids | predictions |
+    | kind | the head reads | label_ids | predictions |
     | --- | --- | --- | --- |
     | classification | pooled [CLS] | int32 [B, 1] | probabilities [B, L] |
     | regression | pooled [CLS] | float32 [B, 1] | scores [B, 1] |
@@ -70,29 +71,29 @@ class TaskModel:
     | choice | pooled [CLS] of each | int32 [B, 1] | probabilities [B, L] |
     | tagging | each token | int32 [B, S] | probabilities [B, S, L] |
 
-    With the head `bilstm` (the paper's section 5.1, "+ BiLSTM") a `BiLSTM`
-    stands before the linear layer, which sees its states at each token, or
-    its last ones in place of the pooled [CLS].
+    With the head `bilstm` (the paper's section 5.1, "+ BiLSTM") the linear
+    layer reads the states of a `BiLSTM`: those at each token, or the last ones
+    instead of the pooled [CLS].
 
     A batch holds int32 `input_ids`, `input_mask` (1 = real), `segment_ids`,
     [B, S] each ([B, L * S] for choice, one choice after the other),
-    `label_ids`, `is_real_example` [B, 1] (0 = filler, counts nowhere) and,
-    for tagging, `label_mask` [B, S] (1 = has a label).
+    `label_ids`, `is_real_example` [B, 1] if some examples are fillers and, for
+    tagging, `label_mask` [B, S] (1 = has a label). The logits are [B, L], for
+    tagging [B, S, L].
 
     Args:
       config: the model's sizes.
       kind: one of `KINDS`.
       num_labels: L; 1 for regression.
       dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
-      use_one_hot_embeddings: see `embeddings.Embeddings`.
-      gradient_checkpointing: see `transformer.Encoder`.
-      whole_last_layer: see `transformer.Encoder`.
       class_weights: weight of each label in the training loss, for
-        classification and tagging; () = all alike.
-      head_dropout: share of the head's input set to 0 in training.
+        classification and tagging; () = equal weights.
+      head_dropout: dropout rate of the head's input.
       feature_based: the mix of layers, see `LayerMix`, that the head reads
-        from a frozen encoder; "" = all is trained, and the last layer read.
+        from a frozen encoder; "" = the encoder is trained, and the head reads
+        its last layer.
       head: one of `HEADS`.
+      **options: other arguments of `BertModel`.
 
     Attributes:
       metric: name of the metric beside the loss.
@@ -110,30 +111,21 @@ class TaskModel:
         num_labels: int,
         *,
         dtype: str = "float32",
-        use_one_hot_embeddings: bool = False,
-        gradient_checkpointing: bool = False,
-        whole_last_layer: bool = False,
         class_weights: Sequence[float] = (),
         head_dropout: float = HEAD_DROPOUT,
         feature_based: str = "",
         head: str = "linear",
+        **options: Any,
     ):
         _check(kind, num_labels, class_weights)
         _check_head(kind, feature_based, head)
-        self.config = config
         self.kind = kind
         self.num_labels = num_labels
         self.metric = _KINDS[kind].metric
-        self.bert = BertModel(
-            config,
-            dtype=dtype,
-            use_one_hot_embeddings=use_one_hot_embeddings,
-            gradient_checkpointing=gradient_checkpointing,
-            whole_last_layer=whole_last_layer,
-        )
+        bert = BertModel(config, dtype=dtype, **options)
         self.feature_based = feature_based
         # A layer that is not trainable gets no gradient, slots or decay.
-        self.bert.trainable = not feature_based
+        bert.trainable = not feature_based
         self.mix = LayerMix(config, feature_based or "last", dtype=dtype)
         self.bilstm = None
         size = self.mix.output_size
@@ -147,24 +139,14 @@ class TaskModel:
             dtype=dtype,
         )
         between = (self.bilstm,) if self.bilstm else ()
-        self.layers = (self.bert, self.mix, *between, self.head)
+        super().__init__(bert, self.mix, *between, self.head)
         self._head_dropout = head_dropout
         self._class_weights = tuple(class_weights)
 
     def logits(
-        self,
-        batch: dict[str, tf.Tensor],
-        dropout_seed: tf.Tensor | None = None,
+        self, batch: Batch, dropout_seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """Scores a batch.
-
-        Args:
-          batch: the class says what it holds; labels are not looked at.
-          dropout_seed: int32 [2] when training; None = no dropout.
-
-        Returns:
-          Float32 [B, L], for tagging [B, S, L].
-        """
+        """Scores the labels; see `ItemObjective` and the class."""
         seeds = layers.split_seed(dropout_seed, 3)
         inputs = [
             batch[name] for name in ("input_ids", "input_mask", "segment_ids")
@@ -186,12 +168,12 @@ class TaskModel:
         return tf.reshape(self.head(vectors), shape)
 
     def _encode(self, inputs, encoder_seed, bilstm_seed):
-        """A vector for each token that is read, and one for the text."""
+        """Returns a vector for each token, and one for the text."""
         if self.feature_based:
             output = self.bert(*inputs)
             output = tf.nest.map_structure(tf.stop_gradient, output)
         else:
-            # Of a text the linear head reads the first wordpiece alone.
+            # For a whole text the linear head reads only the first wordpiece.
             reads_words = self.bilstm or self.kind == "tagging"
             positions = None if reads_words else inputs[0][:, :0]
             output = self.bert(*inputs, encoder_seed, positions)
@@ -200,67 +182,25 @@ class TaskModel:
             return words, output.pooled_output
         return self.bilstm(words, inputs[1], bilstm_seed)
 
-    def predict(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Probabilities, or scores for regression; shaped as `logits`."""
+    def predict(self, batch: Batch) -> tf.Tensor:
+        """Returns probabilities, or scores for regression; see the class."""
         return _KINDS[self.kind].prediction(self.logits(batch))
 
-    def loss_weights(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """What the loss is divided by; sums over the parts of a batch.
+    def score_examples(self, batch: Batch) -> Batch:
+        """Predicts a batch and compares each example with its labels.
 
         Args:
-          batch: needs `label_ids`, `is_real_example` and `label_mask`, if any.
-
-        Returns:
-          Float32 scalar: number of real examples, of labelled tokens for
-          tagging; each counted with its label's weight.
-        """
-        return {"loss": tf.reduce_sum(self._training_weights(batch))}
-
-    def losses(
-        self,
-        batch: dict[str, tf.Tensor],
-        loss_weights: dict[str, tf.Tensor],
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """This batch's share of the loss, and its metrics.
-
-        Args:
-          batch: the class says what it holds.
-          loss_weights: `loss_weights` of the whole batch that this one is a
-            part of, so that the shares of all parts add up to its loss.
-          dropout_seed: int32 [2] when training; None = no dropout.
-
-        Returns:
-          The loss share, float32 scalar; the metric (see `losses`).
-        """
-        item_losses, scores = self._items(
-            batch, self.logits(batch, dropout_seed)
-        )
-        # A part, or a whole batch of tagged sentences, may have no label.
-        loss = tf.math.divide_no_nan(
-            tf.reduce_sum(item_losses * self._training_weights(batch)),
-            loss_weights["loss"],
-        )
-        metric = losses.weighted(scores, self._weights(batch))
-        return loss, {self.metric: metric}
-
-    def score_examples(
-        self, batch: dict[str, tf.Tensor]
-    ) -> dict[str, tf.Tensor]:
-        """Predicts a batch and compares it with its labels, example by example.
-
-        Args:
-          batch: the class says what it holds.
+          batch: see the class.
 
         Returns:
           `predictions`, see the class; and float32 [B] each: `loss`, without
-          class weights, `score`, the metric (both sums over an example's
-          labelled tokens, for tagging), and `weight`, the number of them:
-          0 for fillers.
+          class weights, `score`, the metric, and `weight`. For tagging, these
+          are sums over the labelled tokens of an example, and `weight` is their
+          number. The weight of fillers is 0.
         """
         logits = self.logits(batch)
-        weights = self._weights(batch)
-        item_losses, scores = self._items(batch, logits)
+        weights = self.item_weights(batch)
+        item_losses, scores = self.items(batch, logits)
         rows = [tf.shape(logits)[0], -1]
 
         def by_example(values):
@@ -273,25 +213,28 @@ class TaskModel:
             "weight": by_example(weights),
         }
 
-    def _items(self, batch, logits):
-        """Loss and metric of each item, float32 [M] both."""
+    def items(
+        self, batch: Batch, logits: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns loss and metric of each example, or of each token."""
         labels = batch["label_ids"]
-        if _KINDS[self.kind] is _ONE_OF_MANY:
+        kind = _KINDS[self.kind]
+        if kind is _ONE_OF_MANY:
             logits = tf.reshape(logits, [-1, self.num_labels])
             labels = tf.reshape(labels, [-1])
-        kind = _KINDS[self.kind]
         return kind.loss(logits, labels), kind.score(logits, labels)
 
-    def _weights(self, batch):
-        """1.0 for each item that counts, float32 [M]."""
-        weights = tf.cast(batch["is_real_example"], tf.float32)
-        if self.kind == "tagging":
-            weights *= tf.cast(batch["label_mask"], tf.float32)
-        return tf.reshape(weights, [-1])
+    def item_weights(self, batch: Batch) -> tf.Tensor:
+        """Returns 1.0 for each item that counts, else 0.0; float32 [M]."""
+        weights = super().item_weights(batch)
+        if self.kind != "tagging":
+            return weights
+        is_labelled = tf.cast(batch["label_mask"], tf.float32)
+        return tf.reshape(weights[:, tf.newaxis] * is_labelled, [-1])
 
-    def _training_weights(self, batch):
-        """The same with the weights of the labels."""
-        weights = self._weights(batch)
+    def training_weights(self, batch: Batch) -> tf.Tensor:
+        """Returns `item_weights`, times the weights of the labels."""
+        weights = self.item_weights(batch)
         if not self._class_weights:
             return weights
         table = tf.constant(self._class_weights, tf.float32)
@@ -299,7 +242,7 @@ class TaskModel:
 
 
 def _check(kind, num_labels, class_weights):
-    """Refuses what makes no model."""
+    """Raises ValueError unless kind, labels and weights fit each other."""
     if kind not in KINDS:
         raise ValueError(
             f"kind of task {kind!r}; it must be one of {', '.join(KINDS)}."
@@ -327,7 +270,7 @@ def _check(kind, num_labels, class_weights):
 
 
 def _check_head(kind, feature_based, head):
-    """Refuses a head that there is not, or that has nothing to read."""
+    """Raises ValueError for an unknown head, or one without an input."""
     if head not in HEADS:
         raise ValueError(
             f"head {head!r}; it must be one of {', '.join(HEADS)}."
@@ -338,3 +281,6 @@ def _check_head(kind, feature_based, head):
             f"head of a {kind} task reads one for the text; take the head "
             "bilstm."
         )
+
+
+MODEL = TaskModel

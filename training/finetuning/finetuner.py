@@ -22,7 +22,6 @@ from training.devices.strategy import (
     has_onednn,
     is_tpu,
     num_workers,
-    policy_of,
 )
 from training.finetuning.predictions import ExampleScores, OutputCollector
 from training.loop.checkpointing import CheckpointManager
@@ -111,8 +110,8 @@ class Finetuning:
 
     Args:
       options: of the run.
-      make_model: returns an `ExampleModel`; its arguments are config, dtype,
-        use_one_hot_embeddings, gradient_checkpointing and whole_last_layer.
+      make_model: returns an `ExampleModel`; its arguments are config and those
+        of `setup.encoder_options`.
       num_choices: C, inputs of one example.
       batch_sizes: fields of options, such as `eval_batch_size`, that will be
         used, beside the batch size of training.
@@ -171,15 +170,9 @@ class Finetuning:
         self, make_model: Callable[..., ExampleModel], config: BertConfig
     ) -> ExampleModel:
         """A model with weights drawn from the run's seed."""
-        options = self.options
-        keras.utils.set_random_seed(options.train.seed)
+        keras.utils.set_random_seed(self.options.train.seed)
         return make_model(
-            config,
-            dtype=policy_of(options.device),
-            use_one_hot_embeddings=options.use_one_hot_embeddings
-            or is_tpu(self._strategy),
-            gradient_checkpointing=options.train.gradient_checkpointing,
-            whole_last_layer=options.train.whole_last_layer,
+            config, **setup.encoder_options(self.options, self._strategy)
         )
 
     def _load_first_weights(

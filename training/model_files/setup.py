@@ -2,17 +2,40 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
 from data.storage import files
 from modeling.config import BertConfig
+from training.config.finetuning_options import FinetuningOptions
+from training.config.pretraining_options import PretrainingOptions
+from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
 from training.model_files.first_weights import (
     FirstWeights,
     compare_with_huggingface,
 )
+
+
+def encoder_options(
+    options: PretrainingOptions | FinetuningOptions,
+    strategy: tf.distribute.Strategy,
+) -> dict[str, Any]:
+    """Returns the arguments of `BertModel` that the options determine.
+
+    Args:
+      options: of the run.
+      strategy: selects the form of the lookup.
+    """
+    return {
+        "dtype": policy_of(options.device),
+        "use_one_hot_embeddings": options.use_one_hot_embeddings
+        or is_tpu(strategy),
+        "gradient_checkpointing": options.train.gradient_checkpointing,
+        "whole_last_layer": options.train.whole_last_layer,
+    }
 
 
 def check_length(

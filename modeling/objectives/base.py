@@ -1,0 +1,158 @@
+"""Base classes of the objectives: encoder, heads, weighted losses."""
+
+import abc
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from modeling import losses
+
+Batch = dict[str, tf.Tensor]
+
+
+class Objective(abc.ABC):
+    """An encoder, the layers on top of it, and the loss that trains them.
+
+    A training loop uses `layers`, `loss_weights` and `losses`.
+
+    Args:
+      bert: the encoder, a `BertModel`.
+      *heads: the layers on top of it, in the order of their checkpoints.
+
+    Attributes:
+      bert: the encoder.
+      config: the encoder's configuration.
+      layers: encoder and heads.
+    """
+
+    def __init__(self, bert: keras.layers.Layer, *heads: keras.layers.Layer):
+        self.bert = bert
+        self.config = bert.config
+        self.layers = (bert, *heads)
+
+    def encode(
+        self,
+        batch: Batch,
+        dropout_seed: tf.Tensor | None = None,
+        positions: tf.Tensor | None = None,
+    ) -> Any:
+        """Runs the encoder on input_ids, input_mask and segment_ids.
+
+        Args:
+          batch: int32 `input_ids`, `input_mask` (1 = real, 0 = padding) and
+            `segment_ids`, [B, S] each.
+          dropout_seed: int32 [2] when training; None = no dropout.
+          positions: see `BertModel.call`.
+
+        Returns:
+          A `BertOutput`.
+        """
+        return self.bert(
+            batch["input_ids"],
+            batch["input_mask"],
+            batch["segment_ids"],
+            dropout_seed,
+            positions,
+        )
+
+    @abc.abstractmethod
+    def loss_weights(self, batch: Batch) -> Batch:
+        """Computes the divisor of each loss, as a sum over the batch.
+
+        Args:
+          batch: one batch, or a part of it: the weights of all parts add up.
+
+        Returns:
+          Float32 scalars by the name of the loss.
+        """
+
+    @abc.abstractmethod
+    def losses(
+        self,
+        batch: Batch,
+        loss_weights: Batch,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, Batch]:
+        """Computes the loss and the metrics of a batch, or of a part of it.
+
+        Args:
+          batch: inputs and labels; see the class.
+          loss_weights: `loss_weights` of the whole batch, so that the losses
+            of all parts add up to the loss of the batch.
+          dropout_seed: int32 [2] when training; None = no dropout.
+
+        Returns:
+          The loss, float32 scalar; metrics by name, float32 [2] each (see
+          `modeling.losses`).
+        """
+
+
+class ItemObjective(Objective):
+    """An objective with one loss and one metric for each item.
+
+    An item is an example, or a token of it. `is_real_example` [B, 1] of a batch
+    is 1 for real examples, and 0 for those that only fill the batch and count
+    nowhere. Without it, all examples are real.
+
+    Attributes:
+      metric: name of the metric.
+    """
+
+    metric: str
+
+    @abc.abstractmethod
+    def logits(
+        self, batch: Batch, dropout_seed: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Scores a batch.
+
+        Args:
+          batch: inputs; see the class. Labels are not used.
+          dropout_seed: int32 [2] when training; None = no dropout.
+
+        Returns:
+          Float32 scores; see the class.
+        """
+
+    @abc.abstractmethod
+    def items(
+        self, batch: Batch, logits: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns loss and metric of each of the M items, float32 [M] each."""
+
+    def predict(self, batch: Batch) -> tf.Tensor:
+        """Returns the logits as predictions, in the same shape."""
+        return self.logits(batch)
+
+    def item_weights(self, batch: Batch) -> tf.Tensor:
+        """Returns 1.0 for each item that counts, else 0.0; float32 [M]."""
+        if "is_real_example" in batch:
+            return tf.cast(batch["is_real_example"][:, 0], tf.float32)
+        return tf.ones(tf.shape(batch["input_ids"])[:1])
+
+    def training_weights(self, batch: Batch) -> tf.Tensor:
+        """Returns the weight of each item in the loss, float32 [M]."""
+        return self.item_weights(batch)
+
+    def loss_weights(self, batch: Batch) -> Batch:
+        """Returns the sum of `training_weights`; see `Objective`."""
+        return {"loss": tf.reduce_sum(self.training_weights(batch))}
+
+    def losses(
+        self,
+        batch: Batch,
+        loss_weights: Batch,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, Batch]:
+        """Returns the weighted mean of the losses; see `Objective`."""
+        item_losses, scores = self.items(
+            batch, self.logits(batch, dropout_seed)
+        )
+        # A batch of tagged sentences may have no label.
+        loss = tf.math.divide_no_nan(
+            tf.reduce_sum(item_losses * self.training_weights(batch)),
+            loss_weights["loss"],
+        )
+        metric = losses.weighted(scores, self.item_weights(batch))
+        return loss, {self.metric: metric}
