@@ -230,20 +230,7 @@ def training_batches(
     first_pass, skipped = divmod(first_example, files.count)
 
     def pass_over(number):
-        # Of this function's graph alone. TensorFlow would mix in the seed of
-        # the whole program; it takes seeds modulo 2^31 - 1, and fails at 0.
-        tf.random.set_seed(seed % (2**31 - 1) or 1)
-        order = tf.random.experimental.stateless_shuffle(
-            tf.range(len(files.segments)),
-            seed=tf.stack([np.int64(seed), number]),
-        )
-        stream = _read(files.segments, order, side_by_side=_FILES_AT_ONCE)
-        if shuffle_window > 1:
-            stream = stream.shuffle(
-                shuffle_window,
-                seed=np.int64(seed) * 1_000_003 + number,
-                reshuffle_each_iteration=False,
-            )
+        stream = _shuffled_pass(files, seed, number, shuffle_window)
         if arrange:
             stream = arrange(stream, number, files, batch_size)
         return stream.skip(
@@ -254,8 +241,28 @@ def training_batches(
     return _parsed(numbers.flat_map(pass_over), files, batch_size, shard)
 
 
+def _shuffled_pass(files, seed, number, shuffle_window):
+    """Reads the records of one pass in an order that `seed` decides."""
+    # Sets the seed of this function's graph only. Without it TensorFlow would
+    # mix in the seed of the program. It takes seeds modulo 2^31 - 1 and fails
+    # at 0.
+    tf.random.set_seed(seed % (2**31 - 1) or 1)
+    order = tf.random.experimental.stateless_shuffle(
+        tf.range(len(files.segments)),
+        seed=tf.stack([np.int64(seed), number]),
+    )
+    stream = _read(files.segments, order, side_by_side=_FILES_AT_ONCE)
+    if shuffle_window > 1:
+        stream = stream.shuffle(
+            shuffle_window,
+            seed=np.int64(seed) * 1_000_003 + number,
+            reshuffle_each_iteration=False,
+        )
+    return stream
+
+
 def _own_files(files, shard):
-    """The files that one of several workers reads, and no other."""
+    """Returns the files that only this worker reads."""
     own = files.some(files.paths[shard.index :: shard.count])
     logging.info(
         "Worker %d of %d reads %d of %d files: %d of %d records.",

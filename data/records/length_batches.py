@@ -76,26 +76,7 @@ def training_batches(
     """
     # Differs from the original: it repeats first and then shuffles within 100
     # records, so that passes mix, and a file sorted by label stays sorted.
-    lengths_of = functools.partial(_lengths, files.specs, num_choices)
-
-    def group(stream, number, files, batch_size):
-        # Batches go on over the end of a pass; here those of this one begin.
-        begun = (number * files.count) % batch_size
-        rest = (batch_size - begun) % batch_size
-        windows = stream.skip(rest).batch(_BATCHES_OF_WINDOW * batch_size)
-        return stream.take(rest).concatenate(
-            windows.enumerate().flat_map(
-                lambda i, window: tf.data.Dataset.from_tensor_slices(
-                    _grouped(
-                        window,
-                        lengths_of(window),
-                        batch_size,
-                        seed=tf.stack([np.int64(seed), number * 1_000_003 + i]),
-                    )
-                )
-            )
-        )
-
+    group = functools.partial(_group_pass, num_choices=num_choices, seed=seed)
     batches = input_pipeline.training_batches(
         files,
         batch_size=batch_size,
@@ -297,6 +278,31 @@ def _lengths(specs, num_choices, serialized):
     masks = [spec for spec in specs if spec.name == "input_mask"]
     batch = reading.parse_batch(masks, serialized)
     return _needed(batch["input_mask"], num_choices)
+
+
+def _group_pass(stream, number, files, batch_size, *, num_choices, seed):
+    """Puts examples of similar length into each batch of a pass.
+
+    The arguments up to `batch_size` are those of `arrange` in
+    `input_pipeline.training_batches`.
+    """
+    # A batch can contain the end of one pass and the begin of the next: this
+    # many records complete the batch of the previous pass.
+    begun = (number * files.count) % batch_size
+    rest = (batch_size - begun) % batch_size
+    windows = stream.skip(rest).batch(_BATCHES_OF_WINDOW * batch_size)
+    return stream.take(rest).concatenate(
+        windows.enumerate().flat_map(
+            lambda i, window: tf.data.Dataset.from_tensor_slices(
+                _grouped(
+                    window,
+                    _lengths(files.specs, num_choices, window),
+                    batch_size,
+                    seed=tf.stack([np.int64(seed), number * 1_000_003 + i]),
+                )
+            )
+        )
+    )
 
 
 def _grouped(window, lengths, batch_size, *, seed):
