@@ -32,7 +32,7 @@ from data.pretraining.streaming.corpus import Block, read_block
 from data.pretraining.streaming.disk_shuffle import DiskShuffle
 from data.pretraining.streaming.pairs import DocumentGroup, Rows, draw_rows
 from data.records import feature_spec, tfrecord
-from data.storage import files
+from data.storage import files, manifests
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 
@@ -128,14 +128,11 @@ def report_path(shard_path: str) -> str:
 
 def load_report(shard_path: str) -> ShardReport | None:
     """Reads a shard's report; None if the shard is not finished."""
-    path = report_path(shard_path)
-    if not files.exists(path):
-        return None
-    with files.open_read(path) as file:
-        try:
-            return ShardReport(**json.loads(file.read()))
-        except (ValueError, TypeError):
-            return None  # damaged, for example by a power failure
+    report = manifests.read(report_path(shard_path))
+    try:
+        return ShardReport(**report) if report else None
+    except TypeError:
+        return None  # damaged, for example by a power failure
 
 
 def write_shard(
