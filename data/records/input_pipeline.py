@@ -1,4 +1,4 @@
-"""Record files -> batches, in an order that can be resumed at any example."""
+"""Batches of record files, in an order that can resume at any example."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -12,12 +12,12 @@ from data.records.damage import Segment
 from data.records.feature_spec import FeatureSpec
 from data.records.shard import WHOLE, Shard
 
-# Records are read from this many files side by side, as the original does.
+# Records are read from this many files in parallel, as in the original.
 _FILES_AT_ONCE = 4
-# Differs from the original: it shuffles within 100 records; a larger window
-# costs a few megabytes and mixes better.
+# Differs from the original: it shuffles within 100 records, because a larger
+# window costs a few megabytes and mixes better.
 _SHUFFLE_WINDOW = 10_000
-_PARSED_AT_ONCE = 256  # records
+_PARSED_AT_ONCE = 256  # records parsed in one call
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,8 +25,8 @@ class RecordFiles:
     """Checked record files of one input.
 
     Attributes:
-      segments: of an undamaged file one, the whole file; of a damaged one
-        what lies between the damage.
+      segments: one segment for each undamaged file; for a damaged file, its
+        undamaged parts.
       specs: features of every record.
     """
 
@@ -35,16 +35,16 @@ class RecordFiles:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files, each once."""
+        """The paths of the files, without duplicates."""
         return tuple(dict.fromkeys(segment.path for segment in self.segments))
 
     @property
     def count(self) -> int:
-        """Records in all files together."""
+        """The number of records in all files."""
         return sum(segment.count for segment in self.segments)
 
     def some(self, paths: Sequence[str]) -> "RecordFiles":
-        """Some of the files."""
+        """Returns the files with these paths."""
         kept = tuple(s for s in self.segments if s.path in paths)
         return dataclasses.replace(self, segments=kept)
 
@@ -66,22 +66,22 @@ def open_records(
     Args:
       paths: TFRecord files, plain or gzip.
       specs: the features expected.
-      limits: feature name -> its values must be from 0 to below this, such
-        as the size of the vocabulary for `input_ids`; names of features that
-        are not in `specs` are ignored.
-      sample: records of each file whose values are looked at.
-      skip_bad_records: leave out what is damaged, see
-        `damage.find_segments`, with a warning that says how much.
+      limits: feature name -> upper bound (exclusive) of its values, such as
+        the size of the vocabulary for `input_ids`; the lower bound is 0. Names
+        that are not in `specs` are ignored.
+      sample: number of records in each file whose values are checked.
+      skip_bad_records: leave out damaged records, see `damage.find_segments`,
+        with a warning that counts them.
 
     Returns:
-      The files with their count.
+      The files with the number of their records.
 
     Raises:
       FileNotFoundError: a file is missing.
-      tfrecord.DamagedError: a file is cut short, damaged or empty; says at
-        which record.
-      ValueError: records do not fit; says which file, what it has, and what
-        was expected. Or no file has a record that can be read.
+      tfrecord.DamagedError: a file is truncated, damaged or empty; names the
+        record.
+      ValueError: records do not match the specs; names the file, the value
+        found and the one expected. Or no record can be read.
     """
     # The values of all records are checked while they are parsed.
     specs = tuple(spec._replace(limit=limits.get(spec.name)) for spec in specs)
@@ -127,26 +127,26 @@ def training_batches(
     | None = None,
     shard: Shard = WHOLE,
 ) -> tf.data.Dataset:
-    """Endless shuffled batches, the same at every start.
+    """Returns endless shuffled batches, the same at every start.
 
-    Each pass over the files has its own order of files and records, a
-    function of (seed, pass).
+    The order of files and records in a pass depends only on the seed and the
+    number of the pass.
 
-    Several workers share the files if there is one for each, worker i of n
-    having files i, i + n, ...: its rows are a stream of their own, with passes
-    of their own. Else each reads all files, and takes its rows of the batches
-    that one worker would get.
+    If there are at least as many files as workers, worker i of n reads files
+    i, i + n, ... in passes of its own. Otherwise each worker reads all files
+    and takes its rows of the batches that a single worker would get.
 
     Args:
       files: the input.
-      batch_size: examples of a batch of all workers; every batch is full.
-      seed: of the order.
-      first_example: examples to leave out at the start of the stream of all
-        workers: those that were used before a resume.
-      shuffle_window: records held to draw the next one from; 1 = none.
-      arrange: from the serialized records of one pass, shuffled, its number
-        (int64 scalar), the files that they come from and the number of them
-        in a batch, to the same records in another order.
+      batch_size: number of examples in a batch of all workers; every batch is
+        full.
+      seed: seed of the order.
+      first_example: number of examples to skip at the start of the stream of
+        all workers, because they were used before a resume.
+      shuffle_window: size of the shuffle buffer in records; 1 = no shuffling.
+      arrange: reorders the records of a pass. Its arguments are the shuffled
+        serialized records, the number of the pass (int64 scalar), the files
+        and the batch size.
       shard: the worker.
 
     Returns:
@@ -160,7 +160,7 @@ def training_batches(
     size = shard.part_of(batch_size)
     if 1 < shard.count <= len(files.paths):
         files = _own_files(files, shard)
-        # Rounded down if the number of workers was another before a resume.
+        # Rounded down if the number of workers has changed since the start.
         batch_size, first_example = size, first_example // shard.count
         shard = WHOLE
     elif shard.count > 1:
@@ -178,20 +178,7 @@ def training_batches(
     first_pass, skipped = divmod(first_example, files.count)
 
     def pass_over(number):
-        # Of this function's graph alone. TensorFlow would mix in the seed of
-        # the whole program; it takes seeds modulo 2^31 - 1, and fails at 0.
-        tf.random.set_seed(seed % (2**31 - 1) or 1)
-        order = tf.random.experimental.stateless_shuffle(
-            tf.range(len(files.segments)),
-            seed=tf.stack([np.int64(seed), number]),
-        )
-        stream = _read(files.segments, order, side_by_side=_FILES_AT_ONCE)
-        if shuffle_window > 1:
-            stream = stream.shuffle(
-                shuffle_window,
-                seed=np.int64(seed) * 1_000_003 + number,
-                reshuffle_each_iteration=False,
-            )
+        stream = _shuffled_pass(files, seed, number, shuffle_window)
         if arrange:
             stream = arrange(stream, number, files, batch_size)
         return stream.skip(
@@ -202,8 +189,28 @@ def training_batches(
     return _parsed(numbers.flat_map(pass_over), files, batch_size, shard)
 
 
+def _shuffled_pass(files, seed, number, shuffle_window):
+    """Reads the records of one pass in an order that `seed` decides."""
+    # Sets the seed of this function's graph only. Without it TensorFlow would
+    # mix in the seed of the program. It takes seeds modulo 2^31 - 1 and fails
+    # at 0.
+    tf.random.set_seed(seed % (2**31 - 1) or 1)
+    order = tf.random.experimental.stateless_shuffle(
+        tf.range(len(files.segments)),
+        seed=tf.stack([np.int64(seed), number]),
+    )
+    stream = _read(files.segments, order, side_by_side=_FILES_AT_ONCE)
+    if shuffle_window > 1:
+        stream = stream.shuffle(
+            shuffle_window,
+            seed=np.int64(seed) * 1_000_003 + number,
+            reshuffle_each_iteration=False,
+        )
+    return stream
+
+
 def _own_files(files, shard):
-    """The files that one of several workers reads, and no other."""
+    """Returns the files that only this worker reads."""
     own = files.some(files.paths[shard.index :: shard.count])
     logging.info(
         "Worker %d of %d reads %d of %d files: %d of %d records.",
@@ -229,17 +236,17 @@ def _own_files(files, shard):
 def evaluation_batches(
     files: RecordFiles, *, batch_size: int, shard: Shard = WHOLE
 ) -> tf.data.Dataset:
-    """Endless batches in file order; every batch is full.
+    """Returns endless batches in file order; every batch is full.
 
     Args:
       files: the input.
-      batch_size: examples of a batch of all workers.
-      shard: whose rows of it; every worker reads all files.
+      batch_size: number of examples in a batch of all workers.
+      shard: the worker; every worker reads all files.
 
     Returns:
       Dataset of feature name -> tensor [batch_size / shard.count, length]. It
-      starts again at the end of the files, as the original, whose evaluation
-      always takes max_eval_steps batches.
+      repeats the files, as in the original, whose evaluation always takes
+      max_eval_steps batches.
 
     Raises:
       ValueError: the workers' rows would not be equally many.
@@ -248,12 +255,12 @@ def evaluation_batches(
 
 
 def file_order(files: RecordFiles) -> tf.data.Dataset:
-    """The serialized records, each once."""
+    """Returns the serialized records in file order, each once."""
     return _read(files.segments)
 
 
 def _read(segments, order=None, side_by_side=1):
-    """The records of segments, in an order, some of them side by side."""
+    """Reads the records of segments in `order`, several in parallel."""
     paths = tf.constant([segment.path for segment in segments])
     compressions = tf.constant([segment.compression for segment in segments])
     starts, counts = (
@@ -268,7 +275,7 @@ def _read(segments, order=None, side_by_side=1):
             records = reading.read_from(paths[i], compressions[i], starts[i])
         else:
             records = tf.data.TFRecordDataset(paths[i], compressions[i])
-        # tf.data takes some cuts for the end of a file.
+        # tf.data takes some truncated records for the end of a file.
         complete = tf.data.experimental.assert_cardinality(counts[i])
         return records.take(counts[i]).apply(complete)
 
@@ -280,9 +287,9 @@ def _read(segments, order=None, side_by_side=1):
 
 
 def _parsed(stream, files, batch_size, shard):
-    """Batches, cuts, then parses: four times the speed of the other order."""
+    """Batches records before parsing, which is four times as fast."""
     size = shard.part_of(batch_size)
-    # Small batches are parsed some together: half the time for those of 32.
+    # Several small batches are parsed together: half the time at 32 examples.
     together = max(1, _PARSED_AT_ONCE // size)
     parts = [together, batch_size]
 

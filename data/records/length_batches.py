@@ -1,7 +1,7 @@
-"""Batches no longer than they need be: trimmed, and alike in length.
+"""Batches with less padding: trimmed, and grouped by length.
 
-Padding behind a batch's longest example changes no result: nobody looks at
-it. It costs as much as text, and most sentences are a tenth of the window.
+Padding after the longest example of a batch changes no result. It costs as much
+as text, and most sentences are a tenth of the maximum length.
 
 Axes: B batch, S sequence, C choices (1 but for multiple choice), W examples
 of a window.
@@ -16,18 +16,19 @@ from data.records import input_pipeline, reading
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import WHOLE, Shard
 
-# Batches are made alike in length among this many: enough to find neighbours,
-# and few beside a pass, so that its order stays close to a shuffle.
+# Examples are grouped by length within this many batches: enough to find
+# examples of similar length, and few enough to keep the order of a pass random.
 _BATCHES_OF_WINDOW = 100
-# Examples of an evaluation sorted at once: some ten megabytes.
+# Examples of an evaluation that are sorted at once: about ten megabytes.
 _SORTED_AT_ONCE = 20_000
-# An evaluation's batch holds none shorter than this share of its longest, but
-# to complete a multiple of B. 1,043 sentences of CoLA, B 32, are 8 batches and
-# 9 % padding; without this limit 5 and 18 %, with 100 % 17 and 4 %.
+# Every example of an evaluation batch has at least 85 % of the length of the
+# longest one, except where the batch is filled up to a multiple of B. At B 32,
+# 1,043 sentences of CoLA give 8 batches with 9 % padding; without this limit 5
+# with 18 %, at 100 % 17 with 4 %.
 _SHORTEST_PERCENT = 85
-# Lengths that training batches are trimmed to where XLA compiles each: eight to
-# an octave, even ones: 8, 10, ... 32, 36, ... 64, 72, ... With four, padding
-# cost as much as compiling gained.
+# Lengths of trimmed training batches where XLA compiles each length: eight
+# between a power of two and the next (8, 10, ... 32, 36, ... 64, 72, ...). With
+# four, the padding cost as much as compiling saved.
 _LENGTHS = [
     *(8, 10, 12, 14),
     *(part << k for k in range(1, 28) for part in range(8, 16)),
@@ -47,24 +48,24 @@ def training_batches(
     num_choices: int = 1,
     shard: Shard = WHOLE,
 ) -> tf.data.Dataset:
-    """Endless shuffled batches, the same at every start; every one is full.
+    """Returns endless shuffled full batches, the same at every start.
 
     Args:
       files: the input.
       batch_size: B of all workers.
-      seed: of the order.
-      first_example: examples to leave out at the start of the stream: those
-        that were used before a resume.
-      shuffle_window: records held to draw the next one from; 0 = all of the
-        pass, 1 = none.
+      seed: seed of the order.
+      first_example: number of examples to skip at the start of the stream,
+        because they were used before a resume.
+      shuffle_window: size of the shuffle buffer in records; 0 = all records,
+        1 = no shuffling.
       trim: cut each worker's batch to its longest example; False for a TPU,
         which needs one length.
-      exact: cut to the very longest example, not to one of
-        `trimmed_lengths`: for steps of which nothing is compiled by shape.
+      exact: cut to the length of the longest example, not to one of
+        `trimmed_lengths`; use it where no shape is compiled.
       group_by_length: put examples of similar length into a batch. Each pass
-        still holds every example once.
-      num_choices: C rows of S wordpieces that an example is made of, one
-        after the other; 1 but for multiple choice.
+        still contains every example once.
+      num_choices: C, number of rows of S wordpieces in an example,
+        concatenated; 1 except for multiple choice.
       shard: the worker; see `input_pipeline.training_batches`.
 
     Returns:
@@ -77,26 +78,7 @@ def training_batches(
     """
     # Differs from the original: it repeats first and then shuffles within 100
     # records, so that passes mix, and a file sorted by label stays sorted.
-    lengths_of = functools.partial(_lengths, files.specs, num_choices)
-
-    def group(stream, number, files, batch_size):
-        # Batches go on over the end of a pass; here those of this one begin.
-        begun = (number * files.count) % batch_size
-        rest = (batch_size - begun) % batch_size
-        windows = stream.skip(rest).batch(_BATCHES_OF_WINDOW * batch_size)
-        return stream.take(rest).concatenate(
-            windows.enumerate().flat_map(
-                lambda i, window: tf.data.Dataset.from_tensor_slices(
-                    _grouped(
-                        window,
-                        lengths_of(window),
-                        batch_size,
-                        seed=tf.stack([np.int64(seed), number * 1_000_003 + i]),
-                    )
-                )
-            )
-        )
-
+    group = functools.partial(_group_pass, num_choices=num_choices, seed=seed)
     batches = input_pipeline.training_batches(
         files,
         batch_size=batch_size,
@@ -123,25 +105,25 @@ def all_examples(
     num_choices: int = 1,
     shard: Shard = WHOLE,
 ) -> tf.data.Dataset:
-    """Every example once, about the longest first.
+    """Returns every example once, approximately the longest first.
 
-    A batch holds examples of like length, and of short ones more: as many as
-    make no more wordpieces than B of the longest possible would.
+    A batch holds examples of similar length. It has more than B examples if
+    they are short, but at most the wordpieces of B examples of full length.
 
     Args:
       files: the input.
       batch_size: B of all workers.
-      trim: cut each batch of all workers to its very longest example; False
-        for a TPU, which needs one shape.
+      trim: cut each batch of all workers to its longest example; False for a
+        TPU, which needs one shape.
       num_choices: see `training_batches`.
-      shard: whose rows of each batch; every worker reads all files.
+      shard: the worker; every worker reads all files.
 
     Returns:
-      Dataset of `num_batches` batches, feature name -> tensor [R, length], R
-      a multiple of B, with `example_index` int32 [R, 1], an example's place in
-      the files, and `is_real_example` [R, 1], 1 for all if the records have
-      none. What is missing to a multiple of B is filled up with copies that
-      have it 0. One of several workers has R / shard.count rows of each.
+      Dataset of `num_batches` batches, feature name -> tensor [R, length]; R
+      is a multiple of B. `example_index` int32 [R, 1] is an example's place in
+      the files. `is_real_example` [R, 1] is that of the records, by default 1,
+      and 0 for the copies that fill a batch up to a multiple of B. Each of
+      several workers has R / shard.count rows.
 
     Raises:
       ValueError: the workers' rows would not be equally many.
@@ -186,7 +168,7 @@ def num_batches(
     trim: bool = True,
     num_choices: int = 1,
 ) -> int:
-    """How many batches `all_examples` has, by a pass over the records."""
+    """Counts the batches of `all_examples` by reading all records."""
     if not trim:
         return -(-files.count // batch_size)
     stream = input_pipeline.file_order(files).enumerate()
@@ -195,9 +177,9 @@ def num_batches(
 
 
 def _sorted_batches(stream, files, batch_size, num_choices):
-    """Pairs (indices, serialized examples), from the longest to the shortest.
+    """Returns batches of (indices, serialized examples), longest first.
 
-    So within each part that is sorted at once.
+    Only `_SORTED_AT_ONCE` examples at a time are sorted.
     """
     (size,) = (s.length for s in files.specs if s.name == "input_mask")
 
@@ -216,18 +198,18 @@ def _sorted_batches(stream, files, batch_size, num_choices):
 
 
 def _cuts(lengths, batch_size, longest):
-    """Where batches of examples begin, and the last one ends.
+    """Returns the places where batches begin, and the end of the last one.
 
     Args:
       lengths: int32 [W], the longest first.
       batch_size: B; all batches but the last are a multiple of it.
-      longest: length whose wordpieces, B times, are the most of a batch.
+      longest: a batch has at most B times this many wordpieces.
 
     Returns:
       Int32 [number of batches + 1], from 0 to W.
     """
     starts = tf.range(0, tf.size(lengths), batch_size)
-    # What the batch would be that begins at each multiple of B.
+    # The batch that would begin at each multiple of B.
     first = lengths[::batch_size]
     shortest = -(-first * _SHORTEST_PERCENT // 100)
     alike = tf.searchsorted(-lengths, -shortest, side="right") - starts
@@ -245,22 +227,22 @@ def _cuts(lengths, batch_size, longest):
 
 
 def trimmed_lengths(seq_length: int) -> list[int]:
-    """The lengths that batches of S wordpieces may be trimmed to."""
+    """The lengths to which batches of S wordpieces are trimmed."""
     return [n for n in _LENGTHS if n < seq_length] + [seq_length]
 
 
 def trim_batch(
     batch: dict[str, tf.Tensor], num_choices: int = 1, *, exact: bool = False
 ) -> dict[str, tf.Tensor]:
-    """Cuts the padding that all examples of a batch share.
+    """Cuts the padding after the longest example of a batch.
 
     Args:
       batch: with `input_mask` int32 [B, C * S]; 1 = real.
       num_choices: C.
-      exact: cut all of it, not down to one of `trimmed_lengths`.
+      exact: cut to the longest example, not to one of `trimmed_lengths`.
 
     Returns:
-      The batch; what has a value for each wordpiece is [B, C * S'], S' one of
+      The batch. Features of wordpieces are [B, C * S']; S' is one of
       `trimmed_lengths` or, if exact, the length of the longest example.
     """
     names = ["input_ids", "input_mask", "segment_ids"]
@@ -274,7 +256,7 @@ def trim_batch(
 
     def cut(x):
         rows = tf.reshape(x, [-1, num_choices, size])[..., :length]
-        # The number of examples stays known, for strategies.
+        # Keeps the static batch size, which strategies need.
         return tf.ensure_shape(
             tf.reshape(rows, [tf.shape(x)[0], num_choices * length]),
             [x.shape[0], None],
@@ -284,9 +266,10 @@ def trim_batch(
 
 
 def _needed(input_mask, num_choices):
-    """Wordpieces that hold all real ones of every choice: int32 [B].
+    """The length of an example without padding, over all choices: int32 [B].
 
-    1 at least: the original's records for a TPU hold examples of none.
+    It is at least 1, because the original's records for a TPU contain empty
+    examples.
     """
     rows = tf.reshape(input_mask, [tf.shape(input_mask)[0], num_choices, -1])
     places = tf.range(1, tf.shape(rows)[2] + 1)
@@ -294,16 +277,41 @@ def _needed(input_mask, num_choices):
 
 
 def _lengths(specs, num_choices, serialized):
-    """The same of serialized examples: int32 [W]."""
+    """`_needed` of serialized examples: int32 [W]."""
     masks = [spec for spec in specs if spec.name == "input_mask"]
     batch = reading.parse_batch(masks, serialized)
     return _needed(batch["input_mask"], num_choices)
 
 
-def _grouped(window, lengths, batch_size, *, seed):
-    """Serialized examples [W] in batches of like length, in random order.
+def _group_pass(stream, number, files, batch_size, *, num_choices, seed):
+    """Puts examples of similar length into each batch of a pass.
 
-    What is left over, less than a batch, comes last.
+    The arguments up to `batch_size` are those of `arrange` in
+    `input_pipeline.training_batches`.
+    """
+    # A batch can contain the end of one pass and the begin of the next: this
+    # many records complete the batch of the previous pass.
+    begun = (number * files.count) % batch_size
+    rest = (batch_size - begun) % batch_size
+    windows = stream.skip(rest).batch(_BATCHES_OF_WINDOW * batch_size)
+    return stream.take(rest).concatenate(
+        windows.enumerate().flat_map(
+            lambda i, window: tf.data.Dataset.from_tensor_slices(
+                _grouped(
+                    window,
+                    _lengths(files.specs, num_choices, window),
+                    batch_size,
+                    seed=tf.stack([np.int64(seed), number * 1_000_003 + i]),
+                )
+            )
+        )
+    )
+
+
+def _grouped(window, lengths, batch_size, *, seed):
+    """Groups serialized examples [W] by length, in random order of batches.
+
+    An incomplete batch comes last.
     """
     whole = tf.shape(window)[0] // batch_size * batch_size
     order = tf.argsort(lengths[:whole], stable=True)
@@ -315,7 +323,7 @@ def _grouped(window, lengths, batch_size, *, seed):
 
 
 def _filled_up(batch, batch_size):
-    """Adds copies of the first example, not real, up to a multiple of B."""
+    """Fills a batch up to a multiple of B with copies of its first example."""
     size = tf.shape(batch["example_index"])[0]
     places = tf.range(size + -size % batch_size)
     is_added = places >= size

@@ -1,4 +1,4 @@
-"""Record files that are made once for the same input."""
+"""Makes record files once for the same input."""
 
 import dataclasses
 import hashlib
@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 from absl import logging
 
-from data.storage import files
+from data.storage import files, manifests
+from data.storage.json_files import write_json
 from data.text.tokenization import FullTokenizer
 
-# A dataclass of figures with a field `reused`.
+# A dataclass of counts with a field `reused`.
 Report = TypeVar("Report")
 
 
@@ -21,26 +22,24 @@ def make_once(
     report_type: type[Report],
     write: Callable[[], tuple[Report, str]],
 ) -> Report:
-    """Writes a record file, unless an earlier run has written just this one.
+    """Writes a record file, unless an earlier run wrote the same one.
 
-    What the records were made from stands beside them, in
-    `PATH.manifest.json`. If all of it is the same, and the file whole, it is
-    used again.
+    `PATH.manifest.json` says what the records were made from. If this is
+    unchanged and the file complete, the file is used again.
 
     Args:
       path: the record file.
-      facts: all that its bytes depend on, as JSON has it.
-      report_type: of the report.
+      facts: all that its bytes depend on, as JSON returns it.
+      report_type: class of the report.
       write: writes the file; returns the report and the file's SHA-256.
 
     Returns:
-      What is in the file; `reused` says whether it was there.
+      The counts of the file; `reused` says whether it already existed.
 
     Raises:
       OSError: the file cannot be written.
     """
-    manifest_path = path + files.MANIFEST_SUFFIX
-    report = _written_before(path, manifest_path, facts, report_type)
+    report = _written_before(path, facts, report_type)
     if report is None:
         report, checksum = write()
         manifest = {
@@ -48,13 +47,13 @@ def make_once(
             "sha256": checksum,
             "report": dataclasses.asdict(report),
         }
-        files.write_text(manifest_path, json.dumps(manifest, indent=1) + "\n")
+        write_json(path + files.MANIFEST_SUFFIX, manifest)
     logging.info("%s: %s", path, report)
     return report
 
 
 def tokenizer_facts(tokenizer: FullTokenizer) -> dict[str, Any]:
-    """What wordpieces depend on, for `make_once`."""
+    """The `facts` of `make_once` that describe a tokenizer."""
     vocab = json.dumps(list(tokenizer.vocab.items())).encode()
     return {
         "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
@@ -63,20 +62,17 @@ def tokenizer_facts(tokenizer: FullTokenizer) -> dict[str, Any]:
 
 
 def _written_before(
-    path: str, manifest_path: str, facts: Mapping[str, Any], report_type: type
-) -> Any:
-    """The report of an earlier run that made the same file, if it is whole."""
-    if not (files.exists(path) and files.exists(manifest_path)):
+    path: str, facts: Mapping[str, Any], report_type: type[Report]
+) -> Report | None:
+    """The report of an earlier run, if its file is the same and complete."""
+    manifest = manifests.read(path + files.MANIFEST_SUFFIX, facts)
+    if not manifest:
         return None
-    with files.open_read(manifest_path) as file:
-        try:
-            manifest = json.loads(file.read())
-            if manifest["made_from"] != facts:
-                return None
-            report = report_type(**manifest["report"])
-            checksum = manifest["sha256"]
-        except (ValueError, KeyError, TypeError):
-            return None  # somebody else's file: it will be written over
-    if files.sha256(path) != checksum:
+    try:
+        report = report_type(**manifest["report"])
+        checksum = manifest["sha256"]
+    except (KeyError, TypeError):
+        return None  # not written by `make_once`: it will be overwritten
+    if not manifests.is_complete(path, checksum):
         return None
     return dataclasses.replace(report, reused=True)

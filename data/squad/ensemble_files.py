@@ -71,8 +71,7 @@ def average_runs(
     else:
         _check_all_answered(folders)
     _check_known(gold, nbest, data)
-    found = {}
-    threshold = null_score_diff_threshold
+    threshold, found = null_score_diff_threshold, {}
     if find_null_threshold:
         found = find_best_thresholds(
             [odds[qas_id] for qas_id in gold],
@@ -84,10 +83,7 @@ def average_runs(
     _write_predictions(output_dir, texts, nbest, odds, with_metrics=bool(gold))
     if not gold:
         return {}
-    scorer = Scorer(version_2_with_negative)
-    for qas_id, answers in gold.items():
-        scorer.add(texts[qas_id], answers)
-    results = scorer.results() | found
+    results = _score(texts, gold, version_2_with_negative) | found
     if version_2_with_negative:
         results["null_score_diff_threshold"] = threshold
     facts = {"runs": list(folders), "file": data.name}
@@ -186,6 +182,18 @@ def _gold(
             f"{data.name} has no answers to score by; leave it out."
         )
     return gold
+
+
+def _score(
+    texts: Mapping[str, str],
+    gold: Mapping[str, tuple[str, ...]],
+    version_2_with_negative: bool,
+) -> dict[str, Any]:
+    """Scores the answers of the questions in `gold`."""
+    scorer = Scorer(version_2_with_negative)
+    for qas_id, answers in gold.items():
+        scorer.add(texts[qas_id], answers)
+    return scorer.results()
 
 
 def _best_text(answers: Sequence[dict[str, Any]]) -> str:

@@ -1,6 +1,7 @@
 """Files and folders on local disks and remote file systems.
 
-files       text files in, whole files out; remote paths by tf.io.gfile
-locks       a folder that one run at a time may write to
+files       reading text, writing complete files; remote paths by tf.io.gfile
+locks       locks that keep a second run off a folder
 json_files  small JSON files of a run
+manifests   what files were made from, so that they are made once
 """

@@ -1,24 +1,25 @@
-"""Text of any size to record shards, on many processes, resumable.
+"""Writes record shards of text of any size, on several processes.
 
-    make_plan -> write_shard for each shard that is missing -> publish
+    make_plan -> write_shard for each missing shard -> publish
 
-Each shard is written by one worker. A run that was stopped goes on with the
-shards that are missing.
+One worker writes each shard. A run that was stopped continues with the missing
+shards.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from absl import logging
 
 from data import progress
+from data.pretraining.options import PretrainingDataOptions
 from data.pretraining.report import (
     Report,
     warn_of_cut_text,
     warn_of_few_predictions,
     warn_of_unknown,
 )
-from data.pretraining.streaming.plan import make_plan
+from data.pretraining.streaming.plan import Plan, make_plan
 from data.pretraining.streaming.publishing import finished_shards, publish
 from data.pretraining.streaming.shards import (
     ShardRecipe,
@@ -31,7 +32,7 @@ from data.pretraining.streaming.shards import (
 from data.processes import Workers
 from data.storage import files
 
-# Writes all given shards; returns when all are finished.
+# Writes the given shards and returns when all are finished.
 Runner = Callable[[Sequence[ShardTask]], None]
 
 
@@ -43,19 +44,18 @@ def write_shards(
     num_processes: int = 1,
     runner: Runner | None = None,
 ) -> Report:
-    """Turns text into shuffled shards of examples.
+    """Writes shuffled shards of examples.
 
     Args:
       input_files: UTF-8 text, one sentence a line, a blank line between
         documents. A document ends with its file.
-      output_files: the shards; they appear when all are whole.
-      recipe: what to make.
-      num_processes: how many write at the same time; the output does not
-        depend on it.
-      runner: writes the shards elsewhere than in these processes.
+      output_files: the shards; they appear when all of them are complete.
+      recipe: options of the examples.
+      num_processes: number of processes; the output does not depend on it.
+      runner: writes the shards in place of these processes.
 
     Returns:
-      Counts and shares, also logged and in the manifest.
+      Counts and shares, which are also logged and in the manifest.
 
     Raises:
       FileNotFoundError: an input is missing.
@@ -84,41 +84,59 @@ def write_shards(
                 len(plan.tasks),
             )
         missing = [task for task in plan.tasks if task.index not in reports]
-        try:
-            if runner and missing:
-                runner(missing)
-            else:
-                _write_here(missing, workers)
-        except BaseException:
-            logging.info(
-                "%d of %d shards are finished and kept; the same command goes "
-                "on with the others.",
-                len(finished_shards(plan)),
-                len(plan.tasks),
-            )
-            raise
+        _write_missing(plan, missing, workers, runner)
         reports |= {task.index: _report_of(task) for task in missing}
     for sample in reports[0].samples:
         logging.info("%s", sample)
     counts = publish(plan, reports)
+    report = _total_report(counts, recipe.options, start_s)
+    logging.info("Wrote %s; %s", report, plan.manifest_path)
+    return report
+
+
+def _write_missing(
+    plan: Plan,
+    missing: Sequence[ShardTask],
+    workers: Workers,
+    runner: Runner | None,
+) -> None:
+    """Writes shards; if this fails, logs how many are finished."""
+    try:
+        if runner and missing:
+            runner(missing)
+        else:
+            _write_here(missing, workers)
+    except BaseException:
+        logging.info(
+            "%d of %d shards are finished and kept; the same command goes "
+            "on with the others.",
+            len(finished_shards(plan)),
+            len(plan.tasks),
+        )
+        raise
+
+
+def _total_report(
+    counts: Mapping[str, int], options: PretrainingDataOptions, start_s: float
+) -> Report:
+    """Returns the report of all shards, after its warnings."""
     report = Report(
         num_examples=counts["examples"],
         num_tokens=counts["tokens"],
         num_masked=counts.get("masked", 0),
-        max_seq_length=recipe.options.max_seq_length,
+        max_seq_length=options.max_seq_length,
         unknown_share=counts["unknown"] / counts["wordpieces"],
         duration_s=time.monotonic() - start_s,
     )
     warn_of_unknown(report.unknown_share)
     warn_of_cut_text(
-        report.num_tokens, counts["wordpieces"], recipe.options.dupe_factor
+        report.num_tokens, counts["wordpieces"], options.dupe_factor
     )
-    logging.info("Wrote %s; %s", report, plan.manifest_path)
     return report
 
 
 def _report_of(task: ShardTask) -> ShardReport:
-    """The report of a shard that was just written."""
+    """Loads the report of a shard that was just written."""
     report = load_report(task.path)
     if not report:
         raise OSError(
@@ -130,7 +148,7 @@ def _report_of(task: ShardTask) -> ShardReport:
 
 
 def _write_here(tasks: Sequence[ShardTask], workers: Workers) -> None:
-    """Writes shards in the workers, and shows progress."""
+    """Writes shards on the workers and shows progress."""
     total = sum(task.num_bytes for task in tasks) // 1000
     num_bytes = num_examples = num_finished = 0
     with progress.Progress("writing", total=total, unit="kB") as shown:

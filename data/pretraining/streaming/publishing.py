@@ -1,8 +1,8 @@
-"""From finished shards to a finished data set with a manifest.
+"""Turns finished shards into a data set with a manifest.
 
-A shard that is written waits under a name of its own, its report beside it.
-When all are there they get their names, and the manifest is written last: it
-stands for a whole data set.
+A finished shard has a temporary name, with its report beside it. When all
+shards are finished, they are renamed. The manifest is written last, so that it
+exists only for a complete data set.
 """
 
 import glob
@@ -21,18 +21,17 @@ from data.pretraining.streaming.shards import (
     load_report,
     report_path,
 )
-from data.storage import files
+from data.storage import files, manifests
 
 
 def finished_shards(plan: Plan) -> dict[int, ShardReport]:
     """Finds the shards that an earlier run of the same plan has finished.
 
     Args:
-      plan: of the run.
+      plan: plan of the run.
 
     Returns:
-      Their reports by their index. A shard that is not what its report says
-      is not finished.
+      Index -> report. A shard that differs from its report is not finished.
     """
     reports = {}
     of_manifest = _shards_of_manifest(plan)
@@ -41,8 +40,7 @@ def finished_shards(plan: Plan) -> dict[int, ShardReport]:
         if report and _is_whole(task.path, report):
             reports[task.index] = report
             continue
-        # A run that was stopped while it gave the shards their names, or
-        # that ended well.
+        # The shard was renamed: the run was stopped during that, or it ended.
         report = report or of_manifest.get(task.index)
         if report and _is_whole(output, report):
             reports[task.index] = report
@@ -52,11 +50,11 @@ def finished_shards(plan: Plan) -> dict[int, ShardReport]:
 
 
 def publish(plan: Plan, reports: Mapping[int, ShardReport]) -> dict[str, int]:
-    """Gives all shards their names and writes the manifest.
+    """Renames all shards and writes the manifest.
 
     Args:
-      plan: of the run.
-      reports: of all shards.
+      plan: plan of the run.
+      reports: reports of all shards.
 
     Returns:
       The counts of all shards together (see `ShardReport`).
@@ -64,7 +62,7 @@ def publish(plan: Plan, reports: Mapping[int, ShardReport]) -> dict[str, int]:
     totals = Counter()
     for report in reports.values():
         totals.update(report.counts)
-    # The shards count the parts of a document that was cut.
+    # Shards count each part of a document that was cut as a document.
     totals["documents"] = sum(f["documents"] for f in plan.facts["corpus"])
     manifest = _manifest(plan, reports, totals)
     waiting = [
@@ -84,16 +82,16 @@ def publish(plan: Plan, reports: Mapping[int, ShardReport]) -> dict[str, int]:
 
 
 def manifest_of(path: str) -> dict[str, Any] | None:
-    """Reads the manifest of the data set that a shard is of.
+    """Reads the manifest of a shard's data set.
 
     Args:
-      path: of the shard.
+      path: path of the shard.
 
     Returns:
       What `publish` wrote, with `made_from`, `counts` and `shards`; None if
-      there is none that names this shard.
+      no manifest names this shard.
     """
-    manifest = _read_manifest(data_set_name([path]) + files.MANIFEST_SUFFIX)
+    manifest = manifests.read(data_set_name([path]) + files.MANIFEST_SUFFIX)
     try:
         names = {shard["file"] for shard in manifest["shards"]}
         return manifest if os.path.basename(path) in names else None
@@ -101,41 +99,24 @@ def manifest_of(path: str) -> dict[str, Any] | None:
         return None
 
 
-def _read_manifest(path: str) -> Any:
-    """What a manifest holds; None if there is none or it is none."""
-    if not files.exists(path):
-        return None
-    with files.open_read(path) as file:
-        try:
-            return json.loads(file.read())
-        except ValueError:
-            return None
-
-
 def _shards_of_manifest(plan: Plan) -> dict[int, ShardReport]:
-    """The shards of a finished data set, if the same plan made it."""
-    manifest = _read_manifest(plan.manifest_path)
+    """The shards of a finished data set, if it has the same plan."""
+    manifest = manifests.read(plan.manifest_path, plan.facts)
     try:
-        if manifest["made_from"] != plan.facts:
-            return {}
         return {
             index: ShardReport(index, shard["counts"], shard["sha256"])
             for index, shard in enumerate(manifest["shards"])
         }
     except (KeyError, TypeError):
-        return {}  # somebody else's file: it will be written over
+        return {}  # no such manifest, or damaged: it will be overwritten
 
 
 def _is_whole(path: str, report: ShardReport) -> bool:
-    return (
-        files.exists(path)
-        and files.size(path) == report.counts["bytes"]
-        and files.sha256(path) == report.sha256
-    )
+    return manifests.is_complete(path, report.sha256, report.counts["bytes"])
 
 
 def _holds(path: str, text: str) -> bool:
-    """Whether a file is there and holds a text."""
+    """Whether a file exists and contains exactly this text."""
     if not files.exists(path):
         return False
     with files.open_read(path) as file:
@@ -143,7 +124,7 @@ def _holds(path: str, text: str) -> bool:
 
 
 def _clean_up(plan: Plan) -> None:
-    """Removes the reports, and what killed runs of this plan left."""
+    """Removes the reports and the temporary files of killed runs."""
     for task in plan.tasks:
         if files.exists(report_path(task.path)):
             files.remove(report_path(task.path))
@@ -156,7 +137,7 @@ def _clean_up(plan: Plan) -> None:
 
 
 def _tell_of_other_files(plan: Plan) -> None:
-    """Tells of files of the same name that are not of this data set."""
+    """Logs files of the same name that are not part of this data set."""
     name = data_set_name(plan.output_files)
     if rests := files.find(f"{glob.escape(name)}*{files.incomplete('', '')}*"):
         logging.info(
@@ -181,7 +162,7 @@ def _tell_of_other_files(plan: Plan) -> None:
 def _manifest(
     plan: Plan, reports: Mapping[int, ShardReport], totals: Mapping[str, int]
 ) -> str:
-    """What the data set is: readable by people and programs."""
+    """The manifest of the data set, as JSON."""
     return json.dumps(
         {
             "counts": totals,

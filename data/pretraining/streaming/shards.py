@@ -1,8 +1,8 @@
-"""One shard: its blocks of text in, one shuffled record file out.
+"""Writes one shard: blocks of text to one shuffled record file.
 
-A shard is a function of its task alone - not of who writes it, when, or
-beside how many others. Memory holds one group of documents and one bucket of
-records, however large the shard:
+The contents of a shard depend on its task alone, not on the process that
+writes it or on the number of processes. Memory holds one group of documents
+and one bucket of records, whatever the size of the shard:
 
     blocks --> groups of documents --> rows, masks, records    (dupe_factor x)
                                          | each to a random bucket on disk
@@ -32,35 +32,37 @@ from data.pretraining.streaming.corpus import Block, read_block
 from data.pretraining.streaming.disk_shuffle import DiskShuffle
 from data.pretraining.streaming.pairs import DocumentGroup, Rows, draw_rows
 from data.records import feature_spec, tfrecord
-from data.storage import files
+from data.storage import files, manifests
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 
-# Text whose documents are each other's random next sentences.
+# Bytes of text in a group, whose documents give each other's random next
+# sentences.
 _GROUP_BYTES = 8 << 20
-# A group draws random next sentences from so many documents at least, if the
-# corpus has them. Those it lacks are lent: passages, half as much text in all
-# as the group has, so that none is seen much more often than its own.
+# A group draws random next sentences from at least this many documents, if the
+# corpus has them. Missing ones are replaced by passages of other documents. All
+# passages together have half as much text as the group, so that none of them
+# appears much more often than the group's own text.
 _MIN_DOCUMENTS = 64
 _MIN_PASSAGE = 1 << 12  # characters
-# About how many bytes of record a byte of text makes.
+# Approximate bytes of records for each byte of text.
 _RECORD_BYTES = 2
-# What a row takes even if it is empty: for each place, three numbers.
+# Bytes of an empty row for each place: three numbers.
 _PLACE_BYTES = 3
-# Records written between two chances to stop.
+# Records written between two checks whether to stop.
 _RECORDS_AT_ONCE = 4096
 
 
 @dataclasses.dataclass(frozen=True)
 class ShardRecipe:
-    """What all shards of a run have in common.
+    """The settings that all shards of a run share.
 
     Attributes:
-      options: what to make.
+      options: options of the examples.
       vocab_file: vocabulary with `SPECIAL_TOKENS`.
       do_lower_case: True for an uncased vocabulary.
-      split_sentences: lines are paragraphs, to be cut into sentences.
-      compression: of the shard.
+      split_sentences: whether lines are paragraphs to split into sentences.
+      compression: compression of the shards.
     """
 
     options: PretrainingDataOptions
@@ -72,14 +74,15 @@ class ShardRecipe:
 
 @dataclasses.dataclass(frozen=True)
 class ShardTask:
-    """What to write into one shard.
+    """The input and the path of one shard.
 
     Attributes:
-      recipe: common to all shards.
+      recipe: settings of all shards.
       index: number of the shard, from 0.
       path: the record file to write.
       blocks: its text, in order.
-      spare_blocks: lend random next sentences to groups of few documents.
+      spare_blocks: text for the random next sentences of groups with few
+        documents.
     """
 
     recipe: ShardRecipe
@@ -96,7 +99,7 @@ class ShardTask:
 
 @dataclasses.dataclass(frozen=True)
 class ShardReport:
-    """What a finished shard holds.
+    """The counts of a finished shard.
 
     Attributes:
       index: number of the shard.
@@ -114,25 +117,22 @@ class ShardReport:
 
 
 def check_vocabulary(recipe: ShardRecipe) -> None:
-    """Raises ValueError unless the vocabulary can be used."""
+    """Raises ValueError if the vocabulary cannot be used."""
     _tools(recipe)
 
 
 def report_path(shard_path: str) -> str:
-    """Where a shard's report is."""
+    """The path of a shard's report."""
     return f"{shard_path}.json"
 
 
 def load_report(shard_path: str) -> ShardReport | None:
-    """Reads a shard's report; None = the shard was not finished."""
-    path = report_path(shard_path)
-    if not files.exists(path):
-        return None
-    with files.open_read(path) as file:
-        try:
-            return ShardReport(**json.loads(file.read()))
-        except (ValueError, TypeError):
-            return None  # damaged, as by a power cut
+    """Reads a shard's report; None if the shard is not finished."""
+    report = manifests.read(report_path(shard_path))
+    try:
+        return ShardReport(**report) if report else None
+    except TypeError:
+        return None  # damaged, for example by a power failure
 
 
 def write_shard(
@@ -142,10 +142,11 @@ def write_shard(
 
     Args:
       task: what to write.
-      advance: told of progress: bytes of text done, examples made.
+      advance: called with the bytes of text read and the examples made since
+        the last call.
 
     Returns:
-      The report, also kept beside the shard.
+      The report, which is also written beside the shard.
 
     Raises:
       ValueError: the text cannot be used; says where.
@@ -154,28 +155,10 @@ def write_shard(
     if report := load_report(task.path):
         return report
     recipe = task.recipe
-    tools = _tools(recipe)
     rng = np.random.default_rng([recipe.options.numpy_seed, task.index])
     counts: collections.Counter[str] = collections.Counter()
-    samples: list[str] = []
     with _shuffle(task, rng) as shuffle:
-        for group, num_documents, num_bytes in _groups(task, rng, counts):
-            for _ in range(recipe.options.dupe_factor):
-                for rows in draw_rows(
-                    group, num_documents, tools.wordpieces, recipe.options, rng
-                ):
-                    columns = _columns(rows, tools.masker, rng)
-                    if not samples:
-                        samples = describe_rows(
-                            columns, tools.tokenizer.inv_vocab
-                        )
-                    _count(columns, counts)
-                    framed = tfrecord.frames(
-                        feature_spec.encode_examples(tools.specs, columns)
-                    )
-                    shuffle.add(framed)
-                    advance(0, len(framed))
-            advance(num_bytes, 0)
+        samples = _make_records(task, rng, counts, shuffle, advance)
         if not counts["examples"]:
             raise ValueError(
                 f"--output_file names so many files that nothing is left for "
@@ -200,10 +183,38 @@ def write_shard(
     return report
 
 
+def _make_records(
+    task: ShardTask,
+    rng: np.random.Generator,
+    counts: collections.Counter[str],
+    shuffle: DiskShuffle,
+    advance: Callable[[int, int], None],
+) -> list[str]:
+    """Adds all records to `shuffle`; returns the first rows as text."""
+    tools, options = _tools(task.recipe), task.recipe.options
+    samples: list[str] = []
+    for group, num_documents, num_bytes in _groups(task, rng, counts):
+        for _ in range(options.dupe_factor):
+            for rows in draw_rows(
+                group, num_documents, tools.wordpieces, options, rng
+            ):
+                columns = _columns(rows, tools.masker, rng)
+                if not samples:
+                    samples = describe_rows(columns, tools.tokenizer.inv_vocab)
+                _count(columns, counts)
+                framed = tfrecord.frames(
+                    feature_spec.encode_examples(tools.specs, columns)
+                )
+                shuffle.add(framed)
+                advance(0, len(framed))
+        advance(num_bytes, 0)
+    return samples
+
+
 def _shuffle(task: ShardTask, rng: np.random.Generator) -> DiskShuffle:
-    """Makes room to shuffle the shard's records."""
+    """Creates the buckets on disk for the shard's records."""
     options = task.recipe.options
-    # Many short documents make many rows, mostly padding.
+    # Many short documents give many rows, mostly padding.
     num_documents = sum(block.num_documents for block in task.blocks)
     num_bytes = options.dupe_factor * (
         task.num_bytes * _RECORD_BYTES
@@ -214,7 +225,7 @@ def _shuffle(task: ShardTask, rng: np.random.Generator) -> DiskShuffle:
 
 
 class _Tools(NamedTuple):
-    """What a process keeps from shard to shard."""
+    """The objects that a process keeps between shards."""
 
     tokenizer: FullTokenizer
     wordpieces: Wordpieces
@@ -248,7 +259,7 @@ def _groups(
     rng: np.random.Generator,
     counts: collections.Counter[str],
 ) -> Iterator[tuple[DocumentGroup, int, int]]:
-    """Reads the blocks: documents, how many make rows, bytes of text."""
+    """Yields groups of documents, their number without lent ones, bytes."""
     tools = _tools(task.recipe)
     unk_id = tools.tokenizer.vocab["[UNK]"]
     waiting = collections.deque(task.blocks)
@@ -285,10 +296,10 @@ def _lend_documents(
     task: ShardTask,
     rng: np.random.Generator,
 ) -> None:
-    """Adds passages of other documents, until there are enough to draw from.
+    """Adds passages of other documents until there are `_MIN_DOCUMENTS`.
 
-    Without them, a shard of three long books would tell a random next sentence
-    by its book.
+    Without them, in a shard of three long books a random next sentence would be
+    recognizable by its book.
     """
     passage_size = max(_MIN_PASSAGE, num_bytes // (2 * _MIN_DOCUMENTS))
     for i in rng.permutation(len(task.spare_blocks)):
@@ -304,14 +315,14 @@ def _lend_documents(
 
 
 def _passage(lines: list[str], start: int, size: int) -> list[str]:
-    """Lines from `start` on, until they have `size` characters."""
+    """Returns lines from `start` on until they have `size` characters."""
     ends = itertools.accumulate(len(line) for line in lines[start:])
     num_lines = sum(1 for _ in itertools.takewhile(size.__gt__, ends))
     return lines[start : start + num_lines + 1]
 
 
 def _encode(lines: Iterable[str], recipe: ShardRecipe) -> Iterator[list[int]]:
-    """Tokenizes lines, or the sentences of lines that are paragraphs."""
+    """Tokenizes lines; splits them into sentences first if asked to."""
     if recipe.split_sentences:
         lines = itertools.chain.from_iterable(map(split_sentences, lines))
     return map(_tools(recipe).tokenizer.encode, lines)
@@ -320,7 +331,7 @@ def _encode(lines: Iterable[str], recipe: ShardRecipe) -> Iterator[list[int]]:
 def _columns(
     rows: Rows, masker: Masker | None, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Masks rows, if they shall be; returns their features."""
+    """Returns the features of rows, masked if there is a masker."""
     is_token = np.arange(rows.input_ids.shape[1]) < rows.lengths[:, None]
     columns = {
         "input_ids": rows.input_ids,

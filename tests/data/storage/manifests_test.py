@@ -1,0 +1,35 @@
+"""Manifests decide whether files are made again."""
+
+import hashlib
+
+import pytest
+
+from data.storage import manifests
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "1", "\udcff", '{"a": 1}'])
+def test_a_manifest_of_other_content_does_not_count(tmp_path, text):
+    path = tmp_path / "manifest.json"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    assert manifests.read(str(path), {"seed": 1}) is None
+
+
+def test_a_manifest_counts_for_the_same_facts_only(tmp_path):
+    path = str(tmp_path / "manifest.json")
+    assert manifests.read(path) is None
+    content = {"made_from": {"seed": 1}, "counts": 2}
+    (tmp_path / "manifest.json").write_text(str(content).replace("'", '"'))
+    assert manifests.read(path) == content
+    assert manifests.read(path, {"seed": 1}) == content
+    assert manifests.read(path, {"seed": 2}) is None
+
+
+def test_a_complete_file_has_its_size_and_checksum(tmp_path):
+    path = tmp_path / "file"
+    checksum = hashlib.sha256(b"abc").hexdigest()
+    assert not manifests.is_complete(str(path), checksum)
+    path.write_bytes(b"abc")
+    assert manifests.is_complete(str(path), checksum)
+    assert manifests.is_complete(str(path), checksum, 3)
+    assert not manifests.is_complete(str(path), checksum, 4)
+    assert not manifests.is_complete(str(path), "0" + checksum[1:])
