@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from data import tables
+
 # Of the tables in the log: labels beyond it are left out.
 _MAX_LABELS = 30
 
@@ -256,16 +258,6 @@ def entity_table(
 
 
 def _aligned(lines: Sequence[Sequence[str]], num_left_out: int) -> str:
-    """Columns of one width each; the first to the left."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    texts = []
-    for first, *others in lines:
-        cells = [first.ljust(widths[0])]
-        cells += [
-            cell.rjust(width)
-            for cell, width in zip(others, widths[1:], strict=True)
-        ]
-        texts.append("  ".join(cells).rstrip())
-    if num_left_out:
-        texts.append(f"... and {num_left_out} more labels")
-    return "\n".join(texts)
+    """Aligns a table, and says how many labels it leaves out."""
+    note = f"\n... and {num_left_out} more labels" if num_left_out else ""
+    return tables.aligned(lines) + note
