@@ -9,6 +9,7 @@ storage/      files that appear whole, locks, small JSON files
 progress      progress of long work, on a terminal and in a log
 processes     tasks worked on by several processes
 tfds          data sets of tensorflow-datasets
+tables        aligned tables for the log
 metrics       accuracy, F1, correlations and entity F1 of predictions
 text/         vocabularies, tokenizers, input rows
 records/      features, TFRecord files, batches

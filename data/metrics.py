@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from data import tables
+
 # The tables in the log leave out further labels.
 _MAX_LABELS = 30
 
@@ -217,16 +219,6 @@ def entity_table(
 
 
 def _aligned(lines: Sequence[Sequence[str]], num_left_out: int) -> str:
-    """Pads the columns; the first is aligned to the left."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    texts = []
-    for first, *others in lines:
-        cells = [first.ljust(widths[0])]
-        cells += [
-            cell.rjust(width)
-            for cell, width in zip(others, widths[1:], strict=True)
-        ]
-        texts.append("  ".join(cells).rstrip())
-    if num_left_out:
-        texts.append(f"... and {num_left_out} more labels")
-    return "\n".join(texts)
+    """Aligns a table, and says how many labels it leaves out."""
+    note = f"\n... and {num_left_out} more labels" if num_left_out else ""
+    return tables.aligned(lines) + note

@@ -1,4 +1,4 @@
-"""The README.md of an export: what the model is, and how to call it."""
+"""The README.md of an export: the model's task, and how to call it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -84,15 +84,15 @@ def text(
     signatures: Mapping[str, Any],
     sample: Mapping[str, Any],
 ) -> str:
-    """The card of an export.
+    """Writes the text of an export's model card.
 
     Args:
-      title: of the card.
-      task: what the model does; Markdown.
-      data: name -> value, or name -> values: what it was trained on.
-      figures: likewise.
+      title: heading of the card.
+      task: what the model does, as Markdown.
+      data: the data it was trained on, name -> value or nested values.
+      figures: results, likewise.
       signatures: name -> `tf.function`.
-      sample: an input of serve_text.
+      sample: an input of `serve_text`.
 
     Returns:
       Markdown.
@@ -105,7 +105,7 @@ def text(
             for name, function in signatures.items()
         )
     ]
-    # As one writes it into a shell.
+    # A quote inside a quoted string of the shell.
     body = requests.rest_body("serve_text", sample).replace("'", "'\\''")
     return _CARD.format(
         title=title,
@@ -120,13 +120,13 @@ def text(
 
 
 def _inputs(function: Any) -> dict[str, Any]:
-    """The inputs of a concrete function by name."""
+    """Returns the inputs of a concrete function by name."""
     specs = tf.nest.flatten(function.structured_input_signature)
     return {spec.name: spec for spec in specs}
 
 
 def _tensors(specs: Mapping[str, Any]) -> str:
-    """Names, types and shapes: `text` string [?]."""
+    """Returns names, types and shapes, such as "`text` string [?]"."""
     return ", ".join(
         f"`{name}` {spec.dtype.name} "
         f"[{', '.join('?' if n is None else str(n) for n in spec.shape)}]"
@@ -135,7 +135,7 @@ def _tensors(specs: Mapping[str, Any]) -> str:
 
 
 def _lines(figures: Mapping[str, Any], indent: str = "") -> list[str]:
-    """A list, with lists inside."""
+    """Returns the lines of a nested Markdown list."""
     lines = []
     for name, value in figures.items():
         if isinstance(value, Mapping):

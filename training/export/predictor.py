@@ -1,4 +1,4 @@
-"""A trained model asked from Python: `Predictor.load(dir).predict(texts)`."""
+"""Predictions of a trained model: `Predictor.load(dir).predict(texts)`."""
 
 import os
 import re
@@ -22,7 +22,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Predictor:
-    """Answers texts; the model is loaded once.
+    """Predicts with a model that is loaded once.
 
     Example:
       predictor = Predictor.load("/tmp/mrpc")
@@ -30,7 +30,7 @@ class Predictor:
       # [{"label": "1", "score": 0.97, "probabilities": [0.03, 0.97], ...}]
 
     Args:
-      signatures: name -> function, of an export or a `TaskServing`.
+      signatures: name -> function, of an export or a `Serving`.
     """
 
     def __init__(self, signatures: Mapping[str, Any]):
@@ -57,7 +57,7 @@ class Predictor:
         if tf.saved_model.contains_saved_model(folder):
             loaded = tf.saved_model.load(folder)
             predictor = cls(loaded.signatures)
-            # The variables live as long as what was loaded.
+            # The signatures do not keep the variables alive; this object does.
             predictor._loaded = loaded
             return predictor
         return cls(saved_model.load(folder).signatures)
@@ -65,15 +65,15 @@ class Predictor:
     def predict(
         self, texts: Sequence[Any], batch_size: int = 32
     ) -> list[dict[str, Any]]:
-        """Answers texts.
+        """Predicts the outputs of texts.
 
         Args:
-          texts: strings; of pairs and of choice tuples: two strings, or a
-            string and a list of them.
-          batch_size: texts of like length that are computed at once.
+          texts: strings; for pairs tuples of two strings, for choice tuples
+            of a string and a list of strings.
+          batch_size: texts of similar length that are computed at once.
 
         Returns:
-          For each text what `TaskServing` names: name -> string, number or
+          For each text the outputs of `serve_text`: name -> string, number or
           list.
 
         Raises:
@@ -86,7 +86,8 @@ class Predictor:
             )
         rows = [self._row(number, text) for number, text in enumerate(texts)]
         lengths = [_length(row) for row in rows]
-        # The longest first: who runs out of memory does so at once.
+        # The longest texts first: if memory is too small, the first batch
+        # fails.
         order = sorted(range(len(rows)), key=lambda i: -lengths[i])
         answers = [{}] * len(rows)
         for start in range(0, len(order), batch_size):
@@ -104,7 +105,7 @@ class Predictor:
         return answers
 
     def _row(self, number: int, text: Any) -> tuple:
-        """A text as a tuple of inputs."""
+        """Returns a text as a tuple of inputs."""
         row = (text,) if len(self._shapes) == 1 else text
         fits = isinstance(row, tuple | list) and len(row) == len(self._shapes)
         if not fits or not all(map(_is_text, row, self._shapes.values())):
@@ -120,7 +121,7 @@ class Predictor:
 
 
 def _shapes_of(function: Any) -> dict[str, list[int]]:
-    """The inputs of a function in our order, and the shape of one row's."""
+    """Returns the inputs in the order of _INPUTS, and an example's shapes."""
     if hasattr(function, "get_concrete_function"):
         function = function.get_concrete_function()
     specs = tf.nest.flatten(function.structured_input_signature)
@@ -130,7 +131,7 @@ def _shapes_of(function: Any) -> dict[str, list[int]]:
 
 
 def _is_text(value: Any, shape: list[int]) -> bool:
-    """Whether a value is a string, or if it has a shape so many of them."""
+    """Returns whether a value is a string, or a list of shape[0] strings."""
     if not shape:
         return isinstance(value, str)
     return (
@@ -141,23 +142,23 @@ def _is_text(value: Any, shape: list[int]) -> bool:
 
 
 def _encoded(value: Any) -> Any:
-    """Strings as UTF-8."""
+    """Encodes strings as UTF-8."""
     if isinstance(value, str):
-        # Half a surrogate pair has no bytes there; U+FFFD, likewise dropped
-        # by the tokenizer, leaves the places of all other characters.
+        # UTF-8 has no half surrogate pairs. U+FFFD, which the tokenizer drops
+        # too, keeps the positions of all other characters.
         return _SURROGATES.sub("\ufffd", value).encode()
     return [_encoded(x) for x in value]
 
 
 def _length(row: tuple) -> int:
-    """Bytes of all texts of a row."""
+    """Returns the number of bytes of all texts of a row."""
     return sum(
         len(x) if isinstance(x, bytes) else sum(map(len, x)) for x in row
     )
 
 
 def _answer(outputs: Mapping[str, np.ndarray], place: int) -> dict[str, Any]:
-    """One row of the outputs, in Python's types and without padding."""
+    """Returns one example of the outputs as Python values, without padding."""
     answer = {name: _plain(x[place]) for name, x in outputs.items()}
     num_words = answer.pop("num_words", None)
     if "positions" in answer:
@@ -173,7 +174,7 @@ def _answer(outputs: Mapping[str, np.ndarray], place: int) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Bytes as strings, arrays as lists."""
+    """Converts bytes to strings and arrays to lists."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, list):
         return [_plain(x) for x in value]

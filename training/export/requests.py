@@ -1,7 +1,6 @@
-"""What clients of TF Serving send, without tensorflow-serving-api.
+"""Requests to TF Serving, without the package tensorflow-serving-api.
 
-That package is 30 kB of message definitions, of which a request needs three
-short ones; they are encoded here by hand.
+A request consists of three short messages, which are encoded here.
 """
 
 import base64
@@ -16,12 +15,11 @@ Inputs = Mapping[str, Any]
 
 
 def rest_body(signature: str, inputs: Inputs) -> str:
-    """The body of `POST /v1/models/NAME:predict`, one row an example.
+    """Returns the body of `POST /v1/models/NAME:predict`.
 
     Args:
       signature: its name.
-      inputs: name -> array [B, ...]; of strings str, or bytes for what is no
-        text.
+      inputs: name -> array [B, ...]; texts as str, other strings as bytes.
 
     Returns:
       JSON.
@@ -47,11 +45,10 @@ def _json_value(value: Any) -> Any:
 
 
 def predict_request(model_name: str, signature: str, inputs: Inputs) -> bytes:
-    """A serialized `tensorflow.serving.PredictRequest`, as gRPC sends it.
+    """Serializes a `tensorflow.serving.PredictRequest`, as gRPC sends it.
 
     Args:
-      model_name: under which the server knows the model; "" = it is known
-        from elsewhere.
+      model_name: name of the model on the server; "" = no name.
       signature: its name.
       inputs: name -> array [B, ...].
     """
@@ -67,7 +64,7 @@ def predict_request(model_name: str, signature: str, inputs: Inputs) -> bytes:
 
 
 def prediction_log(request: bytes) -> bytes:
-    """A `tensorflow.serving.PredictionLog` of a request, for warming up.
+    """Serializes a `tensorflow.serving.PredictionLog`, for warm-up files.
 
     Args:
       request: see `predict_request`.
@@ -78,14 +75,14 @@ def prediction_log(request: bytes) -> bytes:
 
 
 def _field(number: int, payload: bytes) -> bytes:
-    """A protobuf field of bytes; nothing if there are none."""
+    """Encodes a protobuf field of bytes; an empty one is left out."""
     if not payload:
         return b""
     return _varint(number << 3 | 2) + _varint(len(payload)) + payload
 
 
 def _varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; the highest says: more follow."""
+    """Encodes 7 bits a byte, the lowest first; the top bit = more follow."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)

@@ -45,17 +45,18 @@ for _module in pkgutil.iter_modules([os.path.dirname(__file__)]):
 
 
 def load(output_dir: str, precision: str = "float32") -> Serving:
-    """The model of a finished output_dir, ready to be asked.
+    """Loads the model of a finished run.
 
     Args:
-      output_dir: of one of the programs.
+      output_dir: of run_classifier.py, run_squad.py or run_pretraining.py.
       precision: see `ExportOptions`.
 
     Returns:
-      The model with its functions.
+      The model with its signatures.
 
     Raises:
-      ValueError: the folder holds no finished run.
+      ValueError: the folder holds no finished run, or weights of another
+        model.
     """
     output_dir = model_folder(output_dir)
     description = read(output_dir)
@@ -84,7 +85,7 @@ def run(options: ExportOptions) -> str:
     """Exports the model of a finished run.
 
     Args:
-      options: which, and where to.
+      options: the run, the folder of the export, the precision.
 
     Returns:
       The version's folder.
@@ -119,7 +120,7 @@ def run(options: ExportOptions) -> str:
 
 
 def newest_version(export_dir: str) -> int:
-    """The greatest number that a folder in export_dir has; 0 = none."""
+    """Returns the greatest version in export_dir; 0 = there is none."""
     if not tf.io.gfile.isdir(export_dir):
         return 0
     names = (name.rstrip("/") for name in tf.io.gfile.listdir(export_dir))
@@ -132,12 +133,12 @@ def write(
     card: str,
     export_dir: str,
 ) -> str:
-    """Writes the next version of a model; it appears whole.
+    """Writes the next version of a model; it appears complete.
 
     Args:
-      serving: the model with its functions.
-      samples: signature -> an input, that a server warms up with.
-      card: text of its README.md.
+      serving: the model with its signatures.
+      samples: signature -> inputs of the warm-up requests.
+      card: text of README.md.
       export_dir: folder of the versions.
 
     Returns:
@@ -147,8 +148,8 @@ def write(
       OSError: it cannot be written.
     """
     folder = os.path.join(export_dir, str(newest_version(export_dir) + 1))
-    # A server looks for folders whose names are numbers. Nobody can guess this
-    # name, and put something else in its place.
+    # A server loads folders whose names are numbers. The temporary name is
+    # random, so that no other user can put something else in its place.
     temporary = files.incomplete(folder, secrets.token_hex(8))
     try:
         _save(serving, temporary)
@@ -172,12 +173,12 @@ def write(
 
 
 def _save(serving: Serving, folder: str) -> None:
-    """Writes the SavedModel itself."""
-    # What is written are the functions, and the variables of a module.
+    """Writes the SavedModel."""
+    # Signatures may use only variables that the saved object tracks.
     module = tf.Module()
     module.weights = list(serving.weights.values())
     before = logging.get_verbosity()
-    # TensorFlow tells of each function how it renames its inner inputs.
+    # TensorFlow logs how it renames the inner inputs of every function.
     logging.set_verbosity(logging.WARNING)
     try:
         tf.saved_model.save(module, folder, signatures=serving.signatures)
@@ -187,13 +188,13 @@ def _save(serving: Serving, folder: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class PrecisionError:
-    """How far an export is from the float32 model.
+    """Differences between an export and the float32 model.
 
     Attributes:
-      source: what was compared.
-      largest: greatest difference of a probability (of a score).
+      source: the examples that were compared.
+      largest: greatest difference of an output, see `Serving.compared`.
       mean: mean difference.
-      same_labels: share of equal labels; None for regression.
+      same_labels: share of equal labels; None = the model has no labels.
     """
 
     source: str
@@ -217,16 +218,16 @@ def measure_error(
     output_dir: str,
     num_random: int = 64,
 ) -> PrecisionError:
-    """Compares two models on records of the dev set, or else random ids.
+    """Compares two models on records of the dev set, or on random ids.
 
     Args:
       exact: the float32 model.
-      served: the one to be exported.
-      output_dir: where `eval.tf_record` may lie.
-      num_random: rows to compare if it does not.
+      served: the model to be exported.
+      output_dir: folder that may have `eval.tf_record`.
+      num_random: rows of random ids if it does not.
 
     Returns:
-      What was found.
+      The differences.
 
     Raises:
       ValueError: the records are not of the model.
@@ -268,7 +269,7 @@ def _joined(arrays) -> np.ndarray:
 
 
 def _data(output_dir: str) -> dict[str, Any]:
-    """What the records of a run say; {} of one that has none."""
+    """Returns what the manifests of a run's records say; {} = no records."""
     found = {}
     for folder in (output_dir, model_folder(output_dir)):
         for name in "train", "eval":
@@ -287,7 +288,7 @@ def _data(output_dir: str) -> dict[str, Any]:
 
 
 def _metrics(output_dir: str) -> dict[str, Any]:
-    """What the last evaluation wrote; {} if there was none."""
+    """Returns the metrics of the last evaluation; {} = there was none."""
     path = os.path.join(output_dir, "metrics.json")
     if not files.exists(path):
         return {}

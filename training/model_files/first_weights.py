@@ -14,7 +14,7 @@ from training.model_files import head_labels
 
 
 class FirstWeights:
-    """What a checkpoint has for a model.
+    """The weights of a checkpoint that fit a model.
 
     Args:
       init_checkpoint: see `checkpoints.open_checkpoint`.
@@ -25,7 +25,7 @@ class FirstWeights:
 
     Attributes:
       untrained: names of the variables that the checkpoint does not have, or
-        has for other labels. Training must come before answers from them.
+        has for other labels. They must be trained before they are used.
 
     Raises:
       FileNotFoundError: there is no such checkpoint.
@@ -44,8 +44,9 @@ class FirstWeights:
         self._variables = dict(variables)
         self._heads = [name for name in heads if name in variables]
         self._match = head_labels.Match(rows=())
-        # Differs from the original: it takes the rows as they stand, and a
-        # model with its labels in another order is always wrong.
+        # Differs from the original: rows are put into the order of the task's
+        # labels, because the original loads them unchanged, and a model with
+        # another order of its labels is always wrong.
         if labels and self._checkpoint.shapes.keys() >= {*self._heads}:
             self._match = head_labels.match(init_checkpoint, labels)
         if self._match.rows is None:
@@ -57,7 +58,7 @@ class FirstWeights:
         self.untrained = [n for n in variables if n not in self._report.loaded]
 
     def load(self) -> None:
-        """Assigns the variables, and logs what became of each."""
+        """Assigns the variables, and logs which were loaded."""
         loaded = {name: self._variables[name] for name in self._report.loaded}
         rows = {}
         if self._match.rows:
@@ -85,7 +86,7 @@ class FirstWeights:
             )
 
     def head_error(self) -> str:
-        """Why the model cannot answer before it is trained; "" if it can."""
+        """Returns why the model must be trained first; "" = it need not."""
         if self._match.rows is None:
             return (
                 f"{self._match.message} Give a model of the task's labels. If "
@@ -93,11 +94,12 @@ class FirstWeights:
                 "file, in the order of the rows. Or train first (--do_train), "
                 "which loads all weights but those of the output layer."
             )
-        # Not the pooler: only some heads read it.
+        # The pooler does not count: only some heads read it.
         missing = [n for n in self.untrained if not n.startswith("bert/")]
         if not missing:
             return ""
-        # Differs from the original: it answers with random weights.
+        # Differs from the original: this is an error, because the original
+        # predicts with random weights.
         return (
             f"--init_checkpoint={self._path} has no {' and '.join(missing)} "
             "for this task, only an encoder; train first (--do_train), or "

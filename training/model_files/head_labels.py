@@ -12,9 +12,9 @@ from modeling.checkpoints import huggingface
 from modeling.config import label_names
 from training.loop.checkpointing import BEST_FOLDER
 
-# Written into an output_dir: a label a line, in the order of the rows.
+# A file of an output_dir: a label a line, in the order of the rows.
 FILE = "labels.txt"
-# LABEL_0 is what transformers writes if the user gave no names.
+# Transformers writes LABEL_0 if the user gave no names.
 _NUMBER = re.compile(r"(?:label|class)?[ _-]?(\d+)", re.IGNORECASE)
 
 
@@ -24,7 +24,7 @@ class Match(NamedTuple):
     Attributes:
       rows: for each label of the task, the row of the checkpoint that scores
         it; None = the labels differ, so that the layer cannot be used.
-      message: what the user should know; "" = the labels are the same.
+      message: for the user; "" = the labels are the same.
       is_certain: False if the rows have no names, so that their order could
         not be compared.
     """
@@ -48,7 +48,7 @@ def match(init_checkpoint: str, labels: Sequence[str]) -> Match:
       labels: of the task, in the order of their ids.
 
     Returns:
-      The rows, and what to tell the user.
+      The rows, and a message for the user.
 
     Raises:
       ValueError: the file with the names is damaged.
@@ -88,7 +88,7 @@ def match(init_checkpoint: str, labels: Sequence[str]) -> Match:
 
 
 def _read_names(init_checkpoint: str) -> tuple[str, tuple[str, ...]]:
-    """The file with the names of the rows, and the names; () without any."""
+    """Returns the file with the names of the rows, and the names or ()."""
     if huggingface.is_folder(init_checkpoint):
         path = os.path.join(init_checkpoint, huggingface.CONFIG)
         if not files.exists(path):
@@ -109,7 +109,7 @@ def _read_names(init_checkpoint: str) -> tuple[str, tuple[str, ...]]:
 def _rows(
     labels: Sequence[str], names: Sequence[str]
 ) -> tuple[int, ...] | None:
-    """For each label its place among the names; None if the sets differ."""
+    """Returns the place of each label in names; None = the sets differ."""
     for form in (str.strip, lambda name: name.strip().casefold()):
         wanted, found = list(map(form, labels)), list(map(form, names))
         is_one_to_one = len(set(wanted)) == len(wanted)
@@ -119,6 +119,6 @@ def _rows(
 
 
 def _are_numbers(names: Sequence[str]) -> bool:
-    """Whether each name only says the number of its row."""
+    """Returns whether each name is only the number of its row."""
     numbers = [_NUMBER.fullmatch(name.strip()) for name in names]
     return all(numbers) and [int(n[1]) for n in numbers] == [*range(len(names))]

@@ -42,13 +42,7 @@ def run(options: ExtractionOptions) -> None:
         of them are checked before the first batch.
     """
     config = BertConfig.from_json_file(options.bert_config_file)
-    _check_model(options, config)
-    tokenizer = load_tokenizer(
-        options.vocab_file,
-        options.do_lower_case,
-        config,
-        init_checkpoint=options.init_checkpoint,
-    )
+    tokenizer = _check_model(options, config)
     num_lines = text_rows.count_lines(options.input_file)
     _check_outputs(options, num_lines)
     if cluster_of(options.device):
@@ -158,7 +152,7 @@ def _draw(options, extractor, row):
 
 
 def _check_model(options, config):
-    """Refuses lengths, layers and heads that the model does not have."""
+    """Refuses options that do not fit the model; returns its tokenizer."""
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
     blocks = config.num_hidden_layers
     asked = [("layers", layer) for layer in options.vectors.layers]
@@ -179,6 +173,12 @@ def _check_model(options, config):
             f"--attention_head={options.attention_head}; the model of "
             f"{options.bert_config_file} has {heads}: 0 to {heads - 1}."
         )
+    return load_tokenizer(
+        options.vocab_file,
+        options.do_lower_case,
+        config,
+        init_checkpoint=options.init_checkpoint,
+    )
 
 
 def _check_outputs(options, num_lines):

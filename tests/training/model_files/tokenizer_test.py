@@ -1,0 +1,46 @@
+"""A tokenizer is checked against its model before anything is computed."""
+
+import dataclasses
+
+import pytest
+
+from modeling import BertConfig
+from training.model_files.tokenizer import load_tokenizer
+
+
+@pytest.fixture
+def config(goldens):
+    return BertConfig.from_json_file(str(goldens / "bert_config.json"))
+
+
+def test_a_vocabulary_that_fits_is_loaded(goldens, config):
+    path = str(goldens / "vocab.txt")
+    tokenizer = load_tokenizer(path, True, config, tokens=["[MASK]"])
+    assert tokenizer.tokenize("The") == ["the"]
+
+
+def test_a_vocabulary_of_another_size_is_refused(goldens, config):
+    path = str(goldens / "vocab.txt")
+    other = dataclasses.replace(config, vocab_size=config.vocab_size + 1000)
+    with pytest.raises(ValueError, match=r"give the vocabulary the model was"):
+        load_tokenizer(path, True, other)
+
+
+def test_a_vocabulary_without_a_special_token_is_refused(
+    goldens, config, tmp_path
+):
+    path = tmp_path / "vocab.txt"
+    text = (goldens / "vocab.txt").read_text("utf-8")
+    path.write_text(text.replace("[SEP]\n", "[no]\n"), "utf-8")
+    with pytest.raises(ValueError, match=r"vocab\.txt.*\[SEP\]"):
+        load_tokenizer(str(path), True, config)
+
+
+def test_a_checkpoint_of_the_other_case_is_refused(goldens, config):
+    with pytest.raises(ValueError, match="do_lower_case"):
+        load_tokenizer(
+            str(goldens / "vocab.txt"),
+            True,
+            config,
+            init_checkpoint="/tmp/cased_L-12_H-768_A-12/bert_model.ckpt",
+        )
