@@ -15,8 +15,8 @@ SCRIPT = """
 import ctypes, os, resource, sys
 from absl import logging
 from training import pretraining
-from training.checkpointing import CheckpointManager
-from training.options import DeviceOptions, TrainOptions
+from training.loop.checkpointing import CheckpointManager
+from training.config.options import DeviceOptions, TrainOptions
 
 records, config, folder, left = sys.argv[1:]
 left = int(left)

@@ -164,8 +164,8 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from tests.run_classifier_bad_input_test import run
-from training import loop
-from training.options import DeviceOptions
+from training.loop import trainer as loop
+from training.config.options import DeviceOptions
 goldens, folder = map(pathlib.Path, sys.argv[1:])
 for name in ("eval", "predict", "train"):
     size = {f"{name}_batch_size": 7}

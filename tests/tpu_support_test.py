@@ -17,20 +17,20 @@ import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from data import input_pipeline, length_batches, records
+from data.records import feature_spec, input_pipeline, length_batches
 from modeling import BertConfig, PretrainingModel, TaskModel
 from tests import tpu_support
 from tests.classifier_support import write_records
-from training.options import TrainOptions
-from training.scoring import Scorer
-from training.steps import TrainSteps
-from training.strategy import distribute
+from training.config.options import TrainOptions
+from training.finetuning.predictions import Scorer
+from training.loop.steps import TrainSteps
+from training.devices.strategy import distribute
 goldens, folder = map(pathlib.Path, sys.argv[1:])
 config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
 config = BertConfig.from_dict(config.to_dict() | {"num_hidden_layers": 1})
 opened = input_pipeline.open_records(
     [str(goldens / "pretraining_data/wordpiece_masking.tf_record")],
-    records.pretraining_features(64, 10), limits={})
+    feature_spec.pretraining_features(64, 10), limits={})
 examples = write_records(folder, [5, 16, 9, 3, 12, 7, 4], seq_length=16)
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 with strategy.scope():

@@ -13,13 +13,13 @@ from data import processes
 
 PARENT = """
 import sys
-from data.pretraining.workers import Workers
-from tests.data.pretraining import workers_test
+from data.processes import Workers
+from tests.data import processes_test
 
 if __name__ == "__main__":
     with Workers(2) as some:
         tasks = [(sys.argv[2], i) for i in range(2)]
-        for _ in some.run(getattr(workers_test, sys.argv[1]), tasks, print):
+        for _ in some.run(getattr(processes_test, sys.argv[1]), tasks, print):
             pass
 """
 

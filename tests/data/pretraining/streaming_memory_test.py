@@ -13,7 +13,7 @@ WRITER = """
 import pathlib
 import sys
 from data.pretraining.options import PretrainingDataOptions
-from data.pretraining.shards import ShardRecipe
+from data.pretraining.streaming.shards import ShardRecipe
 from tests.data.pretraining.support import write
 
 if __name__ == "__main__":

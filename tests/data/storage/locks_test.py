@@ -12,7 +12,7 @@ from data.storage import locks
 
 HOLDER = """
 import sys
-from data import locks
+from data.storage import locks
 with locks.sole_use(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()

@@ -24,8 +24,8 @@ goldens, out, devices, accumulation, dtype = sys.argv[1:]
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
-from training.options import DeviceOptions
-from training.strategy import create_strategy
+from training.config.options import DeviceOptions
+from training.devices.strategy import create_strategy
 from tests.training.support import golden_run
 kind = "mirrored" if int(devices) > 1 else "one_device"
 strategy = create_strategy(DeviceOptions(distribution_strategy=kind))
