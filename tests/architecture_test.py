@@ -187,3 +187,21 @@ def test_importing_a_program_defines_no_flag():
 @pytest.mark.parametrize("path", LIBRARY + PROGRAMS, ids=module_of)
 def test_files_stay_readable(path):
     assert len(path.read_text("utf-8").splitlines()) <= 400
+
+
+IMPORT = re.compile(
+    r"^from ((?:data|modeling|training)\S*) import \(?\s*(\w+)", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tests").rglob("*_test.py")), ids=module_of
+)
+def test_scripts_in_strings_import_what_exists(path):
+    # No linter reads the programs that tests start with `python -c`.
+    for module, name in IMPORT.findall(path.read_text("utf-8")):
+        place = ROOT / module.replace(".", "/")
+        if not place.with_suffix(".py").exists():
+            names = {entry.stem for entry in place.iterdir()}
+            names |= {*re.findall(r"\w+", (place / "__init__.py").read_text())}
+            assert name in names, f"{module} has no {name}"

@@ -64,7 +64,15 @@ def _write(case):
         with tfrecord.RecordWriter(path) as writer:
             for record in feature_spec.encode_examples(specs, columns):
                 writer.write(record)
-    return input_pipeline.open_records(paths, specs, limits={})
+    # As run_pretraining.py: every value is checked.
+    limits = {
+        "input_ids": VOCAB_SIZE,
+        "segment_ids": 2,
+        "next_sentence_labels": 2,
+        "masked_lm_ids": VOCAB_SIZE,
+        "masked_lm_positions": case["length"],
+    }
+    return input_pipeline.open_records(paths, specs, limits=limits)
 
 
 def _masker(case):

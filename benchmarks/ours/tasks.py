@@ -42,6 +42,20 @@ def _specs(case, is_training):
     return feature_specs("classification", case["length"], len(_LABELS))
 
 
+def _open(case, path, is_training):
+    """Opens a case's records as the programs do: every value is checked."""
+    limits = {
+        "input_ids": case["model"]["vocab_size"],
+        "segment_ids": case["model"]["type_vocab_size"],
+        "label_ids": len(_LABELS),
+        "start_positions": case["length"],
+        "end_positions": case["length"],
+    }
+    return input_pipeline.open_records(
+        [path], _specs(case, is_training), limits=limits
+    )
+
+
 def _model_class(case):
     """What makes the model of a case."""
     if case["data"] == "squad":
@@ -82,9 +96,7 @@ def finetuning(case):
     the trimmed epoch. Padded steps are all alike, so that only some are timed.
     """
     path, padded_by_real = _training_records(case)
-    opened = input_pipeline.open_records(
-        [path], _specs(case, is_training=True), limits={}
-    )
+    opened = _open(case, path, is_training=True)
     model = _model_class(case)(
         BertConfig(**case["model"]), dtype=dtype_of(case)
     )
@@ -152,7 +164,7 @@ def prediction(case):
         device=DeviceOptions(precision=case["precision"]),
     )
     finetuner = Finetuning(options, _model_class(case))
-    files = input_pipeline.open_records([path], specs, limits={})
+    files = _open(case, path, is_training=False)
     predict = finetuner.outputs if spans else finetuner.predict
     kinds = arithmetic.products(
         BertConfig(**case["model"]),

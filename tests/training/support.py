@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from data.records import feature_spec, input_pipeline
 from modeling import BertConfig, PretrainingModel, TaskModel, checkpoints
+from tests import rounding
 from training.config.options import TrainOptions
 from training.loop import optimizers, steps
 from training.loop import trainer as loop
@@ -97,6 +98,34 @@ def golden_run(
             for i, name in enumerate(trainer.metric_names)
         }
     return metrics, {n: v.numpy() for n, v in variables.items()}
+
+
+def assert_losses_near(losses, golden, dtype):
+    """Asserts that losses of `golden_run` differ from float32 by roundings.
+
+    A loss is a mean of differences between logits. These are near 0 at first
+    and grow as the loss falls, so its fall is the scale of what is rounded.
+    The predictions share their weights; errors are not taken to cancel in the
+    mean.
+
+    Args:
+      losses: of the first steps.
+      golden: losses in float32.
+      dtype: `bfloat16` or `float16`.
+    """
+    golden = np.asarray(golden, np.float64)[: len(losses)]
+    logits = (
+        rounding.EMBEDDINGS
+        + 3 * rounding.BLOCK
+        + rounding.DENSE  # the transform before the vocabulary
+        + 1  # its layer norm
+        + rounding.DENSE  # the product with the vocabulary
+    )
+    # A gradient has passed the layers twice, and each update is a new share of
+    # the fall with an error of its own.
+    updates = 2 * logits / len(losses)
+    scale = rounding.root_mean_square(golden[0] - golden)
+    rounding.assert_near(losses, golden, dtype, logits + updates, scale)
 
 
 class Sgd(optimizers.AdamWeightDecay):

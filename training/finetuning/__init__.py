@@ -4,7 +4,6 @@ predictions       runs a model over records: the outputs of every example
 finetuner         model, training loop and predictions of one run
 metric_values     names of metrics, and which value is better
 best_checkpoint   keeps the last weights, or the best on the dev set
-tables            tables in the log and in files
 task_run          what a run of one task takes, returns and depends on
 checkpoint_table  several checkpoints of a run compared
 task_scorer       scores the dev sets of a task

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from absl import logging
 
+from data.tables import aligned, write_tsv
 from training.finetuning.metric_values import Results, flat
-from training.finetuning.tables import aligned, write_tsv
 from training.loop.checkpointing import CheckpointManager
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from absl import logging
 
 from data.storage import files
+from data.tables import write_tsv
 from data.tasks import Task
 from training.finetuning.predictions import ExampleScores
-from training.finetuning.tables import write_tsv
 from training.finetuning.task_scorer import answers_of
 
 

@@ -8,12 +8,12 @@ from typing import Any
 from absl import logging
 
 from data.storage import files
+from data.tables import aligned, text_of, write_tsv
 from modeling.choices import MIXES
 from modeling.config import BertConfig
 from modeling.layer_mix import mixes_of
 from training.config.finetuning_options import TABLE, ClassifierOptions
 from training.finetuning.metric_values import is_better, value_of
-from training.finetuning.tables import aligned, text_of, write_tsv
 from training.finetuning.task_run import Inputs, TaskRun, facts_of
 from training.many_runs.recorded_run import RecordedRun
 

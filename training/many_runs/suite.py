@@ -13,6 +13,7 @@ from absl import logging
 
 from data.storage import files, locks
 from data.storage.json_files import write_json
+from data.tables import aligned, write_tsv
 from data.tasks import Task, get_task
 from training.config.finetuning_options import (
     DIAGNOSTIC,
@@ -25,7 +26,6 @@ from training.devices.strategy import (
     create_strategy,
     num_workers,
 )
-from training.finetuning.tables import aligned, write_tsv
 from training.finetuning.task_run import Outcome
 
 # The metric of Table 1 where it is not the main metric of the task.

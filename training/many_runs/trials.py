@@ -17,6 +17,7 @@ from absl import logging
 
 from data.storage import files
 from data.storage.json_files import write_json
+from data.tables import aligned, write_tsv
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
 from training.devices.strategy import (
     check_batch_size,
@@ -25,7 +26,6 @@ from training.devices.strategy import (
 )
 from training.finetuning.finetuner import with_steps
 from training.finetuning.metric_values import flat
-from training.finetuning.tables import aligned, write_tsv
 from training.finetuning.task_run import Inputs, Outcome, TaskRun, facts_of
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs.recorded_run import RecordedRun

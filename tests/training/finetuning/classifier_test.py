@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from data import tables
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
-from training.finetuning import classifier, tables
+from training.finetuning import classifier
 
 WORDS = ["old", "the", "mill", "river", "snow", "town"]
 
