@@ -5,11 +5,11 @@ Pretraining: `pretraining` turns text into records. Fine-tuning: `tasks` and
 `records` turns the records of both into batches.
 
 settings      fields of options: default, help and bounds
+tables        aligned tables for the log
 storage/      files that appear whole, locks, small JSON files
 progress      progress of long work, on a terminal and in a log
 processes     tasks worked on by several processes
 tfds          data sets of tensorflow-datasets
-tables        aligned tables for the log
 metrics       accuracy, F1, correlations and entity F1 of predictions
 text/         vocabularies, tokenizers, input rows
 records/      features, TFRecord files, batches

@@ -1,9 +1,7 @@
-"""Tables of text, in the log and in tab-separated files."""
+"""Tables of text: cells on one line, columns of one width."""
 
 from collections.abc import Sequence
 from typing import Any
-
-from data.storage import files
 
 # Tabs and line breaks would break a table; they become spaces.
 _TO_SPACES = str.maketrans("\t\n\r", "   ")
@@ -31,9 +29,3 @@ def aligned(rows: Sequence[Sequence[Any]]) -> str:
         cells += map(str.rjust, others, widths[1:])
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def write_tsv(path: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Writes rows of cells as a tab-separated file, atomically."""
-    lines = ["\t".join(map(text_of, row)) + "\n" for row in rows]
-    files.write_text(path, "".join(lines))

@@ -141,7 +141,13 @@ def _make_model(options, config, strategy):
     """A model with weights drawn from the run's seed."""
     keras.utils.set_random_seed(options.train.seed)
     model = objectives.get(_OBJECTIVE)
-    return model(config, **setup.encoder_options(options, strategy))
+    encoder_options = setup.encoder_options(
+        options.device,
+        options.train,
+        strategy,
+        use_one_hot_embeddings=options.use_one_hot_embeddings,
+    )
+    return model(config, **encoder_options)
 
 
 def _check_pair_head_before(options, model, manager, weights, inputs):

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from absl import logging
 
-from data.tables import aligned, write_tsv
+from data.storage.tsv_files import write_tsv
+from data.tables import aligned
 from training.finetuning.metric_values import Results, flat
 from training.loop.checkpointing import CheckpointManager
 

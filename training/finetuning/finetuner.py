@@ -170,9 +170,16 @@ class Finetuning:
         self, make_model: Callable[..., ExampleModel], config: BertConfig
     ) -> ExampleModel:
         """A model with weights drawn from the run's seed."""
-        keras.utils.set_random_seed(self.options.train.seed)
+        options = self.options
+        keras.utils.set_random_seed(options.train.seed)
         return make_model(
-            config, **setup.encoder_options(self.options, self._strategy)
+            config,
+            **setup.encoder_options(
+                options.device,
+                options.train,
+                self._strategy,
+                use_one_hot_embeddings=options.use_one_hot_embeddings,
+            ),
         )
 
     def _load_first_weights(

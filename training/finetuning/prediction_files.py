@@ -8,7 +8,7 @@ import numpy as np
 from absl import logging
 
 from data.storage import files
-from data.tables import write_tsv
+from data.storage.tsv_files import write_tsv
 from data.tasks import Task
 from training.finetuning.predictions import ExampleScores
 from training.finetuning.task_scorer import answers_of

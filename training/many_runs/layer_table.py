@@ -8,7 +8,8 @@ from typing import Any
 from absl import logging
 
 from data.storage import files
-from data.tables import aligned, text_of, write_tsv
+from data.storage.tsv_files import write_tsv
+from data.tables import aligned, text_of
 from modeling.choices import MIXES
 from modeling.config import BertConfig
 from modeling.layer_mix import mixes_of

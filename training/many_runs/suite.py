@@ -13,7 +13,8 @@ from absl import logging
 
 from data.storage import files, locks
 from data.storage.json_files import write_json
-from data.tables import aligned, write_tsv
+from data.storage.tsv_files import write_tsv
+from data.tables import aligned
 from data.tasks import Task, get_task
 from training.config.finetuning_options import (
     DIAGNOSTIC,

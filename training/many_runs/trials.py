@@ -17,7 +17,8 @@ from absl import logging
 
 from data.storage import files
 from data.storage.json_files import write_json
-from data.tables import aligned, write_tsv
+from data.storage.tsv_files import write_tsv
+from data.tables import aligned
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
 from training.devices.strategy import (
     check_batch_size,

@@ -9,8 +9,7 @@ from absl import logging
 
 from data.storage import files
 from modeling.config import BertConfig
-from training.config.finetuning_options import FinetuningOptions
-from training.config.pretraining_options import PretrainingOptions
+from training.config.options import DeviceOptions, TrainOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
 from training.model_files.first_weights import (
@@ -20,21 +19,25 @@ from training.model_files.first_weights import (
 
 
 def encoder_options(
-    options: PretrainingOptions | FinetuningOptions,
+    device: DeviceOptions,
+    train: TrainOptions,
     strategy: tf.distribute.Strategy,
+    *,
+    use_one_hot_embeddings: bool,
 ) -> dict[str, Any]:
     """Returns the arguments of `BertModel` that the options determine.
 
     Args:
-      options: of the run.
-      strategy: selects the form of the lookup.
+      device: of the run.
+      train: of the run.
+      strategy: on a TPU words are always looked up by matrix product.
+      use_one_hot_embeddings: whether they are elsewhere, too.
     """
     return {
-        "dtype": policy_of(options.device),
-        "use_one_hot_embeddings": options.use_one_hot_embeddings
-        or is_tpu(strategy),
-        "gradient_checkpointing": options.train.gradient_checkpointing,
-        "whole_last_layer": options.train.whole_last_layer,
+        "dtype": policy_of(device),
+        "use_one_hot_embeddings": use_one_hot_embeddings or is_tpu(strategy),
+        "gradient_checkpointing": train.gradient_checkpointing,
+        "whole_last_layer": train.whole_last_layer,
     }
 
 

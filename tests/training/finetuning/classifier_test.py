@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from data import tables
+from data.storage import tsv_files
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
 from training.finetuning import classifier
@@ -154,5 +154,5 @@ def test_a_vocabulary_of_another_model_is_refused_before_training(
 
 def test_a_table_s_cells_stay_on_their_line(tmp_path):
     path = tmp_path / "x.tsv"
-    tables.write_tsv(str(path), [["id\twith\ntwo", 0.5, None], []])
+    tsv_files.write_tsv(str(path), [["id\twith\ntwo", 0.5, None], []])
     assert path.read_text("utf-8") == "id with two\t0.5\t\n\n"
