@@ -96,9 +96,7 @@ def _open_locked(path: str) -> int | None:
                 return file
         except OSError as error:
             os.close(file)
-            if (
-                error.errno == errno.EACCES
-            ):  # POSIX allows this in place of EAGAIN
+            if error.errno == errno.EACCES:  # as POSIX also allows
                 raise BlockingIOError from error
             if error.errno not in _NO_LOCKS:
                 raise
