@@ -286,6 +286,7 @@ LOCAL = {
     "modeling/checkpoints/tf1.py": "makes a local disk write what it holds",
     "modeling/checkpoints/huggingface.py": "a local copy, to be mapped",
     "training/loop/checkpointing.py": "removes local folders, not links",
+    "training/devices/strategy.py": "reads /proc/cpuinfo",
     "training/devices/workers.py": "scratch folders of workers",
 }
 _OF_OS = """
