@@ -146,8 +146,8 @@ def test_training_resumes_and_uses_its_records_again(
             "error: --trainable_layers=1, but --feature_based=last freezes",
         ),
         (
-            ["--do_train", "--feature_based=last", "--head=linear"],
-            "error: a frozen encoder has one vector for each token, but the",
+            ["--do_train", "--feature_based=last"],
+            "error: --feature_based=last never trains the encoder, which would",
         ),
         (
             ["--do_train", "--trial_epochs=2,x"],

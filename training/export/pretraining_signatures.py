@@ -131,7 +131,7 @@ class PretrainingServing(Serving):
         }
 
     def _outputs(
-        self, rows: dict[str, tf.Tensor], size: tf.Tensor
+        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
     ) -> dict[str, tf.Tensor]:
         is_mask = (rows["input_ids"] == self._vocab[_MASK]) & (
             rows["input_mask"] > 0

@@ -104,13 +104,14 @@ class Serving(abc.ABC):
 
     @abc.abstractmethod
     def _outputs(
-        self, rows: dict[str, tf.Tensor], size: tf.Tensor
+        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
     ) -> dict[str, tf.Tensor]:
         """Computes the outputs of checked rows.
 
         Args:
           rows: `INPUTS`, without the padding that all rows share.
-          size: length of the rows with it.
+          input_mask: the whole mask, int32 [B, S]; outputs of each token are
+            padded to its length.
         """
 
     def samples(self) -> dict[str, dict[str, Any]]:
@@ -201,7 +202,7 @@ class Serving(abc.ABC):
         """Answers rows, without computing the padding that all share."""
         rows = _same_shape(input_ids, input_mask, segment_ids)
         rows = _checked(_trimmed(rows), self._model.config)
-        return self._outputs(rows, tf.shape(input_ids)[-1])
+        return self._outputs(rows, input_mask)
 
 
 def as_function(specs: Sequence[tf.TensorSpec]) -> Callable:

@@ -74,8 +74,9 @@ class SpanServing(Serving):
         return {"serve_text": serve_text}
 
     def _outputs(
-        self, rows: dict[str, tf.Tensor], size: tf.Tensor
+        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
     ) -> dict[str, tf.Tensor]:
+        size = tf.shape(input_mask)[-1]
         logits = padded(self._model.predict(rows), size)
         return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
 

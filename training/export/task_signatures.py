@@ -149,7 +149,7 @@ class TaskServing(Serving):
         return {"serve_text": serve_text, "serve_words": serve_words}
 
     def _outputs(
-        self, rows: dict[str, tf.Tensor], size: tf.Tensor
+        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
     ) -> dict[str, tf.Tensor]:
         if self.description.kind == "choice":
             length = tf.shape(rows["input_ids"])[-1]
@@ -157,9 +157,10 @@ class TaskServing(Serving):
             rows = {name: tf.reshape(x, shape) for name, x in rows.items()}
         predictions = self._model.predict(rows)
         if self.description.kind == "tagging":
-            is_token = tf.cast(rows["input_mask"], tf.float32)
+            predictions = padded(predictions, tf.shape(input_mask)[-1])
+            # The mask also gives the result its static length.
+            is_token = tf.cast(input_mask, tf.float32)
             predictions *= is_token[:, :, tf.newaxis]
-            predictions = padded(predictions, size)
         return self._named(predictions)
 
     def _answer_words(self, pieces: tf.RaggedTensor) -> dict[str, tf.Tensor]:

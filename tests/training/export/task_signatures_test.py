@@ -183,6 +183,12 @@ def test_tagged_texts_come_back_as_words_with_places(tagger):
         np.testing.assert_array_equal(again[name], columns[name])
 
 
+def test_records_of_words_have_outputs_of_a_static_length(tagger):
+    outputs = tagger["serve_examples"].structured_outputs
+    assert outputs["probabilities"].shape[:2].as_list() == [None, LENGTH]
+    assert outputs["label"].shape.as_list() == [None, LENGTH]
+
+
 def test_a_predictor_takes_the_words_off_their_padding(tagger):
     short, empty, long = Predictor(tagger).predict(["the man", "", TEXTS[2]])
     assert short["words"] == ["the", "man"]
