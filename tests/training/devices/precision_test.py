@@ -1,7 +1,5 @@
 """Which arithmetic `--precision=auto` takes, and which one is warned of."""
 
-import logging
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -139,8 +137,8 @@ def test_the_choice_is_logged(
     support = precision.of_cpu(cpuinfo, {})
     monkeypatch.setattr(strategy, "_bfloat16", lambda devices: support)
     options = DeviceOptions(precision="auto")
-    with caplog.at_level(logging.INFO):
-        strategy.create_strategy(options)
+    caplog.set_level("INFO", logger="absl")
+    strategy.create_strategy(options)
     assert f" in {chosen} ({support.found})." in caplog.text
     assert strategy.precision_of(options) == chosen
     assert strategy.policy_of(options) == dtype_policy(chosen)

@@ -184,7 +184,8 @@ def test_tagged_texts_come_back_as_words_with_places(tagger):
 
 
 def test_records_of_words_have_outputs_of_a_static_length(tagger):
-    outputs = tagger["serve_examples"].structured_outputs
+    served = tagger["serve_examples"].get_concrete_function()
+    outputs = served.structured_outputs
     assert outputs["probabilities"].shape[:2].as_list() == [None, LENGTH]
     assert outputs["label"].shape.as_list() == [None, LENGTH]
 
