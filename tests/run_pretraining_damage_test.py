@@ -111,7 +111,7 @@ def test_damage_under_the_run_is_named(options, goldens, tmp_path, monkeypatch):
         path.write_bytes(content)
 
     # All input is checked before.
-    monkeypatch.setattr(pretraining.runs, "keep_config", damage)
+    monkeypatch.setattr(pretraining.setup, "keep_config", damage)
     with pytest.raises(ValueError) as error:
         pretraining.run(dataclasses.replace(options, input_file=str(path)))
     assert str(error.value) == (
