@@ -30,6 +30,21 @@ POOLER = DENSE + 1
 # Of normally distributed errors one in 500 million is larger.
 _DEVIATIONS = 6
 
+# Float32 outputs, losses and weights are promised to be as equal as this to
+# those of the original (docs/results.md), of any number of devices
+# (docs/distributed.md) and of XLA (docs/tpu.md). The arithmetic of the golden
+# model allows it: a block has sums of 8 to 64 terms, together 420 roundings on
+# a path, and two results of three blocks are compared. Then `most` is 9e-6 of
+# values with a mean square of 1.
+EQUAL = 1e-5
+
+# Two results of a sum or two over the golden model's 32 units, of values with a
+# mean square of 1: `most` of 31 roundings.
+ONE_SUM = 1e-6
+
+# The same, each of both written with six decimals: half of the last one more.
+SIX_DECIMALS = ONE_SUM + 2 * 0.5e-6
+
 
 def deviation(scale: float, dtype: str, num_roundings: int) -> float:
     """Root mean square of an error that independent roundings add up to.
