@@ -51,7 +51,9 @@ def test_scores_equal_the_originals(goldens, config, version):
     batch, expected = golden_batch(goldens, version)
     real = batch["input_mask"].numpy()
     assert 0 < real.mean() < 1  # some have padding, whose scores count too
-    np.testing.assert_allclose(model.logits(batch), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        model.logits(batch), expected, atol=rounding.EQUAL
+    )
     outputs = model.score_examples(batch)
     np.testing.assert_array_equal(outputs["predictions"], model.predict(batch))
     np.testing.assert_array_equal(outputs["num_tokens"], real.sum(axis=1))
@@ -107,12 +109,12 @@ def test_trimmed_batches_have_the_same_loss_and_gradient(goldens, config):
         found.append([loss, *metrics.values(), *gradients])
     for whole, cut in zip(*found, strict=True):
         whole, cut = (tf.convert_to_tensor(x) for x in (whole, cut))
-        np.testing.assert_allclose(cut, whole, atol=1e-5)
+        np.testing.assert_allclose(cut, whole, atol=rounding.EQUAL)
     asked = tf.cast(real[:, :72, None], tf.float32)
     np.testing.assert_allclose(
         model.logits(trimmed) * asked,
         model.logits(batch)[:, :72] * asked,
-        atol=1e-5,
+        atol=rounding.EQUAL,
     )
 
 

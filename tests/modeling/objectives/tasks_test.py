@@ -108,7 +108,9 @@ def test_predictions_are_probabilities_or_scores(config, kind):
         "regression": logits,
         "multilabel": 1 / (1 + np.exp(-logits)),
     }.get(kind, np.exp(log_softmax(logits)))
-    np.testing.assert_allclose(model.predict(batch), expected, rtol=1e-4)
+    np.testing.assert_allclose(
+        model.predict(batch), expected, rtol=rounding.EQUAL
+    )
 
 
 @pytest.mark.parametrize("kind", LABELS)
@@ -137,7 +139,7 @@ def test_trimmed_batches_give_the_same(config, kind, head):
         # Beyond an example's own length nothing is asked.
         real = batch["input_mask"].numpy()[:, :12, None] == 1
         whole, cut = whole * real, cut * real
-    np.testing.assert_allclose(cut, whole, atol=1e-5)
+    np.testing.assert_allclose(cut, whole, atol=rounding.EQUAL)
     np.testing.assert_allclose(
         *(
             model.losses(some, model.loss_weights(some))[0]
@@ -154,7 +156,7 @@ def test_each_choice_is_scored_alone(config):
     alone.bert, alone.head = model.bert, model.head
     third = {name: x[:, 64:96] for name, x in batch.items()}
     np.testing.assert_allclose(
-        model.logits(batch)[:, 2:3], alone.logits(third), atol=1e-5
+        model.logits(batch)[:, 2:3], alone.logits(third), atol=rounding.EQUAL
     )
 
 
@@ -198,7 +200,9 @@ def test_a_bilstm_stands_before_the_linear_layer(config, kind):
     vectors = tf.reshape(words, [-1, 64]) if kind == "tagging" else last
     logits = model.logits(batch)
     np.testing.assert_allclose(
-        tf.reshape(model.head(vectors), logits.shape), logits, atol=1e-5
+        tf.reshape(model.head(vectors), logits.shape),
+        logits,
+        atol=rounding.EQUAL,
     )
     # All of it learns: the first block's and the first LSTM's weights.
     weights = [
@@ -247,7 +251,7 @@ def test_trimmed_features_give_the_same(config, mix, head):
     np.testing.assert_allclose(
         model.logits(trimmed) * real,
         model.logits(batch)[:, :12] * real,
-        atol=1e-5,
+        atol=rounding.EQUAL,
     )
 
 

@@ -102,7 +102,7 @@ def test_a_plain_session_gives_the_predictions(exported, goldens, tmp_path):
         if kind == "regression":
             predictions = predictions[:, 0]
         np.testing.assert_allclose(
-            answers[name, output], predictions, rtol=0, atol=1e-5
+            answers[name, output], predictions, rtol=0, atol=rounding.EQUAL
         )
     if kind == "tagging":
         assert answers["running", "words"].tolist() == [
