@@ -80,7 +80,7 @@ def test_losses_and_accuracy_equal_numpy(goldens, config, score_padding):
         total += (norm - of_end[range(24), wanted]).mean() / 2
         right *= np.where(mask, of_end, -99).argmax(axis=1) == wanted
     loss, metrics = loss_of(model, batch)
-    assert float(loss) == pytest.approx(total, rel=1e-5)
+    assert float(loss) == pytest.approx(total, rel=rounding.EQUAL)
     np.testing.assert_array_equal(metrics["accuracy"], [right.sum(), 24])
     assert right[row]
 
@@ -129,7 +129,7 @@ def test_fillers_change_no_loss(goldens, config):
     ):
         if isinstance(got, dict):
             got, want = got["accuracy"], want["accuracy"]
-        np.testing.assert_allclose(got, want, rtol=1e-5)
+        np.testing.assert_allclose(got, want, rtol=rounding.EQUAL)
 
 
 def test_shares_of_parts_add_up(goldens, config):
@@ -141,7 +141,7 @@ def test_shares_of_parts_add_up(goldens, config):
         model.losses({n: x[rows] for n, x in batch.items()}, weights)[0]
         for rows in (slice(7), slice(7, None))
     ]
-    assert float(sum(parts)) == pytest.approx(float(whole), rel=1e-5)
+    assert float(sum(parts)) == pytest.approx(float(whole), rel=rounding.EQUAL)
 
 
 def test_variables_have_the_originals_names(config):

@@ -83,7 +83,7 @@ def test_losses_and_scores_equal_numpy(config, kind):
     assert float(loss) == pytest.approx((losses * weights).sum() / total)
     (metric,) = metrics.values()
     np.testing.assert_allclose(
-        metric, [(scores * weights).sum(), total], rtol=1e-5
+        metric, [(scores * weights).sum(), total], rtol=rounding.EQUAL
     )
     by_example = model.score_examples(batch)
     for name, values in (
@@ -92,7 +92,10 @@ def test_losses_and_scores_equal_numpy(config, kind):
         ("weight", weights),
     ):
         np.testing.assert_allclose(
-            by_example[name], values.sum(axis=1), rtol=1e-5, err_msg=name
+            by_example[name],
+            values.sum(axis=1),
+            rtol=rounding.EQUAL,
+            err_msg=name,
         )
     assert by_example["weight"][4] == 0
     np.testing.assert_array_equal(
@@ -120,9 +123,9 @@ def test_fillers_change_no_loss(config, kind):
     whole, part = (
         model.losses(some, model.loss_weights(some)) for some in (batch, few)
     )
-    np.testing.assert_allclose(whole[0], part[0], rtol=1e-5)
+    np.testing.assert_allclose(whole[0], part[0], rtol=rounding.EQUAL)
     np.testing.assert_allclose(
-        whole[1][model.metric], part[1][model.metric], rtol=1e-5
+        whole[1][model.metric], part[1][model.metric], rtol=rounding.EQUAL
     )
 
 
@@ -145,7 +148,7 @@ def test_trimmed_batches_give_the_same(config, kind, head):
             model.losses(some, model.loss_weights(some))[0]
             for some in (trimmed, batch)
         ),
-        rtol=1e-5,
+        rtol=rounding.EQUAL,
     )
 
 
@@ -171,7 +174,7 @@ def test_class_weights_weigh_the_training_loss_alone(config, kind):
     weights = weights * table[batch["label_ids"].numpy()]
     loss, metrics = weighted.losses(batch, weighted.loss_weights(batch))
     expected = (losses * weights).sum() / weights.sum()
-    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    assert float(loss) == pytest.approx(expected, rel=rounding.EQUAL)
     _, same = plain.losses(batch, plain.loss_weights(batch))
     np.testing.assert_array_equal(metrics["accuracy"], same["accuracy"])
     np.testing.assert_array_equal(

@@ -60,11 +60,13 @@ def test_thirty_updates_equal_numpy(scale):
         # Three roundings an update: of rate, product and sum.
         bound = rounding.most(1, "float32", 3 * 30)
         np.testing.assert_allclose(variables[name], params[i], atol=bound)
+        # Up to ten roundings an update, of the norm and clipping too.
+        share = rounding.most(1, "float32", 10 * 30)
         for slot, want in (("adam_m", m), ("adam_v", v)):
             np.testing.assert_allclose(
                 lamb.slots[f"{name}/{slot}"],
                 want[i],
-                rtol=2e-5,
+                rtol=share,
                 atol=1e-6 * np.abs(want[i]).max(),
             )
 

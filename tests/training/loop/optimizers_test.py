@@ -110,11 +110,13 @@ def test_forty_updates_equal_numpy(scale):
         # Three roundings an update: of rate, product and sum.
         bound = rounding.most(1, "float32", 3 * 40)
         np.testing.assert_allclose(variables[name], params[i], atol=bound)
+        # Up to ten roundings an update, of the norm and clipping too.
+        share = rounding.most(1, "float32", 10 * 40)
         for slot, want in (("adam_m", m), ("adam_v", v)):
             np.testing.assert_allclose(
                 adam.slots[f"{name}/{slot}"],
                 want[i],
-                rtol=2e-5,
+                rtol=share,
                 atol=1e-6 * np.abs(want[i]).max(),
             )
 
