@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests import fork_server
+from tests import fork_server, rounding
 
 TWO_DEVICES = """
 import runpy
@@ -52,7 +52,7 @@ def assert_golden(path, goldens):
             for line in (x, y)
         ]
         assert json.dumps(x) == json.dumps(y)
-        np.testing.assert_allclose(*values, rtol=0, atol=2e-6)
+        np.testing.assert_allclose(*values, rtol=0, atol=rounding.SIX_DECIMALS)
     return len(ours)
 
 

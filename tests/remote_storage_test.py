@@ -19,6 +19,7 @@ from data.squad.ensemble_files import average_runs
 from data.storage import files
 from data.text import vocabulary, vocabulary_building
 from modeling import BertConfig, checkpoints
+from tests import rounding
 from tests.pretraining_support import RECORDS
 from tests.training import squad_support
 from training import pretraining
@@ -226,7 +227,7 @@ def test_a_classifier_is_trained_exported_asked_and_converted(
         [x["probabilities"] for x in Predictor.load(place).predict(pairs)]
         for place in (served, out)
     ]
-    np.testing.assert_allclose(*answers, atol=1e-6)
+    np.testing.assert_allclose(*answers, atol=rounding.ONE_SUM)
     theirs, back = f"{out}-theirs", f"{out}-back"
     conversion.run(ConversionOptions(model=out, output_dir=theirs))
     conversion.run(ConversionOptions(model=theirs, output_dir=back))

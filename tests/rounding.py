@@ -1,9 +1,13 @@
-"""How far arithmetic in 16 bits may be from float32.
+"""How far rounded arithmetic may be from exact arithmetic.
 
 The bound comes from the number of roundings, not from a machine. TensorFlow
 rounds to nearest, with one exception: its own matrix product in bfloat16 on a
 CPU, where oneDNN has no kernel for it, sums in float32 and then cuts the lower
 bits off.
+
+In 16 bits an operation rounds its result once, because sums are made in
+float32. In float32 a sum of N terms rounds N times, and the order of its terms
+depends on the processor.
 """
 
 import numpy as np
@@ -11,8 +15,9 @@ import tensorflow as tf
 
 # Half of the step between two numbers at 1. Rounded to nearest, a number has a
 # relative error of up to a unit, and 0.4 units in the mean square; cut off, it
-# has one of up to two units, and 0.8 units. So one unit bounds either.
-UNITS = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
+# has one of up to two units, and 0.8 units. So one unit bounds either. float32
+# is never cut off, so half of its unit is enough.
+UNITS = {"float32": 2.0**-25, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 
 # In a path through a block: two residual sums and two layer norms. What is
 # rounded inside attention and feed-forward is less, by the share that these
@@ -25,13 +30,28 @@ POOLER = DENSE + 1
 # Of normally distributed errors one in 500 million is larger.
 _DEVIATIONS = 6
 
+# Float32 outputs, losses and weights are promised to be as equal as this to
+# those of the original (docs/results.md), of any number of devices
+# (docs/distributed.md) and of XLA (docs/tpu.md). The arithmetic of the golden
+# model allows it: a block has sums of 8 to 64 terms, together 420 roundings on
+# a path, and two results of three blocks are compared. Then `most` is 9e-6 of
+# values with a mean square of 1.
+EQUAL = 1e-5
+
+# Two results of a sum or two over the golden model's 32 units, of values with a
+# mean square of 1: `most` of 31 roundings.
+ONE_SUM = 1e-6
+
+# The same, each of both written with six decimals: half of the last one more.
+SIX_DECIMALS = ONE_SUM + 2 * 0.5e-6
+
 
 def deviation(scale: float, dtype: str, num_roundings: int) -> float:
     """Root mean square of an error that independent roundings add up to.
 
     Args:
       scale: root mean square of what is rounded.
-      dtype: `bfloat16` or `float16`.
+      dtype: a key of `UNITS`.
       num_roundings: one after the other.
     """
     return scale * UNITS[dtype] * np.sqrt(num_roundings)
@@ -68,3 +88,26 @@ def assert_near(got, want, dtype, num_roundings, scale=None) -> None:
     assert found <= bound, f"root mean square error {found} above {bound}"
     found, bound = np.abs(error).max(), most(scale, dtype, num_roundings)
     assert found <= bound, f"error {found} above {bound}"
+
+
+def assert_all_near(got, want, dtype, num_roundings) -> None:
+    """Asserts that results and gradients differ by roundings only.
+
+    A gradient that is a small difference of large ones, as a query's behind a
+    softmax, has the rounding of the large ones.
+
+    Args:
+      got: name -> array or tensor.
+      want: the same. Names of gradients do not begin with `loss` or `logits`.
+      dtype: of the arithmetic.
+      num_roundings: see `assert_near`.
+    """
+    gradients = [
+        np.ravel(value)
+        for name, value in want.items()
+        if not name.startswith(("loss", "logits"))
+    ]
+    floor = UNITS[dtype] * root_mean_square(np.concatenate(gradients))
+    for name, value in want.items():
+        scale = max(root_mean_square(value), floor)
+        assert_near(got[name], value, dtype, num_roundings, scale)

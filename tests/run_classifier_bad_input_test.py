@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from modeling import BertConfig, TaskModel, checkpoints
-from tests import fork_server
+from tests import fork_server, rounding
 from tests.training.finetuning.classifier_test import write_table
 from tests.training.finetuning_support import make_options, make_run
 from training.config.options import DeviceOptions
@@ -59,7 +59,7 @@ def test_a_dev_set_smaller_than_a_batch_counts_each_example_once(
     write_table(tmp_path / "data", "single")  # 9 examples
     one = run(goldens, tmp_path, {"eval_batch_size": 1}).results["dev"]
     many = run(goldens, tmp_path, {"eval_batch_size": 64}).results["dev"]
-    assert many == pytest.approx(one, abs=1e-5)
+    assert many == pytest.approx(one, abs=rounding.EQUAL)
     assert (9 * many["accuracy"]) % 1 == pytest.approx(0)
 
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests import fork_server
+from tests import fork_server, rounding
 
 TASKS = ["CoLA", "MRPC", "MNLI"]
 
@@ -59,14 +59,16 @@ def test_evaluation_is_the_originals(scored):
     ours = read_results(folder / "eval_results.txt")
     assert list(ours) == list(theirs)
     for name in "eval_accuracy", "eval_loss", "loss":
-        assert float(ours[name]) == pytest.approx(float(theirs[name]), abs=1e-5)
+        assert float(ours[name]) == pytest.approx(
+            float(theirs[name]), abs=rounding.EQUAL
+        )
 
 
 def test_predictions_are_the_originals(scored):
     _, expected, folder = scored
     theirs = np.loadtxt(expected / "test_results.tsv", delimiter="\t")
     ours = np.loadtxt(folder / "test_results.tsv", delimiter="\t")
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding.EQUAL)
 
 
 def test_predictions_have_ids_and_labels(scored):
@@ -80,7 +82,9 @@ def test_predictions_have_ids_and_labels(scored):
     for (guid, label, *shown), row in zip(rows, probabilities, strict=True):
         assert guid.startswith("test-")
         assert label == labels[int(np.argmax(row))]
-        np.testing.assert_allclose(np.array(shown, float), row, atol=1e-5)
+        np.testing.assert_allclose(
+            np.array(shown, float), row, atol=rounding.EQUAL
+        )
     name = {"MNLI": "MNLI-m.tsv"}.get(task, f"{task}.tsv")
     submission = (folder / name).read_text("utf-8").splitlines()
     assert submission[0] == "index\tprediction"

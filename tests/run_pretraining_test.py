@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from data.text import tokenization
 from modeling import BertConfig, PretrainingModel, checkpoints
+from tests import rounding
 from tests.pretraining_support import (
     RECORDS,
     run,
@@ -43,7 +44,9 @@ def test_evaluation_equals_numpy_over_the_same_batches(
     ]
     expected = numpy_evaluation(goldens, trained, num_batches=21)
     for name, value in expected.items():
-        assert float(results[name]) == pytest.approx(value, abs=1e-5), name
+        assert float(results[name]) == pytest.approx(
+            value, abs=rounding.EQUAL
+        ), name
 
 
 def numpy_evaluation(goldens, checkpoint, num_batches):
@@ -152,10 +155,10 @@ def test_queries_are_answered_with_the_models_probabilities(
     ]
     # Padded to 64 there, not here: float32 rounding, six decimals written.
     np.testing.assert_allclose(
-        [p for _, p in answer], probabilities[best], atol=2e-6
+        [p for _, p in answer], probabilities[best], atol=rounding.SIX_DECIMALS
     )
     assert second["is_next_probability"] == pytest.approx(
-        float(tf.nn.softmax(following[0])[0]), abs=2e-6
+        float(tf.nn.softmax(following[0])[0]), abs=rounding.SIX_DECIMALS
     )
 
 

@@ -138,15 +138,20 @@ def assert_static(batches: tf.data.Dataset) -> None:
         assert spec.shape.is_fully_defined(), f"{name}: {spec.shape}"
 
 
-def assert_same_results(step, variables, arguments, *, tolerance) -> None:
+def assert_same_results(
+    step, variables, arguments, *, tolerance, of_variables=None
+) -> None:
     """Runs a step compiled and as it is, from the same weights.
 
     Args:
       step: a Python function of tensors.
       variables: name -> variable, all that it may change.
       arguments: what it is called with.
-      tolerance: greatest difference of results and of variables.
+      tolerance: greatest difference of results, and of variables.
+      of_variables: that of variables, if it is another.
     """
+    if of_variables is None:
+        of_variables = tolerance
     before = {name: variable.numpy() for name, variable in variables.items()}
 
     def run(function):
@@ -163,7 +168,7 @@ def assert_same_results(step, variables, arguments, *, tolerance) -> None:
         np.testing.assert_allclose(one, other, atol=tolerance, rtol=tolerance)
     for name, value in want_after.items():
         np.testing.assert_allclose(
-            got_after[name], value, atol=tolerance, rtol=0, err_msg=name
+            got_after[name], value, atol=of_variables, rtol=0, err_msg=name
         )
 
 

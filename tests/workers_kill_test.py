@@ -7,6 +7,7 @@ from signal import SIGKILL, SIGTERM
 import numpy as np
 import pytest
 
+from tests import rounding
 from tests import run_finetuning_kill_test as finetuning
 from tests import run_pretraining_kill_test as pretraining
 from tests.kill_support import HANGS, Run, after_steps, while_saving
@@ -85,7 +86,7 @@ def assert_close(ours, theirs):
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():
         np.testing.assert_allclose(
-            ours[name], value, atol=1e-5, rtol=0, err_msg=name
+            ours[name], value, atol=rounding.EQUAL, rtol=0, err_msg=name
         )
 
 

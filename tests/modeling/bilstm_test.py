@@ -75,8 +75,12 @@ def test_states_equal_numpy_on_texts_without_padding(inputs, compiled):
     assert words.shape == (4, SEQ_LENGTH, bilstm.output_size) == (4, 11, 6)
     for row, length in enumerate(LENGTHS):
         expected, expected_last = read(inputs[0][row, :length], bilstm)
-        np.testing.assert_allclose(words[row, :length], expected, atol=1e-5)
-        np.testing.assert_allclose(last[row], expected_last, atol=1e-5)
+        np.testing.assert_allclose(
+            words[row, :length], expected, atol=rounding.EQUAL
+        )
+        np.testing.assert_allclose(
+            last[row], expected_last, atol=rounding.EQUAL
+        )
 
 
 def test_states_equal_keras(inputs):
@@ -91,7 +95,7 @@ def test_states_equal_keras(inputs):
         theirs.set_weights(layer.get_weights())
         x = theirs(x)
     words, _ = bilstm(inputs[0], tf.ones([4, SEQ_LENGTH], tf.int32))
-    np.testing.assert_allclose(words, x, atol=1e-5)
+    np.testing.assert_allclose(words, x, atol=rounding.EQUAL)
 
 
 def test_what_stands_in_the_padding_changes_no_state_and_no_gradient(inputs):
@@ -115,7 +119,9 @@ def test_what_stands_in_the_padding_changes_no_state_and_no_gradient(inputs):
     padded = run(longer, np.pad(mask, [(0, 0), (0, 4)]))
     padded[0] = padded[0][:, :SEQ_LENGTH]
     for got, want in zip(padded, clean, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            got, want, rtol=rounding.EQUAL, atol=rounding.EQUAL
+        )
 
 
 def test_gradients_equal_differences(inputs):
@@ -153,8 +159,8 @@ def test_xla_gives_the_same(inputs):
     np.testing.assert_allclose(
         tf.function(gradient, jit_compile=True)(*inputs),
         gradient(*inputs),
-        rtol=1e-4,
-        atol=1e-5,
+        rtol=rounding.EQUAL,
+        atol=rounding.EQUAL,
     )
 
 

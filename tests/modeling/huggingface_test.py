@@ -21,6 +21,7 @@ from modeling import (
 from modeling.checkpoints import huggingface
 from modeling.config import from_huggingface, to_huggingface
 from tests import huggingface_support as theirs
+from tests import rounding
 
 
 def batch_of(choices=1):
@@ -394,4 +395,4 @@ def test_minilm_is_the_same_in_both_formats(real_data):
         outputs.append(model(**batch))
     for name in ("all_encoder_layers", "pooled_output"):
         pair = [np.asarray(getattr(output, name)) for output in outputs]
-        np.testing.assert_allclose(*pair, atol=1e-5)
+        np.testing.assert_allclose(*pair, atol=rounding.EQUAL)

@@ -282,7 +282,7 @@ def test_predictions_in_kernels_are_the_plain_ones(config, kind, dtype):
         probabilities[on] = predict(batch).numpy()
     if dtype == "float32":  # sums in another order
         np.testing.assert_allclose(
-            probabilities[True], probabilities[False], atol=1e-5
+            probabilities[True], probabilities[False], atol=rounding.EQUAL
         )
         return
     # Both are rounded. A softmax makes half of its logits' error at most.

@@ -59,7 +59,7 @@ def test_mixes_equal_numpy(config, golden_layers, mix):
     got = layer(*golden_layers)
     assert got.shape == (16, 64, layer.output_size)
     np.testing.assert_allclose(
-        got, expected_mix(mix, *golden_layers, weights), atol=1e-5
+        got, expected_mix(mix, *golden_layers, weights), atol=rounding.EQUAL
     )
 
 
@@ -76,7 +76,7 @@ def test_a_weighted_sum_starts_as_the_mean(config, golden_layers, mix, count):
     }
     taken = golden_layers[1][-count:]
     np.testing.assert_allclose(
-        layer(*golden_layers), np.mean(taken, axis=0), atol=1e-5
+        layer(*golden_layers), np.mean(taken, axis=0), atol=rounding.EQUAL
     )
 
 

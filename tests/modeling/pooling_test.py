@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from modeling import choices, pooling
+from tests import rounding
 
 RNG = np.random.default_rng(4)
 VECTORS = RNG.normal(size=(3, 6, 2, 5)).astype(np.float32)
@@ -23,7 +24,7 @@ def test_one_vector_of_the_real_wordpieces(name, of_real):
     pooled = np.asarray(pooling.pool(VECTORS, MASK, name))
     expected = [of_real(x[:n]) for x, n in zip(VECTORS, LENGTHS, strict=True)]
     assert pooled.shape == (3, 1, 2, 5)
-    np.testing.assert_allclose(pooled[:, 0], expected, atol=1e-6)
+    np.testing.assert_allclose(pooled[:, 0], expected, atol=rounding.ONE_SUM)
 
 
 def test_without_pooling_nothing_changes():
@@ -49,7 +50,9 @@ def test_layers_are_joined_in_their_order():
     )
     total = pooling.mix_layers(outputs, "sum").numpy()
     assert total.shape == (3, 6, 1, 5)
-    np.testing.assert_allclose(total[:, :, 0], sum(outputs), atol=1e-6)
+    np.testing.assert_allclose(
+        total[:, :, 0], sum(outputs), atol=rounding.ONE_SUM
+    )
 
 
 def test_a_word_is_the_mean_of_its_wordpieces():
@@ -63,4 +66,6 @@ def test_a_word_is_the_mean_of_its_wordpieces():
         for word in range(6):
             of_word = vectors[words == word]
             expected = of_word.mean(axis=0) if len(of_word) else 0.0
-            np.testing.assert_allclose(means[row, word], expected, atol=1e-6)
+            np.testing.assert_allclose(
+                means[row, word], expected, atol=rounding.ONE_SUM
+            )

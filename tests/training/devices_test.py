@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests import fork_server
+from tests import fork_server, rounding
 from tests.training.devices_run import CASES
 
 
@@ -137,8 +137,13 @@ def test_two_give_what_one_gives(
             if precision == "float32":
                 compare(results[name], want)
             else:
-                np.testing.assert_allclose(
-                    results[name]["loss"], want["loss"], atol=5e-3, rtol=0
+                # Both round the examples' scores alike. A gradient is rounded
+                # for the batch, or for each device's part of it, and so is its
+                # share in the fall of the loss.
+                losses = want["loss"]
+                fall = rounding.root_mean_square(losses[0] - losses)
+                rounding.assert_near(
+                    results[name]["loss"], losses, precision, 2, fall
                 )
 
 

@@ -51,7 +51,9 @@ def test_scores_equal_the_originals(goldens, config, version):
     batch, expected = golden_batch(goldens, version)
     real = batch["input_mask"].numpy()
     assert 0 < real.mean() < 1  # some have padding, whose scores count too
-    np.testing.assert_allclose(model.logits(batch), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        model.logits(batch), expected, atol=rounding.EQUAL
+    )
     outputs = model.score_examples(batch)
     np.testing.assert_array_equal(outputs["predictions"], model.predict(batch))
     np.testing.assert_array_equal(outputs["num_tokens"], real.sum(axis=1))
@@ -78,7 +80,7 @@ def test_losses_and_accuracy_equal_numpy(goldens, config, score_padding):
         total += (norm - of_end[range(24), wanted]).mean() / 2
         right *= np.where(mask, of_end, -99).argmax(axis=1) == wanted
     loss, metrics = loss_of(model, batch)
-    assert float(loss) == pytest.approx(total, rel=1e-5)
+    assert float(loss) == pytest.approx(total, rel=rounding.EQUAL)
     np.testing.assert_array_equal(metrics["accuracy"], [right.sum(), 24])
     assert right[row]
 
@@ -107,12 +109,12 @@ def test_trimmed_batches_have_the_same_loss_and_gradient(goldens, config):
         found.append([loss, *metrics.values(), *gradients])
     for whole, cut in zip(*found, strict=True):
         whole, cut = (tf.convert_to_tensor(x) for x in (whole, cut))
-        np.testing.assert_allclose(cut, whole, atol=1e-5)
+        np.testing.assert_allclose(cut, whole, atol=rounding.EQUAL)
     asked = tf.cast(real[:, :72, None], tf.float32)
     np.testing.assert_allclose(
         model.logits(trimmed) * asked,
         model.logits(batch)[:, :72] * asked,
-        atol=1e-5,
+        atol=rounding.EQUAL,
     )
 
 
@@ -127,7 +129,7 @@ def test_fillers_change_no_loss(goldens, config):
     ):
         if isinstance(got, dict):
             got, want = got["accuracy"], want["accuracy"]
-        np.testing.assert_allclose(got, want, rtol=1e-5)
+        np.testing.assert_allclose(got, want, rtol=rounding.EQUAL)
 
 
 def test_shares_of_parts_add_up(goldens, config):
@@ -139,7 +141,7 @@ def test_shares_of_parts_add_up(goldens, config):
         model.losses({n: x[rows] for n, x in batch.items()}, weights)[0]
         for rows in (slice(7), slice(7, None))
     ]
-    assert float(sum(parts)) == pytest.approx(float(whole), rel=1e-5)
+    assert float(sum(parts)) == pytest.approx(float(whole), rel=rounding.EQUAL)
 
 
 def test_variables_have_the_originals_names(config):

@@ -83,7 +83,7 @@ def test_losses_and_scores_equal_numpy(config, kind):
     assert float(loss) == pytest.approx((losses * weights).sum() / total)
     (metric,) = metrics.values()
     np.testing.assert_allclose(
-        metric, [(scores * weights).sum(), total], rtol=1e-5
+        metric, [(scores * weights).sum(), total], rtol=rounding.EQUAL
     )
     by_example = model.score_examples(batch)
     for name, values in (
@@ -92,7 +92,10 @@ def test_losses_and_scores_equal_numpy(config, kind):
         ("weight", weights),
     ):
         np.testing.assert_allclose(
-            by_example[name], values.sum(axis=1), rtol=1e-5, err_msg=name
+            by_example[name],
+            values.sum(axis=1),
+            rtol=rounding.EQUAL,
+            err_msg=name,
         )
     assert by_example["weight"][4] == 0
     np.testing.assert_array_equal(
@@ -108,7 +111,9 @@ def test_predictions_are_probabilities_or_scores(config, kind):
         "regression": logits,
         "multilabel": 1 / (1 + np.exp(-logits)),
     }.get(kind, np.exp(log_softmax(logits)))
-    np.testing.assert_allclose(model.predict(batch), expected, rtol=1e-4)
+    np.testing.assert_allclose(
+        model.predict(batch), expected, rtol=rounding.EQUAL
+    )
 
 
 @pytest.mark.parametrize("kind", LABELS)
@@ -118,9 +123,9 @@ def test_fillers_change_no_loss(config, kind):
     whole, part = (
         model.losses(some, model.loss_weights(some)) for some in (batch, few)
     )
-    np.testing.assert_allclose(whole[0], part[0], rtol=1e-5)
+    np.testing.assert_allclose(whole[0], part[0], rtol=rounding.EQUAL)
     np.testing.assert_allclose(
-        whole[1][model.metric], part[1][model.metric], rtol=1e-5
+        whole[1][model.metric], part[1][model.metric], rtol=rounding.EQUAL
     )
 
 
@@ -137,13 +142,13 @@ def test_trimmed_batches_give_the_same(config, kind, head):
         # Beyond an example's own length nothing is asked.
         real = batch["input_mask"].numpy()[:, :12, None] == 1
         whole, cut = whole * real, cut * real
-    np.testing.assert_allclose(cut, whole, atol=1e-5)
+    np.testing.assert_allclose(cut, whole, atol=rounding.EQUAL)
     np.testing.assert_allclose(
         *(
             model.losses(some, model.loss_weights(some))[0]
             for some in (trimmed, batch)
         ),
-        rtol=1e-5,
+        rtol=rounding.EQUAL,
     )
 
 
@@ -154,7 +159,7 @@ def test_each_choice_is_scored_alone(config):
     alone.bert, alone.head = model.bert, model.head
     third = {name: x[:, 64:96] for name, x in batch.items()}
     np.testing.assert_allclose(
-        model.logits(batch)[:, 2:3], alone.logits(third), atol=1e-5
+        model.logits(batch)[:, 2:3], alone.logits(third), atol=rounding.EQUAL
     )
 
 
@@ -169,7 +174,7 @@ def test_class_weights_weigh_the_training_loss_alone(config, kind):
     weights = weights * table[batch["label_ids"].numpy()]
     loss, metrics = weighted.losses(batch, weighted.loss_weights(batch))
     expected = (losses * weights).sum() / weights.sum()
-    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    assert float(loss) == pytest.approx(expected, rel=rounding.EQUAL)
     _, same = plain.losses(batch, plain.loss_weights(batch))
     np.testing.assert_array_equal(metrics["accuracy"], same["accuracy"])
     np.testing.assert_array_equal(
@@ -198,7 +203,9 @@ def test_a_bilstm_stands_before_the_linear_layer(config, kind):
     vectors = tf.reshape(words, [-1, 64]) if kind == "tagging" else last
     logits = model.logits(batch)
     np.testing.assert_allclose(
-        tf.reshape(model.head(vectors), logits.shape), logits, atol=1e-5
+        tf.reshape(model.head(vectors), logits.shape),
+        logits,
+        atol=rounding.EQUAL,
     )
     # All of it learns: the first block's and the first LSTM's weights.
     weights = [
@@ -247,7 +254,7 @@ def test_trimmed_features_give_the_same(config, mix, head):
     np.testing.assert_allclose(
         model.logits(trimmed) * real,
         model.logits(batch)[:, :12] * real,
-        atol=1e-5,
+        atol=rounding.EQUAL,
     )
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests import rounding
 from tests.serving_support import (
     TEXTS,
     examples_of,
@@ -30,7 +31,7 @@ def test_answers_come_in_the_order_of_the_texts(pairs, goldens):
     answers = predictor.predict(texts, batch_size=4)
     for answer, row in zip(answers, wanted, strict=True):
         np.testing.assert_allclose(
-            answer["probabilities"], row, rtol=0, atol=1e-5
+            answer["probabilities"], row, rtol=0, atol=rounding.EQUAL
         )
         assert answer["label"] == ("no", "yes")[row.argmax()]
         assert answer["labels"] == ["no", "yes"]
@@ -51,7 +52,9 @@ def test_an_export_and_its_version_answer_alike(pairs):
         for answer, expected in zip(got, wanted, strict=True):
             assert answer.keys() == expected.keys()
             assert answer["label"] == expected["label"]
-            assert answer["score"] == pytest.approx(expected["score"], abs=1e-6)
+            assert answer["score"] == pytest.approx(
+                expected["score"], abs=rounding.ONE_SUM
+            )
 
 
 @pytest.mark.parametrize(
@@ -77,4 +80,4 @@ def test_a_lone_text_is_no_list_of_letters(pairs, texts, batch_size, message):
 
 def test_half_a_character_is_none(pairs):
     odd, plain = pairs[2].predict([("a \ud800b", "c"), ("a b", "c")])
-    assert odd["score"] == pytest.approx(plain["score"], abs=1e-6)
+    assert odd["score"] == pytest.approx(plain["score"], abs=rounding.ONE_SUM)

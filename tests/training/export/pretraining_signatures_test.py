@@ -8,6 +8,7 @@ from data.pretraining import queries
 from data.records.feature_spec import encode_examples, pretraining_features
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, PretrainingModel, checkpoints
+from tests import rounding
 from tests.serving_support import INPUTS, served
 from training.export import pretraining_signatures, saved_model
 from training.export.predictor import Predictor
@@ -83,7 +84,7 @@ def check(outputs, answers):
                 outputs["probabilities"].numpy()[i, place],
                 [p for _, p in words],
                 rtol=0,
-                atol=1e-5,
+                atol=rounding.EQUAL,
             )
         assert not outputs["probabilities"].numpy()[i][~there].any()
         if "is_next_probability" in answer:
@@ -91,7 +92,7 @@ def check(outputs, answers):
                 outputs["is_next_probability"].numpy()[i],
                 answer["is_next_probability"],
                 rtol=0,
-                atol=1e-5,
+                atol=rounding.EQUAL,
             )
 
 
@@ -143,7 +144,7 @@ def test_a_plain_session_fills_alike(finished, signatures, tmp_path):
         found["texts", "probabilities"],
         outputs["probabilities"],
         rtol=0,
-        atol=1e-5,
+        atol=rounding.EQUAL,
     )
     tokens = np.vectorize(bytes.decode)(outputs["tokens"].numpy())
     assert found["texts", "tokens"].tolist() == tokens.tolist()

@@ -12,6 +12,7 @@ from data.finetuning.features import feature_specs
 from data.finetuning.tagging import words_of_rows
 from data.records import tfrecord
 from data.records.feature_spec import encode_examples
+from tests import rounding
 from tests.serving_support import (
     INPUTS,
     LABELS,
@@ -101,7 +102,7 @@ def test_a_plain_session_gives_the_predictions(exported, goldens, tmp_path):
         if kind == "regression":
             predictions = predictions[:, 0]
         np.testing.assert_allclose(
-            answers[name, output], predictions, rtol=0, atol=1e-5
+            answers[name, output], predictions, rtol=0, atol=rounding.EQUAL
         )
     if kind == "tagging":
         assert answers["running", "words"].tolist() == [
@@ -310,28 +311,37 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
 
 
 @pytest.mark.parametrize("has_records", [True, False])
-def test_bfloat16_is_measured(finished, goldens, has_records):
+def test_bfloat16_is_measured(tmp_path, goldens, has_records):
+    model = finished_run(goldens, tmp_path, "classification")
+    examples = examples_of("classification", False, 6)
+    rows = rows_of(goldens, "classification", examples)
     source = "8 rows of random wordpieces"
     if has_records:
-        examples = examples_of("classification", False, 6)
-        records = encode_examples(
-            feature_specs("classification", LENGTH, 2),
-            rows_of(goldens, "classification", examples),
-        )
-        with tfrecord.RecordWriter(str(finished / "eval.tf_record")) as writer:
-            for record in records:
+        specs = feature_specs("classification", LENGTH, 2)
+        with tfrecord.RecordWriter(str(tmp_path / "eval.tf_record")) as writer:
+            for record in encode_examples(specs, rows):
                 writer.write(record)
         source = "the first 6 records of the dev set"
-    exact = saved_model.load(str(finished))
-    rounded = saved_model.load(str(finished), "bfloat16")
+    exact = saved_model.load(str(tmp_path))
+    rounded = saved_model.load(str(tmp_path), "bfloat16")
     error = saved_model.measure_error(
-        exact, rounded, str(finished), num_random=8
+        exact, rounded, str(tmp_path), num_random=8
     )
     assert error.source == source
-    assert 1e-6 < error.mean < error.largest < 0.2
+    assert 1e-6 < error.mean < error.largest
+    # A softmax makes half of its logits' error at most.
+    logits = model.logits(
+        {name: rows[name].astype(np.int32) for name in INPUTS}
+    )
+    scale = rounding.root_mean_square(logits) / 2
+    num_roundings = rounding.EMBEDDINGS + 3 * rounding.BLOCK
+    num_roundings += rounding.POOLER + rounding.DENSE
+    rounds = scale, "bfloat16", num_roundings
+    assert error.mean < rounding.deviation(*rounds)
+    assert error.largest < rounding.most(*rounds)
     assert 0.5 < error.same_labels <= 1
     assert str(error).startswith("largest difference 0.")
-    same = saved_model.measure_error(exact, exact, str(finished), num_random=8)
+    same = saved_model.measure_error(exact, exact, str(tmp_path), num_random=8)
     assert (same.largest, same.mean, same.same_labels) == (0, 0, 1)
 
 

@@ -13,6 +13,7 @@ from data.squad.examples import ExampleOptions, read_examples
 from data.squad.scoring import normalize_answer
 from data.squad.windows import convert_examples, feature_specs
 from data.text.tokenization import FullTokenizer
+from tests import rounding
 from tests.serving_support import INPUTS, served
 from training.export import saved_model
 from training.export.predictor import Predictor
@@ -171,7 +172,7 @@ def test_a_plain_session_answers_alike(answered, tmp_path):
     for name, outputs in wanted.items():
         for key in "start", "end", "probability":
             np.testing.assert_allclose(
-                answers[name, key], outputs[key], rtol=0, atol=1e-5
+                answers[name, key], outputs[key], rtol=0, atol=rounding.EQUAL
             )
         texts = [x.decode() for x in outputs["answer"].numpy()]
         assert answers[name, "answer"].tolist() == texts

@@ -9,6 +9,7 @@ import tensorflow as tf
 from data.finetuning.features import feature_specs
 from data.finetuning.tagging import words_of_rows
 from data.records.feature_spec import encode_examples
+from tests import rounding
 from tests.serving_support import (
     INPUTS,
     LABELS,
@@ -61,7 +62,7 @@ def values_of(outputs):
 
 def close(got, wanted):
     # Another length of the padding: other orders of the sums.
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=rounding.EQUAL)
 
 
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 33])

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from data.records import length_batches
 from modeling import checkpoints
-from tests import fork_server
+from tests import fork_server, rounding
 from tests.classifier_support import open_golden, write_records
 from tests.training.finetuning_support import (
     LENGTHS,
@@ -71,15 +71,15 @@ def test_evaluation_and_predictions_equal_the_original(
     assert len(scores.loss) == 37  # the last batch of 8 has 5
     for line in written:
         name, value = line.split(" = ")
-        assert float(value) == pytest.approx(float(expected[name]), abs=1e-5), (
-            name
-        )
+        assert float(value) == pytest.approx(
+            float(expected[name]), abs=rounding.EQUAL
+        ), name
     predicted = run.predict(open_golden(goldens, task, "predict"))
     path = prediction_files.write_test_results(
         str(tmp_path), predicted.predictions
     )
     assert path == str(tmp_path / "test_results.tsv")
-    np.testing.assert_allclose(np.loadtxt(path), table, atol=1e-5)
+    np.testing.assert_allclose(np.loadtxt(path), table, atol=rounding.EQUAL)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     monkeypatch.setattr(rates, "learning_rate", golden_rate)
     losses = record_losses(monkeypatch)
     assert run.train(train_files) == 16
-    np.testing.assert_allclose(losses, golden["losses"], atol=1e-5)
+    np.testing.assert_allclose(losses, golden["losses"], atol=rounding.EQUAL)
     got = {
         name: v.numpy()
         for name, v in checkpoints.variables_by_name(run.model.layers).items()
@@ -168,9 +168,13 @@ def test_trimmed_training_equals_untrimmed(
         results, scores = run.evaluate(train_files)
         found.append((losses, results, scores))
     (losses, results, scores), (whole_losses, whole, whole_scores) = found
-    np.testing.assert_allclose(losses, whole_losses, atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(
+        losses, whole_losses, atol=rounding.EQUAL, rtol=rounding.EQUAL
+    )
     for name, value in results.items():
-        assert value == pytest.approx(whole[name], abs=1e-5, rel=1e-5), name
+        assert value == pytest.approx(
+            whole[name], abs=rounding.EQUAL, rel=rounding.EQUAL
+        ), name
     np.testing.assert_array_equal(
         scores.labels[:, : whole_scores.labels.shape[1]], scores.labels
     )
@@ -179,11 +183,11 @@ def test_trimmed_training_equals_untrimmed(
         np.testing.assert_allclose(
             scores.predictions * asked,
             whole_scores.predictions[:, : asked.shape[1]] * asked,
-            atol=1e-5,
+            atol=rounding.EQUAL,
         )
     else:
         np.testing.assert_allclose(
-            scores.predictions, whole_scores.predictions, atol=1e-5
+            scores.predictions, whole_scores.predictions, atol=rounding.EQUAL
         )
 
 
@@ -199,7 +203,7 @@ def test_scores_come_back_in_file_order_without_fillers(goldens, tmp_path):
     ).take(1)
     np.testing.assert_array_equal(scores.labels, batch["label_ids"])
     np.testing.assert_allclose(
-        scores.predictions, run.model.predict(batch), atol=1e-5
+        scores.predictions, run.model.predict(batch), atol=rounding.EQUAL
     )
     # Mean of the means of 8, 8 and 3 examples.
     summary = scores.summary("absolute_error", 8)
@@ -281,7 +285,7 @@ def test_xla_gives_the_same_steps(goldens, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             found.append(record_losses(patch))
             run.train(train_files)
-    np.testing.assert_allclose(*found, atol=1e-5)
+    np.testing.assert_allclose(*found, atol=rounding.EQUAL)
 
 
 def test_frozen_layers_stay_and_have_no_slots(goldens, tmp_path):
@@ -339,7 +343,9 @@ def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
         assert done.returncode == 0, done.stderr[-3000:]
         found.append(json.loads(done.stdout.splitlines()[-1]))
     one, two = found
-    np.testing.assert_allclose(one["losses"], two["losses"], atol=1e-5)
+    np.testing.assert_allclose(
+        one["losses"], two["losses"], atol=rounding.EQUAL
+    )
     np.testing.assert_allclose(one["scores"], two["scores"], atol=1e-3)
     assert one["labels"] == two["labels"]
     for name, value in one["results"].items():

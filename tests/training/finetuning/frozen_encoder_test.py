@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from modeling import TaskModel, checkpoints
-from tests import fork_server
+from tests import fork_server, rounding
 from tests.classifier_support import write_records
 from tests.training.finetuning_support import (
     LENGTHS,
@@ -111,7 +111,7 @@ def test_trimmed_training_equals_untrimmed(
         "trim_batches",
         gradient_accumulation_steps=micro_batches,
     )
-    np.testing.assert_allclose(*found, atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(*found, atol=rounding.EQUAL, rtol=rounding.EQUAL)
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_xla_gives_the_same_steps(goldens, tmp_path, monkeypatch):
     found = train_both_ways(
         goldens, tmp_path, monkeypatch, write_tagged(tmp_path), "xla"
     )
-    np.testing.assert_allclose(*found, atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(*found, atol=rounding.EQUAL, rtol=rounding.EQUAL)
 
 
 def train_both_ways(goldens, folder, monkeypatch, train_files, name, **options):
@@ -181,7 +181,7 @@ def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
         assert done.returncode == 0, done.stderr[-3000:]
         found.append(json.loads(done.stdout.splitlines()[-1]))
     (one, results), (two, same) = found
-    np.testing.assert_allclose(one, two, atol=1e-5)
+    np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
     for name, value in results.items():
         assert value == pytest.approx(same[name], abs=1e-4), name
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from data.records import input_pipeline
 from data.squad import windows
 from modeling import BertConfig
+from tests import rounding
 from tests.data.squad import support
 from tests.training.finetuning_support import record_losses
 from tests.training.squad_support import (
@@ -90,7 +91,7 @@ def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
         found.append(losses)
         if trim:
             assert {length for length in lengths if length} >= {24, 96}
-    np.testing.assert_allclose(*found, atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(*found, atol=rounding.EQUAL, rtol=rounding.EQUAL)
     assert len(found[0]) > 5
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from modeling import BertConfig, checkpoints
+from tests import rounding
 from tests.training.support import (
     Sgd,
     assert_losses_near,
@@ -89,13 +90,13 @@ def test_lamb_with_micro_batches_and_recomputation_takes_the_same_steps(
         goldens, tmp_path, num_train_steps=20, optimizer="lamb"
     )
     two = figures["lamb"]
-    np.testing.assert_allclose(two["loss"], one["loss"], atol=1e-5)
+    np.testing.assert_allclose(two["loss"], one["loss"], atol=rounding.EQUAL)
     np.testing.assert_allclose(
         two["gradient_norm"], one["gradient_norm"], rtol=1e-3
     )
     for name, value in plain.items():
         np.testing.assert_allclose(
-            weights[name], value, atol=1e-5, err_msg=name
+            weights[name], value, atol=rounding.EQUAL, err_msg=name
         )
 
 
@@ -121,7 +122,11 @@ def test_another_update_rule_gets_the_gradients_of_looked_up_rows(
         for weights in found:
             # float32 sums in another order.
             np.testing.assert_allclose(
-                weights[name], value, atol=1e-6, rtol=0, err_msg=name
+                weights[name],
+                value,
+                atol=rounding.ONE_SUM,
+                rtol=0,
+                err_msg=name,
             )
 
 

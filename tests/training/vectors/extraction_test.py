@@ -82,7 +82,7 @@ def read_json(path):
         return [json.loads(line) for line in file]
 
 
-def assert_golden(path, goldens, tolerance=2e-6):
+def assert_golden(path, goldens, tolerance=rounding.SIX_DECIMALS):
     ours = read_json(path)
     theirs = read_json(goldens / "extract_features/expected.jsonl")
     for our, their in zip(ours, theirs, strict=True):
@@ -144,10 +144,12 @@ def test_batches_of_any_length_equal_one_at_a_time(goldens, rows, vectors):
         (alone,) = extractor.extract([row], lambda count: None)
         assert line.index == alone.index == row.index
         assert line.names == alone.names
-        np.testing.assert_allclose(line.vectors, alone.vectors, atol=1e-5)
+        np.testing.assert_allclose(
+            line.vectors, alone.vectors, atol=rounding.EQUAL
+        )
         if "attention" in vectors:
             np.testing.assert_allclose(
-                line.attention, alone.attention, atol=1e-5
+                line.attention, alone.attention, atol=rounding.EQUAL
             )
 
 
@@ -163,7 +165,9 @@ def test_layers_by_number_and_name(goldens, rows):
         blocks = output.all_encoder_layers
         wanted = (blocks[2], blocks[0], blocks[0], output.embedding_output)
         for i, layer in enumerate(wanted):
-            np.testing.assert_allclose(line.vectors[:, i], layer[0], atol=1e-5)
+            np.testing.assert_allclose(
+                line.vectors[:, i], layer[0], atol=rounding.EQUAL
+            )
 
 
 def test_poolings_and_mixes_in_the_files(options):
@@ -188,7 +192,7 @@ def test_poolings_and_mixes_in_the_files(options):
     np.testing.assert_allclose(
         mean["vectors"],
         [x.mean(axis=0).reshape(1, 64) for x in tokens],
-        atol=1e-6,
+        atol=rounding.ONE_SUM,
     )
     largest = vectors_of("max", "separate")
     assert largest["layers"].tolist() == ["-1", "-2"]
@@ -200,7 +204,9 @@ def test_poolings_and_mixes_in_the_files(options):
         ((name, (layer,)),) = [f.values() for f in line["features"]]
         assert (name, layer["index"]) == ("cls", [-1, -2])
         expected = tokens[i][0].sum(axis=0)
-        np.testing.assert_allclose(layer["values"], expected, atol=2e-6)
+        np.testing.assert_allclose(
+            layer["values"], expected, atol=rounding.SIX_DECIMALS
+        )
 
 
 def test_whole_words(options, goldens):
@@ -230,7 +236,7 @@ def test_whole_words(options, goldens):
                 np.testing.assert_allclose(
                     layer["values"],
                     np.mean([x[i]["values"] for x in some], axis=0),
-                    atol=2e-6,
+                    atol=rounding.SIX_DECIMALS,
                 )
         assert not list(features)
     assert num_joined > 10
@@ -243,7 +249,9 @@ def test_attention_is_shared_out_among_real_wordpieces(goldens, rows):
         assert line.attention.shape == (2, 4, size, size)
         assert list(line.tokens) == row.tokens
         # All of it, so that padding, which was cut off, had none.
-        np.testing.assert_allclose(line.attention.sum(axis=-1), 1, atol=1e-6)
+        np.testing.assert_allclose(
+            line.attention.sum(axis=-1), 1, atol=rounding.ONE_SUM
+        )
         assert (line.attention > 0).all()
 
 
@@ -255,7 +263,9 @@ def test_padding_is_not_looked_at(goldens, rows):
     assert hidden.any()
     for maps in output.attention_probs:
         assert (np.where(hidden, maps, 0.0) == 0.0).all()
-        np.testing.assert_allclose(maps.numpy().sum(axis=-1), 1, atol=1e-6)
+        np.testing.assert_allclose(
+            maps.numpy().sum(axis=-1), 1, atol=rounding.ONE_SUM
+        )
 
 
 def test_attention_maps_and_their_picture(options, tmp_path):
