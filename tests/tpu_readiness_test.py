@@ -381,7 +381,7 @@ def test_every_program_looks_words_up_by_a_product(
         finetuner.Finetuning(
             finetuner.FinetuningOptions(train=options.train, **same), make
         )
-    monkeypatch.setattr(pretraining, "PretrainingModel", make)
+    monkeypatch.setattr(pretraining.objectives, "get", lambda name: make)
     with pytest.raises(Made):
         pretraining.run(options)
     monkeypatch.setattr(extraction, "Extractor", make)
