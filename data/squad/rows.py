@@ -107,8 +107,10 @@ def _places(lengths: np.ndarray, numbers: Sequence[int]) -> np.ndarray:
     Args:
       lengths: number of members of each group; the array holds one group
         after the other.
-      numbers: the groups wanted; at least one.
+      numbers: the groups wanted; any number of them.
     """
     ends = np.cumsum(lengths, dtype=np.int64)
     starts = ends - lengths
-    return np.concatenate([np.arange(starts[n], ends[n]) for n in numbers])
+    none = np.zeros(0, np.int64)  # questions without a window have no rows
+    places = [np.arange(starts[n], ends[n]) for n in numbers]
+    return np.concatenate([none, *places])
