@@ -48,6 +48,7 @@ for command, is_whole in commands:
     except (ModuleNotFoundError, FileNotFoundError) as error:
         name = getattr(error, "name", None) or "tensorflow"
         assert name.split(".")[0] in ("tensorflow", "keras"), error
+    # Broad, because any other error means that the documented command fails.
     except Exception as error:
         sys.exit(f"{sys.argv[1]}.py {' '.join(command)}: {error}")
 os.rmdir(os.getcwd())
