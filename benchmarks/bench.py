@@ -30,6 +30,7 @@ from benchmarks.peers import compare  # noqa: E402
 from benchmarks.programs import ROOT  # noqa: E402
 from benchmarks.rows import ROWS, Bench  # noqa: E402
 from data.storage import files  # noqa: E402
+from training.config import flags as settings_flags  # noqa: E402
 
 FLAGS = flags.FLAGS
 _FAILED = "failed"
@@ -65,7 +66,7 @@ def make_bench(out):
     """Returns what all rows are measured with; makes data if none is given."""
     folder = out / "bench"
     folder.mkdir(parents=True, exist_ok=True)
-    options = compare.options_of_flags()
+    options = settings_flags.read(compare.Options)
     if not options.data:
         print(f"No --real_data: making some in {folder}/data", flush=True)
         make_data(folder / "data")
@@ -120,10 +121,10 @@ def main(_):
         print(f"[{number}/{len(names)}] {name} ...", flush=True)
         results.append(measure(name, bench))
         table = write(out, title, results)
-    folder = FLAGS.pictures or (out if FLAGS.quick else ROOT / "benchmarks")
+    folder = out if FLAGS.quick else ROOT / "benchmarks"
     failed = [r["row"] for r in results if r["met"] == _FAILED]
     values = {r["row"]: r["values"] for r in results if r["row"] not in failed}
-    drawn = pictures.draw(values, Path(folder), title)
+    drawn = pictures.draw(values, folder, title)
     print(f"\n{table}\nIn {out}: bench.json, bench.md")
     for path in drawn:
         print(f"Drawn: {path}")
@@ -132,7 +133,7 @@ def main(_):
 
 
 if __name__ == "__main__":
-    compare.define_flags()
+    settings_flags.define(compare.Options)
     flags.DEFINE_alias("real_data", "data")
     flags.DEFINE_multi_string(
         "only", [], f"Beginning of the names of rows: {', '.join(ROWS)}."
@@ -140,7 +141,4 @@ if __name__ == "__main__":
     flags.DEFINE_bool("quick", False, "Few repeats: figures mean nothing.")
     flags.DEFINE_string("minilm", "", "Folder with MiniLM's weights in tf1/.")
     flags.DEFINE_string("output_dir", str(ROOT / "build"), "For the results.")
-    flags.DEFINE_string(
-        "pictures", "", "Folder; benchmarks/, with --quick the output_dir."
-    )
     app.run(main)

@@ -162,7 +162,7 @@ def test_a_data_set_of_tfds_is_a_corpus(goldens, tmp_path):
         f"The old mill {i}. It stood by the river. Nobody came there.\n"
         for i in range(12)
     ]
-    tfds_support.prepare(tmp_path / "tfds", "mills", texts)
+    tfds_support.prepare_texts(tmp_path / "tfds", "mills", texts)
     done = create(
         goldens,
         tmp_path / "out",

@@ -31,45 +31,28 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.peers import inputs, protocol  # noqa: E402
 from benchmarks.peers.cases import ARITHMETIC, CASES  # noqa: E402
+from data.settings import Settings, setting  # noqa: E402
+from training.config import flags as settings_flags  # noqa: E402
 
 FLAGS = flags.FLAGS
 _WITHOUT_DATA = ("pretraining", "reading")
 
 
-def _flag(default, text):
-    """A field with its help text."""
-    return dataclasses.field(default=default, metadata={"help": text})
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(Settings):
+    """How to measure."""
 
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """How to measure; each field is a flag."""
-
-    data: str = _flag("", "Folder of the data; see peers/compare.py.")
-    text: str = _flag("", "Text to tokenize; default: the novels.")
-    megabytes: float = _flag(0.0, "Of the text; 0 = all of it.")
-    turns: int = _flag(0, "Runs of each side; 0 = the case's own number.")
-    threads: int = _flag(2, "Of every side; 0 = no limit.")
-    environment: str = _flag(str(ROOT / ".venv-peers"), "Of `make peers`.")
-    model_garden_environment: str = _flag(
+    data: str = setting("", "Folder of the data; see peers/compare.py.")
+    text: str = setting("", "Text to tokenize; default: the novels.")
+    megabytes: float = setting(0.0, "Of the text; 0 = all of it.")
+    turns: int = setting(0, "Runs of each side; 0 = the case's own number.")
+    threads: int = setting(2, "Of every side; 0 = no limit.")
+    environment: str = setting(str(ROOT / ".venv-peers"), "Of `make peers`.")
+    model_garden_environment: str = setting(
         str(ROOT / ".venv-model-garden"),
         "Of `make peers-model-garden`; without it tf-models-official is left "
         "out.",
     )
-
-
-def define_flags():
-    """Defines the flags of `Options`."""
-    kinds = {int: flags.DEFINE_integer, float: flags.DEFINE_float}
-    for field in dataclasses.fields(Options):
-        define = kinds.get(field.type, flags.DEFINE_string)
-        define(field.name, field.default, field.metadata["help"])
-
-
-def options_of_flags():
-    """The options that the flags give."""
-    names = [field.name for field in dataclasses.fields(Options)]
-    return Options(**{name: FLAGS[name].value for name in names})
 
 
 def alone(case):
@@ -282,7 +265,7 @@ def targets(case):
 
 def main(_):
     """Measures the cases one by one."""
-    options = options_of_flags()
+    options = settings_flags.read(Options)
     more = {"xla": FLAGS.xla, "compile": FLAGS.compile}
     for name in FLAGS.only or [n for n, case in CASES.items() if case.targets]:
         case = alone(CASES[name]) if FLAGS.alone else CASES[name]
@@ -295,7 +278,7 @@ def main(_):
 
 
 if __name__ == "__main__":
-    define_flags()
+    settings_flags.define(Options)
     flags.DEFINE_multi_enum(
         "only", [], list(CASES), "Cases; none = all that have peers."
     )

@@ -1,5 +1,7 @@
 """A trainer on the golden model and records, shared by several tests."""
 
+import json
+import socket
 import time
 from unittest import mock
 
@@ -13,6 +15,9 @@ from training.config.options import TrainOptions
 from training.loop import optimizers, steps
 from training.loop import trainer as loop
 from training.loop.checkpointing import CheckpointManager
+
+# Endings of the files of a checkpoint.
+FILES = (".index", ".data-00000-of-00001", ".resume.json")
 
 
 def golden_run(
@@ -232,3 +237,21 @@ def assert_same_weights(got, want, share):
         else:
             bound = share * np.abs(value).max()
             assert np.abs(got[name] - value).max() <= bound, name
+
+
+def free_ports(count):
+    """Ports that nobody listens at now."""
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [server.getsockname()[1] for server in servers]
+    for server in servers:
+        server.close()
+    return ports
+
+
+def configurations(count):
+    """TF_CONFIG of each of some workers of this host."""
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(count)]}
+    return [
+        json.dumps({"cluster": cluster, "task": {"type": "worker", "index": i}})
+        for i in range(count)
+    ]
