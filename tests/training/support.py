@@ -25,6 +25,7 @@ def golden_run(
     output_dir,
     *,
     num_train_steps=60,
+    num_layers=1,
     dtype="float32",
     dropout=0.0,
     shuffle_window=1,
@@ -38,6 +39,7 @@ def golden_run(
       goldens: the folder.
       output_dir: of the run.
       num_train_steps: of the schedule.
+      num_layers: 3 as the golden model, or only its first ones.
       dtype: Keras policy.
       dropout: both rates.
       shuffle_window: of the records.
@@ -49,11 +51,12 @@ def golden_run(
       The metrics of each step as {name: [steps]}, and the weights by name.
     """
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    rates = {
+    changes = {
         "hidden_dropout_prob": dropout,
         "attention_probs_dropout_prob": dropout,
+        "num_hidden_layers": num_layers,
     }
-    config = BertConfig.from_dict(config.to_dict() | rates)
+    config = BertConfig.from_dict(config.to_dict() | changes)
     model = PretrainingModel(
         config,
         dtype=dtype,
@@ -211,11 +214,12 @@ def first_model(goldens, kind="classification"):
     if kind == "tagging":
         batch["label_ids"] = rng.integers(0, 2, ids.shape)
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    rates = {
+    changes = {
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
+        "num_hidden_layers": 1,
     }
-    config = BertConfig.from_dict(config.to_dict() | rates)
+    config = BertConfig.from_dict(config.to_dict() | changes)
     model = TaskModel(config, kind=kind, num_labels=2)
     model._head_dropout = 0.0
     for variable in checkpoints.variables_by_name(model.layers).values():
