@@ -68,15 +68,7 @@ def check_vocabulary(
         wordpieces.
     """
     vocabulary.require_tokens(vocab, tokens, vocab_file)
-    num_ids = 1 + max(i for token, i in vocab.items() if token)
-    # An embedding table may be padded to a multiple of 8, 64 or 128.
-    padded = {-(-num_ids // m) * m for m in (1, 8, 64, 128)}
-    if config.vocab_size not in padded:
-        raise ValueError(
-            f"{vocab_file} has {num_ids} wordpieces, but --bert_config_file "
-            f"says vocab_size {config.vocab_size}; give the vocabulary the "
-            "model was trained with."
-        )
+    vocabulary.require_size(vocab, vocab_file, config.vocab_size)
 
 
 def check_case(
@@ -95,11 +87,8 @@ def check_case(
     """
     if init_checkpoint:
         _compare_tokenizers(init_checkpoint, do_lower_case)
-    # In a released cased vocabulary, a sixth of the wordpieces or more have
-    # capitals; in an uncased one none; in the Chinese one two, <S> and <T>.
-    capitals = [t for t in vocab if t != t.lower() and not t.startswith("[")]
-    is_cased = len(capitals) > len(vocab) / 100
-    if is_cased and do_lower_case:
+    capitals = vocabulary.with_capitals(vocab)
+    if vocabulary.is_cased(vocab) and do_lower_case:
         logging.warning(
             "%s has %d wordpieces with capitals, such as %s, but text is "
             "lower-cased; give --do_lower_case=false for a cased model.",
