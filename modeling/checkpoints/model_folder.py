@@ -93,10 +93,11 @@ def find(path: str) -> ModelFolder:
         is damaged.
     """
     path = os.fspath(path)
-    if path and tf.io.gfile.exists(f"{path}.index"):
-        return _original(_beside(path), path)
     if not tf.io.gfile.isdir(path):
-        raise _no_folder(path)
+        prefix = tf1.without_ending(path)
+        if not path or not tf.io.gfile.exists(f"{prefix}.index"):
+            raise _no_folder(path)
+        return _original(_beside(prefix), prefix)
     folder = chosen_trial(path)
     names = [name.rstrip("/") for name in tf.io.gfile.listdir(folder)]
     prefixes = [n.removesuffix(".index") for n in names if n.endswith(".index")]
@@ -260,10 +261,11 @@ def _no_folder(path: str) -> Exception:
             "such as DIR/bert_model.ckpt."
         )
     return FileNotFoundError(
-        f"{path!r}: there is no such folder. Names of models on a hub, such as "
-        "bert-base-uncased, are not looked up and nothing is downloaded; get "
-        f"the model's files ({huggingface.CONFIG}, {VOCABULARIES[0]}, "
-        f"{huggingface.WEIGHTS}) and give their folder."
+        f"{path!r}: there is no such folder, and no checkpoint of this prefix. "
+        "Names of models on a hub, such as bert-base-uncased, are not looked "
+        "up and nothing is downloaded; get the model's files ("
+        f"{huggingface.CONFIG}, {VOCABULARIES[0]}, {huggingface.WEIGHTS}) and "
+        "give their folder."
     )
 
 

@@ -13,6 +13,7 @@ from data.text.tokenization import (
     validate_case_matches_checkpoint,
 )
 from modeling.checkpoints import huggingface
+from modeling.checkpoints.model_folder import VOCABULARIES
 from modeling.config import BertConfig
 
 
@@ -69,6 +70,30 @@ def check_vocabulary(
     """
     vocabulary.require_tokens(vocab, tokens, vocab_file)
     vocabulary.require_size(vocab, vocab_file, config.vocab_size)
+
+
+def keep_vocabulary(
+    output_dir: str, vocab_file: str, config: BertConfig
+) -> None:
+    """Copies the vocabulary to a run's folder, with which it is complete.
+
+    Args:
+      output_dir: the run's folder.
+      vocab_file: path of the vocabulary.
+      config: of the model.
+
+    Raises:
+      OSError, ValueError: see `load_tokenizer`.
+    """
+    check_vocabulary(vocabulary.load_vocab(vocab_file), vocab_file, config)
+    write_vocabulary(output_dir, vocab_file)
+
+
+def write_vocabulary(output_dir: str, vocab_file: str) -> None:
+    """Copies a vocabulary to a run's folder as `vocab.txt`."""
+    tokens = list(vocabulary.read_tokens(vocab_file))
+    path = os.path.join(output_dir, VOCABULARIES[0])
+    vocabulary.write_vocab(path, tokens)
 
 
 def check_case(
