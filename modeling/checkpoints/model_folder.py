@@ -91,8 +91,19 @@ def find(path: str) -> ModelFolder:
       FileNotFoundError: there is no such folder, or no model in it.
       ValueError: the path is a file, the folder holds several models, or a file
         is damaged.
+      OSError: the folder cannot be read.
     """
-    path = os.fspath(path)
+    try:
+        return _find(os.fspath(path))
+    except tf.errors.OpError as error:
+        reason = error.message.splitlines()[0]
+        raise OSError(
+            f"{path}: the folder cannot be read ({reason})."
+        ) from None
+
+
+def _find(path: str) -> ModelFolder:
+    """See `find`."""
     if not tf.io.gfile.isdir(path):
         prefix = tf1.without_ending(path)
         if not path or not tf.io.gfile.exists(f"{prefix}.index"):
@@ -216,7 +227,7 @@ def _beside(prefix: str) -> str:
     """Returns the folder that describes a checkpoint."""
     folder = os.path.dirname(prefix)
     is_best = os.path.basename(folder) == BEST
-    return os.path.dirname(folder) if is_best else folder
+    return (os.path.dirname(folder) if is_best else folder) or "."
 
 
 def _read_description(folder: str) -> dict[str, Any] | None:
@@ -224,12 +235,19 @@ def _read_description(folder: str) -> dict[str, Any] | None:
     path = os.path.join(folder, DESCRIPTION)
     if not files.exists(path):
         return None
-    return read_json(
-        path,
-        ("kind", "weights", "model"),
+    remedy = (
         "run its program again with --do_eval or --do_predict, which writes "
-        "it anew",
+        "it anew"
     )
+    content = read_json(path, ("kind", "weights", "model"), remedy)
+    if not isinstance(content["weights"], str) or not isinstance(
+        content["model"], dict
+    ):
+        raise ValueError(
+            f"{path} is damaged: weights is {content['weights']!r} and model "
+            f"{content['model']!r}, expected a path and an object; {remedy}."
+        )
+    return content
 
 
 def _first(places: Iterable[str], names: tuple[str, ...]) -> str | None:

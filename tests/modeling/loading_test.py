@@ -341,7 +341,8 @@ def test_what_is_no_folder_is_refused(original, tmp_path):
     refused(
         "bert-base-uncased",
         FileNotFoundError,
-        "'bert-base-uncased': there is no such folder.*nothing is downloaded; "
+        "'bert-base-uncased': there is no such folder, and no checkpoint of "
+        "this prefix. .*nothing is downloaded; "
         r"get the model's files \(config.json, vocab.txt, model.safetensors\)",
     )
     refused("", FileNotFoundError, "'': there is no such folder")
@@ -353,6 +354,18 @@ def test_what_is_no_folder_is_refused(original, tmp_path):
     )
     with pytest.raises(FileNotFoundError, match="no such folder"):
         BertModel.from_folder("bert-base-uncased")
+
+
+def test_a_storage_that_is_not_there_is_named():
+    refused(
+        "hf://a/b", OSError, r"hf://a/b: the folder cannot be read \(File sy"
+    )
+
+
+def test_a_prefix_may_be_in_the_current_folder(original, monkeypatch):
+    monkeypatch.chdir(original)
+    assert modeling.load("bert_model.ckpt").kind == "pretraining"
+    assert modeling.load(".").kind == "pretraining"
 
 
 def test_a_folder_without_a_model_says_what_it_holds(original, tmp_path):
@@ -439,6 +452,8 @@ def test_files_that_do_not_fit_are_refused(original, goldens, tmp_path):
         r"names 3 labels \(no, yes, perhaps\), but the output layer of .* has "
         "2; correct the names",
     )
+    (original / "task.json").write_text(json.dumps(facts | {"weights": 7}))
+    refused(original, ValueError, "task.json is damaged: weights is 7 and mod")
     (original / "task.json").write_text("{")
     refused(original, ValueError, "task.json is damaged")
     (original / "task.json").unlink()
