@@ -75,7 +75,9 @@ def check_vocabulary(
 def keep_vocabulary(
     output_dir: str, vocab_file: str, config: BertConfig
 ) -> None:
-    """Copies the vocabulary to a run's folder, with which it is complete.
+    """Copies the vocabulary to a run's folder, if it is the model's.
+
+    A run that does not read it goes on without it, with a warning.
 
     Args:
       output_dir: the run's folder.
@@ -83,9 +85,13 @@ def keep_vocabulary(
       config: of the model.
 
     Raises:
-      OSError, ValueError: see `load_tokenizer`.
+      OSError: it cannot be written.
     """
-    check_vocabulary(vocabulary.load_vocab(vocab_file), vocab_file, config)
+    try:
+        check_vocabulary(vocabulary.load_vocab(vocab_file), vocab_file, config)
+    except (ValueError, FileNotFoundError) as error:
+        logging.warning("No vocabulary is kept in %s: %s", output_dir, error)
+        return
     write_vocabulary(output_dir, vocab_file)
 
 
