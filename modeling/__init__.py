@@ -2,6 +2,7 @@
 
 choices             names that flags offer
 config              sizes of a model, from both kinds of JSON files
+checkpoints/        weights in the original's and Hugging Face's formats
 kernels/            everything that is there for speed
 layers              dense, layer normalization, dropout; axis letters
 embeddings          wordpiece + segment + position embeddings
@@ -15,7 +16,10 @@ bilstm              the BiLSTM of the paper's section 5.3
 heads               the layers on top of the encoder
 losses              losses and metrics as sums
 objectives/         encoder + heads: what a model is trained for
-checkpoints/        weights in the original's and Hugging Face's formats
+loading             a folder to its model and tokenizer
+
+It imports only `text`, `storage` and `settings` of `data`, to read the folders
+of models.
 """
 
 import importlib
@@ -24,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modeling.bert import BertModel, BertOutput
     from modeling.config import BertConfig
+    from modeling.loading import LoadedModel, load
     from modeling.objectives.pretraining import PretrainingModel
     from modeling.objectives.spans import SpanModel
     from modeling.objectives.tasks import TaskModel
@@ -32,23 +37,27 @@ __all__ = [
     "BertConfig",
     "BertModel",
     "BertOutput",
+    "LoadedModel",
     "PretrainingModel",
     "SpanModel",
     "TaskModel",
+    "load",
 ]
 
 _MODULES = {
     "BertConfig": "config",
     "BertModel": "bert",
     "BertOutput": "bert",
+    "LoadedModel": "loading",
     "PretrainingModel": "objectives.pretraining",
     "SpanModel": "objectives.spans",
     "TaskModel": "objectives.tasks",
+    "load": "loading",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a class when it is first asked for: TensorFlow takes seconds."""
+    """Imports a name when it is first asked for: TensorFlow takes seconds."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")

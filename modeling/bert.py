@@ -1,12 +1,14 @@
 """BertModel, the encoder: wordpiece ids to vectors of wordpieces and texts."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import keras
 import tensorflow as tf
+from absl import logging
 
-from modeling import layers
+from modeling import checkpoints, layers
 from modeling.attention import attention_bias
+from modeling.checkpoints.model_folder import find
 from modeling.config import BertConfig
 from modeling.embeddings import Embeddings
 from modeling.transformer import Encoder
@@ -119,6 +121,29 @@ class BertModel(keras.layers.Layer):
         )
         self.pooler = Pooler(config, dtype=self.dtype_policy)
         self.build()
+
+    @classmethod
+    def from_folder(cls, folder: str, **options: Any) -> Self:
+        """Loads the encoder of a folder; `modeling.load` loads its heads, too.
+
+        Args:
+          folder: see `checkpoints.model_folder.find`.
+          **options: other arguments of the class.
+
+        Returns:
+          The encoder with the folder's weights.
+
+        Raises:
+          FileNotFoundError: there is no model, or a file of it is missing.
+          ValueError: it is damaged, or several are there.
+        """
+        found = find(folder)
+        bert = cls(found.read_config(), **options)
+        report = checkpoints.init_from_checkpoint(
+            found.weights, checkpoints.variables_by_name([bert])
+        )
+        logging.info("%s", report)
+        return bert
 
     def build(self, input_shape=None):
         """Creates every variable."""

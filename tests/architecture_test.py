@@ -4,7 +4,10 @@
               \\        |        /     /
                -->  training  <-------
                      /      \\
-                  data     modeling       never import each other
+                  data  <-  modeling
+
+`modeling` imports of `data` only text, storage and settings, for the folders of
+models; `data` never imports `modeling`.
 
 The docstring of each package is its table of contents, a line for each file or
 folder: a name, two spaces or more, what it holds. The order of the lines is the
@@ -21,9 +24,10 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+BELOW_MODELING = ("data.text", "data.storage", "data.settings")
 MAY_IMPORT = {
     "data": {"data"},
-    "modeling": {"modeling"},
+    "modeling": {"modeling", *BELOW_MODELING},
     "training": {"training", "data", "modeling"},
 }
 MOST_ENTRIES = 17
@@ -108,9 +112,10 @@ def test_imports_go_one_way(path):
     module = module_of(path)
     before = set(order()[: order().index(module)])
     for imported in ours(path):
-        assert imported.split(".")[0] in MAY_IMPORT[module.split(".")[0]], (
-            f"{module} imports {imported}"
-        )
+        assert any(
+            f"{imported}.".startswith(f"{allowed}.")
+            for allowed in MAY_IMPORT[module.split(".")[0]]
+        ), f"{module} imports {imported}"
         assert imported in before, (
             f"{module} imports {imported}, which stands below it in the tables "
             "of contents"

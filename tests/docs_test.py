@@ -333,7 +333,8 @@ def test_python_names_in_a_page_resolve(page):
         assert resolves(f"{module}.{name}"), f"{module}.{name}"
     if page.parent.name == "modeling":  # the tour leaves `modeling.` out
         names = re.findall(r"`([a-z_.]+\.[A-Z]?[a-z_]\w+[\w.]*)`", text)
-        names = [n for n in names if not re.search(r"\.(py|json|saf\w+)$", n)]
+        files = r"\.(py|json|txt|ckpt|saf\w+)$"
+        names = [name for name in names if not re.search(files, name)]
         assert len(names) >= 14
         for name in names:
             assert resolves(f"modeling.{name}"), name

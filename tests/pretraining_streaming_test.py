@@ -256,7 +256,7 @@ def test_masks_are_neither_made_twice_nor_forgotten(
     ):
         dynamic(options, goldens, unmasked, tmp_path, 4, masking=None)
     with pytest.raises(
-        ValueError, match="--masking=dynamic needs --vocab_file"
+        ValueError, match="Flag --vocab_file must have a value .*: no vocab.txt"
     ):
         dynamic(options, goldens, unmasked, tmp_path, 4, vocab_file=None)
 
