@@ -217,7 +217,6 @@ def first_model(goldens, kind="classification"):
     changes = {
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
-        "num_hidden_layers": 1,
     }
     config = BertConfig.from_dict(config.to_dict() | changes)
     model = TaskModel(config, kind=kind, num_labels=2)
