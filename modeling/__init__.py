@@ -23,43 +23,44 @@ of models.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from modeling.bert import BertModel, BertOutput
-    from modeling.config import BertConfig
-    from modeling.loading import LoadedModel, load
-    from modeling.objectives.pretraining import PretrainingModel
-    from modeling.objectives.spans import SpanModel
-    from modeling.objectives.tasks import TaskModel
-
-__all__ = [
-    "BertConfig",
-    "BertModel",
-    "BertOutput",
-    "LoadedModel",
-    "PretrainingModel",
-    "SpanModel",
-    "TaskModel",
-    "load",
-]
-
+# Name -> its module.
 _MODULES = {
     "BertConfig": "config",
     "BertModel": "bert",
     "BertOutput": "bert",
+    "BiLSTM": "bilstm",
+    "Dense": "layers",
+    "Embeddings": "embeddings",
+    "Encoder": "transformer",
+    "LayerMix": "layer_mix",
+    "LayerNorm": "layers",
+    "LinearOutput": "heads",
+    "load": "loading",
     "LoadedModel": "loading",
+    "MaskedLM": "heads",
+    "Pooler": "bert",
+    "PretrainingHeads": "heads",
     "PretrainingModel": "objectives.pretraining",
+    "SelfAttention": "attention",
+    "SpanHead": "heads",
     "SpanModel": "objectives.spans",
     "TaskModel": "objectives.tasks",
-    "load": "loading",
+    "TaskOutput": "heads",
+    "TransformerBlock": "transformer",
 }
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
     """Imports a name when it is first asked for: TensorFlow takes seconds."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name != "BertConfig":
+        # Keras loads a saved model only if all of its layers are imported.
+        for path in _MODULES.values():
+            importlib.import_module(f"{__name__}.{path}")
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     globals()[name] = getattr(module, name)
     return globals()[name]

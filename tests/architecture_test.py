@@ -189,6 +189,14 @@ def test_importing_a_program_defines_no_flag():
                 assert "DEFINE" not in ast.unparse(node), path
 
 
+@pytest.mark.parametrize("top", ["tests", "benchmarks", "demo"])
+def test_nothing_is_imported_from_a_test_file(top):
+    # What two files need is in a support module. Scripts in strings count too.
+    found = re.compile(r"^(?:from|import) .*_test\b", re.MULTILINE)
+    for path in (ROOT / top).rglob("*.py"):
+        assert not found.findall(path.read_text("utf-8")), path
+
+
 @pytest.mark.parametrize("path", LIBRARY + PROGRAMS, ids=module_of)
 def test_files_stay_readable(path):
     assert len(path.read_text("utf-8").splitlines()) <= 400
