@@ -1,6 +1,7 @@
 """BertModel in Keras models: inputs, dropout, files, training and its seeds."""
 
 import dataclasses
+import subprocess
 import sys
 
 import keras
@@ -355,8 +356,11 @@ with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
 def test_a_new_process_loads_and_two_devices_train(pytestconfig, tmp_path):
     functional().save(tmp_path / "model.keras")
     # In a process of its own: devices are given before TensorFlow computes.
-    done = fork_server.run(
+    done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path / "model.keras")],
         cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
