@@ -160,12 +160,14 @@ def _input_files(
     """The text files; the text of a data set is first written to files."""
     if options.input_file:
         return files.expand_patterns(options.input_file)
-    return tfds_text.write_text_files_in_a_process(
+    text = tfds_text.TfdsText(
         options.tfds,
-        f"{data_set_name(output_files)}.tfds-text",
-        split=options.tfds_split,
-        data_dir=options.tfds_data_dir,
-        text_key=options.tfds_text_key,
+        options.tfds_split,
+        options.tfds_data_dir,
+        options.tfds_text_key,
+    )
+    return tfds_text.write_text_files_in_a_process(
+        text, f"{data_set_name(output_files)}.tfds-text"
     )
 
 
