@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+from data.squad.options import AnswerOptions, WindowOptions
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
 from training.config.squad_options import SquadOptions
@@ -12,6 +13,7 @@ from training.finetuning import questions
 OPTION_NAMES = FinetuningOptions.__dataclass_fields__
 
 
+ANSWER_NAMES = AnswerOptions.__dataclass_fields__
 TRAIN_NAMES = TrainOptions.__dataclass_fields__
 
 
@@ -41,10 +43,18 @@ def make_options(goldens, output_dir, version="v1.1", **changes):
         device=DeviceOptions(),
         **taken(OPTION_NAMES),
     )
+    windows = {
+        "max_seq_length": finetuning.max_seq_length,
+        "doc_stride": 32,
+        "max_query_length": 16,
+    }
+    answers = {"null_score_diff_threshold": None}
     return SquadOptions(
         vocab_file=str(goldens / "vocab.txt"),
         finetuning=finetuning,
-        **{"doc_stride": 32, "max_query_length": 16} | changes,
+        windows=WindowOptions(**windows | taken(windows)),
+        answers=AnswerOptions(**answers | taken(ANSWER_NAMES)),
+        **changes,
     )
 
 

@@ -3,9 +3,8 @@
 import dataclasses
 
 from data.settings import Settings, group, setting
-from data.squad.answers import AnswerOptions
 from data.squad.articles import SquadData
-from data.squad.windows import WindowOptions
+from data.squad.options import AnswerOptions, WindowOptions
 from training.config.finetuning_options import (
     FinetuningOptions,
     check_selection,
@@ -37,27 +36,6 @@ class SquadOptions(Settings):
         "Whether to answer --predict_file, and to score the answers if the "
         "file has its own.",
     )
-    doc_stride: int = setting(
-        128, "Wordpieces from the start of a window to that of the next."
-    )
-    max_query_length: int = setting(
-        64, "Wordpieces of a question; longer ones are cut, and counted."
-    )
-    n_best_size: int = setting(
-        20,
-        "Answers kept in nbest_predictions.json, and best starts and ends "
-        "that they are made of.",
-    )
-    max_answer_length: int = setting(30, "Most wordpieces of an answer.")
-    version_2_with_negative: bool = setting(
-        False, "Whether questions may have no answer, as in SQuAD 2.0."
-    )
-    null_score_diff_threshold: float | None = setting(
-        None,
-        "Answer nothing if the score of no answer, less that of the best, is "
-        "above this. If not given, what --find_null_threshold left in "
-        "output_dir is used.",
-    )
     find_null_threshold: bool = setting(
         False,
         "[new] Find the null_score_diff_threshold that is best for F1 on "
@@ -88,6 +66,10 @@ class SquadOptions(Settings):
     )
     # Evaluation is prediction, in batches of predict_batch_size.
     finetuning: FinetuningOptions = group(eval_batch_size=8)
+    # Its max_seq_length is that of `finetuning`.
+    windows: WindowOptions
+    # A threshold of None is the one saved in output_dir, or 0.
+    answers: AnswerOptions
 
     def _check(self) -> None:
         # The checks and words of the original's validate_flags_or_throw.
@@ -117,16 +99,16 @@ class SquadOptions(Settings):
             self._check_find_null_threshold()
 
     def _check_find_null_threshold(self):
-        if not (self.version_2_with_negative and self.do_predict):
+        if not (self.answers.version_2_with_negative and self.do_predict):
             raise ValueError(
                 "--find_null_threshold needs --version_2_with_negative and "
                 "--do_predict."
             )
-        if self.null_score_diff_threshold is not None:
+        threshold = self.answers.null_score_diff_threshold
+        if threshold is not None:
             raise ValueError(
                 "--find_null_threshold and --null_score_diff_threshold="
-                f"{self.null_score_diff_threshold} exclude each other; give "
-                "one of them."
+                f"{threshold} exclude each other; give one of them."
             )
 
     @property
@@ -147,21 +129,3 @@ class SquadOptions(Settings):
 
     def _data(self, path: str | None, split: str) -> SquadData:
         return SquadData(path or "", self.tfds or "", self.tfds_data_dir, split)
-
-    @property
-    def windows(self) -> WindowOptions:
-        """How long windows are."""
-        return WindowOptions(
-            self.finetuning.max_seq_length,
-            self.doc_stride,
-            self.max_query_length,
-        )
-
-    @property
-    def answers(self) -> AnswerOptions:
-        """How answers are chosen, but for the threshold."""
-        return AnswerOptions(
-            n_best_size=self.n_best_size,
-            max_answer_length=self.max_answer_length,
-            version_2_with_negative=self.version_2_with_negative,
-        )

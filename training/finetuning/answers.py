@@ -12,7 +12,7 @@ from absl import logging
 
 from data.progress import Progress
 from data.squad.answers import predict
-from data.squad.articles import SquadData
+from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions, SquadExample, read_examples
 from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.page import PageWriter
@@ -45,19 +45,19 @@ class QuestionCounts:
 
 
 def count_questions(
-    data: SquadData, version_2_with_negative: bool
+    data: SquadArticles, version_2_with_negative: bool
 ) -> QuestionCounts:
     """Counts the questions of a file, before the work begins.
 
     Args:
-      data: the questions.
+      data: the articles with the questions.
       version_2_with_negative: questions may have no answer.
 
     Returns:
       Their numbers.
 
     Raises:
-      FileNotFoundError, ValueError: see `read_examples`.
+      ValueError: see `read_examples`.
     """
     counts = [0, 0, 0]
     for example in read_examples(data, ExampleOptions(is_training=False)):
@@ -78,13 +78,12 @@ class QuestionScorer:
     """Turns outputs into answers to the questions of a file, and scores them.
 
     Args:
-      data: the questions.
+      data: the articles with the questions.
       counts: of the questions.
       tokenizer: as for the records.
       windows: as for the records.
-      options: how answers are chosen; their threshold is not used.
-      null_score_diff_threshold: of answers that are "", see `AnswerOptions`;
-        None = the one saved in output_dir, or 0.
+      options: how answers are chosen; a threshold of None is the one saved in
+        output_dir, or 0.
       find_null_threshold: find the best one on these questions, and save it.
       score_padding: see `SpanModel`.
       output_dir: folder of the results.
@@ -95,13 +94,12 @@ class QuestionScorer:
 
     def __init__(
         self,
-        data: SquadData,
+        data: SquadArticles,
         counts: QuestionCounts,
         *,
         tokenizer: FullTokenizer,
         windows: WindowOptions,
         options: AnswerOptions,
-        null_score_diff_threshold: float | None,
         find_null_threshold: bool,
         score_padding: bool,
         output_dir: str,
@@ -111,7 +109,6 @@ class QuestionScorer:
         self._tokenizer = tokenizer
         self._windows = windows
         self._options = options
-        self._threshold = null_score_diff_threshold
         self._find_threshold = find_null_threshold
         self._score_padding = score_padding
         self._output_dir = output_dir
@@ -285,8 +282,8 @@ class QuestionScorer:
 
     def _known_threshold(self, step: int) -> float:
         """The threshold given, or saved, or 0."""
-        if self._threshold is not None:
-            return self._threshold
+        if self._options.null_score_diff_threshold is not None:
+            return self._options.null_score_diff_threshold
         if not self._options.version_2_with_negative:
             return 0.0
         return saved_threshold(self._output_dir, step)

@@ -9,7 +9,9 @@ from absl import logging
 
 from data.records import input_pipeline
 from data.records.input_pipeline import RecordFiles
+from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions
+from data.squad.options import NUM_SPECIAL
 from data.squad.records import SquadReport, make_records
 from data.squad.windows import feature_specs
 from data.storage import files
@@ -45,17 +47,20 @@ def run(options: SquadOptions) -> None:
     """
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
     tokenizer = _check_inputs(options, config)
-    for data in filter(None, (options.train_data, options.predict_data)):
-        next(data.articles(), None)
+    train_data, predict_data = (
+        data and data.read()
+        for data in (options.train_data, options.predict_data)
+    )
     check_start(
         options.finetuning, _model_maker(options), trains=options.do_train
     )
     scorer = eval_files = train_files = None
-    if options.predict_data:
-        scorer = _make_scorer(options, tokenizer)
-        eval_files, _ = _records(options, config, is_training=False)
-    if options.train_data:
-        train_files, report = _records(options, config, is_training=True)
+    if predict_data:
+        scorer = _make_scorer(options, predict_data, tokenizer)
+        eval_files, _ = _records(options, predict_data, config, False)
+    if train_data:
+        train_files, report = _records(options, train_data, config, True)
+        del train_data  # 170 MB for SQuAD 2.0, not needed during training
     finetuning = _make_finetuning(options)
 
     def evaluate(step: int) -> Results:
@@ -68,14 +73,14 @@ def run(options: SquadOptions) -> None:
         step = best.train(train_files, num_examples)
     else:
         step = best.restore()
-    threshold = options.null_score_diff_threshold
+    threshold = options.answers.null_score_diff_threshold
     if options.do_predict:
         outputs = finetuning.outputs(eval_files)
         threshold = scorer.write(outputs, step, options.write_html)
     elif scorer and scorer.step != step:
         # With the last weights or the best, which are kept.
         evaluate(step)
-    if threshold is None and options.version_2_with_negative:
+    if threshold is None and options.answers.version_2_with_negative:
         output_dir = options.finetuning.train.output_dir
         threshold = saved_threshold(output_dir, step)
     _describe(options, best.weights(step) if step else None, threshold)
@@ -87,24 +92,19 @@ def _describe(
     """Writes the files in output_dir that an export needs."""
     finetuning = options.finetuning
     output_dir = finetuning.train.output_dir
+    answers = options.answers.replace(
+        null_score_diff_threshold=threshold or 0.0
+    )
     SpanDescription(
-        task_name="SQuAD 2.0" if options.version_2_with_negative else "SQuAD",
+        task_name="SQuAD 2.0" if answers.version_2_with_negative else "SQuAD",
         kind="span",
         model={},
         weights=place_of_weights(
             weights or finetuning.init_checkpoint, output_dir
         ),
         do_lower_case=options.do_lower_case,
-        null_score_diff_threshold=threshold or 0.0,
         **dataclasses.asdict(options.windows),
-        **{
-            name: getattr(options, name)
-            for name in (
-                "n_best_size",
-                "max_answer_length",
-                "version_2_with_negative",
-            )
-        },
+        **dataclasses.asdict(answers),
     ).write(output_dir, options.vocab_file)
 
 
@@ -114,19 +114,20 @@ def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
     setup.check_length(
         finetuning.max_seq_length, config, finetuning.bert_config_file
     )
-    room = options.windows.max_seq_length - options.max_query_length - 3
-    if options.doc_stride >= room:
+    windows = options.windows
+    room = windows.max_seq_length - windows.max_query_length - NUM_SPECIAL
+    if windows.doc_stride >= room:
         logging.warning(
             "--doc_stride=%d: windows with the longest questions have %d "
             "places for the text, so they do not overlap, and an answer on a "
             "border is in none of them. A third of --max_seq_length is usual.",
-            options.doc_stride,
+            windows.doc_stride,
             room,
         )
     files.check_writable(finetuning.train.output_dir)
     if (
-        options.version_2_with_negative
-        and options.null_score_diff_threshold is None
+        options.answers.version_2_with_negative
+        and options.answers.null_score_diff_threshold is None
     ):
         read_threshold(finetuning.train.output_dir)
     return load_tokenizer(
@@ -138,11 +139,10 @@ def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
 
 
 def _make_scorer(
-    options: SquadOptions, tokenizer: FullTokenizer
+    options: SquadOptions, data: SquadArticles, tokenizer: FullTokenizer
 ) -> QuestionScorer:
     """Counts the questions; warns if they do not fit the flags."""
-    data = options.predict_data
-    counts = count_questions(data, options.version_2_with_negative)
+    counts = count_questions(data, options.answers.version_2_with_negative)
     watches = options.do_train and options.finetuning.train.eval_every_steps
     if not counts.num_scored:
         if watches or options.find_null_threshold:
@@ -151,7 +151,7 @@ def _make_scorer(
                 f"--{'eval_every_steps' if watches else 'find_null_threshold'}."
             )
         logging.info("%s has no answers: no scores.", data.name)
-    if counts.num_unanswerable and not options.version_2_with_negative:
+    if counts.num_unanswerable and not options.answers.version_2_with_negative:
         logging.warning(
             "%s has %d unanswerable questions: as in SQuAD 1.1 they will be "
             "answered all the same, and not scored. If it is SQuAD 2.0, pass "
@@ -165,7 +165,6 @@ def _make_scorer(
         tokenizer=tokenizer,
         windows=options.windows,
         options=options.answers,
-        null_score_diff_threshold=options.null_score_diff_threshold,
         find_null_threshold=options.find_null_threshold,
         score_padding=options.score_padding,
         output_dir=options.finetuning.train.output_dir,
@@ -173,20 +172,22 @@ def _make_scorer(
 
 
 def _records(
-    options: SquadOptions, config: BertConfig, is_training: bool
+    options: SquadOptions,
+    data: SquadArticles,
+    config: BertConfig,
+    is_training: bool,
 ) -> tuple[RecordFiles, SquadReport]:
     """Makes train.tf_record or eval.tf_record, unless it is there."""
     windows = options.windows
     name = "train.tf_record" if is_training else "eval.tf_record"
     path = os.path.join(options.finetuning.train.output_dir, name)
-    data = options.train_data if is_training else options.predict_data
     report = make_records(
         data,
         path,
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
         example_options=ExampleOptions(
-            is_training, options.version_2_with_negative
+            is_training, options.answers.version_2_with_negative
         ),
         window_options=windows,
         num_processes=options.num_processes,
