@@ -239,6 +239,31 @@ def test_the_loop_stops_when_told_to_and_saves_that_step(goldens, tmp_path):
     assert (point["global_step"], point["examples_seen"]) == (2, 16)
 
 
+def check_files_of_losses(out, record, losses):
+    """metrics.json and checkpoints.tsv of a run with save_best=eval_loss."""
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["global_step"] == record["step"]
+    assert metrics["save_best"] == "eval_loss"
+    assert metrics["dev"]["eval_loss"] == metrics["best"] == record["value"]
+    header, *rows = [
+        line.split("\t")
+        for line in (out / "checkpoints.tsv").read_text().splitlines()
+    ]
+    at = header.index("eval_loss")
+    assert {int(row[0]): float(row[at]) for row in rows} == pytest.approx(
+        losses, rel=1e-5
+    )
+
+
+def same_weights(weights, checkpoint):
+    """Whether a file holds the weights of a checkpoint, without Adam's."""
+    best = checkpoints.Checkpoint(weights)
+    saved = checkpoints.Checkpoint(str(checkpoint))
+    for name in best.shapes:
+        np.testing.assert_array_equal(best.read(name), saved.read(name))
+    assert not any("adam" in name for name in best.shapes)
+
+
 def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     out = tmp_path / "out"
@@ -270,23 +295,8 @@ def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
     losses = {e["step"]: e["dev"]["eval_loss"] for e in record["history"]}
     assert list(losses) == [2, 4, 6]
     assert outcome.step == record["step"] == min(losses, key=losses.get)
-    best = checkpoints.Checkpoint(outcome.weights)
-    saved = checkpoints.Checkpoint(str(out / f"model.ckpt-{outcome.step}"))
-    for name in best.shapes:
-        np.testing.assert_array_equal(best.read(name), saved.read(name))
-    assert not any("adam" in name for name in best.shapes)
-    metrics = json.loads((out / "metrics.json").read_text())
-    assert metrics["global_step"] == outcome.step
-    assert metrics["save_best"] == "eval_loss"
-    assert metrics["dev"]["eval_loss"] == metrics["best"] == record["value"]
-    header, *rows = [
-        line.split("\t")
-        for line in (out / "checkpoints.tsv").read_text().splitlines()
-    ]
-    at = header.index("eval_loss")
-    assert {int(row[0]): float(row[at]) for row in rows} == pytest.approx(
-        losses, rel=1e-5
-    )
+    same_weights(outcome.weights, out / f"model.ckpt-{outcome.step}")
+    check_files_of_losses(out, record, losses)
     # A later process answers with the same weights.
     answers = (out / "test_results.tsv").read_bytes()
     (out / "test_results.tsv").unlink()

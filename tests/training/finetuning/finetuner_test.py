@@ -175,20 +175,20 @@ def test_trimmed_training_equals_untrimmed(
         assert value == pytest.approx(
             whole[name], abs=rounding.EQUAL, rel=rounding.EQUAL
         ), name
+    same_scores(scores, whole_scores, is_tagging=kind == "tagging")
+
+
+def same_scores(scores, whole_scores, is_tagging):
+    """Trimmed scores equal untrimmed ones; of tagging, at labelled tokens."""
     np.testing.assert_array_equal(
         scores.labels[:, : whole_scores.labels.shape[1]], scores.labels
     )
-    if kind == "tagging":
+    predictions, whole = scores.predictions, whole_scores.predictions
+    if is_tagging:
         asked = scores.label_mask[..., None] == 1
-        np.testing.assert_allclose(
-            scores.predictions * asked,
-            whole_scores.predictions[:, : asked.shape[1]] * asked,
-            atol=rounding.EQUAL,
-        )
-    else:
-        np.testing.assert_allclose(
-            scores.predictions, whole_scores.predictions, atol=rounding.EQUAL
-        )
+        predictions = predictions * asked
+        whole = whole[:, : asked.shape[1]] * asked
+    np.testing.assert_allclose(predictions, whole, atol=rounding.EQUAL)
 
 
 def test_scores_come_back_in_file_order_without_fillers(goldens, tmp_path):
