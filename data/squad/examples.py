@@ -135,17 +135,13 @@ class UniqueIds:
     def add(self, qas_id: str, name: str) -> None:
         """Adds the id of the next question.
 
-        Args:
-          qas_id: the id.
-          name: name of the file, for the error.
-
         Raises:
           ValueError: another question has the same id.
         """
         if qas_id in self._ids:
             raise ValueError(
-                f"{name}: two questions have the id {qas_id!r}; their "
-                "predictions could not be told apart: make the ids unique."
+                f"{name}: two questions have the id {qas_id!r}; make the ids "
+                "unique."
             )
         self._ids.add(qas_id)
 

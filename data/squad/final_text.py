@@ -37,10 +37,6 @@ class FinalTexts:
     def find(self, first: int, last: int) -> tuple[str, int, int]:
         """Finds the text of some wordpieces.
 
-        Args:
-          first: index of the first wordpiece in the paragraph.
-          last: index of the last wordpiece.
-
         Returns:
           The original's text, with single spaces between words; and the first
           character and the end (exclusive) of the text in the context.

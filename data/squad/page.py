@@ -21,12 +21,7 @@ _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 class PageWriter:
-    """Writes the page one paragraph at a time; use it as a context manager.
-
-    Args:
-      path: path of the page.
-      title: title of the page.
-    """
+    """Writes the page one paragraph at a time; use it as a context manager."""
 
     def __init__(self, path: str, title: str):
         self._path = path

@@ -15,14 +15,7 @@ _INDENT = " " * 4
 def remove_unwritten(
     folder: str, *, metrics: bool, odds: bool, page: bool
 ) -> None:
-    """Removes files of an earlier prediction that the new one does not write.
-
-    Args:
-      folder: folder of both predictions.
-      metrics: whether the new one writes metrics.json.
-      odds: whether it writes null_odds.json.
-      page: whether it writes predictions.html.
-    """
+    """Removes the files of an earlier prediction that are not replaced."""
     for name, is_written in (
         ("metrics.json", metrics),
         ("null_odds.json", odds),
@@ -40,10 +33,6 @@ class PredictionWriter:
     The files equal the original's `json.dumps(all, indent=4)` byte for byte.
     Use it as a context manager: the files appear when the block ends without
     an error.
-
-    Args:
-      folder: folder of the files.
-      version_2_with_negative: whether to write null_odds.json.
     """
 
     def __init__(self, folder: str, version_2_with_negative: bool):

@@ -56,9 +56,6 @@ class Task(abc.ABC):
       cut: how a pair that is too long is shortened: `longest` = the longer
         text, token by token; `first` = the first text.
       submission_files: name of a test set -> file name for the server.
-
-    Args:
-      data_dir: folder of the task's files.
     """
 
     name: str = ""

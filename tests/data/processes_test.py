@@ -49,7 +49,7 @@ def kill_itself_while_it_counts(task, advance):
 
 
 def add_process_id(task, advance):
-    """Says who works, and then works on until it is stopped."""
+    """Writes the process id, then works until it is stopped."""
     del advance
     folder, index = task
     pathlib.Path(folder, f"{index}").write_text(str(os.getpid()))

@@ -170,7 +170,7 @@ def test_answers_equal_plain_rules_with_many_ties(
 
 
 def assert_place(answer, example):
-    """An answer's characters are its text, but for white space."""
+    """An answer's characters are its text except for white space."""
     if answer.start is None:
         assert answer.text in ("", "empty") and answer.end is None
         return

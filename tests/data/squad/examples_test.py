@@ -131,7 +131,7 @@ def test_answers_not_found_are_left_out_and_reported(read, caplog):
         ("  word", " word", 1, (0, 0)),
         ("\n one two three", " one two", 1, (0, 1)),
         ("\u202f\t one two", "\u202f\t one two", 0, (0, 1)),
-        # Not its own first character, but its end, lies in the white space.
+        # Its end, and not its first character, is in the white space.
         ("one two \n", "two \n", 4, (1, 1)),
         ("one  two", "  two", 3, (0, 1)),
         ("  one ", "  one ", 0, (0, 0)),

@@ -217,7 +217,7 @@ def test_spans_equal_a_plain_search(num_tokens, room, stride):
 @pytest.mark.parametrize("length", range(203, 303))
 def test_ties_of_the_last_window_are_those_of_floats(length):
     # The last part is 100 tokens shorter, which costs it 1: a token in between
-    # has equal scores in both, but for the rounding of 0.01 length.
+    # has equal scores in both except for the rounding of 0.01 length.
     expected = reference.spans(length - 100 + 150, length, 150)
     found = spans(length - 100 + 150, length, 150)
     assert [span.doc_length for span in found] == [length, length - 100]
