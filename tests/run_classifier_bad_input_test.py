@@ -1,4 +1,4 @@
-"""What users of run_classifier.py get wrong: told early, or handled."""
+"""Bad input of run_classifier.py is refused early, or handled."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ MNLI = "classifier/MNLI/expected/model.ckpt-16"
 
 
 def run(goldens, tmp_path, finetuning=None, **changes):
-    """Evaluates, unless told otherwise, on a table of one's own."""
+    """Evaluates a user's table, unless options say otherwise."""
     return classifier.run(
         classifier.ClassifierOptions(
             **{

@@ -46,7 +46,7 @@ def make_run(goldens, root, folder, num_steps, *flags, save_steps=SAVE_STEPS):
 
 @pytest.fixture(scope="module")
 def whole(goldens, pytestconfig, tmp_path_factory):
-    """The last checkpoint of a run that nobody disturbs."""
+    """The last checkpoint of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     root = pytestconfig.rootpath
     make_run(goldens, root, folder, 300, save_steps=300).finish()

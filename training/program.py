@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from absl import app, flags, logging
+from absl import app, logging
 
 from data.storage import files
 from training.devices import preemption
 
 
-def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
+def run(main: Callable[[], None]) -> None:
     """Parses the flags and runs a program's main function.
 
     Loading TensorFlow takes seconds. A program does not import modules that
@@ -21,14 +21,8 @@ def run(main: Callable[[], None], required: tuple[str, ...] = ()) -> None:
     a loss that diverges) is one message on standard error and exit code 1;
     `--verbosity=1` adds the traceback. Any other error is a bug of the program
     and has a traceback. SIGTERM ends with `preemption.EXIT_CODE`.
-
-    Args:
-      main: called without arguments once the flags are parsed.
-      required: names of flags that must be given, besides those that
-        `training.config.flags` makes required.
     """
     logging.set_verbosity(logging.INFO)
-    flags.mark_flags_as_required(required)
     app.run(lambda argv: _guarded(main, argv[1:]))
 
 
@@ -46,8 +40,8 @@ def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
         logging.flush()
         print(
             "preempted by SIGTERM: files appear whole or not at all, and a "
-            "training run has saved its step; the same command goes on. "
-            f"Exit code {preemption.EXIT_CODE}: try again.",
+            "training run has saved its step; the same command resumes. Exit "
+            f"code {preemption.EXIT_CODE}: try again.",
             file=sys.stderr,
         )
         raise

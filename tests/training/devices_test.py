@@ -15,7 +15,7 @@ from tests.training.devices_run import CASES
 
 
 def free_ports(count):
-    """Ports that nobody listens at now."""
+    """Unused ports."""
     servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [server.getsockname()[1] for server in servers]
     for server in servers:
@@ -58,7 +58,7 @@ def results_of(goldens, root, out, kind, precision, cases):
 
 
 # To add one number to all scores of a softmax changes nothing, so their
-# gradients are 0 but for rounding; which Adam divides by its own size.
+# gradients are 0 except for rounding, which Adam divides by its own size.
 SHIFTS = ("self/key/bias", "weights/cls/squad/output_bias")
 
 

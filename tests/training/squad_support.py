@@ -69,7 +69,7 @@ def run(goldens, output_dir, version="v1.1", **changes):
 
 
 def questions_of(path):
-    """Id -> question, as they stand in a file."""
+    """Id -> question of a file."""
     return {
         question["id"]: question
         for article in json.loads(path.read_text("utf-8"))["data"]
@@ -79,7 +79,7 @@ def questions_of(path):
 
 
 def same_answers(one, other):
-    """Whether two n-best lists say the same, but for rounding.
+    """Whether two n-best lists are equal except for rounding.
 
     Which of two equal scores comes first, rounding says, too.
     """

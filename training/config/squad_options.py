@@ -14,55 +14,54 @@ from training.config.options import DO_LOWER_CASE, VOCAB_FILE
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadOptions(Settings):
-    """What run_squad.py does."""
+    """Options of run_squad.py."""
 
     train_file: str | None = setting(None, "SQuAD's JSON to train on.")
     predict_file: str | None = setting(
-        None, "SQuAD's JSON to answer, and to score if it has answers."
+        None, "SQuAD's JSON to answer; it is scored if it has answers."
     )
     tfds: str | None = setting(
         None,
-        "[new] Take questions from this data set of tensorflow-datasets, such "
-        "as squad or squad/v2.0, in place of both files.",
+        "[new] Read the questions from this data set of tensorflow-datasets, "
+        "such as squad or squad/v2.0, instead of both files.",
     )
     tfds_data_dir: str | None = setting(
-        None, "[new] Where tensorflow-datasets keeps its data."
+        None, "[new] Folder of the data sets of tensorflow-datasets."
     )
     vocab_file: str = setting(help=VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     do_train: bool = setting(False, "Whether to train.")
     do_predict: bool = setting(
         False,
-        "Whether to answer --predict_file, and to score the answers if the "
-        "file has its own.",
+        "Whether to answer --predict_file; the answers are scored if the file "
+        "has answers.",
     )
     find_null_threshold: bool = setting(
         False,
-        "[new] Find the null_score_diff_threshold that is best for F1 on "
-        "--predict_file; it is kept in output_dir, and used when none is "
-        "given.",
+        "[new] Find the null_score_diff_threshold with the best F1 on "
+        "--predict_file. It is saved in output_dir and used if none is given.",
     )
     count_windows: bool = setting(
         False,
-        "[new] Count epochs by windows; by questions if not, as the original. "
-        "A long paragraph has several windows.",
+        "[new] Count epochs in windows; false = in questions, as the original. "
+        "A question on a long paragraph has several windows.",
     )
     score_padding: bool = setting(
         False,
-        "[new] Let padding take part in the loss and among the best starts "
-        "and ends, as the original. No batch is trimmed then.",
+        "[new] Include padding in the loss and among the best starts and ends, "
+        "as the original. Batches are not trimmed then.",
     )
     write_html: bool = setting(
         False,
-        "[new] Write predictions.html: every question, its answer marked in "
-        "the text, to be read in a browser.",
+        "[new] Write predictions.html, a page of all questions with the "
+        "answers marked in the text.",
     )
     num_processes: int = setting(
-        1, "[new] Processes that make records of a large file."
+        1, "[new] Number of processes that convert a large file to records."
     )
     verbose_logging: bool = setting(
         False,
-        "Without effect: what is odd in the data is counted, and logged.",
+        "Has no effect; unusual data is always counted and logged.",
     )
     # Evaluation is prediction, in batches of predict_batch_size.
     finetuning: FinetuningOptions = group(eval_batch_size=8)
@@ -91,8 +90,8 @@ class SquadOptions(Settings):
             )
         if self.tfds and (self.train_file or self.predict_file):
             raise ValueError(
-                "--tfds takes the place of --train_file and --predict_file; "
-                "give it alone."
+                "--tfds replaces --train_file and --predict_file; give only "
+                "--tfds."
             )
         check_selection(self.finetuning, self.do_train)
         if self.find_null_threshold:
@@ -117,12 +116,12 @@ class SquadOptions(Settings):
 
     @property
     def train_data(self) -> SquadData | None:
-        """The questions to train on; None = not wanted."""
+        """The questions to train on; None = do not train."""
         return self._data(self.train_file, "train") if self.do_train else None
 
     @property
     def predict_data(self) -> SquadData | None:
-        """The questions to answer, in the end or now and then, or None."""
+        """The questions to answer or to evaluate on; None = none."""
         if self.do_predict or self._watches:
             return self._data(self.predict_file, "validation")
         return None

@@ -34,13 +34,10 @@ from training.model_files.tokenizer import load_tokenizer
 
 
 def run(options: SquadOptions) -> None:
-    """Trains and predicts, after checking that all inputs fit.
-
-    Args:
-      options: what to do.
+    """Trains and predicts after checking all inputs.
 
     Raises:
-      ValueError, OSError: an input is missing or does not fit; all of them are
+      ValueError, OSError: an input is missing or does not fit; all inputs are
         checked before the first training step.
 
     Source: `run_squad.main`.
@@ -78,7 +75,7 @@ def run(options: SquadOptions) -> None:
         outputs = finetuning.outputs(eval_files)
         threshold = scorer.write(outputs, step, options.write_html)
     elif scorer and scorer.step != step:
-        # With the last weights or the best, which are kept.
+        # Evaluate the weights that are kept, the last or the best.
         evaluate(step)
     if threshold is None and options.answers.version_2_with_negative:
         output_dir = options.finetuning.train.output_dir
@@ -89,7 +86,7 @@ def run(options: SquadOptions) -> None:
 def _describe(
     options: SquadOptions, weights: str | None, threshold: float | None
 ) -> None:
-    """Writes the files in output_dir that an export needs."""
+    """Writes the description that an export needs to output_dir."""
     finetuning = options.finetuning
     output_dir = finetuning.train.output_dir
     answers = options.answers.replace(
@@ -109,7 +106,7 @@ def _describe(
 
 
 def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
-    """Refuses what does not fit the model; returns its tokenizer."""
+    """Checks the options against the model; returns the tokenizer."""
     finetuning = options.finetuning
     setup.check_length(
         finetuning.max_seq_length, config, finetuning.bert_config_file
@@ -119,8 +116,9 @@ def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
     if windows.doc_stride >= room:
         logging.warning(
             "--doc_stride=%d: windows with the longest questions have %d "
-            "places for the text, so they do not overlap, and an answer on a "
-            "border is in none of them. A third of --max_seq_length is usual.",
+            "places for the text, so they do not overlap, and no window "
+            "contains an answer on their border. A third of --max_seq_length "
+            "is usual.",
             windows.doc_stride,
             room,
         )
@@ -141,7 +139,7 @@ def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
 def _make_scorer(
     options: SquadOptions, data: SquadArticles, tokenizer: FullTokenizer
 ) -> QuestionScorer:
-    """Counts the questions; warns if they do not fit the flags."""
+    """Counts the questions and warns if they do not fit the flags."""
     counts = count_questions(data, options.answers.version_2_with_negative)
     watches = options.do_train and options.finetuning.train.eval_every_steps
     if not counts.num_scored:
@@ -153,8 +151,8 @@ def _make_scorer(
         logging.info("%s has no answers: no scores.", data.name)
     if counts.num_unanswerable and not options.answers.version_2_with_negative:
         logging.warning(
-            "%s has %d unanswerable questions: as in SQuAD 1.1 they will be "
-            "answered all the same, and not scored. If it is SQuAD 2.0, pass "
+            "%s has %d unanswerable questions: as in SQuAD 1.1, they will be "
+            "answered but not scored. For SQuAD 2.0, pass "
             "--version_2_with_negative.",
             data.name,
             counts.num_unanswerable,
@@ -177,7 +175,7 @@ def _records(
     config: BertConfig,
     is_training: bool,
 ) -> tuple[RecordFiles, SquadReport]:
-    """Makes train.tf_record or eval.tf_record, unless it is there."""
+    """Writes train.tf_record or eval.tf_record, unless it exists."""
     windows = options.windows
     name = "train.tf_record" if is_training else "eval.tf_record"
     path = os.path.join(options.finetuning.train.output_dir, name)
@@ -194,9 +192,8 @@ def _records(
     )
     if not report.num_windows:
         raise ValueError(
-            f"{data.name}: no question stands on a paragraph with a word "
-            f"({report.num_empty_paragraphs} are without); give a file with "
-            "texts."
+            f"{data.name}: all {report.num_empty_paragraphs} paragraphs are "
+            "empty; give a file with texts."
         )
     record_files = input_pipeline.open_records(
         [path],
@@ -212,12 +209,12 @@ def _records(
 
 
 def _model_maker(options: SquadOptions) -> Callable[..., SpanModel]:
-    """Makes the model of a run; takes the arguments that the run adds."""
+    """Returns a function that makes the model of a run."""
     return functools.partial(SpanModel, score_padding=options.score_padding)
 
 
 def _make_finetuning(options: SquadOptions) -> Finetuning:
-    """The model in its output_dir."""
+    """Creates the model and its training loop."""
     finetuning = options.finetuning
     if options.score_padding:
         finetuning = dataclasses.replace(finetuning, trim_batches=False)

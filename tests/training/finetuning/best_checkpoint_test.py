@@ -18,7 +18,7 @@ from training.loop.checkpointing import CheckpointManager
 
 
 class Number:
-    """Stands for `Finetuning`: its only weight is the step."""
+    """Replaces `Finetuning`; its only weight is the step."""
 
     def __init__(self, folder, save_best="f1", patience=0, num_steps=6):
         self.options = FinetuningOptions(
@@ -112,7 +112,7 @@ def test_patience_stops_and_a_restart_does_not_go_on(tmp_path, caplog):
     assert again.train(None) == 2
     assert seen == []
     assert "was stopped at step 4, after --early_stopping_pati" in caplog.text
-    assert "To go on, raise --early_stopping_patience" in caplog.text
+    assert "To continue, raise --early_stopping_patience" in caplog.text
     patient, seen = choose_among(Number(tmp_path, patience=3), scores)
     assert patient.train(None) == 5
     assert seen == [5, 6]
@@ -155,7 +155,7 @@ def test_without_save_best_the_last_weights_are_used(tmp_path):
 
     def evaluate(step):
         seen.append(step)
-        return {"dev": {"f1": 0.0}}  # nobody takes it for "stop"
+        return {"dev": {"f1": 0.0}}  # must not be used for "stop"
 
     choice = best_checkpoint.BestCheckpoint(model, evaluate, {})
     assert choice.train(None) == 6

@@ -39,7 +39,7 @@ def test_the_average_is_the_papers(model):
 
 
 def make_glue(folder, names):
-    """Folders of tasks, empty but for their names."""
+    """Empty folders of tasks."""
     for name in names:
         (folder / name).mkdir(parents=True)
     return str(folder)
@@ -198,7 +198,7 @@ def test_several_workers_come_to_each_task_together(
     goldens, tmp_path, ran, of_two_workers
 ):
     make_glue(tmp_path / "glue", ["CoLA", "RTE", "MRPC"])
-    # The loss is that of all workers: each of them goes on.
+    # The loss is the same for all workers, so all of them continue.
     (tmp_path / "glue/CoLA/diverges").write_text("")
     with pytest.raises(ValueError, match="^1 of 3 tasks failed: CoLA"):
         suite.run(options_of(goldens, tmp_path, "CoLA,RTE,MRPC"), runs())
