@@ -7,14 +7,15 @@ r"""Turns plain text into pretraining examples (TFRecords).
         --output_file=train.tfrecord@64 --vocab_file=vocab.txt \
         --num_processes=8
 
-The text is UTF-8, one sentence a line, with a blank line between documents.
-max_seq_length and max_predictions_per_seq go to run_pretraining.py, too.
+The text is UTF-8, one sentence on each line, with a blank line between
+documents. Give run_pretraining.py the same --max_seq_length and
+--max_predictions_per_seq.
 
-Without --num_processes all text is held in memory and the records are those of
-the original release, one for one. With it, text of any size streams through
-that many processes into as many files as --output_file names (OUT@64 = 64
-files), the same ones however many processes; a run that was stopped goes on,
-and OUT.manifest.json says what was written.
+Without --num_processes, all text is held in memory and the records equal those
+of the original release. With --num_processes, text of any size is converted by
+that many processes to as many files as --output_file names (OUT@64 = 64
+files). The records do not depend on the number of processes. The same command
+resumes a run that was stopped, and OUT.manifest.json describes the records.
 """
 
 import dataclasses
@@ -44,7 +45,7 @@ _STREAMING_ONLY = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CreationOptions(Settings):
-    """Which text becomes which examples, in which files."""
+    """Options of create_pretraining_data.py."""
 
     input_file: str | None = setting(
         None, "Text files: paths or globs, comma-separated."
@@ -60,13 +61,13 @@ class CreationOptions(Settings):
     examples: PretrainingDataOptions
     num_processes: int = setting(
         0,
-        "[new] Stream the text through so many processes: any size of text, "
-        "flat memory. 0 = hold it in memory, as the original. The flags "
+        "[new] Number of processes that convert text of any size with constant "
+        "memory. 0 = hold all text in memory, as the original. The flags "
         f"{', '.join(_STREAMING_ONLY)} need 1 or more.",
         least=0,
     )
     split_sentences: bool = setting(
-        False, "[new] Lines are paragraphs: cut them into sentences."
+        False, "[new] Lines are paragraphs: split them into sentences."
     )
     compression: str = setting(
         "none",
@@ -75,17 +76,18 @@ class CreationOptions(Settings):
     )
     tfds: str | None = setting(
         None,
-        "[new] Take the text of a tensorflow-datasets data set, such as "
-        "wiki40b/en, in place of --input_file; kept as text files beside the "
-        "output.",
+        "[new] Read the text of a tensorflow-datasets data set, such as "
+        "wiki40b/en, instead of --input_file. It is written to text files "
+        "beside the output.",
     )
     tfds_split: str = setting("train", "[new] Split of the data set.")
     tfds_data_dir: str | None = setting(
-        None, "[new] Where tensorflow-datasets keeps data."
+        None, "[new] Folder of the data sets of tensorflow-datasets."
     )
     tfds_text_key: str | None = setting(
         None,
-        "[new] The feature that holds the text; `text`, if not given.",
+        "[new] Name of the feature with the text; default: `text`, or the only "
+        "string feature.",
     )
     runner: str | None = setting(
         None,
@@ -94,14 +96,14 @@ class CreationOptions(Settings):
     )
     beam_options: str = setting(
         "",
-        "[new] Beam's own options, as on a command line: "
+        "[new] Options of Beam, as on a command line: "
         "'--direct_num_workers=4'.",
     )
 
     def _check(self) -> None:
         if bool(self.input_file) == bool(self.tfds):
             raise ValueError(
-                "give either --input_file or --tfds: where the text comes from."
+                "give either --input_file or --tfds, the source of the text."
             )
         if self.num_processes:
             return
@@ -110,7 +112,7 @@ class CreationOptions(Settings):
             if getattr(options, name) != getattr(type(options), name):
                 raise ValueError(
                     f"--{name} is for streaming; pass --num_processes=1 or "
-                    "more with it."
+                    "more."
                 )
 
 
@@ -157,15 +159,17 @@ def main() -> None:
 def _input_files(
     options: CreationOptions, output_files: list[str]
 ) -> list[str]:
-    """The text files; the text of a data set is first written to files."""
+    """Returns the text files; writes the text of a data set to files first."""
     if options.input_file:
         return files.expand_patterns(options.input_file)
-    return tfds_text.write_text_files_in_a_process(
+    text = tfds_text.TfdsText(
         options.tfds,
-        f"{data_set_name(output_files)}.tfds-text",
-        split=options.tfds_split,
-        data_dir=options.tfds_data_dir,
-        text_key=options.tfds_text_key,
+        options.tfds_split,
+        options.tfds_data_dir,
+        options.tfds_text_key,
+    )
+    return tfds_text.write_text_files_in_a_process(
+        text, f"{data_set_name(output_files)}.tfds-text"
     )
 
 

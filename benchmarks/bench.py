@@ -30,7 +30,7 @@ from benchmarks.peers import compare  # noqa: E402
 from benchmarks.programs import ROOT  # noqa: E402
 from benchmarks.rows import ROWS, Bench  # noqa: E402
 from data.storage import files  # noqa: E402
-from training.config import flags as settings_flags  # noqa: E402
+from training.config.flags import define, read  # noqa: E402
 
 FLAGS = flags.FLAGS
 _FAILED = "failed"
@@ -66,7 +66,7 @@ def make_bench(out):
     """Returns what all rows are measured with; makes data if none is given."""
     folder = out / "bench"
     folder.mkdir(parents=True, exist_ok=True)
-    options = settings_flags.read(compare.Options)
+    options = read(compare.Options)
     if not options.data:
         print(f"No --real_data: making some in {folder}/data", flush=True)
         make_data(folder / "data")
@@ -133,7 +133,7 @@ def main(_):
 
 
 if __name__ == "__main__":
-    settings_flags.define(compare.Options)
+    define(compare.Options)
     flags.DEFINE_alias("real_data", "data")
     flags.DEFINE_multi_string(
         "only", [], f"Beginning of the names of rows: {', '.join(ROWS)}."

@@ -37,11 +37,7 @@ _COPIES = 12  # of the demo's corpus, 1.7 MB
 
 
 def make_data(folder):
-    """Makes a folder of data, and replaces what an earlier call made.
-
-    Args:
-      folder: where to.
-    """
+    """Makes a folder of data, and replaces what an earlier call made."""
     for name in (VOCAB, NOVELS, SQUAD, *(f"{f}/x" for f in GLUE.values())):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
     _make_text(folder)

@@ -12,11 +12,6 @@ _LIGHT = 0.6  # numbers are black on colours lighter than this
 def draw(results, folder, machine):
     """Draws the pictures whose rows were measured.
 
-    Args:
-      results: row -> its values.
-      folder: where to.
-      machine: machine and date, for the titles.
-
     Returns:
       The files.
     """

@@ -53,10 +53,6 @@ def run_program(*arguments, returncode=0):
 def seconds_to(mark, *arguments):
     """Seconds from the start of a program until it logs a line.
 
-    Args:
-      mark: part of the line.
-      *arguments: script and its arguments.
-
     Raises:
       RuntimeError: it failed or did not log the line.
     """
@@ -73,12 +69,6 @@ def seconds_to(mark, *arguments):
 
 def write_records(text, vocab, processes, length):
     """Makes pretraining records with create_pretraining_data.py.
-
-    Args:
-      text: text file.
-      vocab: vocabulary file.
-      processes: how many.
-      length: max_seq_length.
 
     Returns:
       `seconds`, without the imports of the program; `examples`; `peak_mb`, of

@@ -1,8 +1,7 @@
-"""Processes that work on tasks side by side, and stop when asked to.
+"""Runs tasks on several processes.
 
-They are started afresh (spawn): they hold what the task imports, and nothing
-that the parent happens to have in memory. They end with their parent, however
-it ends.
+The processes are spawned: they import what the task needs and share no memory
+with the parent. They end when the parent ends, even if it is killed.
 """
 
 import concurrent.futures
@@ -14,27 +13,28 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-# How often progress is looked at, and whether to stop.
+# Interval of progress reports and of checks whether to stop.
 _POLL_S = 0.5
-# How long a worker that shall stop may take to tidy up.
+# Time that a worker has to clean up before it is stopped.
 _GRACE_S = 3.0
 
-# advance(bytes, examples): what a task calls as it goes on.
+# advance(bytes, examples): a task reports its progress.
 Advance = Callable[[int, int], None]
 
 
 class Workers:
-    """Some processes; use it as a context manager.
+    """A pool of processes; use it as a context manager.
 
     Args:
-      num_processes: 1 = no other process, all is done by this one.
+      num_processes: number of processes; 1 = only this process.
     """
 
     def __init__(self, num_processes: int):
         self._executor = None
         if num_processes > 1:
             context = multiprocessing.get_context("spawn")
-            # No Event: who is killed while it looks at one stops all others.
+            # Not an Event: a process that is killed while it reads an Event
+            # blocks all others.
             self._stop = context.RawValue("b", 0)
             self._counts = context.Array("q", 2)
             self._executor = concurrent.futures.ProcessPoolExecutor(
@@ -47,7 +47,7 @@ class Workers:
     def map(
         self, function: Callable[..., Any], *items: Iterable[Any]
     ) -> Iterator[Any]:
-        """Does what the built-in `map` does, on all processes.
+        """Equals the built-in `map`, but runs on all processes.
 
         Raises:
           OSError: a process was killed.
@@ -69,12 +69,12 @@ class Workers:
         """Calls `function(task, advance)` for all tasks.
 
         Args:
-          function: of a module, so that a process can import it.
-          tasks: its arguments.
-          advance: told of progress, here, of all processes together.
+          function: a module's function, which a process can import.
+          tasks: the tasks.
+          advance: called in this process with the progress of all processes.
 
         Yields:
-          The results, as they come.
+          The results in the order of completion.
 
         Raises:
           OSError: a process was killed.
@@ -89,7 +89,7 @@ class Workers:
             done, waiting = concurrent.futures.wait(
                 waiting, _POLL_S, concurrent.futures.FIRST_COMPLETED
             )
-            counts = list(self._counts.get_obj())  # whoever holds its lock
+            counts = list(self._counts.get_obj())  # needs no lock
             advance(counts[0] - told[0], counts[1] - told[1])
             told = counts
             for future in done:
@@ -115,10 +115,10 @@ def _killed() -> OSError:
 
 
 class _Stopped(Exception):
-    """The run is over; nobody waits for this task."""
+    """The run has ended and does not need the task's result."""
 
 
-# In a worker: whether to stop, and what all workers have done.
+# In a worker: whether to stop, and the progress of all workers.
 _stop = _counts = None
 
 
@@ -126,13 +126,13 @@ def _begin(stop, counts) -> None:
     """Prepares a worker process."""
     global _stop, _counts
     _stop, _counts = stop, counts
-    # ^C reaches the parent, which says when to stop.
+    # ^C also reaches the parent, which stops the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_in_time, daemon=True).start()
 
 
 def _end_in_time() -> None:
-    """Ends this process with its parent, or soon after it shall stop."""
+    """Ends this process when the parent ends or stops the workers."""
     parent = multiprocessing.parent_process()
     while parent.is_alive() and not _stop.value:
         parent.join(_POLL_S)

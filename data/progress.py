@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, plain lines in a log."""
+"""Shows the progress of long work on a terminal or in a log."""
 
 import shutil
 import sys
@@ -9,16 +9,16 @@ from tqdm import tqdm
 
 
 class Progress:
-    """Counts work done and shows it.
+    """Counts finished work and shows it; use it as a context manager.
 
-    Use it as a context manager. On a terminal it is a bar with rate and time
-    left; elsewhere one log line every `seconds`, and one at the end.
+    On a terminal it is a bar with the rate and the remaining time, otherwise a
+    log line at most every `seconds` and one at the end.
 
     Args:
-      description: what is being done, such as `pretraining`.
-      total: units in all; None = unknown.
-      initial: units done before this run.
-      unit: what is counted, in the plural, such as `steps`.
+      description: name of the work, such as `pretraining`.
+      total: total number of units; None = unknown.
+      initial: units finished before this run.
+      unit: name of the units in the plural, such as `steps`.
       seconds: least time between two log lines.
     """
 
@@ -39,7 +39,7 @@ class Progress:
         self._done = self._shown = initial
         self._figures = ""
         self._start = self._last_line = time.monotonic()
-        # Some terminals say they have no size; this gives them 80 x 24.
+        # 80 x 24 for terminals without a size.
         columns, lines = shutil.get_terminal_size()
         self._bar = tqdm(
             total=total,
@@ -52,11 +52,11 @@ class Progress:
         )
 
     def advance(self, count: int = 1, figures: str = "") -> None:
-        """Counts work done.
+        """Counts finished work.
 
         Args:
-          count: units done since the last call.
-          figures: what else to show, such as `loss=2.31`.
+          count: units finished since the last call.
+          figures: other values to show, such as `loss=2.31`.
         """
         self._done += count
         self._figures = figures

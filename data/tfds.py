@@ -1,4 +1,4 @@
-"""All that is known of tensorflow-datasets: find a data set, read it."""
+"""Finds and reads data sets of tensorflow-datasets."""
 
 import difflib
 import sys
@@ -14,20 +14,20 @@ _BATCH = 16  # examples fetched at once
 
 
 class DataSet:
-    """The text of a split of a data set, downloaded if it is not there.
+    """The text of a split of a data set, which is downloaded if missing.
 
     Args:
       name: as in `tfds.builder`: `wiki40b/en` or `my_set/config:1.0.0`.
       split: part of the data set: `train`, `train[:10%]`, `train+test`.
-      data_dir: where data sets are; None = the default of
+      data_dir: folder of the data sets; None = the default of
         tensorflow-datasets.
       text_key: name of the feature that is the text; None = `text`, or else
-        the only string.
+        the only string feature.
 
     Attributes:
       full_name: name with configuration and version.
       text_key: name of the feature that is the text.
-      num_examples: examples of the split.
+      num_examples: number of examples of the split.
 
     Raises:
       ValueError: there is no such data set, split or text feature.
@@ -50,10 +50,7 @@ class DataSet:
         self.num_examples = _num_examples(name, self._builder, split)
 
     def read_texts(self) -> Iterator[str]:
-        """Streams the text of all examples, always in the same order.
-
-        Yields:
-          One string for each example.
+        """Yields the text of each example, always in the same order.
 
         Raises:
           ValueError: the data set is damaged, or a text is not UTF-8.
@@ -86,19 +83,16 @@ class DataSet:
 
 
 def find_and_prepare(name: str, data_dir: str | None) -> Any:
-    """Finds a data set and downloads it if it is not there.
+    """Returns the builder of a data set, which is downloaded if missing.
 
     Args:
       name: as in `tfds.builder`.
-      data_dir: where data sets are; None = the default of
+      data_dir: folder of the data sets; None = the default of
         tensorflow-datasets.
-
-    Returns:
-      Its builder.
 
     Raises:
       ValueError: there is no such data set.
-      OSError: it cannot be prepared.
+      OSError: the data set cannot be prepared.
     """
     builder = _find(name, data_dir)
     _prepare(name, builder)
@@ -108,16 +102,16 @@ def find_and_prepare(name: str, data_dir: str | None) -> Any:
 def read_examples(
     name: str, builder: Any, split: str
 ) -> Iterator[dict[str, Any]]:
-    """Streams all features of a split, always in the same order.
+    """Yields all features of each example, always in the same order.
 
     Args:
-      name: of the data set, for errors.
-      builder: of `find_and_prepare`.
+      name: name of the data set, for errors.
+      builder: result of `find_and_prepare`.
       split: part of the data set.
 
     Yields:
-      Feature -> value in Python's own types; a class label is its name, None
-      if it is -1 (not known).
+      Feature -> value as a Python type; a class label is its name, or None if
+      it is -1 (unknown).
 
     Raises:
       ValueError: there is no such split, the data set is damaged, or a text is
@@ -141,11 +135,11 @@ def read_examples(
 
 
 def _in_order(builder: Any, split: str, decoders: Any = None) -> Any:
-    """A split as a `tf.data.Dataset`, in the order of its files."""
+    """Returns a split as a `tf.data.Dataset` in the order of its files."""
     return builder.as_dataset(
         split=split,
         shuffle_files=False,
-        # One file after the other, and never all in memory.
+        # One file at a time, without a cache in memory.
         read_config=tfds.ReadConfig(
             interleave_cycle_length=1, try_autocache=False
         ),
@@ -163,7 +157,7 @@ def _unreadable(
 
 
 def _plain(feature: Any, value: Any) -> Any:
-    """A feature's value in Python's own types."""
+    """Converts a feature's value to Python types."""
     if isinstance(value, Mapping):
         return {key: _plain(feature[key], value[key]) for key in value}
     if isinstance(value, np.ndarray):
@@ -178,7 +172,7 @@ def _plain(feature: Any, value: Any) -> Any:
 
 
 def _find(name: str, data_dir: str | None) -> Any:
-    """Finds a data set by name, or else says which name is near."""
+    """Finds a data set by name; the error has the nearest name."""
     where = data_dir or "~/tensorflow_datasets"
     try:
         return tfds.builder(name, data_dir=data_dir)
@@ -188,18 +182,18 @@ def _find(name: str, data_dir: str | None) -> Any:
         raise ValueError(
             f"--tfds={name}: tensorflow-datasets knows no such data set"
             + (f" (the nearest is {nearest[0]})" if nearest else "")
-            + f", and none is prepared in {where}; for one of your own give "
-            "the folder where it is, --tfds_data_dir."
+            + f", and none is prepared in {where}; for your own data set, give "
+            "its folder with --tfds_data_dir."
         ) from None
     except (ValueError, AssertionError, RuntimeError) as error:
-        # A bad name, configuration or version, or a storage out of reach.
+        # A bad name, configuration or version, or unreachable storage.
         raise ValueError(
             f"--tfds={name} (looked in {where}): {_one_line(error)}"
         ) from error
 
 
 def _prepare(name: str, builder: Any) -> None:
-    """Downloads a data set that is not there."""
+    """Downloads a missing data set."""
     if builder.is_prepared():
         return
     logging.info("%s is not in %s: preparing it.", name, builder.data_dir)
@@ -207,21 +201,21 @@ def _prepare(name: str, builder: Any) -> None:
         tfds.disable_progress_bar()
     try:
         builder.download_and_prepare()
-    # Broad, because this runs the data set's own code: it raises what it likes
-    # (ModuleNotFoundError, an HTTP library's errors, ...), all of which mean
-    # that the data set is not there. The cause is named, and ends the run.
+    # Broad, because this runs the data set's own code, which may raise any
+    # error (ModuleNotFoundError, an HTTP library's errors, ...). The message
+    # contains the error, and the run ends.
     except Exception as error:
         raise OSError(
             f"--tfds={name} is not prepared in {builder.data_dir}, and "
             f"preparing it failed: {type(error).__name__}: {_one_line(error)}. "
-            "Where there is a network and all that it needs, run `tfds build "
+            "On a machine with a network and its requirements, run `tfds build "
             f"{name} --data_dir=DIR`, then give --tfds_data_dir=DIR. Many data "
-            "sets are ready to be read in DIR=gs://tfds-data/datasets."
+            "sets are prepared in DIR=gs://tfds-data/datasets."
         ) from error
 
 
 def _choose_text_key(name: str, features: Any, text_key: str | None) -> str:
-    """Names the feature that is the text."""
+    """Returns the name of the feature that is the text."""
     strings = []
     if isinstance(features, tfds.features.FeaturesDict):
         strings = [
@@ -253,5 +247,5 @@ def _num_examples(name: str, builder: Any, split: str) -> int:
 
 
 def _one_line(thing: Any) -> str:
-    """What it says, without line breaks."""
+    """Returns the text of an object without line breaks."""
     return " ".join(str(thing).split())

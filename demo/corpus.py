@@ -1,17 +1,18 @@
-r"""Makes the demo's corpus: English that every Python installation carries.
+r"""Makes the demo's corpus from the documentation of Python itself.
 
     python -m demo.corpus --train_output=train.txt --eval_output=eval.txt
 
     python -m demo.corpus --train_output=train.txt --eval_output=eval.txt \
         --text=my.txt
 
-The English is the language reference (`pydoc_data.topics`) and what the
-standard library's authors wrote into its modules: docstrings and block
-comments. Code, tables and markup are left out. Both outputs hold one sentence
-a line and a blank line between documents; no sentence stands in both.
+The text is the language reference (`pydoc_data.topics`) and the docstrings and
+block comments of the standard library. Code, tables and markup are left out.
+The outputs have one sentence on each line and a blank line between documents.
+No sentence is in both.
 """
 
 import ast
+import dataclasses
 import hashlib
 import inspect
 import pathlib
@@ -22,13 +23,15 @@ import warnings
 from collections.abc import Iterable, Iterator
 from pydoc_data import topics
 
-from absl import flags, logging
+from absl import logging
 
 from data.pretraining.sentences import split_sentences
+from data.settings import Settings, setting
 from data.storage import files
 from training import program
+from training.config import flags
 
-Document = list[str]  # its sentences
+Document = list[str]  # sentences
 
 _SKIPPED_FOLDERS = {
     "dist-packages",
@@ -40,7 +43,7 @@ _SKIPPED_FOLDERS = {
 _EVAL_SHARE = 0.1
 _MIN_SENTENCES = 200
 _MIN_DOCUMENTS = 20
-_MAX_SENTENCES_PER_DOCUMENT = 50  # where the text itself has no documents
+_MAX_SENTENCES_PER_DOCUMENT = 50  # if the text has no documents
 
 _UNDERLINE = re.compile(r"([=\-~^*+#.'\"])\1{2,}$")
 _BULLET = re.compile(r"(?:[*•o+-]|\(?\w{1,2}[.)]|:\w[^:]*:|\.\.)\s+")
@@ -56,17 +59,11 @@ _PLAIN_WORD = re.compile(
 
 
 def clean_paragraphs(text: str) -> list[str]:
-    r"""Takes code and markup out of documentation text.
+    r"""Returns the paragraphs of a reStructuredText without code and markup.
 
-    Left out are literal blocks (what is indented below a line that ends in a
-    colon), interactive sessions (`>>>`), titles with their underlines and
-    directives. List entries become paragraphs of their own.
-
-    Args:
-      text: reStructuredText, or what looks like it.
-
-    Returns:
-      Paragraphs, each on one line.
+    Literal blocks (indented after a line that ends in a colon), interactive
+    sessions (`>>>`), underlined titles and directives are removed. Each list
+    entry becomes a paragraph. Each paragraph is one line.
     """
     paragraphs = []
     literal_above = None  # indentation of the line that opened a code block
@@ -82,7 +79,7 @@ def clean_paragraphs(text: str) -> list[str]:
 
 
 def is_english_sentence(sentence: str) -> bool:
-    """Tells a sentence (4 to 100 words, nearly all plain) from other text."""
+    """Whether a text is a sentence of 4 to 100 mostly plain words."""
     words = sentence.split()
     num_plain = sum(map(bool, map(_PLAIN_WORD.fullmatch, words)))
     return (
@@ -95,7 +92,7 @@ def is_english_sentence(sentence: str) -> bool:
 
 
 def python_documents() -> Iterator[Document]:
-    """Yields one document for each topic and each module of this Python."""
+    """Yields a document for each topic and each module of this Python."""
     seen = set()
 
     def sentences_of(texts: Iterable[str]) -> Document:
@@ -118,15 +115,15 @@ def python_documents() -> Iterator[Document]:
 
 
 def text_documents(lines: Iterable[str]) -> list[Document]:
-    """Turns anybody's text into documents of sentences.
+    """Divides a user's text into documents of sentences.
 
-    Blank lines part documents; where they give fewer than 20, or fewer than
-    5 sentences each (they part paragraphs then), the text is cut into equal
-    documents instead. Lines that mostly end like sentences are taken one by
-    one; others are wrapped and are joined first.
+    Blank lines separate documents. If that gives fewer than 20 documents, or
+    fewer than 5 sentences each, blank lines separate paragraphs, and the text
+    is divided into equal documents. Wrapped lines, which mostly do not end like
+    sentences, are joined.
 
     Args:
-      lines: of a text file, without line ends.
+      lines: lines of a text file.
 
     Returns:
       Documents of at least 2 sentences.
@@ -166,20 +163,14 @@ def text_documents(lines: Iterable[str]) -> list[Document]:
 def split_train_eval(
     documents: Iterable[Document],
 ) -> tuple[list[Document], list[Document]]:
-    """Sets about a tenth of the documents aside, in their order.
+    """Divides documents into 90 % training and 10 % evaluation documents.
 
-    A document's place depends on its text alone. From evaluation every
-    sentence is dropped that training has too (letters and digits compared);
-    documents left with fewer than 2 sentences are dropped.
-
-    Args:
-      documents: in the order they shall be written.
-
-    Returns:
-      Training and evaluation documents.
+    Only the text of a document decides where it belongs. Sentences with the
+    same words as a training sentence are removed from evaluation, and then
+    documents with fewer than 2 sentences.
 
     Raises:
-      ValueError: nothing is left to train or to evaluate on.
+      ValueError: there are no training or no evaluation documents.
     """
     documents = [document for document in documents if len(document) >= 2]
     by_hash = sorted(
@@ -209,12 +200,12 @@ def split_train_eval(
 
 
 def normalize(sentence: str) -> str:
-    """Reduces a sentence to its words, to tell whether two are the same."""
+    """Returns the words of a sentence in lower case, for comparisons."""
     return " ".join(re.findall(r"\w+", sentence.casefold()))
 
 
 def write_documents(path: str, documents: Iterable[Document]) -> None:
-    """Writes one sentence a line, a blank line between documents."""
+    """Writes a sentence on each line and a blank line between documents."""
     files.write_text(path, "\n".join("\n".join([*d, ""]) for d in documents))
 
 
@@ -223,12 +214,12 @@ def _ends_like_sentence(line: str) -> bool:
 
 
 def _join_lines(lines: list[str]) -> list[str]:
-    """Joins wrapped lines to paragraphs, one for each list entry."""
+    """Joins wrapped lines to paragraphs; each list entry is a paragraph."""
     paragraphs = [[]]
     for line in map(str.strip, lines):
-        if line.startswith(">>>"):  # its output lasts to the blank line
+        if line.startswith(">>>"):  # the output ends at the blank line
             break
-        if _UNDERLINE.match(line):  # so the lines above are a title
+        if _UNDERLINE.match(line):  # the lines above are a title
             paragraphs[-1].clear()
             continue
         if bullet := _BULLET.match(line):
@@ -239,7 +230,7 @@ def _join_lines(lines: list[str]) -> list[str]:
 
 
 def _strip_markup(paragraph: str) -> str:
-    """Takes the marks of roles, literals, emphasis and notes away."""
+    """Removes the markup of roles, literals, emphasis and notes."""
     for pattern, replacement in _MARKUP:
         paragraph = pattern.sub(replacement, paragraph)
     return " ".join(paragraph.split())
@@ -253,7 +244,7 @@ def _prose_of_module(path: pathlib.Path) -> list[str]:
         with warnings.catch_warnings(action="ignore"):  # invalid escapes
             tree = ast.parse(source)
     except (SyntaxError, UnicodeDecodeError):
-        return []  # a template or test of bad syntax: not prose to learn from
+        return []  # a template, or a test of bad syntax
     documented = (
         ast.Module,
         ast.ClassDef,
@@ -276,18 +267,20 @@ def _prose_of_module(path: pathlib.Path) -> list[str]:
     return [text for _, text in sorted(found)]
 
 
-def define_flags() -> None:
-    """Defines this program's flags."""
-    flags.DEFINE_string("train_output", None, "Text file to train on.")
-    flags.DEFINE_string("eval_output", None, "Text file to evaluate on.")
-    flags.DEFINE_string(
-        "text", None, "UTF-8 text to use in place of Python's documentation."
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CorpusOptions(Settings):
+    """Options of this program."""
+
+    train_output: str = setting(help="Text file to train on.")
+    eval_output: str = setting(help="Text file to evaluate on.")
+    text: str | None = setting(
+        None, "UTF-8 text to use instead of Python's documentation."
     )
 
 
 def main() -> None:
-    """Collects the documents, splits and writes them, and reports."""
-    options = flags.FLAGS
+    """Collects and divides the documents, writes them and logs the counts."""
+    options = flags.read(CorpusOptions)
     files.check_outputs(
         [options.text] if options.text else [],
         [options.train_output, options.eval_output],
@@ -312,5 +305,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
-    program.run(main, required=("train_output", "eval_output"))
+    flags.define(CorpusOptions)
+    program.run(main)

@@ -1,14 +1,15 @@
-r"""Raw text to a pretrained BERT in a few minutes: `make demo`.
+r"""Pretrains a small BERT from raw text in a few minutes: `make demo`.
 
     python -m demo.run_demo
 
     python -m demo.run_demo --text=my.txt
 
-It runs the project's programs one after the other and shows each command, so
-that you can go on from there with text, sizes and steps of your own.
+It runs the project's programs one after the other and prints each command. Use
+them with your own text, sizes and numbers of steps.
 """
 
 import collections
+import dataclasses
 import json
 import os
 import pathlib
@@ -20,11 +21,12 @@ import sys
 import time
 
 import tensorflow as tf
-from absl import flags
 
 from data.records import feature_spec, reading
+from data.settings import Settings, setting
 from data.storage import files
 from training import program
+from training.config import flags
 
 _LENGTH = 64
 _PREDICTIONS = 10
@@ -53,21 +55,26 @@ _FILES = (
 _NUM_QUESTIONS = 6
 
 
-def define_flags() -> None:
-    """Where the text comes from and where the results go."""
-    flags.DEFINE_string("text", None, "Your own UTF-8 text file.")
-    flags.DEFINE_string("output_dir", "build/demo", "Made anew at each run.")
-    flags.DEFINE_integer("vocab_size", 5000, "Most wordpieces.")
-    flags.DEFINE_integer("num_train_steps", 3000, "Updates.")
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DemoOptions(Settings):
+    """Options of the demo."""
+
+    text: str | None = setting(None, "Your own UTF-8 text file.")
+    output_dir: str = setting(
+        "build/demo", "Folder of the results, replaced by each run."
+    )
+    vocab_size: int = setting(5000, "Most wordpieces of the vocabulary.")
+    num_train_steps: int = setting(3000, "Number of training steps.")
 
 
 def main() -> None:
-    """Runs the six steps of the demo."""
+    """Runs the steps of the demo."""
     start = time.monotonic()
-    out = pathlib.Path(flags.FLAGS.output_dir)
-    _clear(out)
-    _make_records(out)
-    _pretrain(out)
+    options = flags.read(DemoOptions)
+    out = pathlib.Path(options.output_dir)
+    _clear(out, options.text)
+    _make_records(out, options.text, options.vocab_size)
+    _pretrain(out, options.num_train_steps)
     _show_results(out)
     _show_fillings(out)
     print(
@@ -76,15 +83,13 @@ def main() -> None:
     )
 
 
-def _clear(out: pathlib.Path) -> None:
-    """Removes what an earlier demo made, and nothing else."""
-    text = flags.FLAGS.text
+def _clear(out: pathlib.Path, text: str | None) -> None:
+    """Removes only the files of an earlier demo."""
     if text and not pathlib.Path(text).is_file():
         raise FileNotFoundError(f"{text}: no such text file (TEXT=...).")
     if text and pathlib.Path(text).resolve().is_relative_to(out.resolve()):
         raise ValueError(
-            f"{text} lies in {out}, which the demo makes anew; put it "
-            "elsewhere."
+            f"{text} is in {out}, which the demo replaces; move it elsewhere."
         )
     shutil.rmtree(out / "model", ignore_errors=True)
     for name in _FILES:
@@ -92,9 +97,8 @@ def _clear(out: pathlib.Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
 
 
-def _make_records(out: pathlib.Path) -> None:
-    """Text, vocabulary and records."""
-    text = flags.FLAGS.text
+def _make_records(out: pathlib.Path, text: str | None, vocab_size: int) -> None:
+    """Writes text, vocabulary and records."""
     _run(
         "-m",
         "demo.corpus",
@@ -106,7 +110,7 @@ def _make_records(out: pathlib.Path) -> None:
         "build_vocab.py",
         f"--input_file={out}/train.txt",
         f"--output_file={out}/vocab.txt",
-        f"--vocab_size={flags.FLAGS.vocab_size}",
+        f"--vocab_size={vocab_size}",
     )
     for part, copies in (("train", 10), ("eval", 5)):
         _run(
@@ -120,12 +124,11 @@ def _make_records(out: pathlib.Path) -> None:
         )
 
 
-def _pretrain(out: pathlib.Path) -> None:
-    """A small model, trained and evaluated."""
+def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
+    """Trains and evaluates a small model."""
     vocab_size = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
     config = {**_CONFIG, "vocab_size": vocab_size}
     files.write_text(f"{out}/bert_config.json", json.dumps(config, indent=2))
-    steps = flags.FLAGS.num_train_steps
     num_eval = reading.count_records(f"{out}/eval.tf_record")
     _run(
         "run_pretraining.py",
@@ -137,8 +140,8 @@ def _pretrain(out: pathlib.Path) -> None:
         *_model_flags(out),
         "--train_batch_size=32",
         "--learning_rate=1e-3",
-        f"--num_train_steps={steps}",
-        f"--num_warmup_steps={steps // 10}",
+        f"--num_train_steps={num_train_steps}",
+        f"--num_warmup_steps={num_train_steps // 10}",
         "--xla",
         f"--eval_batch_size={_EVAL_BATCH}",
         f"--max_eval_steps={max(1, num_eval // _EVAL_BATCH)}",
@@ -146,7 +149,7 @@ def _pretrain(out: pathlib.Path) -> None:
 
 
 def _show_results(out: pathlib.Path) -> None:
-    """The evaluation beside what needs no model."""
+    """Prints the evaluation and baselines without a model."""
     results = dict(
         line.split(" = ")
         for line in files.read_lines(f"{out}/model/eval_results.txt")
@@ -156,17 +159,17 @@ def _show_results(out: pathlib.Path) -> None:
     print(
         f"  masked words right        "
         f"{float(results['masked_lm_accuracy']):7.1%}   (always answering "
-        f"{piece!r}, the commonest wordpiece: {commonest:.1%})"
+        f"{piece!r}, the most frequent wordpiece: {commonest:.1%})"
     )
     print(
-        f"  next sentence told right  "
+        f"  next sentences right      "
         f"{float(results['next_sentence_accuracy']):7.1%}   (always giving "
-        f"the majority's answer: {majority:.1%})"
+        f"the more frequent answer: {majority:.1%})"
     )
 
 
 def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
-    """The commonest wordpiece, its share, and the larger class's share."""
+    """Returns the most frequent wordpiece, its share and the majority's."""
     specs = feature_spec.pretraining_features(_LENGTH, _PREDICTIONS)
     pieces: collections.Counter = collections.Counter()
     labels: collections.Counter = collections.Counter()
@@ -183,7 +186,7 @@ def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
 
 
 def _show_fillings(out: pathlib.Path) -> None:
-    """Masks a word in some sentences of the evaluation text; fills it in."""
+    """Masks a word in some evaluation sentences and prints the predictions."""
     questions = _questions(out)
     files.write_text(
         f"{out}/questions.txt", "".join(f"{q}\n" for q, _ in questions)
@@ -197,7 +200,7 @@ def _show_fillings(out: pathlib.Path) -> None:
         *_model_flags(out),
         stdout=subprocess.DEVNULL,
     )
-    print("\nThe five best fillings (and the word that stood there):")
+    print("\nThe five best predictions (and the masked word):")
     answers = files.read_lines(f"{out}/model/predict_results.jsonl")
     for (question, word), line in zip(questions, answers, strict=True):
         fillings = json.loads(line)["masks"][0]
@@ -206,7 +209,7 @@ def _show_fillings(out: pathlib.Path) -> None:
 
 
 def _questions(out: pathlib.Path) -> list[tuple[str, str]]:
-    """Sentences with one word masked, and the word; spread over the text."""
+    """Returns sentences of the whole text with a masked word, and the word."""
     vocab = set(files.read_lines(f"{out}/vocab.txt"))
     found = []
     for line in files.read_lines(f"{out}/eval.txt"):
@@ -215,7 +218,8 @@ def _questions(out: pathlib.Path) -> list[tuple[str, str]]:
         if 6 <= len(words) <= 14 and all(
             re.fullmatch(r"[^\W\d_]+[,.]?", word) for word in words
         ):
-            # A word of the vocabulary: one [MASK] is one wordpiece.
+            # The masked word is in the vocabulary, because one [MASK] is one
+            # wordpiece.
             if words[middle].lower() in vocab and len(words[middle]) > 2:
                 masked = [*words[:middle], "[MASK]", *words[middle + 1 :]]
                 found.append((" ".join(masked), words[middle]))
@@ -233,7 +237,7 @@ def _model_flags(out: pathlib.Path) -> list[str]:
 
 
 def _run(*arguments: str, stdout: int | None = None) -> None:
-    """Shows a command and runs it; ends the demo if it fails."""
+    """Prints a command and runs it; ends the demo if it fails."""
     print(f"\n$ python {shlex.join(arguments)}", flush=True)
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -246,5 +250,5 @@ def _run(*arguments: str, stdout: int | None = None) -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(DemoOptions)
     program.run(main)

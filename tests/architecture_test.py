@@ -16,10 +16,12 @@ order of imports: a file imports only those above it.
 
 import ast
 import functools
+import io
 import pathlib
 import re
 import subprocess
 import sys
+import tokenize
 
 import pytest
 
@@ -32,6 +34,8 @@ MAY_IMPORT = {
 }
 MOST_ENTRIES = 17
 LONGEST_CHAIN = 9
+MOST_CODE = 40  # lines of a function
+DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")
 )
@@ -200,6 +204,56 @@ def test_nothing_is_imported_from_a_test_file(top):
 @pytest.mark.parametrize("path", LIBRARY + PROGRAMS, ids=module_of)
 def test_files_stay_readable(path):
     assert len(path.read_text("utf-8").splitlines()) <= 400
+
+
+def lines_of_code(source: str) -> set[int]:
+    """Numbers of the lines that are not blank, comment or docstring."""
+    no_code = (
+        *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
+        *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
+    )
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in no_code:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DEFINITION) and ast.get_docstring(node):
+            text = node.body[0]
+            lines.difference_update(range(text.lineno, text.end_lineno + 1))
+    return lines
+
+
+def long_functions(source: str) -> list[str]:
+    """Functions of more than `MOST_CODE` lines, with their number of lines."""
+    lines = lines_of_code(source)
+    sizes = [
+        (node.name, len(lines & {*range(node.lineno, node.end_lineno + 1)}))
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return [f"{name}: {size}" for name, size in sizes if size > MOST_CODE]
+
+
+@pytest.mark.parametrize(
+    "folder", ["data", "modeling", "training", "demo", "benchmarks", "tests"]
+)
+def test_functions_are_short(folder):
+    paths = [*PROGRAMS, *sorted((ROOT / folder).rglob("*.py"))]
+    found = {
+        str(path.relative_to(ROOT)): functions
+        for path in paths
+        if (functions := long_functions(path.read_text("utf-8")))
+    }
+    assert not found
+
+
+def test_only_code_counts_as_lines_of_a_function():
+    def function(num_lines):
+        body = "    a = (\n        1\n    )\n" + "    a = 1\n" * num_lines
+        return f'def f():\n    """One.\n\n    Two.\n    """\n    # No\n\n{body}'
+
+    assert long_functions(function(MOST_CODE - 4)) == []
+    assert long_functions(function(MOST_CODE - 3)) == [f"f: {MOST_CODE + 1}"]
 
 
 IMPORT = re.compile(

@@ -64,7 +64,7 @@ def shell_lines(text):
         pending += line + "\n"
         try:
             words = shlex.split(pending, comments=True)
-        except ValueError:  # a quotation goes on
+        except ValueError:  # a quotation continues
             continue
         pending = ""
         yield words

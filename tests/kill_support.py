@@ -174,7 +174,7 @@ def interrupt_again_and_again(run, interruptions, save_checkpoints_steps):
       save_checkpoints_steps: of the run; so many steps a kill may cost, and
         SIGTERM none.
     """
-    kept = 0  # what the next start must go on from, or after
+    kept = 0  # the next start must resume at this step or later
     for number, point in interruptions:
         if number == signal.SIGTERM:
             # A kill before may have left some, which training removes.

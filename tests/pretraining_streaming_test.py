@@ -106,7 +106,7 @@ def test_beam_writes_the_same_shards(goldens, streamed, tmp_path, options):
                 "--sentence_order_prediction",
                 "--next_sentence_prediction=false",
             ],
-            "error: --sentence_order_prediction=True; it must be false where",
+            "error: --sentence_order_prediction=True; it must be false if ",
         ),
         (
             ["--num_processes=1", "--max_ngram_size=0"],

@@ -1,4 +1,4 @@
-"""What users of run_classifier.py get wrong: told early, or handled."""
+"""Bad input of run_classifier.py is refused early, or handled."""
 
 import json
 import sys

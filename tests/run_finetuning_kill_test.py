@@ -30,7 +30,7 @@ def assert_same_end(ours, theirs, step):
 
 @pytest.fixture(scope="module")
 def whole(goldens, pytestconfig, tmp_path_factory):
-    """The folder of a run that nobody disturbs."""
+    """The folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     root = pytestconfig.rootpath
     make_classifier(goldens, root, folder, 30, save_steps=240).finish()

@@ -44,7 +44,7 @@ def test_damage_is_left_out_on_request(options, damaged, caplog):
     assert f"{path}: 1 files, 336 examples." in caplog.messages
     assert (
         "--skip_bad_records: 1 of 1 files are damaged (records kept: 336; left "
-        "out: 1, and 0 bytes behind damage)."
+        "out: 1, and 0 bytes after damage)."
     ) in caplog.messages
 
 
@@ -67,7 +67,7 @@ def test_an_empty_file_is_left_out_on_request(
     assert f"{options.input_file}: 2 files, 337 examples." in caplog.messages
     assert (
         f"--skip_bad_records: {path} holds no records (records kept: 0; left "
-        "out: 0, and 0 bytes behind damage)."
+        "out: 0, and 0 bytes after damage)."
     ) in caplog.messages
 
 
@@ -116,6 +116,6 @@ def test_damage_under_the_run_is_named(options, goldens, tmp_path, monkeypatch):
         pretraining.run(dataclasses.replace(options, input_file=str(path)))
     assert str(error.value) == (
         f"{path}: record 1, at byte 0 of {len(content)}, is cut short or "
-        "damaged; copy or write the file again. It was whole when the run "
-        "began; the same command goes on from the last checkpoint."
+        "damaged; copy or write the file again. It was undamaged when the run "
+        "began; the same command resumes from the last checkpoint."
     )

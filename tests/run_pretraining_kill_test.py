@@ -19,7 +19,7 @@ from tests.pretraining_support import RECORDS
 
 @pytest.fixture(scope="module")
 def whole(goldens, pytestconfig, tmp_path_factory):
-    """The last checkpoint of a run that nobody disturbs."""
+    """The last checkpoint of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     root = pytestconfig.rootpath
     make_pretraining(goldens, root, folder, 300, save_steps=300).finish()

@@ -113,7 +113,7 @@ def test_one_schedule_over_two_lengths(phases, tmp_path):
     before = read_all(tmp_path / "128/model.ckpt-3")
     after = read_all(tmp_path / "512/model.ckpt-4")
     assert (before["global_step"], after["global_step"]) == (3, 4)
-    # The last rate is 0, so that the weights stay, and the slots go on.
+    # The last rate is 0, so only the slots change.
     np.testing.assert_array_equal(after[POSITIONS], before[POSITIONS])
     v = f"{POSITIONS}/adam_v"
     assert (after[v] >= 0.999 * before[v] * (1 - 1e-6)).all()
@@ -137,7 +137,7 @@ def test_one_schedule_over_two_lengths(phases, tmp_path):
         (
             {"init_checkpoint": None},
             {"continue_from": "out/", "output_dir": "out"},
-            "--continue_from=out/ is the --output_dir; a run goes on in its",
+            "--continue_from=out/ is the --output_dir; a run resumes in its",
         ),
     ],
 )

@@ -49,35 +49,43 @@ def test_evaluation_equals_numpy_over_the_same_batches(
         ), name
 
 
-def numpy_evaluation(goldens, checkpoint, num_batches):
-    """The original's metrics, spelled out over log probabilities."""
+def golden_model(goldens, checkpoint):
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     model = PretrainingModel(config)
     checkpoints.init_from_checkpoint(
         checkpoint, checkpoints.variables_by_name(model.layers)
     )
+    return model
+
+
+def golden_rows(goldens):
+    """The features of all golden records by name."""
     rows = {}
     for record in tf.data.TFRecordDataset(str(goldens / RECORDS)):
         example = tf.train.Example.FromString(record.numpy())
         for name, feature in example.features.feature.items():
             kind = feature.WhichOneof("kind")
             rows.setdefault(name, []).append(getattr(feature, kind).value)
-    rows = {name: np.array(values) for name, values in rows.items()}
+    return {name: np.array(values) for name, values in rows.items()}
+
+
+def numpy_evaluation(goldens, checkpoint, num_batches):
+    """The original's metrics, spelled out over log probabilities."""
+    model = golden_model(goldens, checkpoint)
+    rows = golden_rows(goldens)
     sums = np.zeros(6)
     batch_losses = []
     for i in range(num_batches):
         batch = {
             name: values[16 * i : 16 * i + 16] for name, values in rows.items()
         }
+        features = {
+            name: tf.constant(values, tf.int32)
+            for name, values in batch.items()
+            if values.dtype.kind == "i"
+        }
         masked, following = (
-            tf.nn.log_softmax(x).numpy()
-            for x in model.logits(
-                {
-                    name: tf.constant(values, tf.int32)
-                    for name, values in batch.items()
-                    if values.dtype.kind == "i"
-                }
-            )
+            tf.nn.log_softmax(x).numpy() for x in model.logits(features)
         )
         ids = batch["masked_lm_ids"].ravel()
         weights = batch["masked_lm_weights"].ravel()
@@ -101,6 +109,20 @@ def numpy_evaluation(goldens, checkpoint, num_batches):
         "masked_lm_accuracy": sums[1] / sums[2],
         "next_sentence_loss": sums[3] / sums[5],
         "next_sentence_accuracy": sums[4] / sums[5],
+    }
+
+
+def second_query(tokenizer):
+    """A batch of "a sailor [MASK] . ||| the mill ."."""
+    tokens = ["[CLS]", *tokenizer.tokenize("a sailor"), "[MASK]", ".", "[SEP]"]
+    num_first = len(tokens)
+    tokens += [*tokenizer.tokenize("the mill ."), "[SEP]"]
+    segment_ids = [0] * num_first + [1] * (len(tokens) - num_first)
+    return {
+        "input_ids": tf.constant([tokenizer.convert_tokens_to_ids(tokens)]),
+        "input_mask": tf.ones([1, len(tokens)], tf.int32),
+        "segment_ids": tf.constant([segment_ids]),
+        "masked_lm_positions": tf.constant([[tokens.index("[MASK]")]]),
     }
 
 
@@ -128,24 +150,9 @@ def test_queries_are_answered_with_the_models_probabilities(
     assert [len(mask) for mask in first["masks"]] == [3, 3]
     assert "is_next_probability" not in first
 
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    model = PretrainingModel(config)
-    checkpoints.init_from_checkpoint(
-        trained, checkpoints.variables_by_name(model.layers)
-    )
     tokenizer = tokenization.FullTokenizer(str(goldens / "vocab.txt"))
-    tokens = ["[CLS]", *tokenizer.tokenize("a sailor"), "[MASK]", ".", "[SEP]"]
-    num_first = len(tokens)
-    tokens += [*tokenizer.tokenize("the mill ."), "[SEP]"]
-    masked, following = model.logits(
-        {
-            "input_ids": tf.constant([tokenizer.convert_tokens_to_ids(tokens)]),
-            "input_mask": tf.ones([1, len(tokens)], tf.int32),
-            "segment_ids": tf.constant(
-                [[0] * num_first + [1] * (len(tokens) - num_first)]
-            ),
-            "masked_lm_positions": tf.constant([[tokens.index("[MASK]")]]),
-        }
+    masked, following = golden_model(goldens, trained).logits(
+        second_query(tokenizer)
     )
     probabilities = tf.nn.softmax(masked[0]).numpy()
     best = np.argsort(-probabilities)[:3]
@@ -157,8 +164,9 @@ def test_queries_are_answered_with_the_models_probabilities(
     np.testing.assert_allclose(
         [p for _, p in answer], probabilities[best], atol=rounding.SIX_DECIMALS
     )
+    (is_next, _) = tf.nn.softmax(following[0]).numpy()
     assert second["is_next_probability"] == pytest.approx(
-        float(tf.nn.softmax(following[0])[0]), abs=rounding.SIX_DECIMALS
+        float(is_next), abs=rounding.SIX_DECIMALS
     )
 
 

@@ -99,7 +99,7 @@ def test_every_question_is_answered_in_all_files(answered, goldens):
 
 def test_the_export_answers_as_the_program(answered, goldens):
     folder, _ = answered
-    data = SquadData(str(goldens / "squad/dev-v2.0.json"))
+    data = SquadData(str(goldens / "squad/dev-v2.0.json")).read()
     examples = list(read_examples(data, ExampleOptions(False, True)))[::3]
     answers = Predictor.load(str(folder / "export")).predict(
         [(x.question_text, x.context) for x in examples]
@@ -185,10 +185,9 @@ def test_bad_input_ends_in_one_line(
         assert "pass --version_2_with_negative" in last
 
 
-@pytest.mark.slow
-def test_questions_of_a_data_set(goldens, pytestconfig, tmp_path):
-    article = read(goldens / "squad/dev-v1.1.json")["data"][0]
-    rows = [
+def tfds_rows(article):
+    """The questions of an article as examples of tensorflow-datasets."""
+    return [
         {
             "id": question["id"],
             "title": article["title"],
@@ -202,6 +201,11 @@ def test_questions_of_a_data_set(goldens, pytestconfig, tmp_path):
         for paragraph in article["paragraphs"]
         for question in paragraph["qas"]
     ]
+
+
+@pytest.mark.slow
+def test_questions_of_a_data_set(goldens, pytestconfig, tmp_path):
+    rows = tfds_rows(read(goldens / "squad/dev-v1.1.json")["data"][0])
     features = dict.fromkeys(("id", "title", "context", "question"), TEXT)
     features["answers"] = tfds.features.Sequence(
         {"text": TEXT, "answer_start": np.int32}

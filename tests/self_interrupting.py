@@ -54,7 +54,7 @@ class Interrupter:
             self._send(first=True)
 
     def _send(self, first):
-        # Processes that this one forks go on.
+        # Processes that this one forks are not interrupted.
         if os.getpid() == self._pid and self._num_sent == (not first):
             self._num_sent += 1
             os.kill(self._pid, self._number)

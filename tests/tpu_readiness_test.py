@@ -63,7 +63,7 @@ SLOW = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def on_a_tpu(monkeypatch):
-    """Every module that asks is told that it runs on a TPU."""
+    """`is_tpu` is true in every module."""
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("training."):
             if hasattr(module, "is_tpu"):

@@ -78,7 +78,7 @@ def interrupt_all(run, interruptions):
 
 
 def assert_close(ours, theirs):
-    """Equal but for rounding: sums over workers may change their order."""
+    """Equal except for rounding: sums over workers may change their order."""
     ours, theirs = read_all(ours), read_all(theirs)
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():

@@ -60,9 +60,6 @@ class _Inputs(NamedTuple):
 def run(options: PretrainingOptions) -> None:
     """Trains, evaluates and predicts, after checking that all inputs fit.
 
-    Args:
-      options: what to do.
-
     Raises:
       ValueError, OSError: an input is missing, damaged or does not fit; all
         of them are checked before the first training step.

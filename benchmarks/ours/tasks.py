@@ -74,7 +74,7 @@ def _training_records(case):
     name, path = case["data"], f"{case['folder']}/train.tf_record"
     if name == "squad":
         report = squad_records.make_records(
-            SquadData(f"{case['input']}/{inputs.SQUAD.format('train')}"),
+            SquadData(f"{case['input']}/{inputs.SQUAD.format('train')}").read(),
             path,
             vocab_file=case["vocab"],
             do_lower_case=True,

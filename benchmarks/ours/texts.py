@@ -20,11 +20,11 @@ from benchmarks.peers import inputs
 from benchmarks.peers.protocol import elapsed
 from data.in_graph.tokenization import InGraphTokenizer
 from data.squad import records
-from data.squad.answers import AnswerOptions, predict
+from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
+from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.prediction_files import PredictionWriter
-from data.squad.windows import WindowOptions
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 
@@ -71,7 +71,7 @@ def squad_windows(case):
         records._tokenizer.cache_clear()  # as in a new process
         with tempfile.TemporaryDirectory() as folder:
             return records.make_records(
-                SquadData(path),
+                SquadData(path).read(),
                 f"{folder}/train.tf_record",
                 vocab_file=case["vocab"],
                 do_lower_case=True,
@@ -105,7 +105,7 @@ def squad_answers(case):
 
     def ours():
         predictions = predict(
-            read_examples(SquadData(path), ExampleOptions(False)),
+            read_examples(SquadData(path).read(), ExampleOptions(False)),
             *scores,
             tokenizer=tokenizer,
             window_options=WindowOptions(),

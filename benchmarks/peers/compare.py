@@ -32,26 +32,28 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.peers import inputs, protocol  # noqa: E402
 from benchmarks.peers.cases import ARITHMETIC, CASES  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
-from training.config import flags as settings_flags  # noqa: E402
+from training.config.flags import define, read  # noqa: E402
 
 FLAGS = flags.FLAGS
 _WITHOUT_DATA = ("pretraining", "reading")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Options(Settings):
     """How to measure."""
 
     data: str = setting("", "Folder of the data; see peers/compare.py.")
     text: str = setting("", "Text to tokenize; default: the novels.")
-    megabytes: float = setting(0.0, "Of the text; 0 = all of it.")
-    turns: int = setting(0, "Runs of each side; 0 = the case's own number.")
-    threads: int = setting(2, "Of every side; 0 = no limit.")
-    environment: str = setting(str(ROOT / ".venv-peers"), "Of `make peers`.")
+    megabytes: float = setting(0.0, "Size of the text; 0 = all of it.")
+    turns: int = setting(0, "Runs of each side; 0 = the number of the case.")
+    threads: int = setting(2, "Threads of each side; 0 = no limit.")
+    environment: str = setting(
+        str(ROOT / ".venv-peers"), "Environment of `make peers`."
+    )
     model_garden_environment: str = setting(
         str(ROOT / ".venv-model-garden"),
-        "Of `make peers-model-garden`; without it tf-models-official is left "
-        "out.",
+        "Environment of `make peers-model-garden`; without it "
+        "tf-models-official is left out.",
     )
 
 
@@ -119,16 +121,13 @@ def _measure(case, options, more):
 
 
 def result(name, case, options, **more):
-    """Measures a case.
+    """Measures a case and returns the values of its line of JSON.
 
     Args:
-      name: of the case.
+      name: name of the case.
       case: the case.
-      options: how.
-      **more: request keys in place of the case's.
-
-    Returns:
-      The values of the line of JSON.
+      options: how to measure.
+      **more: values that replace those of the case.
 
     Raises:
       app.UsageError: data or a peer's environment is missing.
@@ -265,7 +264,7 @@ def targets(case):
 
 def main(_):
     """Measures the cases one by one."""
-    options = settings_flags.read(Options)
+    options = read(Options)
     more = {"xla": FLAGS.xla, "compile": FLAGS.compile}
     for name in FLAGS.only or [n for n, case in CASES.items() if case.targets]:
         case = alone(CASES[name]) if FLAGS.alone else CASES[name]
@@ -278,7 +277,7 @@ def main(_):
 
 
 if __name__ == "__main__":
-    settings_flags.define(Options)
+    define(Options)
     flags.DEFINE_multi_enum(
         "only", [], list(CASES), "Cases; none = all that have peers."
     )

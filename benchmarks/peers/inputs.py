@@ -110,7 +110,7 @@ def _rows(request, data):
         return
     tokenizer = FullTokenizer(request["vocab"])
     if name == "squad":
-        questions = SquadData(f"{data}/{SQUAD.format('dev')}")
+        questions = SquadData(f"{data}/{SQUAD.format('dev')}").read()
         for _, found in windows.convert_examples(
             read_examples(questions, ExampleOptions(is_training=False)),
             tokenizer,

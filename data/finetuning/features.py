@@ -1,4 +1,4 @@
-"""Examples of a task to fixed-length rows.
+"""Converts examples of a task to rows of fixed length.
 
 Axes: S sequence, C choices, L labels.
 """
@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from data.finetuning import tagging
-from data.finetuning.report import RecordsReport
+from data.records import reuse
 from data.records.feature_spec import FeatureSpec
 from data.tasks.examples import (
     ChoiceExample,
@@ -25,24 +25,51 @@ from data.text import packing
 from data.text.tokenization import FullTokenizer
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
-# [CLS], a [SEP] and, where there is a second text, another one.
+# [CLS] a [SEP] b [SEP] with one token in each text.
 _MIN_SEQ_LENGTH = 5
 
 Row = dict[str, list]
 
 
+@dataclasses.dataclass
+class RecordsReport(reuse.RowsReport):
+    """Counts of a task's rows.
+
+    Attributes:
+      num_records: rows; more than examples if sentences were split.
+      num_shortened: examples that lost tokens.
+      num_split: tagged sentences that continue in another row. They lose no
+        words.
+    """
+
+    num_records: int = 0
+    num_shortened: int = 0
+    num_split: int = 0
+
+    def counts(self) -> list[str]:
+        """See `RowsReport.counts`."""
+        parts = [
+            f"{self.num_examples:,} examples",
+            f"{self.num_shortened:,} shortened to --max_seq_length "
+            f"({self.num_shortened / max(self.num_examples, 1):.1%})",
+        ]
+        if self.num_split:
+            parts.append(f"{self.num_split:,} split over several rows")
+        return parts
+
+
 @dataclasses.dataclass(frozen=True)
 class FeatureOptions:
-    """What to make of examples.
+    """How examples are converted to rows.
 
     Attributes:
       kind: one of `tasks.KINDS`.
-      labels: in the order of their ids.
+      labels: the labels in the order of their ids.
       max_seq_length: S, tokens of a row with [CLS] and [SEP].
-      cut: what is shortened if a pair is too long: `longest` = the longer
-        text, token by token; `first` = the first one.
-      document_context: fill the row of a tagged sentence up with what stands
-        around it in its document (section 5.3 of the paper).
+      cut: how a pair that is too long is shortened: `longest` = the longer
+        text, token by token; `first` = the first text.
+      document_context: fill the row of a tagged sentence with the words around
+        it in its document (section 5.3 of the paper).
 
     Raises:
       ValueError: max_seq_length is too small.
@@ -89,15 +116,15 @@ def feature_specs(
     Args:
       kind: one of `tasks.KINDS`.
       max_seq_length: S, tokens with padding.
-      num_labels: L; of choice it is C.
+      num_labels: L; C if kind is choice.
 
     Returns:
       `input_ids`, `input_mask` (1 = token, 0 = padding) and `segment_ids`,
-      each [S], of choice [C * S], one choice after the other; `label_ids`: an
-      id [1], of regression a float32 [1], of multilabel 0 and 1 [L], of
-      tagging ids [S]; of tagging `label_mask` [S] (1 = first wordpiece of a
-      word that is to be labelled); `is_real_example` [1] (0 = fills a batch
-      up).
+      each [S], or [C * S] for choice, one choice after the other; `label_ids`:
+      an id [1], for regression a float32 [1], for multilabel 0 and 1 [L], for
+      tagging ids [S]; for tagging also `label_mask` [S] (1 = first wordpiece
+      of a word with a label in this row); `is_real_example` [1] (0 = padding
+      of a batch).
 
     Source: file_based_convert_examples_to_features in run_classifier.py.
     """
@@ -119,14 +146,14 @@ def feature_specs(
 
 
 class Converter:
-    """Makes rows of examples and counts them.
+    """Converts examples to rows and counts them.
 
     Args:
-      tokenizer: with [CLS], [SEP] and [UNK].
-      options: what to make.
+      tokenizer: a tokenizer with [CLS], [SEP] and [UNK].
+      options: how examples are converted.
 
     Attributes:
-      report: of the rows made so far.
+      report: the counts of the rows so far.
     """
 
     def __init__(self, tokenizer: FullTokenizer, options: FeatureOptions):
@@ -145,7 +172,7 @@ class Converter:
         }[options.cut]
 
     def rows(self, examples: Iterable[Example]) -> Iterator[Row]:
-        """Streams the rows of examples; see `convert_examples`."""
+        """Yields the rows of examples; see `convert_examples`."""
         if self._options.kind == "tagging":
             made = self._tagging_rows(examples)
         else:
@@ -162,7 +189,7 @@ class Converter:
             yield example
 
     def _row(self, example: Example) -> Row:
-        """The row of an example of any kind but tagging."""
+        """The row of an example of any kind except tagging."""
         if isinstance(example, PaddingInputExample):
             return {
                 spec.name: [0] * spec.length for spec in self._options.specs
@@ -186,7 +213,7 @@ class Converter:
         }
 
     def _pair(self, ids_a: list[int], ids_b: list[int]) -> tuple[Row, int]:
-        """The input of a pair, and how many tokens it lost."""
+        """Returns the inputs of a pair and the number of lost tokens."""
         num_special = 3 if ids_b else 2
         num_lost = self._truncate(
             ids_a, ids_b, self._options.max_seq_length - num_special
@@ -238,7 +265,7 @@ class Converter:
         }
 
     def _answer(self, example: InputExample | ChoiceExample) -> list[float]:
-        """`label_ids`; 0 where the label is not known, as the original."""
+        """Returns `label_ids`; 0 for an unknown label, as in the original."""
         label, kind = example.label, self._options.kind
         if kind == "multilabel":
             chosen = {self._id(example, one) for one in label or ()}
@@ -259,7 +286,7 @@ class Converter:
         return self._label_ids[label]
 
     def _tagging_rows(self, examples: Iterable[TaggingExample]):
-        """The rows of sentences; those of a document see each other."""
+        """Yields the rows of sentences, grouped by document if asked to."""
         counted = self._counted(examples)
         if self._options.document_context:
             documents = itertools.groupby(counted, lambda e: e.document)
@@ -270,7 +297,7 @@ class Converter:
             yield from self._document(sentences)
 
     def _document(self, sentences: list[TaggingExample]) -> Iterator[Row]:
-        """The rows of the sentences that may see each other."""
+        """Yields the rows of sentences that are each other's context."""
         room = self._options.max_seq_length - 2
         words = []
         for sentence in sentences:
@@ -289,30 +316,30 @@ class Converter:
             start = end
 
     def _words(self, sentence: TaggingExample, room: int) -> list[list[int]]:
-        """The wordpieces of each word: at least one, at most a row of them."""
+        """Returns the wordpieces of each word: 1 to `room`."""
         _require(sentence, TaggingExample, "tagging")
         if not sentence.words:
             raise ValueError(f"example {sentence.guid} has no words.")
         words = []
         for word in sentence.words:
-            # A word of control characters has no pieces, but a label.
+            # A word of control characters has a label but no wordpieces.
             words.append(self._encode(word) or [self._unknown_id])
         self.report.num_shortened += any(len(word) > room for word in words)
         return [word[:room] for word in words]
 
     def _word_labels(self, sentence: TaggingExample) -> list[int]:
-        """The label's id of each word; 0 where it is not known."""
+        """Returns the label id of each word; 0 if labels are unknown."""
         if sentence.labels is None:
             return [0] * len(sentence.words)
         if len(sentence.labels) != len(sentence.words):
             raise ValueError(
-                f"example {sentence.guid}: {len(sentence.labels)} labels of "
+                f"example {sentence.guid}: {len(sentence.labels)} labels for "
                 f"{len(sentence.words)} words."
             )
         return [self._id(sentence, label) for label in sentence.labels]
 
     def _tagging_row(self, part: tagging.Part) -> Row:
-        """Puts [CLS] before and [SEP] behind; neither has a label."""
+        """Adds [CLS] and [SEP], which have no labels, and padding."""
         ids, segments = packing.add_special_tokens(
             part.ids, [], **self._special
         )
@@ -339,16 +366,16 @@ def convert_examples(
     tokenizer: FullTokenizer,
     options: FeatureOptions,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Streams the rows of examples.
+    """Yields the rows of examples.
 
     Args:
-      examples: of the options' kind.
-      tokenizer: with [CLS], [SEP] and [UNK].
-      options: what to make.
+      examples: examples of the options' kind.
+      tokenizer: a tokenizer with [CLS], [SEP] and [UNK].
+      options: how examples are converted.
 
     Yields:
-      Rows as `feature_specs` says: name -> array [length]. One for each
-      example, but for a tagged sentence longer than a row several: each word
+      The features of `feature_specs`: name -> array [length]. An example has
+      one row. A tagged sentence longer than a row has several, and each word
       has its label in one of them (see `tagging.words_of_rows`).
 
     Raises:

@@ -1,4 +1,4 @@
-"""A task's examples as record files, written once for the same examples."""
+"""Writes a task's examples to record files, once for the same examples."""
 
 import dataclasses
 import hashlib
@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from data.finetuning.features import Converter, FeatureOptions
-from data.finetuning.report import RecordsReport
+from data.finetuning.features import Converter, FeatureOptions, RecordsReport
 from data.progress import Progress
 from data.records import reuse, tfrecord
 from data.records.feature_spec import encode_examples
@@ -19,7 +18,7 @@ from data.tasks.examples import ChoiceExample, Example, InputExample
 from data.tasks.task import Task
 from data.text.tokenization import FullTokenizer
 
-# Part of the fingerprint: raise it when the same examples give other records.
+# Part of the manifest: increase it when the same examples give other records.
 _FORMAT = 1
 _BLOCK = 1024  # rows encoded at once
 _NUM_LOGGED = 3
@@ -30,17 +29,17 @@ def write_records(
     path: str,
     tokenizer: FullTokenizer,
     options: FeatureOptions,
-) -> RecordsReport:
-    """Writes examples to a record file that appears whole.
+) -> tuple[RecordsReport, str]:
+    """Writes examples to a record file.
 
     Args:
-      examples: see `features.convert_examples`; they are streamed.
+      examples: see `features.convert_examples`.
       path: the TFRecord file.
       tokenizer: see `features.convert_examples`.
-      options: what to make.
+      options: how examples are converted.
 
     Returns:
-      What was written.
+      The counts and the SHA-256 of the file.
 
     Raises:
       OSError: the file cannot be written.
@@ -48,11 +47,6 @@ def write_records(
 
     Source: file_based_convert_examples_to_features in run_classifier.py.
     """
-    return _write(examples, path, tokenizer, options)[0]
-
-
-def _write(examples, path, tokenizer, options) -> tuple[RecordsReport, str]:
-    """Writes records; returns the report and the file's checksum."""
     converter, specs = Converter(tokenizer, options), options.specs
     rows = converter.rows(_logged(examples, tokenizer))
     with (
@@ -76,7 +70,7 @@ def _write(examples, path, tokenizer, options) -> tuple[RecordsReport, str]:
 def _logged(
     examples: Iterable[Example], tokenizer: FullTokenizer
 ) -> Iterator[Example]:
-    """Logs the first examples, so that a wrong column or case is seen."""
+    """Logs the first examples, which show a wrong column or casing."""
     for number, example in enumerate(examples):
         if number < _NUM_LOGGED:
             logging.info("*** Example ***\n%s", _describe(example, tokenizer))
@@ -84,7 +78,7 @@ def _logged(
 
 
 def _describe(example: Example, tokenizer: FullTokenizer) -> str:
-    """An example as it is, and its tokens."""
+    """Returns an example and its tokens as text."""
     texts = getattr(example, "words", None)
     if isinstance(example, InputExample):
         texts = filter(None, (example.text_a, example.text_b))
@@ -101,20 +95,17 @@ def make_records(
     tokenizer: FullTokenizer,
     options: FeatureOptions,
 ) -> RecordsReport:
-    """Writes a set's records, unless an earlier run has written just these.
+    """Writes the records of a set, unless an earlier run did so.
 
-    That is, from the same examples, options and vocabulary (see
-    `reuse.make_once`).
+    The file is used again if examples, options and vocabulary are the same
+    (see `reuse.make_once`).
 
     Args:
-      task: whose examples.
+      task: the task.
       set_name: see `Task.examples`.
       path: the TFRecord file.
       tokenizer: see `features.convert_examples`.
-      options: what to make.
-
-    Returns:
-      What is in the file; `reused` says whether it was there.
+      options: how examples are converted.
 
     Raises:
       OSError: the file cannot be written.
@@ -128,7 +119,7 @@ def make_records(
         path,
         _facts(read, tokenizer, options),
         RecordsReport,
-        lambda: _write(read(), path, tokenizer, options),
+        lambda: write_records(read(), path, tokenizer, options),
     )
 
 
@@ -137,10 +128,10 @@ def _facts(
     tokenizer: FullTokenizer,
     options: FeatureOptions,
 ) -> dict[str, Any]:
-    """All that the records depend on.
+    """Returns all that the records depend on.
 
-    The examples themselves, not their files: so it holds for data that is
-    read by a user's own code, too.
+    The checksum is of the examples and not of files, because a user's own code
+    may read them from anywhere.
     """
     checksum = hashlib.sha256()
     for example in read():

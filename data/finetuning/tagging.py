@@ -1,7 +1,8 @@
-"""Sentences of labelled words to rows of wordpieces, and back.
+"""Converts sentences of labelled words to rows of wordpieces, and back.
 
-The first wordpiece of a word carries its label. A sentence that does not fit in
-a row goes on in further ones; what room is left shows the words around.
+The first wordpiece of a word has the label of the word. A sentence that does
+not fit in a row continues in the next row. Free places of a row are filled with
+the words around the sentence.
 
 Axes: S sequence, N rows.
 """
@@ -13,12 +14,12 @@ import numpy as np
 
 
 class Part(NamedTuple):
-    """What stands between [CLS] and [SEP].
+    """The tokens between [CLS] and [SEP].
 
     Attributes:
-      ids: of wordpieces.
-      label_ids: of each wordpiece; 0 where `label_mask` is.
-      label_mask: 1 = first wordpiece of a word that is labelled here.
+      ids: ids of the wordpieces.
+      label_ids: label id of each wordpiece; 0 where `label_mask` is 0.
+      label_mask: 1 = first wordpiece of a word with a label in this row.
     """
 
     ids: list[int]
@@ -29,10 +30,10 @@ class Part(NamedTuple):
 def cut_sentence(
     words: Sequence[Sequence[int]], room: int
 ) -> list[tuple[int, int]]:
-    """Cuts a sentence into parts that fit: first word, word behind the last.
+    """Returns start and end (exclusive) of the parts that fit in a row.
 
-    As full as they go: a sentence of 7, 2 and 3 pieces in a room of 9 is words
-    0 to 2 and 2 to 3.
+    Each part has as many words as fit: if the words of a sentence have 7, 2 and
+    3 wordpieces and the room is 9, the parts are [(0, 2), (2, 3)].
     """
     cuts, first, size = [], 0, 0
     for number, word in enumerate(words):
@@ -46,10 +47,10 @@ def cut_sentence(
 def _surroundings(
     words: Sequence[Sequence[int]], start: int, end: int, room: int
 ) -> tuple[int, int]:
-    """Widens words start to end by whole words on both sides until full.
+    """Extends a range of words on both sides to as many words as fit.
 
-    Half of what is left goes to the words before, and what one side does not
-    need to the other.
+    Half of the free room is for the words before. Room that one side does not
+    need is used by the other.
     """
 
     def widen_left(left: int, budget: int) -> tuple[int, int]:
@@ -74,16 +75,16 @@ def tagged_part(
     start: int,
     room: int,
 ) -> Part:
-    """Lays out some words of a document with as many around as fit.
+    """Returns some words of a document with as many words around as fit.
 
     Args:
       words: wordpieces of each word of the document.
-      labels: of the words from `start` on, which are to be labelled here.
-      start: number of the first of them.
-      room: most wordpieces; these words have no more.
+      labels: label ids of the words from `start` on.
+      start: index of the first word with a label.
+      room: most wordpieces of the part; the words with labels fit.
 
     Returns:
-      These words and the ones around, which have no labels.
+      The words with labels, and the words around without.
 
     Source: section 5.3 of the paper ("maximal document context").
     """
@@ -104,18 +105,18 @@ def tagged_part(
 def words_of_rows(
     values: np.ndarray, label_mask: np.ndarray, lengths: Sequence[int]
 ) -> list[np.ndarray]:
-    """Takes words' values from rows and joins those of split sentences.
+    """Returns the values of words, sentence by sentence.
 
     Args:
-      values: [N, S] or [N, S, ...], of all rows of a set, in their order.
-      label_mask: [N, S], 1 = first wordpiece of a word that has a label.
-      lengths: words of each sentence.
+      values: [N, S] or [N, S, ...], of all rows of a set in their order.
+      label_mask: [N, S], 1 = first wordpiece of a word with a label.
+      lengths: number of words of each sentence.
 
     Returns:
       For each sentence an array [words] or [words, ...].
 
     Raises:
-      ValueError: the rows have not as many words as the sentences.
+      ValueError: rows and sentences have different numbers of words.
     """
     flat = np.asarray(values)[np.asarray(label_mask) == 1]
     if len(flat) != sum(lengths):

@@ -1,9 +1,9 @@
-"""What BERT makes of every character, as a table inside a TensorFlow graph.
+"""`BasicTokenizer`'s rules for characters, as a table in a TensorFlow graph.
 
-`BasicTokenizer` is asked once about each character: whether it becomes
-nothing, a mark that is dropped, white space, a word of its own, or letters of
-a word. Two things depend on a character's neighbours as well, in `str.lower`
-and NFD: a capital sigma at the end of a word, the order of combining marks.
+The table has the class of each character: it is deleted, a combining mark that
+is removed, white space, a word of its own, or letters of a word. Two rules of
+`str.lower` and NFD also depend on neighbours: a capital sigma at the end of a
+word, and the order of combining marks.
 
 Axis letters: C characters, L letters, W words.
 """
@@ -19,11 +19,11 @@ from data.text import tokenization
 
 _SIGMA = ord("Σ")
 
-# What becomes of a character, in the order that comparisons below rely on. One
-# that becomes n letters (NFD cuts the Korean syllable 한 into three) has
+# Classes of characters; comparisons below rely on their order. A character that
+# becomes n letters (NFD splits the Korean syllable 한 into three) has the class
 # _LETTER + n - 1.
 _NOTHING, _MARK, _SPACE, _ALONE, _LETTER = range(5)
-# What a character is to a capital sigma beside it.
+# Classes of the characters next to a capital sigma.
 _UNCASED, _CASED, _IGNORED = range(3)
 
 
@@ -31,9 +31,9 @@ class CharacterTable:
     """Cuts characters into words as `BasicTokenizer` does.
 
     An entry of the table has 32 bits. From the lowest:
-      21: the character XOR its letter, so that most entries are equal; of
-        several letters, where they begin in `_several`.
-      3: what becomes of it, `_NOTHING` to `_LETTER + 2`.
+      21: the character XOR its letter, so that most entries are equal; for
+        several letters, their start in `_several`.
+      3: the class, `_NOTHING` to `_LETTER + 2`.
       6: rank of its canonical combining class: 0 for all but marks.
       2: `_UNCASED`, `_CASED` or `_IGNORED`.
 

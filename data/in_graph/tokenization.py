@@ -112,9 +112,6 @@ class InGraphTokenizer:
         Korean syllable by NFD). Of marks that NFD reorders, the first
         gets the place of the first.
 
-        Args:
-          texts: as `tokenize` takes them.
-
         Returns:
           ids, starts, ends, each int32 [B, (wordpieces)]; offsets count
           characters (code points) of the text without its bad bytes, from 0;

@@ -1,8 +1,8 @@
-"""Masks batches while they are read: a new mask in every epoch.
+"""Masks batches while they are read, with new masks in every epoch.
 
-The mask of an example is a function of the seed and of the example's place in
-the stream of training: a resumed run sees the masks of an uninterrupted one,
-and several workers those of one worker.
+The mask of an example depends only on the seed and on the example's position in
+the stream of training examples. So a resumed run has the masks of an
+uninterrupted one, and several workers those of one worker.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ import tensorflow as tf
 from data.pretraining.masking import MaskedRows, Masker
 from data.records.shard import WHOLE, Shard
 
-# Between the states of SplitMix64: 2 ** 64 divided by the golden ratio.
+# Increment of SplitMix64: 2 ** 64 divided by the golden ratio.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MASKED_AT_ONCE = 256  # rows
 
@@ -32,11 +32,10 @@ def mask_batches(
         `input_ids` and `input_mask` of
         `feature_spec.pretraining_features(..., masked=False)`.
       masker: masks rows.
-      seed: of the masks.
-      batch_size: examples of a batch of all workers.
-      first_example: place of the first batch's first example in the stream
-        of training, as of `input_pipeline.training_batches`.
-      shard: whose rows of each batch they are.
+      seed: seed of the masks.
+      batch_size: number of examples in a batch of all workers.
+      first_example: see `input_pipeline.training_batches`.
+      shard: the worker.
 
     Returns:
       The batches with `masked_lm_positions`, `masked_lm_ids` and
@@ -45,8 +44,7 @@ def mask_batches(
     Source: RoBERTa (Liu et al. 2019), section 4.1.
     """
     size = shard.part_of(batch_size)
-    # A row's mask is the same in any company, and many take a third of the
-    # time.
+    # Several batches together take a third of the time and have the same masks.
     together = max(1, _MASKED_AT_ONCE // size)
 
     def mask(numbers, input_ids, input_mask):
@@ -61,8 +59,8 @@ def mask_batches(
         return tuple(values.reshape(shape) for values in rows)
 
     def add_masks(numbers, batches):
-        # NumPy, so that there is one algorithm for both kinds of masking; it
-        # is part of the input, not of the step.
+        # NumPy, so that both kinds of masking use one algorithm. It runs in the
+        # input pipeline, not in the step.
         masked = tf.numpy_function(
             mask,
             [numbers, batches["input_ids"], batches["input_mask"]],
@@ -84,14 +82,14 @@ def mask_batches(
 
 
 class _RowsRandom:
-    """Stands in for a NumPy generator: row i of all it draws is example i's.
+    """A replacement for a NumPy generator with a random stream for each row.
 
-    Many streams of SplitMix64 (Steele, Lea and Flood 2014) side by side. A
-    NumPy generator for each row would take ten times as long.
+    The streams are SplitMix64 (Steele, Lea and Flood 2014). A NumPy generator
+    for each row would take ten times as long.
 
     Args:
-      seed: of all examples.
-      examples: int64 [N], their places in the stream of training.
+      seed: seed of all examples.
+      examples: int64 [N], positions in the stream of training examples.
     """
 
     def __init__(self, seed: int, examples: np.ndarray):
@@ -100,15 +98,15 @@ class _RowsRandom:
         self._num_draws = 0
 
     def random(self, size: tuple[int, int]) -> np.ndarray:
-        """Float64 [N, size[1]], 0 to 1."""
+        """Returns float64 [N, size[1]] from 0 to 1."""
         return (self._bits(size) >> np.uint64(11)) * 2.0**-53
 
     def integers(self, high: int, size: tuple[int, int]) -> np.ndarray:
-        """Int64 [N, size[1]], 0 to high - 1."""
+        """Returns int64 [N, size[1]] from 0 to high - 1."""
         return (self._bits(size) % np.uint64(high)).astype(np.int64)
 
     def _bits(self, size):
-        """uint64 [N, size[1]]; how many columns changes none of them."""
+        """Returns uint64 [N, size[1]]; columns do not depend on size[1]."""
         columns = np.arange(size[1], dtype=np.uint64)
         columns += np.uint64(self._num_draws << 32)
         self._num_draws += 1
@@ -116,7 +114,7 @@ class _RowsRandom:
 
 
 def _mixed(x: np.ndarray) -> np.ndarray:
-    """SplitMix64's output for a state."""
+    """Returns SplitMix64's output for a state."""
     x = x + _STEP
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,9 +1,9 @@
-"""Masks many rows at once, with NumPy.
+"""Masks many rows at once with NumPy.
 
-It draws from the distribution of the original's create_masked_lm_predictions
-(`data.pretraining.exact.examples` holds that function itself, decision for
-decision), twenty times as fast. Both the streaming writer and masking while
-reading (`--masking=dynamic`) go through it.
+The masks have the distribution of the original's create_masked_lm_predictions,
+and making them is twenty times as fast; `data.pretraining.exact.examples` has
+that function itself with the same random decisions. The streaming writer and
+masking while reading (`--masking=dynamic`) use this one.
 """
 
 from typing import NamedTuple
@@ -14,12 +14,12 @@ from data.pretraining.options import PretrainingDataOptions, Wordpieces
 
 
 class MaskedRows(NamedTuple):
-    """Rows with masks, N rows of S tokens, P places for predictions.
+    """N masked rows of S tokens, with P places for predictions.
 
     Attributes:
-      input_ids: int32 [N, S], masked.
+      input_ids: int32 [N, S], with masks.
       masked_lm_positions: int32 [N, P], ascending, then 0.
-      masked_lm_ids: int32 [N, P], what stood there, then 0.
+      masked_lm_ids: int32 [N, P], the original tokens, then 0.
       masked_lm_weights: float32 [N, P], 1 = a prediction, 0 = padding.
     """
 
@@ -33,11 +33,11 @@ class Masker:
     """Masks rows of one vocabulary.
 
     Args:
-      wordpieces: of the vocabulary the ids are from.
-      options: how many tokens to mask, and by what.
+      wordpieces: facts about the vocabulary.
+      options: how many tokens are masked, and how.
 
     Attributes:
-      num_predictions: P, most tokens masked in one row.
+      num_predictions: P, most masked tokens of a row.
     """
 
     def __init__(self, wordpieces: Wordpieces, options: PretrainingDataOptions):
@@ -64,12 +64,12 @@ class Masker:
         Args:
           input_ids: integers [N, S] with [CLS] and [SEP], which are never
             masked.
-          lengths: [N], tokens of each row; what is behind them is padding.
-          rng: source of every random decision; row by row of what is drawn,
-            so that a row's mask depends on its own draws alone.
+          lengths: [N], tokens of each row without padding.
+          rng: source of all random decisions. Each row uses only its own row of
+            the drawn arrays.
 
         Returns:
-          The rows and what to predict.
+          The masked rows and the predictions.
 
         Source: paper, section 3.1 and appendix A.1; spans: ALBERT, 4.2.
         """
@@ -85,7 +85,7 @@ class Masker:
         shape = len(input_ids), self.num_predictions
         masked_ids[row, column] = self._replace(
             labels,
-            # A draw for every place, so that no row's depend on other rows.
+            # A draw for each place, so that rows do not depend on others.
             rng.random(shape)[row, slot],
             rng.integers(len(self._ids), size=shape)[row, slot],
         )
@@ -101,7 +101,7 @@ class Masker:
     def _replace(
         self, labels: np.ndarray, draw: np.ndarray, place: np.ndarray
     ) -> np.ndarray:
-        """[MASK] for 80 %, a random token for 10 %, itself for the rest."""
+        """Replaces 80 % by [MASK] and 10 % by random tokens."""
         options = self._options
         is_random = (draw >= options.mask_token_prob) & (
             draw < options.mask_token_prob + options.random_token_prob
@@ -116,7 +116,7 @@ class Masker:
         lengths: np.ndarray,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Says of every token, bool [N, S], whether it is masked."""
+        """Returns whether each token is masked: bool [N, S]."""
         lengths = np.asarray(lengths)
         maskable = ~self._is_special[input_ids]
         maskable &= np.arange(input_ids.shape[1]) < lengths[:, None]
@@ -124,7 +124,7 @@ class Masker:
         num_units = int(unit.max(initial=-1)) + 1
         if not num_units:
             return maskable
-        # How many tokens each unit has: [N, U].
+        # Number of tokens of each unit: [N, U].
         places = np.arange(len(unit))[:, None] * num_units + unit
         sizes = np.bincount(
             places[maskable], minlength=len(unit) * num_units
@@ -144,24 +144,24 @@ class Masker:
         maskable: np.ndarray,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Numbers the units, masked whole or not at all, of each row.
+        """Numbers the units of each row; a unit is masked as a whole.
 
-        A unit is a wordpiece, a word, or an n-gram of these; none reaches
-        across a [SEP].
+        A unit is a wordpiece, a word, or an n-gram of these. It does not
+        include a [SEP].
 
         Returns:
-          [N, S]: 0, 1, ... where `maskable`; meaningless elsewhere.
+          [N, S]: 0, 1, ... where `maskable`; undefined elsewhere.
         """
-        # Differs from the original: a second part that begins inside a word
-        # does not join the last word of the first part, across the [SEP].
+        # Differs from the original: the first wordpieces of b are not joined to
+        # the last word of a, because a [SEP] is between them.
         follows = np.zeros_like(maskable)
         follows[:, 1:] = maskable[:, :-1]
         starts = maskable & (self._starts_unit[input_ids] | ~follows)
         unit = np.cumsum(starts, axis=1) - 1
         if self._options.max_ngram_size == 1:
             return unit
-        # Cuts the row's words into runs of 1, 2, ... n with chances in the
-        # ratio 1 : 1/2 : ... 1/n, as ALBERT. A run is then one unit.
+        # As in ALBERT, runs of 1, 2, ... n words become units, with
+        # probabilities in the ratio 1 : 1/2 : ... 1/n.
         num_words = int(unit.max(initial=0)) + 1
         sizes = 1 + np.searchsorted(
             self._ngram_bounds, rng.random((len(unit), num_words)), "right"
@@ -181,25 +181,25 @@ class Masker:
 def _choose_units(
     sizes: np.ndarray, wanted: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Takes units in random order, leaving out those that do not fit.
+    """Chooses units in random order and skips those that do not fit.
 
     Args:
       sizes: [N, U], tokens of each unit; 0 = there is no such unit.
-      wanted: [N], most tokens of all taken units.
-      rng: of the order.
+      wanted: [N], most tokens of all chosen units.
+      rng: source of the order.
 
     Returns:
       bool [N, U].
     """
-    # Sorted with their numbers in the lowest bits, no two keys are equal: what
-    # argsort does with equal keys depends on the processor.
+    # The keys have the number of the unit in their lowest bits, so that no two
+    # are equal: the order of equal keys depends on the processor.
     num_bits = sizes.shape[1].bit_length()
     keys = rng.integers(1 << 40, size=sizes.shape)
-    keys[sizes == 0] = 1 << 40  # behind all others
+    keys[sizes == 0] = 1 << 40  # after all others
     keys = keys << num_bits | np.arange(sizes.shape[1])
     keys.sort(axis=1)
     order = keys & ((1 << num_bits) - 1)
-    # One rank at a time, for all rows: [U, N] lays a rank's rows side by side.
+    # One rank at a time for all rows; [U, N] makes a rank's rows contiguous.
     sizes_by_rank = np.take_along_axis(sizes, order, axis=1).T.copy()
     taken_by_rank = np.zeros(sizes_by_rank.shape, bool)
     room = wanted.copy()

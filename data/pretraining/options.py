@@ -13,11 +13,7 @@ MASKINGS = ("static", "dynamic")
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingDataOptions(Settings):
-    """What to make of the text; the defaults are the original's.
-
-    Raises:
-      ValueError: a value is out of its range.
-    """
+    """How text becomes examples; the defaults are the original's."""
 
     max_seq_length: int = setting(
         128,
@@ -89,7 +85,7 @@ class PretrainingDataOptions(Settings):
     )
 
     def _check(self) -> None:
-        # Room for sums such as 0.9 + 0.1, which floats may round up.
+        # 1e-9 for sums such as 0.9 + 0.1, which may be rounded up.
         if self.mask_token_prob + self.random_token_prob > 1 + 1e-9:
             raise ValueError(
                 f"--random_token_prob={self.random_token_prob}; it must be at "
@@ -97,8 +93,9 @@ class PretrainingDataOptions(Settings):
             )
         if self.sentence_order_prediction and not self.next_sentence_prediction:
             raise ValueError(
-                "--sentence_order_prediction=True; it must be false where "
-                "--next_sentence_prediction is false: both say what pairs are."
+                "--sentence_order_prediction=True; it must be false if "
+                "--next_sentence_prediction is false, because there are no "
+                "pairs then."
             )
 
     @property
@@ -113,25 +110,25 @@ class PretrainingDataOptions(Settings):
 
     @property
     def numpy_seed(self) -> int:
-        """The seed for NumPy, which takes no negative one."""
+        """The seed for NumPy, which must not be negative."""
         return self.random_seed % (1 << 64)
 
     @property
     def max_num_tokens(self) -> int:
-        """Tokens of a row without its [CLS] and its one or two [SEP]."""
+        """Number of tokens of a row without [CLS] and [SEP]."""
         num_special = 3 if self.next_sentence_prediction else 2
         return self.max_seq_length - num_special
 
 
 class Wordpieces(NamedTuple):
-    """What masking must know of a vocabulary.
+    """Facts about a vocabulary that masking needs.
 
     Attributes:
       cls_id: id of [CLS].
       sep_id: id of [SEP].
       mask_id: id of [MASK].
-      ids: every id, in the vocabulary's order: where random tokens come from.
-      starts_word: for each id, False if its token begins with `##`.
+      ids: all ids in the vocabulary's order; random tokens are drawn from them.
+      starts_word: for each id, False if the token begins with `##`.
     """
 
     cls_id: int
@@ -142,7 +139,7 @@ class Wordpieces(NamedTuple):
 
     @classmethod
     def from_vocab(cls, vocab: Mapping[str, int]) -> Self:
-        """Takes them from a vocabulary (token -> id) with these tokens."""
+        """Reads the facts from a vocabulary: token -> id."""
         starts_word = [True] * (max(vocab.values()) + 1)
         for token, token_id in vocab.items():
             starts_word[token_id] = not token.startswith("##")

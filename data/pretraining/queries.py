@@ -1,4 +1,4 @@
-"""Sentences with `[MASK]`, and pairs, for a pretrained model to answer."""
+"""Sentences with `[MASK]` and sentence pairs for a pretrained model."""
 
 import dataclasses
 import json
@@ -13,13 +13,13 @@ from data.text.tokenization import FullTokenizer
 
 @dataclasses.dataclass(frozen=True)
 class Query:
-    """One line of the input, as wordpieces.
+    """One line of the input as wordpieces.
 
     Attributes:
       text: the line.
-      tokens: with [CLS] and [SEP].
-      num_first: wordpieces of segment 0 ([CLS] a [SEP]).
-      masked_positions: where `[MASK]` stands.
+      tokens: wordpieces with [CLS] and [SEP].
+      num_first: number of wordpieces of segment 0 ([CLS] a [SEP]).
+      masked_positions: indices of `[MASK]`.
     """
 
     text: str
@@ -36,22 +36,19 @@ class Query:
 def read_queries(
     path: str, tokenizer: FullTokenizer, *, max_seq_length: int
 ) -> list[Query]:
-    """Reads one query a line: `A` or `A ||| B`, either with `[MASK]`s.
+    """Reads a query on each line: `A` or `A ||| B`, possibly with `[MASK]`.
 
-    A literal `[MASK]` is one wordpiece here, while the tokenizer itself
-    splits it as the original does.
+    `[MASK]` is one wordpiece here; the tokenizer itself splits it, as in the
+    original.
 
     Args:
-      path: UTF-8 text file; empty lines are passed over.
-      tokenizer: of the model's vocabulary.
+      path: UTF-8 text file; empty lines are ignored.
+      tokenizer: tokenizer of the model.
       max_seq_length: most wordpieces of a query.
 
-    Returns:
-      The queries in file order.
-
     Raises:
-      ValueError: no query at all, a line that asks for nothing (neither
-        `[MASK]` nor a pair), or one that is too long; says which line.
+      ValueError: there is no query, or a line has neither `[MASK]` nor a pair,
+        or is too long; names the line.
     """
     queries = []
     for number, line in enumerate(files.read_lines(path), start=1):
@@ -72,7 +69,9 @@ def read_queries(
             )
         queries.append(query)
     if not queries:
-        raise ValueError(f"{path}: no line with text; give one query a line.")
+        raise ValueError(
+            f"{path}: no line with text; give one query on each line."
+        )
     return queries
 
 
@@ -104,17 +103,17 @@ def query_batch(
     max_seq_length: int,
     max_predictions: int,
 ) -> dict[str, np.ndarray]:
-    """Pads queries to one shape.
+    """Pads B queries to one shape.
 
     Args:
-      queries: B of them.
-      tokenizer: of the model's vocabulary.
+      queries: the queries.
+      tokenizer: tokenizer of the model.
       max_seq_length: S.
-      max_predictions: P, at least the most `[MASK]`s of a query.
+      max_predictions: P, at least the largest number of `[MASK]` in a query.
 
     Returns:
       int32 input_ids, input_mask (1 = real), segment_ids [B, S] and
-      masked_lm_positions [B, P] (filled with 0).
+      masked_lm_positions [B, P] (padded with 0).
     """
     rows = []
     positions = np.zeros((len(queries), max_predictions), np.int32)
@@ -138,18 +137,18 @@ def answer(
     inv_vocab: dict[int, str],
     top_k: int,
 ) -> dict:
-    """Turns a model's scores into words.
+    """Converts a model's probabilities to words.
 
     Args:
-      query: the question.
-      masked_lm_probs: float [P, V], probabilities at its positions.
+      query: the query.
+      masked_lm_probs: float [P, V], probabilities at the masked positions.
       next_sentence_probs: float [2]; class 0 = B follows A.
       inv_vocab: id -> wordpiece.
-      top_k: words for each `[MASK]`.
+      top_k: number of words for each `[MASK]`.
 
     Returns:
-      `text`; for masks `masks`: a list of [word, probability] lists; for a
-      pair `is_next_probability`.
+      `text`; `masks`, a list of [word, probability] lists, if there are masks;
+      `is_next_probability` for a pair.
     """
     result: dict = {"text": query.text}
     if query.masked_positions:
@@ -167,7 +166,7 @@ def answer(
 
 
 def to_json_lines(answers: Iterable[dict]) -> str:
-    """One JSON object a line."""
+    """Returns one JSON object on each line."""
     return "".join(
         json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers
     )

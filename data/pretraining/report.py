@@ -1,4 +1,4 @@
-"""What a run of create_pretraining_data.py tells its user."""
+"""Counts and warnings of create_pretraining_data.py."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -16,15 +16,15 @@ _MIN_TEXT_SHARE = 0.8
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What was written.
+    """Counts of the written records.
 
     Attributes:
       num_examples: records in all output files.
-      num_tokens: their tokens without padding, [CLS] and [SEP] included.
-      num_masked: those that are to be predicted.
-      max_seq_length: places of each record.
-      unknown_share: [UNK]'s share of the corpus's tokens.
-      duration_s: from reading to the last record.
+      num_tokens: tokens without padding, including [CLS] and [SEP].
+      num_masked: tokens to predict.
+      max_seq_length: length of a record in tokens.
+      unknown_share: the share of [UNK] in the corpus's tokens.
+      duration_s: duration of the run in seconds.
     """
 
     num_examples: int
@@ -36,12 +36,12 @@ class Report:
 
     @property
     def padding_share(self) -> float:
-        """Padding's share of `input_ids`."""
+        """The share of padding in `input_ids`."""
         return 1 - self.num_tokens / (self.num_examples * self.max_seq_length)
 
     @property
     def masked_share(self) -> float:
-        """Masked tokens' share of all tokens."""
+        """The share of masked tokens in all tokens."""
         return self.num_masked / self.num_tokens
 
     def __str__(self) -> str:
@@ -55,13 +55,13 @@ class Report:
 
 
 def warn_of_few_predictions(options: PretrainingDataOptions) -> None:
-    """Warns if the cap of predictions takes many masks away."""
+    """Warns if max_predictions_per_seq removes many masks."""
     wanted = round(options.max_seq_length * options.masked_lm_prob)
     if options.max_predictions_per_seq < 0.75 * wanted:
         logging.warning(
             "max_predictions_per_seq is %d, but masked_lm_prob %g of %d tokens "
             "is %d: fewer tokens will be masked; pass "
-            "--max_predictions_per_seq=%d, here and to run_pretraining.py.",
+            "--max_predictions_per_seq=%d, also to run_pretraining.py.",
             options.max_predictions_per_seq,
             options.masked_lm_prob,
             options.max_seq_length,
@@ -73,25 +73,25 @@ def warn_of_few_predictions(options: PretrainingDataOptions) -> None:
 def warn_of_cut_text(
     num_tokens: int, num_wordpieces: int, dupe_factor: int
 ) -> None:
-    """Warns if much of the text is in no example.
+    """Warns if much of the text is not in the examples.
 
     Args:
-      num_tokens: of all examples.
-      num_wordpieces: of the text.
-      dupe_factor: passes over it.
+      num_tokens: tokens of all examples.
+      num_wordpieces: wordpieces of the text.
+      dupe_factor: number of passes over the text.
     """
     share = num_tokens / (num_wordpieces * dupe_factor)
     if share < _MIN_TEXT_SHARE:
         logging.warning(
             "the examples hold at most %.0f %% of the text: lines are longer "
-            "than an example and are cut. Give one sentence a line, or pass "
-            "--split_sentences with --num_processes.",
+            "than an example and are cut. Give one sentence on each line, or "
+            "pass --split_sentences with --num_processes.",
             100 * share,
         )
 
 
 def warn_of_unknown(share: float) -> None:
-    """Warns if too many tokens of the corpus are [UNK]."""
+    """Warns if many tokens of the corpus are [UNK]."""
     if share > _MAX_UNKNOWN_SHARE:
         logging.warning(
             "%.1f %% of the tokens are [UNK]: is --vocab_file for this "
@@ -103,15 +103,7 @@ def warn_of_unknown(share: float) -> None:
 def describe_rows(
     columns: Mapping[str, np.ndarray], tokens_by_id: Mapping[int, str]
 ) -> list[str]:
-    """Shows the first three rows as text, for the log.
-
-    Args:
-      columns: `feature_spec.pretraining_features`, N rows each.
-      tokens_by_id: id -> token.
-
-    Returns:
-      Up to three texts.
-    """
+    """Returns the first three rows as text, for the log."""
     texts = []
     for row in range(min(_NUM_ROWS, len(columns["input_ids"]))):
         of_row = {name: values[row] for name, values in columns.items()}

@@ -1,28 +1,29 @@
-"""Paragraphs to sentences, by a few rules.
+"""Divides paragraphs into sentences by a few rules.
 
-BERT reads a sentence a line; most text comes with a paragraph a line. A stop
-(. ! ? and their like) ends a sentence unless one of the rules below says no.
-They use letter case, so they know the Latin, Greek and Cyrillic scripts best;
-Arabic, Devanagari and Chinese have stops that say more by themselves.
+BERT's input has one sentence on each line, most text has a paragraph on each
+line. A stop such as . ! or ? ends a sentence unless one of the rules below
+applies. The rules use letter case, so they work best for Latin, Greek and
+Cyrillic scripts. Stops of Arabic, Devanagari and Chinese are less ambiguous.
 """
 
 import re
 
-# Stops that end a sentence when white space follows: `3.14` and `x.com` go on.
-# Behind … are Arabic ?, the stops of Urdu, Armenian, Ethiopic, and Greek ?,
-# which Unicode has twice.
+# Stops that end a sentence if white space follows, so not in `3.14` or `x.com`.
+# After … are Arabic ?, the stops of Urdu, Armenian and Ethiopic, and Greek ?,
+# which has two code points.
 _SPACED = ".!?…؟۔։።;\u037e"
-# Stops that need no space: Chinese and Japanese, Hindi, Khmer, Burmese.
+# Stops that need no white space: Chinese and Japanese, Hindi, Khmer, Burmese.
 _UNSPACED = "。！？｡।॥។။"
 _STOPS = _SPACED + _UNSPACED
-# What follows a stop at once belongs to the sentence. German closes with “.
+# Characters that belong to the sentence directly after its stop. German text
+# closes with “.
 _CLOSING = "\"'”’“‘»«›‹)\\]}"
 _CLOSING_UNSPACED = "\"'”’»›)\\]}）」』】》〉〕］｝"
 _OPENING = "\"'“‘”’„‚«»‹›`(\\[{¿¡（「『【《〈〔［｛"
 
 # Group 1 is the end of a sentence, group 2 white space, group 3 the first
-# character of what may be the next one. Nothing is tried twice, so that the
-# time is linear whatever the text.
+# character of the possible next sentence. There is no backtracking, so the time
+# is linear.
 _STOP = re.compile(
     rf"""
     ([{_STOPS}](?<![{_STOPS}]{{2}})[{_STOPS}]*+  # all of `?!`, from its first
@@ -38,7 +39,7 @@ _STOP = re.compile(
 )
 _WORD = re.compile(r"\w")
 
-# A word follows these, whatever its case; in lower case.
+# Abbreviations that are never the end of a sentence; in lower case.
 _NEVER_LAST = frozenset(
     # English
     "mr mrs ms messrs dr prof rev hon st mt gen col maj capt lt sgt sen rep "
@@ -48,46 +49,45 @@ _NEVER_LAST = frozenset(
     # Russian
     "им ул св см проф акад".split()
 )
-# A number follows these, or else they are words: `No. 5`, but `No. He did.`
-# So do single small letters, `p. 5`.
+# Abbreviations if a number follows (`No. 5`), otherwise words (`No. He did.`).
+# Single lower-case letters are the same (`p. 5`).
 _BEFORE_NUMBERS = frozenset(
     "no nos nr pp vol fig figs sec ch art op jan feb mar apr jun jul aug sep "
     "sept oct nov dec стр рис табл ст гл".split()
 )
-# After `U.S.` these words begin a sentence: `in the U.S. The`.
+# Words that begin a sentence after an abbreviation: `in the U.S. The`.
 _BEGINNING = re.compile(
     r"(?:The|This|These|He|She|It|They|We|But|And|In|However)\b"
 )
-_LONGEST = 12  # characters before a stop that are looked at
+_LONGEST = 12  # characters before a stop that the rules use
 _HANGUL = "\u1100"  # from here on a letter can be a whole word
 
 
 def split_sentences(paragraph: str) -> list[str]:
-    """Cuts a paragraph into its sentences.
+    """Divides a paragraph into its sentences.
 
-    A stop ends a sentence, with the quotes and brackets that close behind it,
-    unless
+    A stop with the closing quotes and brackets after it ends a sentence unless
 
     - no white space follows (`3.14`, `x.com`); 。 and । need none;
     - the next word is in lower case: `"Why?" he asked`, `and so ... on`;
-    - it is part of an abbreviation that is never last (`Mr.`, `e.g.`), or of
-      one that is not last before a number (`No. 5`, `p. 5`);
-    - it follows an initial: `J. R. R. Tolkien`, `U.S. Army`. But it does end
-      a sentence before a word like The (`in the U.S. The`), and after the
-      pronoun I;
-    - it numbers what comes: `1. The boy`, `A. The boy`;
-    - there is no letter or digit on one side of it: `... And then`.
+    - it is part of an abbreviation that is never last (`Mr.`, `e.g.`), or that
+      is not last before a number (`No. 5`, `p. 5`);
+    - it follows an initial: `J. R. R. Tolkien`, `U.S. Army`. But it ends a
+      sentence before a word like The (`in the U.S. The`) and after the pronoun
+      I;
+    - it is the number of an item: `1. The boy`, `A. The boy`;
+    - there is no letter or digit on one side: `... And then`.
 
-    Ordinals of other languages (German `am 3. Oktober`) are taken for ends.
-    Only white space between sentences is dropped.
+    Ordinals of other languages (German `am 3. Oktober`) end a sentence. Only
+    white space between sentences is removed.
 
     Args:
       paragraph: text of one line.
 
     Returns:
-      The sentences, in order, with a letter or digit in each (unless the
-      paragraph has none) and no white space around; splitting one of them
-      again gives itself. None for white space.
+      The sentences in order, without surrounding white space. Each has a letter
+      or digit, unless the paragraph has none. Dividing a sentence again returns
+      the sentence. [] for white space.
     """
     paragraph = paragraph.strip()
     sentences = []
@@ -112,7 +112,7 @@ def _is_end(paragraph: str, start: int, match: re.Match) -> bool:
     stop, end = match.span(1)
     if match[3].islower() and paragraph[stop] not in _UNSPACED:
         return False
-    # Not `...`, nor `"Mr."`: there the quotes show that it is last.
+    # Not `...`, and not `"Mr."`, where the closing quote ends the sentence.
     if end - stop == 1 and paragraph[stop] == ".":
         return _is_end_after_word(paragraph, start, stop, match)
     return True
@@ -121,7 +121,7 @@ def _is_end(paragraph: str, start: int, match: re.Match) -> bool:
 def _is_end_after_word(
     paragraph: str, start: int, stop: int, match: re.Match
 ) -> bool:
-    """Whether the word before a single full stop lets it end a sentence."""
+    """Whether a single full stop after its word ends a sentence."""
     words = paragraph[max(start, stop - _LONGEST) : stop].split()
     if not words:
         return True

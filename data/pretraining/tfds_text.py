@@ -1,14 +1,14 @@
-"""The text of a tensorflow-datasets data set, as files that the rest reads.
+"""The text of a tensorflow-datasets data set, written to text files once.
 
     data set --text feature--> documents --> text-00000.txt, text-00001.txt, ...
-                                             text.json, when all of it is there
+                                             text.json, when all are written
 
 The processes that make examples read byte ranges of text files and must not
-load TensorFlow. So the data set is read once, one example a document, and by a
-process that takes its memory with it when it ends.
+load TensorFlow. So a separate process reads the data set, and its memory is
+freed when it ends.
 """
 
-import json
+import dataclasses
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -21,15 +21,15 @@ from typing import Any
 from absl import logging
 
 from data.progress import Progress
-from data.storage import files
+from data.storage import files, manifests
+from data.storage.json_files import write_json
 
-# Says that the text is whole, and what it is.
-MARKER = "text.json"
-_MAX_BYTES = 256 << 20
+# Written last; says what the text files were made from.
+_MANIFEST = "text.json"
 _EXIT_S = 5
 
-# Wiki40B's articles: each mark is a line and says what the next lines are.
-# Only paragraphs are sentences; they are parted by _NEWLINE_.
+# Marks of Wiki40B's articles: each is a line of its own and gives the kind of
+# the lines after it. Only paragraphs are text; _NEWLINE_ separates them.
 _WIKI40B_MARKS = {
     "_START_ARTICLE_": False,
     "_START_SECTION_": False,
@@ -38,30 +38,40 @@ _WIKI40B_MARKS = {
 _WIKI40B_BREAK = "_NEWLINE_"
 
 
-def write_text_files_in_a_process(
-    name: str, folder: str, **options: Any
-) -> list[str]:
-    """Does what `write_text_files` does, without TensorFlow in this process.
+@dataclasses.dataclass(frozen=True)
+class TfdsText:
+    """The text to write.
 
-    Args:
-      name: as there.
-      folder: as there.
-      **options: as there.
+    Attributes:
+      tfds: name as in `tfds.builder`: `wiki40b/en` or `my_set/config:1.0.0`.
+      split: part of the data set: `train`, `train[:10%]`, `train+test`.
+      data_dir: folder of the data sets; None = the default of
+        tensorflow-datasets. A missing data set is downloaded.
+      text_key: name of the feature that is the text; None = `text`, or else
+        the only string feature.
+      max_bytes: size limit of a file; only a longer document exceeds it.
+    """
 
-    Returns:
-      As there.
+    tfds: str
+    split: str = "train"
+    data_dir: str | None = None
+    text_key: str | None = None
+    max_bytes: int = 256 << 20
+
+
+def write_text_files_in_a_process(text: TfdsText, folder: str) -> list[str]:
+    """Runs `write_text_files` in a new process, which loads TensorFlow.
 
     Raises:
-      ValueError: as there.
-      OSError: as there, or the process was killed.
+      ValueError: see `write_text_files`.
+      OSError: see `write_text_files`; or the process was killed.
     """
-    if paths := _finished(folder, _asked(name, **options)):
+    if paths := _finished(folder, text):
         return paths
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(
-        target=_work,
-        args=(sender, logging.get_verbosity(), name, folder, options),
+        target=_work, args=(sender, logging.get_verbosity(), text, folder)
     )
     process.start()
     sender.close()
@@ -70,14 +80,14 @@ def write_text_files_in_a_process(
     except EOFError:
         process.join()
         raise OSError(
-            f"--tfds={name}: the process that read it ended with exit code "
-            f"{process.exitcode} (-9 if it was killed, probably because memory "
-            "ran out); see what it said above, then run the same command "
-            "again."
+            f"--tfds={text.tfds}: the process that read it ended with exit "
+            f"code {process.exitcode} (-9 if it was killed, probably because "
+            "memory ran out); see its messages above, then run the same "
+            "command again."
         ) from None
     except KeyboardInterrupt:
         process.terminate()
-        process.join(_EXIT_S)  # it removes what is half-written
+        process.join(_EXIT_S)  # it removes the unfinished file
         process.kill()
         raise
     process.join()
@@ -86,33 +96,16 @@ def write_text_files_in_a_process(
     return result
 
 
-def write_text_files(
-    name: str,
-    folder: str,
-    *,
-    split: str = "train",
-    data_dir: str | None = None,
-    text_key: str | None = None,
-    max_bytes: int = _MAX_BYTES,
-) -> list[str]:
-    """Writes the text of a data set into files, once.
+def write_text_files(text: TfdsText, folder: str) -> list[str]:
+    """Writes the text of a data set to files, unless an earlier run did so.
 
-    An example of the data set is a document: its lines that are not blank, as
-    they are, and a blank line after the last. Titles and headings of Wiki40B
-    are left out. The order is the data set's. When `folder` already holds all
-    of the same text, as asked for by the same arguments, nothing is read. A
-    run that was killed begins again.
+    Each example of the data set becomes a document: its lines that are not
+    blank, then a blank line. Titles and headings of Wiki40B are left out. The
+    order is that of the data set. An unfinished run is started again.
 
     Args:
-      name: as in `tfds.builder`: `wiki40b/en` or `my_set/config:1.0.0`.
-      folder: where to write; it is made.
-      split: part of the data set: `train`, `train[:10%]`, `train+test`.
-      data_dir: where data sets are; None = the default of
-        tensorflow-datasets, `~/tensorflow_datasets`. A data set that is not
-        there is downloaded.
-      text_key: name of the feature that is the text; None = `text`, or else
-        the only string.
-      max_bytes: longest file; only a longer document makes a longer one.
+      text: the text to write.
+      folder: folder of the files; created if it is missing.
 
     Returns:
       Paths of the files, in the order of the text.
@@ -122,63 +115,44 @@ def write_text_files(
         damaged, not UTF-8 or without text, or `folder` holds other text.
       OSError: the data set cannot be prepared, or a file not written.
     """
-    asked = _asked(name, split, data_dir, text_key, max_bytes)
-    if paths := _finished(folder, asked):
+    if paths := _finished(folder, text):
         return paths
-    # Not above: the process that waits for this one stays small.
+    # Imported here because it loads TensorFlow, which finished text does not
+    # need.
     from data import tfds
 
-    source = tfds.DataSet(name, split, data_dir, text_key)
+    source = tfds.DataSet(text.tfds, text.split, text.data_dir, text.text_key)
     with Progress(
-        f"reading {name}", total=source.num_examples, unit="documents"
+        f"reading {text.tfds}", total=source.num_examples, unit="documents"
     ) as progress:
         written = _write_documents(
-            _documents(source.read_texts(), progress), folder, max_bytes
+            _documents(source.read_texts(), progress), folder, text.max_bytes
         )
     if not written:
         raise ValueError(
-            f"--tfds={name}: the {source.num_examples} examples of split "
-            f"{split!r} have no line of text in their {source.text_key!r}; "
-            "give another split or feature."
+            f"--tfds={text.tfds}: the {source.num_examples} examples of split "
+            f"{text.split!r} have no line of text in their "
+            f"{source.text_key!r}; give another split or feature."
         )
-    _finish(folder, asked, source, written)
+    _finish(folder, text, source, written)
     return [os.path.join(folder, file["name"]) for file in written]
 
 
-def _asked(
-    name: str,
-    split: str = "train",
-    data_dir: str | None = None,
-    text_key: str | None = None,
-    max_bytes: int = _MAX_BYTES,
-) -> dict[str, Any]:
-    """What decides which text lies in a folder."""
-    return {
-        "tfds": name,
-        "split": split,
-        "data_dir": data_dir,
-        "text_key": text_key,
-        "max_bytes": max_bytes,
-    }
-
-
-def _finished(folder: str, asked: dict[str, Any]) -> list[str] | None:
-    """The files of a run that has ended, None if there was none."""
-    path = os.path.join(folder, MARKER)
-    try:
-        marker = json.loads("\n".join(files.read_lines(path)))
-        asked_then = marker["asked"]
-    except FileNotFoundError:
+def _finished(folder: str, text: TfdsText) -> list[str] | None:
+    """The files of a finished run; None = there are none, or not complete."""
+    path = os.path.join(folder, _MANIFEST)
+    if not files.exists(path):
         return None
-    except (ValueError, KeyError, TypeError):
+    manifest = manifests.read(path)
+    if not manifest or "asked" not in manifest:
         raise ValueError(
             f"{path} does not say which text lies beside it; give another "
             "folder, or remove that one."
-        ) from None
+        )
     differing = [
-        f"{key}={asked_then.get(key)!r} (asked now: {value!r})"
-        for key, value in asked.items()
-        if asked_then.get(key) != value
+        f"{key}={manifest['asked'].get(key)!r} (asked now: {value!r})"
+        for key, value in dataclasses.asdict(text).items()
+        if manifest["asked"].get(key) != value
     ]
     if differing:
         raise ValueError(
@@ -186,31 +160,34 @@ def _finished(folder: str, asked: dict[str, Any]) -> list[str] | None:
             "folder, or remove that one."
         )
     paths = []
-    for file in marker["files"]:
+    for file in manifest["files"]:
         paths.append(os.path.join(folder, file["name"]))
-        if not _has_size(paths[-1], file["bytes"]):
+        if (
+            not files.exists(paths[-1])
+            or files.size(paths[-1]) != file["bytes"]
+        ):
             logging.warning(
                 "%s is gone or was changed; reading %s again.",
-                *(paths[-1], asked["tfds"]),
+                *(paths[-1], text.tfds),
             )
             return None
     logging.info(
         "Using the text of %s that is in %s: %d documents. Remove the folder "
         "to read the data set again.",
-        *(marker["data_set"], folder, marker["num_documents"]),
+        *(manifest["data_set"], folder, manifest["num_documents"]),
     )
     return paths
 
 
 def _finish(
-    folder: str, asked: dict[str, Any], source: Any, written: list[dict]
+    folder: str, text: TfdsText, source: Any, written: list[dict]
 ) -> None:
-    """Says, in the folder and in the log, that all text is there."""
+    """Writes the manifest and logs the counts."""
     num_documents = sum(file["num_documents"] for file in written)
     num_bytes = sum(file["bytes"] for file in written)
     num_empty = source.num_examples - num_documents
-    marker = {
-        "asked": asked,
+    manifest = {
+        "asked": dataclasses.asdict(text),
         "data_set": source.full_name,
         "text_key": source.text_key,
         "num_documents": num_documents,
@@ -218,9 +195,7 @@ def _finish(
         "bytes": num_bytes,
         "files": written,
     }
-    files.write_text(
-        os.path.join(folder, MARKER), json.dumps(marker, indent=2) + "\n"
-    )
+    write_json(os.path.join(folder, _MANIFEST), manifest)
     logging.info(
         "%s: %s documents, %s bytes of text; left out %s without text",
         *(source.full_name, f"{num_documents:,}", f"{num_bytes:,}"),
@@ -228,22 +203,14 @@ def _finish(
     )
 
 
-def _has_size(path: str, num_bytes: int) -> bool:
-    """Whether a file is there and as long as it was."""
-    try:
-        return files.size(path) == num_bytes
-    except (OSError, *files.op_errors()):
-        return False
-
-
 def _documents(texts: Iterator[str], progress: Progress) -> Iterator[bytes]:
-    """Makes documents of texts, but of those without a line of text."""
+    """Yields the texts as documents; leaves out those without text."""
     for text in texts:
         lines = text.split("\n")
         if not _WIKI40B_MARKS.keys().isdisjoint(lines):
             lines = _wiki40b_paragraphs(lines)
-        # Stripped as the corpus's readers do: a line of no-break spaces is
-        # blank to them and would cut the document.
+        # The readers of the corpus strip lines the same way: to them a line of
+        # no-break spaces is blank and would end the document.
         lines = list(filter(None, map(str.strip, lines)))
         if lines:
             yield "\n".join([*lines, "", ""]).encode()
@@ -251,7 +218,7 @@ def _documents(texts: Iterator[str], progress: Progress) -> Iterator[bytes]:
 
 
 def _wiki40b_paragraphs(lines: list[str]) -> list[str]:
-    """Takes the paragraphs out of an article of Wiki40B."""
+    """Returns the paragraphs of an article of Wiki40B."""
     paragraphs = []
     is_text = True
     for line in lines:
@@ -265,7 +232,7 @@ def _wiki40b_paragraphs(lines: list[str]) -> list[str]:
 def _write_documents(
     documents: Iterator[bytes], folder: str, max_bytes: int
 ) -> list[dict[str, Any]]:
-    """Fills one file after the other; returns what is in them."""
+    """Writes one file after the other; returns their names and sizes."""
     written = []
     document = next(documents, None)
     while document:
@@ -291,9 +258,8 @@ def _write_documents(
 def _work(
     sender: multiprocessing.connection.Connection,
     verbosity: int,
-    name: str,
+    text: TfdsText,
     folder: str,
-    options: dict[str, Any],
 ) -> None:
     """Calls `write_text_files` in the process made for it."""
     # ^C reaches the parent, which ends this process.
@@ -303,17 +269,17 @@ def _work(
     logging.use_absl_handler()
     logging.set_verbosity(verbosity)
     try:
-        sender.send(write_text_files(name, folder, **options))
+        sender.send(write_text_files(text, folder))
     except ImportError as error:
         sender.send(
             ValueError(
-                f"--tfds={name} needs what is not installed here: {error}. "
-                "Write the text once by the same command without --runner, in "
-                "the environment of requirements.txt; it is kept."
+                f"--tfds={text.tfds} needs what is not installed here: "
+                f"{error}. Write the text once by the same command without "
+                "--runner, in the environment of requirements.txt; it is kept."
             )
         )
     except (ValueError, OSError, *files.op_errors()) as error:
-        # Only the text: not every error survives the way.
+        # Only the text, because not every exception can be pickled.
         kind = ValueError if isinstance(error, ValueError) else OSError
         sender.send(kind(str(error)))
 

@@ -1,7 +1,7 @@
-"""Record files that are cut short or damaged: what is left, and where.
+"""Finds the readable records of truncated or damaged files.
 
-Whoever reads first looks at every byte (`find_segments`). A file may still be
-damaged while it is read for days: then `naming_damage` says which.
+`find_segments` verifies every byte before a run. A file may also be damaged
+during a run: then `naming_damage` reports which one.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from data.records.tfrecord import DamagedError
 from data.storage import files
 
 _CHECKED_AT_ONCE = 1000  # records
-# What tf.data makes of a file that is damaged, gone, or shorter than it was.
+# Errors of tf.data for a file that is damaged, missing or truncated.
 _READ_ERRORS = (
     tf.errors.DataLossError,
     tf.errors.FailedPreconditionError,
@@ -29,14 +29,14 @@ _READ_ERRORS = (
 
 @dataclasses.dataclass(frozen=True)
 class Segment:
-    """Records that lie in a file one after the other, all of them whole.
+    """Consecutive undamaged records of a file.
 
     Attributes:
       path: the file.
       compression: "" or "GZIP".
-      start: byte of the first of them; 0 if compressed.
-      number: of the first of them in the file, from 1.
-      count: how many.
+      start: first byte; 0 if compressed.
+      number: number of the first record in the file, from 1.
+      count: number of records.
     """
 
     path: str
@@ -48,14 +48,14 @@ class Segment:
 
 @dataclasses.dataclass
 class Losses:
-    """What was left out of damaged files.
+    """Counts of what was left out of damaged files.
 
     Attributes:
-      num_files: damaged files; one without any record is damaged, too.
-      num_kept: records of these that are whole.
-      num_records: damaged records that whole ones follow.
-      num_bytes: of what nobody can tell how many records it held, behind the
-        first length that is damaged or cut off; of gzip files none is counted.
+      num_files: damaged files; a file without records is damaged, too.
+      num_kept: undamaged records of these files.
+      num_records: damaged records with undamaged ones after them.
+      num_bytes: bytes after the first damaged or truncated length, whose
+        records cannot be counted; 0 for gzip files.
     """
 
     num_files: int = 0
@@ -66,7 +66,7 @@ class Losses:
     def __str__(self) -> str:
         return (
             f"records kept: {self.num_kept:,}; left out: {self.num_records:,}, "
-            f"and {self.num_bytes:,} bytes behind damage"
+            f"and {self.num_bytes:,} bytes after damage"
         )
 
 
@@ -77,26 +77,25 @@ def find_segments(
 
     Args:
       path: a TFRecord file, plain or gzip.
-      skip_bad_records: leave out what is damaged. Damaged contents cost one
-        record; a damaged length or a cut, the rest of the file; in a gzip
-        file anything costs the rest. A warning says how much it was, also
-        of a file without any record.
-      losses: to which this file's are added.
+      skip_bad_records: leave out damaged records, with a warning that counts
+        them. Damaged contents lose one record; a damaged length or a
+        truncation loses the rest of the file, as any damage of a gzip file.
+      losses: updated with the counts of this file.
 
     Returns:
-      One segment, the file; of a damaged one what lies between the damage,
-      which may be nothing.
+      One segment for an undamaged file; the undamaged parts, possibly none,
+      for a damaged one.
 
     Raises:
       FileNotFoundError: there is no such file.
-      DamagedError: the file is cut short, damaged or empty, and not to be
-        skipped; says at which record.
+      DamagedError: the file is truncated, damaged or empty, and
+        skip_bad_records is False; names the record.
     """
     compression = reading.compression_of(path)
     try:
         count = reading.count_records(path)
         if compression and not _count_readable(path, most=1):
-            # Python takes gzip headers that zlib does not.
+            # Python accepts gzip headers that zlib refuses.
             raise DamagedError(
                 f"{path}: record 1 is cut short or damaged; copy or write the "
                 "file again."
@@ -122,22 +121,15 @@ def find_segments(
 
 
 def _count_readable(path, most=-1):
-    """The records that TensorFlow reads of a damaged gzip file."""
-    # It unpacks in other portions than Python: what one can still read in
-    # front of damage, the other cannot.
+    """Counts the records that TensorFlow can read of a damaged gzip file."""
+    # TensorFlow decompresses in other portions than Python, so they can read
+    # different numbers of records before the damage.
     records = tf.data.TFRecordDataset(path, "GZIP").take(most).ignore_errors()
     return int(records.reduce(np.int64(0), lambda count, _: count + 1))
 
 
 def find_damage(segments: Sequence[Segment]) -> str | None:
-    """Verifies records again.
-
-    Args:
-      segments: as found before.
-
-    Returns:
-      Which file is no longer what it was, and where; None = all are.
-    """
+    """Verifies records again; describes the first damage, None = no damage."""
     for segment in segments:
         try:
             damage = _damage_of(segment)
@@ -156,12 +148,12 @@ def find_misfit(
     """Looks for a record that does not fit the model.
 
     Args:
-      segments: where the records lie.
-      specs: what each must hold.
-      sample: how many records of the segments to look at; None = all.
+      segments: the records.
+      specs: the features that each record must have.
+      sample: number of records to check; None = all.
 
     Returns:
-      Which file and record it is, and why; None = all fit.
+      A description of the file, the record and the problem; None = all fit.
     """
     for segment in segments:
         count = segment.count if sample is None else min(segment.count, sample)
@@ -181,7 +173,7 @@ def find_misfit(
 
 
 def _records_of(segment):
-    """The records of a segment, as long as they are whole."""
+    """Yields the records of a segment up to the first damage."""
     path = segment.path
     if segment.compression:
         # By TensorFlow: see `_count_readable`.
@@ -190,7 +182,7 @@ def _records_of(segment):
 
 
 def _damage_of(segment):
-    """What has become of a segment; None = it is whole."""
+    """Describes the damage of a segment; None = it is undamaged."""
     path, count = segment.path, segment.count
     if segment.compression:
         files.require_file(path, "record")
@@ -201,8 +193,8 @@ def _damage_of(segment):
     if found == count:
         return None
     return (
-        f"{path}: record {segment.number + found} is cut short or damaged, or "
-        "gone; copy or write the file again."
+        f"{path}: record {segment.number + found} is cut short, damaged or "
+        "missing; copy or write the file again."
     )
 
 
@@ -210,20 +202,16 @@ def _damage_of(segment):
 def naming_damage(
     segments: Sequence[Segment], specs: Sequence[FeatureSpec]
 ) -> Iterator[None]:
-    """Names the file and record if records cannot be read or used inside.
-
-    Args:
-      segments: what is read inside.
-      specs: what each record must hold.
+    """Adds file and record to the errors of reading inside the block.
 
     Raises:
-      DamagedError: a file is no longer what it was; says which and where.
-      ValueError: a record does not fit; says which and why.
+      DamagedError: a file was changed or removed during the run.
+      ValueError: a record does not fit.
     """
     try:
         yield
     except DamagedError:
-        raise  # it is named already
+        raise  # names the record already
     except (ValueError, tf.errors.OpError) as error:
         cause = error.__cause__ or error
         if reading.OUT_OF_RANGE in str(cause):
@@ -236,6 +224,6 @@ def naming_damage(
         if damage is None:
             raise
         raise DamagedError(
-            f"{damage} It was whole when the run began; the same command goes "
-            "on from the last checkpoint."
+            f"{damage} It was undamaged when the run began; the same command "
+            "resumes from the last checkpoint."
         ) from error

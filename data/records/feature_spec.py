@@ -1,8 +1,7 @@
-"""Examples on disk: one spec both writes and parses a `tf.train.Example`.
+"""Specifies and encodes the features of a `tf.train.Example`.
 
-A record holds named features of fixed length. Who writes records and who
-reads them (`reading`) share one tuple of `FeatureSpec`, so they cannot
-drift apart. Writing needs no TensorFlow.
+A record has named features of fixed length. Writing and reading (`reading`)
+use the same `FeatureSpec`s. Writing does not need TensorFlow.
 
 Axes: N records, L values of a feature, W bytes; S sequence, P predictions per
 sequence.
@@ -13,15 +12,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-# The next-sentence label of a record that is no pair. The original's program
-# reads it, too: its one-hot row is 0, and with it the next-sentence loss.
+# The next-sentence label of a record without a sentence pair. The original's
+# program can read it: the one-hot row and so the next-sentence loss are 0.
 NO_PAIR = -1
 
-# Rows encoded at once: 2 MB of bytes at S = 128, which a processor's cache
-# holds.
+# Rows encoded at once: 2 MB at S = 128, which fits in a processor's cache.
 _BLOCK = 1024
 
-# Tags of protobuf fields that hold bytes, `number << 3 | 2`, in the messages
+# Tags of protobuf fields of bytes, `number << 3 | 2`, in the messages
 # Example { Features features = 1 }, Features { map<string, Feature> = 1 },
 # Feature { BytesList = 1, FloatList = 2, Int64List = 3 } and, inside the last
 # two, the values packed = 1; a map's entry is { key = 1, value = 2 }.
@@ -33,11 +31,12 @@ class FeatureSpec(NamedTuple):
     """One feature of a record.
 
     Attributes:
-      name: its key in the `tf.train.Example`.
-      length: number of values, the same in every record.
+      name: key in the `tf.train.Example`.
+      length: number of values in each record.
       dtype: type on disk.
-      flag: name of the flag that sets the length, for error messages.
-      limit: its values must be from 0 to below this; None = any value.
+      flag: flag that sets the length, for error messages.
+      limit: upper bound (exclusive) of the values, which must be at least 0;
+        None = any value.
     """
 
     name: str
@@ -58,10 +57,10 @@ def pretraining_features(
     Args:
       max_seq_length: S, tokens with padding.
       max_predictions_per_seq: P, places for masked tokens.
-      masked: False for records that are masked while they are read: they have
-        no `masked_lm_*`.
-      pairs: False to read records that are no pairs: their label, which is
-        `NO_PAIR`, is left out.
+      masked: False = without `masked_lm_*`, for records that are masked while
+        they are read.
+      pairs: False = without the label, to read records without pairs, whose
+        label is `NO_PAIR`.
 
     Returns:
       `input_ids`, `input_mask` (1 = token, 0 = padding) and `segment_ids`,
@@ -94,10 +93,10 @@ def pretraining_features(
 
 
 class _Cells(NamedTuple):
-    """Bytes of N rows in a grid, of which each row uses only some.
+    """A grid of bytes in which each of N rows uses some cells.
 
     Attributes:
-      cells: uint8 [N, W], or [1, W] if they are the same in every row.
+      cells: uint8 [N, W], or [1, W] if all rows are the same.
       used: bool [N, W], or [1, W] likewise.
     """
 
@@ -105,7 +104,7 @@ class _Cells(NamedTuple):
     used: np.ndarray
 
     def sizes(self) -> np.ndarray:
-        """The bytes each row uses: int64 [N, 1] or [1, 1]."""
+        """Number of bytes used by each row: int64 [N, 1] or [1, 1]."""
         return np.count_nonzero(self.used, axis=1, keepdims=True)
 
 
@@ -114,20 +113,17 @@ def encode_examples(
 ) -> list[bytes]:
     """Encodes many examples at once.
 
-    The bytes of a record depend on its values alone, not on the records
-    encoded beside it.
+    The bytes of a record depend only on its own values.
 
     Args:
       specs: the features to write, in their order on disk.
-      columns: for each feature's name its values [N, length], integers or
-        floats as the spec says.
+      columns: feature name -> values [N, length] of the spec's type.
 
     Returns:
       N serialized `tf.train.Example`s.
 
     Raises:
-      ValueError: a feature has not the length, the type or the number of rows
-        it should have.
+      ValueError: a feature has a wrong length, type or number of rows.
     """
     arrays = {spec.name: np.asarray(columns[spec.name]) for spec in specs}
     num_records = _check(specs, arrays)
@@ -141,7 +137,7 @@ def encode_examples(
 
 
 def _check(specs, arrays) -> int:
-    """Refuses columns that do not fit their specs; returns N."""
+    """Raises ValueError if columns do not fit their specs; returns N."""
     for spec in specs:
         values = arrays[spec.name]
         if values.ndim != 2:
@@ -166,7 +162,7 @@ def _check(specs, arrays) -> int:
 
 
 def _encode_block(specs, arrays) -> list[bytes]:
-    """Lays all records out in one grid and takes the used bytes from it."""
+    """Encodes all records in one grid and returns the used bytes."""
     parts, size = [], 0
     for spec in specs:
         feature, feature_size = _feature(spec, arrays[spec.name])
@@ -195,7 +191,7 @@ def _encode_block(specs, arrays) -> list[bytes]:
 def _feature(
     spec: FeatureSpec, values: np.ndarray
 ) -> tuple[list[_Cells], np.ndarray]:
-    """One entry of the map of features, and the bytes it takes in each row."""
+    """Returns an entry of the map of features, and its size in each row."""
     if spec.dtype == "float32":
         payload = np.ascontiguousarray(values, "<f4").view(np.uint8)
         payload = _Cells(payload, np.ones((1, payload.shape[1]), bool))
@@ -217,16 +213,16 @@ def _feature(
 def _enclose(
     parts: list[_Cells], size: np.ndarray, before: bytes
 ) -> tuple[list[_Cells], np.ndarray]:
-    """Makes a protobuf field: what stands `before`, the size, the parts."""
+    """Makes a protobuf field of the tag `before`, the size and the parts."""
     tag = np.frombuffer(before, np.uint8)[None]
     header = [_Cells(tag, np.ones_like(tag, bool)), _varints(size)]
     return header + parts, size + len(before) + header[1].sizes()
 
 
 def _varints(values: np.ndarray) -> _Cells:
-    """Encodes integers [N, L]: seven bits a byte, the lowest first."""
+    """Encodes integers [N, L] with seven bits in a byte, lowest first."""
     if values.size and values.min() < 0:
-        # Two's complement, ten bytes: what protobuf's int64 is.
+        # protobuf's int64 is the two's complement, ten bytes.
         values = values.astype(np.int64).view(np.uint64)
     largest = int(values.max(initial=0))
     values = values.astype(np.min_scalar_type(largest))  # the fewest bytes

@@ -17,6 +17,7 @@ _FILES_AT_ONCE = 4
 # Differs from the original: it shuffles within 100 records, because a larger
 # window costs a few megabytes and mixes better.
 _SHUFFLE_WINDOW = 10_000
+_SAMPLE = 1000  # records of each file whose values are checked at the start
 _PARSED_AT_ONCE = 256  # records parsed in one call
 
 
@@ -54,13 +55,12 @@ def open_records(
     specs: Sequence[FeatureSpec],
     *,
     limits: dict[str, int],
-    sample: int = 1000,
     skip_bad_records: bool = False,
 ) -> RecordFiles:
     """Checks record files before a run starts.
 
     Every record's checksum is verified while counting; features are checked
-    on each file's first record, values on its first `sample` records. Later
+    on each file's first record, values on its first 1000 records. Later
     values are checked when their batch is parsed, see `naming_damage`.
 
     Args:
@@ -69,7 +69,6 @@ def open_records(
       limits: feature name -> upper bound (exclusive) of its values, such as
         the size of the vocabulary for `input_ids`; the lower bound is 0. Names
         that are not in `specs` are ignored.
-      sample: number of records in each file whose values are checked.
       skip_bad_records: leave out damaged records, see `damage.find_segments`,
         with a warning that counts them.
 
@@ -95,7 +94,7 @@ def open_records(
         segments += found
         first = next(iter(_read(found).take(1))).numpy()
         reading.check_record(specs, path, first)
-        misfit = damage.find_misfit(found, specs, sample)
+        misfit = damage.find_misfit(found, specs, _SAMPLE)
         if misfit:
             raise ValueError(misfit)
     if not segments:

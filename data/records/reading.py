@@ -1,4 +1,4 @@
-"""Record files checked, counted and decoded with TensorFlow.
+"""Checks, counts and parses record files with TensorFlow.
 
 Axes: B batch.
 """
@@ -12,11 +12,11 @@ from google.protobuf import message
 from data.records import tfrecord
 from data.records.feature_spec import FeatureSpec
 
-# Of each type on disk, the protobuf field that holds it.
+# Type on disk -> protobuf field.
 _KINDS = {"int64": "int64_list", "float32": "float_list"}
-# Read from a file at once, as tf.data.TFRecordDataset does.
+# Buffer size of tf.data.TFRecordDataset.
 _READ_BYTES = 256 << 10
-# How errors of `parse_batch` begin that `find_misfit` explains.
+# Begin of the errors of `parse_batch` that `find_misfit` explains.
 OUT_OF_RANGE = "a record holds a value that is out of range"
 
 
@@ -30,19 +30,20 @@ def parse_batch(
       serialized: string [B].
 
     Returns:
-      For each feature's name a tensor [B, length]; int64 comes as int32.
+      Feature name -> tensor [B, length]; int64 is converted to int32.
 
     Raises:
-      tf.errors.InvalidArgumentError: a record lacks a feature, has it in
-        another length (`check_record` says so more clearly), or a value is
-        not below its spec's limit (`find_misfit` says where).
+      tf.errors.InvalidArgumentError: a record lacks a feature or has another
+        length of it (`check_record` has a clearer error), or a value is not
+        within its spec's limit (`find_misfit` finds it).
 
     Source: _decode_record of input_fn_builder in run_pretraining.py.
     """
     features = _parse(specs, serialized)
     limited = [spec for spec in specs if spec.limit is not None]
     if limited:
-        # Few operations: each takes longer to start than to run.
+        # As few operations as possible: starting one costs more than running
+        # it.
         highest = tf.stack(
             [tf.reduce_max(_unsigned(features[x.name])) for x in limited]
         )
@@ -50,7 +51,7 @@ def parse_batch(
             condition=tf.reduce_all(highest < [x.limit for x in limited]),
             data=[OUT_OF_RANGE, [x.name for x in limited], highest],
         )
-    # int32, as in the original: TPUs have no int64.
+    # int32, as in the original, because TPUs have no int64.
     return {
         name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
         for name, value in features.items()
@@ -58,7 +59,7 @@ def parse_batch(
 
 
 def _parse(specs, serialized):
-    """Features of a batch as they are on disk: name -> [B, length]."""
+    """Parses the features of a batch: name -> [B, length], types of disk."""
     return tf.io.parse_example(
         serialized,
         {
@@ -69,29 +70,29 @@ def _parse(specs, serialized):
 
 
 def _unsigned(values):
-    """Integers as unsigned ones: a negative one is beyond any limit."""
+    """Converts to unsigned integers; negative ones exceed any limit."""
     return tf.bitcast(values, tf.uint64)
 
 
 def check_record(
     specs: Sequence[FeatureSpec], path: str, record: bytes
 ) -> None:
-    """Checks before a long run that a file's records are what it expects.
+    """Checks before a run that a record of a file fits the specs.
 
     Args:
       specs: the features that will be parsed.
       path: the file, for the error.
-      record: one serialized example of it, usually the first.
+      record: a serialized example of the file, usually the first.
 
     Raises:
-      ValueError: the record is no `tf.train.Example`, or lacks a feature, or
-        has it in another type or length; says which flag to change.
+      ValueError: the record is not a `tf.train.Example`, lacks a feature, or
+        has another type or length of it; names the flag to change.
     """
     try:
         features = tf.train.Example.FromString(record).features.feature
     except message.DecodeError:
         raise ValueError(
-            f"{path}: its first record is no tf.train.Example; give files "
+            f"{path}: its first record is not a tf.train.Example; give files "
             "written by this project or by the original BERT."
         ) from None
     for spec in specs:
@@ -157,9 +158,9 @@ def find_misfit(
 
 
 def feature_names(path: str) -> frozenset[str]:
-    """The names of the features of a file's first whole record.
+    """The names of the features of a file's first undamaged record.
 
-    None if it has no record, or none that is a `tf.train.Example`.
+    Empty if there is no such record, or it is not a `tf.train.Example`.
     """
     first = next(tfrecord.whole_records(path), b"")
     try:
@@ -171,19 +172,16 @@ def feature_names(path: str) -> frozenset[str]:
 def count_records(path: str) -> int:
     """Counts a record file's records and verifies every checksum.
 
-    Args:
-      path: a TFRecord file, plain or gzip.
-
     Returns:
       The number of records, at least 1.
 
     Raises:
       FileNotFoundError: there is no such file.
-      tfrecord.DamagedError: the file is cut short or damaged; says at which
-        record. Or it is empty.
+      tfrecord.DamagedError: the file is truncated or damaged (the error names
+        the record), or empty.
     """
-    # Not by tf.data: it takes a header cut short, and in a gzip file any cut,
-    # for the end of the file.
+    # tf.data takes a truncated header, and any truncation of a gzip file, for
+    # the end of the file.
     count = sum(1 for _ in tfrecord.read_records(path))
     if not count:
         raise tfrecord.DamagedError(f"{path} holds no records; write it again.")
@@ -191,22 +189,22 @@ def count_records(path: str) -> int:
 
 
 def compression_of(path: str) -> str:
-    """The compression of a record file, as tf.data names it: "" or "GZIP"."""
+    """The compression of a record file for tf.data: "" or "GZIP"."""
     return "GZIP" if tfrecord.is_gzip(path) else ""
 
 
 def read_from(
     path: tf.Tensor, compression: tf.Tensor, start: tf.Tensor
 ) -> tf.data.Dataset:
-    """A file's serialized records from one on; for use inside a dataset.
+    """Reads a file's serialized records from an offset; for a dataset.
 
     Args:
       path: string scalar.
-      compression: likewise, "" or "GZIP".
-      start: integer scalar, the byte where that one begins; 0 if compressed.
+      compression: string scalar, "" or "GZIP".
+      start: integer scalar, first byte of a record; 0 if compressed.
     """
-    # tf.data.TFRecordDataset has no offset; the kernel below it does, but
-    # cannot be the outermost dataset (its AsGraphDef leaves the offset out).
+    # tf.data.TFRecordDataset has no offset. Its kernel has one but cannot be
+    # the outermost dataset, because its AsGraphDef leaves out the offset.
     variant = tf.raw_ops.TFRecordDatasetV2(
         filenames=[path],
         compression_type=compression,

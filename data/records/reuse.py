@@ -12,8 +12,40 @@ from data.storage import files, manifests
 from data.storage.json_files import write_json
 from data.text.tokenization import FullTokenizer
 
-# A dataclass of counts with a field `reused`.
-Report = TypeVar("Report")
+
+@dataclasses.dataclass
+class RowsReport:
+    """Counts of a record file; each kind of record adds its own.
+
+    Attributes:
+      num_examples: examples whose rows are in the file.
+      num_tokens: tokens of all rows, without padding.
+      num_places: tokens of all rows, with padding.
+      reused: whether an earlier run wrote the file.
+    """
+
+    num_examples: int = 0
+    num_tokens: int = 0
+    num_places: int = 0
+    reused: bool = False
+
+    @property
+    def padding_share(self) -> float:
+        """The share of padding in `input_ids`."""
+        return 1 - self.num_tokens / max(self.num_places, 1)
+
+    def counts(self) -> list[str]:
+        """The counts as text for the log."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        parts = [*self.counts(), f"padding {self.padding_share:.1%}"]
+        if self.reused:
+            parts.append("written by an earlier run")
+        return ", ".join(parts)
+
+
+Report = TypeVar("Report", bound=RowsReport)
 
 
 def make_once(
@@ -64,7 +96,7 @@ def tokenizer_facts(tokenizer: FullTokenizer) -> dict[str, Any]:
 def _written_before(
     path: str, facts: Mapping[str, Any], report_type: type[Report]
 ) -> Report | None:
-    """The report of an earlier run, if its file is the same and complete."""
+    """Returns the report of an earlier run if its file is unchanged."""
     manifest = manifests.read(path + files.MANIFEST_SUFFIX, facts)
     if not manifest:
         return None

@@ -8,8 +8,8 @@ class Shard:
     """The part of every batch that one of several workers reads.
 
     Attributes:
-      index: the worker, from 0.
-      count: workers.
+      index: index of the worker, from 0.
+      count: number of workers.
 
     Raises:
       ValueError: there is no such worker.
@@ -25,13 +25,10 @@ class Shard:
             )
 
     def part_of(self, num_rows: int) -> int:
-        """This worker's number of rows.
-
-        Args:
-          num_rows: of the batch of all workers.
+        """Returns this worker's number of rows of a batch of all workers.
 
         Raises:
-          ValueError: the workers' parts would not be equal.
+          ValueError: the parts of the workers would not be equal.
         """
         if num_rows % self.count:
             below = num_rows // self.count * self.count
@@ -43,11 +40,7 @@ class Shard:
         return num_rows // self.count
 
     def rows_of(self, num_rows: int) -> slice:
-        """This worker's rows: num_rows * index / count and those behind it.
-
-        Args:
-          num_rows: as for `part_of`.
-        """
+        """Returns this worker's rows of a batch of all workers."""
         size = self.part_of(num_rows)
         return slice(self.index * size, (self.index + 1) * size)
 

@@ -1,8 +1,8 @@
-"""TFRecord files without TensorFlow: records framed, cut and written.
+"""Reads and writes TFRecord files without TensorFlow.
 
-A framed record is its length (8 bytes, little-endian), the length's checksum
-(4), the record, the record's checksum (4). A file is framed records one after
-the other, or the gzip of that.
+A framed record is its length (8 bytes, little-endian), the checksum of the
+length (4 bytes), the record, and the checksum of the record (4 bytes). A file
+is a sequence of framed records, possibly compressed by gzip.
 
 Source: tensorflow/core/lib/io/record_writer.h.
 """
@@ -27,52 +27,47 @@ FRAME_BYTES = 16
 _HEADER_BYTES = 12
 _LENGTH = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")
-# Handed over to compression, checksum and disk at once.
+# Bytes compressed and written at once.
 _CHUNK_BYTES = 1 << 20
-# Of pretraining records of English (length 128) level 1 leaves 32.0 % at 141
-# MB/s, 3 leaves 31.4 % at 127, 6 30.1 % at 77, 9 29.8 % at 28.
+# English pretraining records of length 128 shrink to 32.0 % at 141 MB/s at
+# level 1, 31.4 % at 127 at level 3, 30.1 % at 77 at 6, and 29.8 % at 28 at 9.
 _GZIP_LEVEL = 1
 # For zlib: deflate's largest window, with a gzip header and trailer.
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
 def _checksum(data: bytes) -> bytes:
-    """The CRC-32C, rotated and shifted as TFRecord asks for."""
+    """Returns TFRecord's masked CRC-32C."""
     crc = google_crc32c.value(data)
     crc = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
     return _CHECKSUM.pack(crc)
 
 
-# Records of a file are nearly all of a few hundred lengths.
+# The records of a file have only a few hundred different lengths.
 @functools.lru_cache(maxsize=4096)
 def _header(length: int) -> bytes:
-    """What stands before a record of so many bytes."""
+    """Returns the bytes before a record of a length."""
     packed = _LENGTH.pack(length)
     return packed + _checksum(packed)
 
 
 def frame(record: bytes) -> bytes:
-    """Puts length and checksums around a record."""
+    """Adds length and checksums to a record."""
     return _header(len(record)) + record + _checksum(record)
 
 
 def frames(records: Iterable[bytes]) -> list[bytes]:
-    """Frames many records, in their order."""
+    """Frames many records."""
     return [frame(record) for record in records]
 
 
 def split_frames(data: bytes) -> list[bytes]:
-    """Cuts framed records that lie one after the other.
+    """Splits joined framed records, such as the bytes of a file.
 
-    Args:
-      data: what `frame` made, joined; or an uncompressed file's bytes.
-
-    Returns:
-      The records with their frames. Their lengths are checked, the checksums
-      of their contents are not.
+    The lengths are verified, the checksums of the contents are not.
 
     Raises:
-      ValueError: a length is damaged, or the last record is cut short.
+      ValueError: a length is damaged, or the last record is truncated.
     """
     framed, start = [], 0
     while start < len(data):
@@ -89,7 +84,7 @@ def split_frames(data: bytes) -> list[bytes]:
 
 
 def _length(header: bytes) -> int | None:
-    """The length that a record's header states; None if it is damaged."""
+    """Returns the length in a record's header; None if it is damaged."""
     if len(header) < _HEADER_BYTES:
         return None
     (length,) = _LENGTH.unpack_from(header)
@@ -97,10 +92,10 @@ def _length(header: bytes) -> int | None:
 
 
 def is_gzip(path: str) -> bool:
-    """Whether a file is compressed, by its first bytes."""
+    """Whether a file is compressed, judged by its first bytes."""
     with files.open_read(path) as file:
-        # Plain files begin so only if the length of their first record is
-        # 560,927 bytes, or that and a multiple of 16 MiB.
+        # A plain file begins like this only if the length of its first record
+        # is 560,927 bytes plus a multiple of 16 MiB.
         return file.read(3) == b"\x1f\x8b\x08"
 
 
@@ -109,21 +104,18 @@ class DamagedError(ValueError):
 
 
 def read_records(path: str, start: int = 0, number: int = 1) -> Iterator[bytes]:
-    """Streams a file's records and verifies every byte, also of gzip files.
+    """Yields a file's records without frames and verifies every byte.
 
     Args:
-      path: a TFRecord file.
-      start: byte of the first record to read; 0 if compressed.
-      number: of that record, for the error.
-
-    Yields:
-      The records, without their frames.
+      path: a TFRecord file, plain or gzip.
+      start: first byte of the first record to read; 0 if compressed.
+      number: number of that record, for the error.
 
     Raises:
       FileNotFoundError: there is no such file.
-      DamagedError: the file is cut short or damaged; says at which record and
-        byte, or of a gzip file, which is unpacked in advance, near which
-        record.
+      DamagedError: the file is truncated or damaged; names record and byte.
+        Gzip files are decompressed ahead, so it names a record before the
+        damage.
     """
     files.require_file(path, "record")
     end = start
@@ -147,14 +139,9 @@ def read_records(path: str, start: int = 0, number: int = 1) -> Iterator[bytes]:
 
 
 def whole_records(path: str) -> Iterator[bytes]:
-    """Streams the records of a file that may be damaged, as far as it goes.
+    """Yields the undamaged records of a file that may be damaged.
 
-    Args:
-      path: a TFRecord file.
-
-    Yields:
-      The records whose contents are what was written, up to the first length
-      that is damaged or cut off.
+    It stops at the first length that is damaged or truncated.
     """
     with _unzipped(path) as file, contextlib.suppress(*_UNREADABLE):
         for record, is_whole in _contents(file):
@@ -163,14 +150,14 @@ def whole_records(path: str) -> Iterator[bytes]:
 
 
 class Survey(NamedTuple):
-    """What a plain file holds that may be damaged.
+    """The readable records of a plain file that may be damaged.
 
     Attributes:
-      runs: of whole records, one after the other, the byte where they begin,
-        the number of the first, from 1, and how many they are.
-      num_damaged: records between these, whose contents are damaged.
-      lost_from: byte of the first length that is damaged or cut off; nobody
-        can tell where records begin behind it. Else the file's end.
+      runs: runs of undamaged records: first byte, number of the first record
+        from 1, number of records.
+      num_damaged: damaged records between the runs.
+      lost_from: byte of the first length that is damaged or truncated; no
+        record can be found after it. The end of the file if there is none.
     """
 
     runs: list[tuple[int, int, int]]
@@ -179,11 +166,7 @@ class Survey(NamedTuple):
 
 
 def survey(path: str) -> Survey:
-    """Finds what can be read of a plain file.
-
-    Args:
-      path: a TFRecord file, not compressed.
-    """
+    """Finds the readable records of an uncompressed file."""
     runs, num_damaged = [], 0
     end, number, count = 0, 1, 0
     begin = end, number
@@ -203,14 +186,14 @@ def survey(path: str) -> Survey:
     return Survey(runs, num_damaged, lost_from=end)
 
 
-# What reading raises where a file is cut short or damaged.
+# Errors of reading a truncated or damaged file.
 _UNREADABLE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def _contents(file: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Each record's contents, and whether they are what was written.
+    """Yields each record and whether its checksum is right.
 
-    Raises one of `_UNREADABLE` at a length that is damaged, and at a cut.
+    Raises one of `_UNREADABLE` at a damaged length and at a truncation.
     """
     while header := file.read(_HEADER_BYTES):
         length = _length(header)
@@ -224,7 +207,7 @@ def _contents(file: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 @contextlib.contextmanager
 def _unzipped(path: str) -> Iterator[IO[bytes]]:
-    """Opens a file as if it were not compressed."""
+    """Opens a file for its uncompressed bytes."""
     with files.open_read(path) as file:
         if not is_gzip(path):
             yield file
@@ -236,19 +219,16 @@ def _unzipped(path: str) -> Iterator[IO[bytes]]:
 class RecordWriter:
     """Writes a TFRecord file; use it as a context manager.
 
-    The same records give the same bytes, compressed too: the gzip header has
-    neither time nor name.
+    The same records give the same bytes. The gzip header has no time or name.
 
     Args:
-      path: the file; it may be left half-written, so give it a path of
+      path: the file. It may be left incomplete, so use a path of
         `files.whole_files`.
-      compression: `gzip` makes pretraining records three times smaller, and
-        reading them takes twice the time.
+      compression: `gzip` makes pretraining records three times smaller;
+        reading takes twice the time.
 
     Attributes:
       num_records: records written so far.
-      sha256: checksum of the file's bytes, in hexadecimal; complete once the
-        file is closed.
     """
 
     def __init__(self, path: str, compression: Compression = "none"):
@@ -265,28 +245,23 @@ class RecordWriter:
 
     @property
     def sha256(self) -> str:
-        """See the class."""
+        """The checksum of the file so far."""
         return self._sha256.hexdigest()
 
     def write(self, record: bytes) -> None:
         """Writes one record."""
         self.write_framed(frame(record))
 
-    def write_framed(self, framed: bytes, num_records: int = 1) -> None:
-        """Writes records that have their frames already.
-
-        Args:
-          framed: one framed record, or several joined.
-          num_records: how many.
-        """
+    def write_framed(self, framed: bytes) -> None:
+        """Writes one framed record."""
         self._waiting.append(framed)
-        self.num_records += num_records
+        self.num_records += 1
         self._num_waiting_bytes += len(framed)
         if self._num_waiting_bytes >= _CHUNK_BYTES:
             self._hand_over()
 
     def _hand_over(self, last: bool = False) -> None:
-        """Compresses and writes what waits."""
+        """Compresses and writes the waiting records."""
         data = b"".join(self._waiting)
         self._waiting.clear()
         self._num_waiting_bytes = 0
@@ -310,6 +285,6 @@ class RecordWriter:
     def __exit__(self, kind, *_):
         if kind is None:
             self.close()
-        else:  # the file is not to be used: no second error over the first
+        else:  # keep the first error
             with contextlib.suppress(OSError, *files.op_errors()):
                 self._file.close()

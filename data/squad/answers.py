@@ -1,4 +1,4 @@
-"""Scores of windows to answers, question after question.
+"""Converts the scores of windows to answers, one question at a time.
 
 Axes: N windows, S sequence, K best places (n_best_size).
 """
@@ -28,29 +28,28 @@ def predict(
     window_options: WindowOptions,
     options: AnswerOptions,
 ) -> Iterator[Prediction]:
-    """Streams the answers to questions.
+    """Yields the prediction of each question.
 
-    Of every window the K best starts and ends are paired; a pair is an answer
-    if it lies in the text, is not too long, and no other window shows its
-    start with more context. The answers of all windows of a question are
-    sorted by the sum of start and end score. Equal ones stay in the order
-    of window, start score and end score, equal scores in that of their place.
+    In each window, the K best starts are paired with the K best ends. A pair is
+    an answer if it is in the text, is not too long, and its start has the most
+    context in this window. The answers of a question are sorted by the sum of
+    start and end score. Ties are ordered by window, start score and end score,
+    and equal scores by position.
 
-    "" has the scores of [CLS] in the window where their sum is least.
+    "" (no answer) has the scores of [CLS] in the window where their sum is
+    lowest.
 
     Args:
-      examples: the questions that were converted to windows, in their order.
-      start_logits: float32 [N, S], a row for each window, in their order.
+      examples: the questions, in the order of the windows.
+      start_logits: float32 [N, S], the scores of all windows.
       end_logits: likewise.
-      tokenizer: that of the conversion.
-      window_options: likewise.
-      options: how to choose.
-
-    Yields:
-      One for each question.
+      tokenizer: the tokenizer that made the windows.
+      window_options: the lengths of the windows.
+      options: how answers are chosen.
 
     Raises:
-      ValueError: the scores do not fit the windows, or one is not finite.
+      ValueError: the number or the shape of the scores is wrong, or a score is
+        not finite.
 
     Source: write_predictions in run_squad.py.
     """
@@ -90,8 +89,8 @@ def _check_scores(
     for logits in (start_logits, end_logits):
         if logits.shape != expected:
             raise ValueError(
-                f"scores have shape {logits.shape}, expected {expected}: a "
-                "row for each window, --max_seq_length in a row."
+                f"scores have shape {logits.shape}, expected {expected}: one "
+                "row for each window, with --max_seq_length scores."
             )
         if logits.dtype != np.float32:
             raise ValueError(f"scores are {logits.dtype}, expected float32.")
@@ -115,7 +114,7 @@ Question = tuple[SquadExample, list[Window]]
 
 
 def _in_blocks(converted: Iterable[Question]) -> Iterator[list[Question]]:
-    """Takes some questions together: NumPy likes many windows."""
+    """Groups questions, because NumPy is faster on many windows at once."""
     block, num_windows = [], 0
     for example, windows in converted:
         block.append((example, windows))
@@ -128,7 +127,7 @@ def _in_blocks(converted: Iterable[Question]) -> Iterator[list[Question]]:
 
 
 class _Texts:
-    """The texts of wordpieces; keeps those of the paragraph at hand."""
+    """The texts of wordpieces; caches the current paragraph's."""
 
     def __init__(self, tokenizer: BasicTokenizer):
         self._tokenizer = tokenizer
@@ -155,9 +154,9 @@ def _choose(
     texts: _Texts,
     options: AnswerOptions,
 ) -> Prediction:
-    """Makes texts of the best pairs until there are n different ones."""
+    """Returns the n best different texts as a prediction."""
     n_best, seen = [], set()
-    # "" takes part like any other, behind all that have the same score.
+    # "" is ranked by its score, after answers with an equal score.
     null_waits = options.version_2_with_negative
     null_score = null.start_logit + null.end_logit
     for candidate in candidates:
@@ -172,7 +171,7 @@ def _choose(
             scores = candidate.start_logit, candidate.end_logit
             n_best.append(Answer(text, 0.0, *scores, start, end))
     if null_waits:
-        # As the original: it may be one more than n.
+        # As in the original, this may be answer n + 1.
         n_best.append(_null_answer(null))
     return _prediction(example, n_best, null, options)
 
@@ -187,9 +186,9 @@ def _prediction(
     null: Null,
     options: AnswerOptions,
 ) -> Prediction:
-    """Adds probabilities and decides whether there is an answer."""
+    """Adds the probabilities and chooses the answer."""
     if not n_best:
-        # The original's word where nothing can be said.
+        # The original's text if there is no candidate.
         n_best = [Answer("empty", 0.0, 0.0, 0.0)]
     scores = [answer.start_logit + answer.end_logit for answer in n_best]
     answers = [
@@ -204,8 +203,8 @@ def _prediction(
     if best:
         score_diff = null.score - best.start_logit - best.end_logit
     else:
-        # Differs from the original: "" is the answer where there is nothing
-        # else, because there the original stops with an AttributeError.
+        # Differs from the original: "" is the answer if there is no other
+        # candidate, because the original stops with an AttributeError.
         score_diff = LARGE_SCORE
     prediction = Prediction(
         example, "", answers, score_diff, best.text if best else ""
@@ -215,7 +214,7 @@ def _prediction(
 
 
 def softmax(scores: Sequence[float]) -> list[float]:
-    """The probabilities of scores.
+    """Returns the probabilities of scores.
 
     Source: _compute_softmax in run_squad.py.
     """

@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from data.storage import files
@@ -45,31 +44,39 @@ class SquadData:
         """The name of the source in messages."""
         return self.path or f"--tfds={self.tfds}, {self.split}"
 
-    def articles(self) -> Iterator[Article]:
-        """Yields the articles in their order.
+    def read(self) -> "SquadArticles":
+        """Reads all articles into memory.
 
         Raises:
           FileNotFoundError: there is no such file.
           ValueError: the file is not JSON, not in SQuAD's form, or truncated.
         """
-        if self.path:
-            return _file_articles(self.path)
-        return _tfds_articles(self)
-
-    def checksum(self) -> str:
-        """SHA-256 of the file, or of the articles of a data set."""
-        if self.path:
-            files.require_file(self.path, "SQuAD")
-            return files.sha256(self.path)
-        checksum = hashlib.sha256()
-        for article in self.articles():
-            checksum.update(json.dumps(article.content).encode())
-        return checksum.hexdigest()
+        return _read_file(self.path) if self.path else _read_tfds(self)
 
 
-def _file_articles(path: str) -> Iterator[Article]:
-    """Yields the members of `data`."""
-    content = _load(path)
+@dataclasses.dataclass(frozen=True)
+class SquadArticles:
+    """The articles of a `SquadData`.
+
+    Attributes:
+      name: the name of the source in messages.
+      articles: the articles in their order.
+      sha256: checksum of the file, or of a data set's articles.
+      num_bytes: size of what `sha256` is made of.
+    """
+
+    name: str
+    articles: list[Article]
+    sha256: str
+    num_bytes: int
+
+
+def _read_file(path: str) -> SquadArticles:
+    """Parses a whole file: SQuAD 2.0's training set needs 170 MB for this."""
+    files.require_file(path, "SQuAD")
+    with files.open_read(path) as file:
+        data = file.read()
+    content = _parse(path, data)
     form = 'expected SQuAD\'s {"data": [articles]}'
     if not isinstance(content, dict):
         raise ValueError(
@@ -85,15 +92,15 @@ def _file_articles(path: str) -> Iterator[Article]:
         raise ValueError(
             f"{path}: data is no list, {form}. Is it in SQuAD's form?"
         )
-    for number, article in enumerate(content["data"], start=1):
-        yield Article(f"{path}, article {number}", article)
+    articles = [
+        Article(f"{path}, article {number}", article)
+        for number, article in enumerate(content["data"], start=1)
+    ]
+    sha256 = hashlib.sha256(data).hexdigest()
+    return SquadArticles(path, articles, sha256, len(data))
 
 
-def _load(path: str) -> Any:
-    """Parses a whole file: SQuAD 2.0's training set needs 170 MB for this."""
-    files.require_file(path, "SQuAD")
-    with files.open_read(path) as file:
-        data = file.read()
+def _parse(path: str, data: bytes) -> Any:
     try:
         text = data.decode("utf-8-sig")  # ignores a byte-order mark
     except UnicodeDecodeError as error:
@@ -112,26 +119,29 @@ def _load(path: str) -> Any:
         ) from None
 
 
-def _tfds_articles(data: SquadData) -> Iterator[Article]:
-    """Yields a split in SQuAD's form.
-
-    Consecutive questions on one context become one article.
-    """
+def _read_tfds(data: SquadData) -> SquadArticles:
+    """Reads a split; consecutive questions on one context are one article."""
     # Imported here because it loads TensorFlow, which a file does not need.
     from data import tfds as tfds_reading
 
     builder = tfds_reading.find_and_prepare(data.tfds, data.tfds_data_dir)
     rows = tfds_reading.read_examples(data.tfds, builder, data.split)
+    articles = []
+    checksum, num_bytes = hashlib.sha256(), 0
     number = 1
-    for key, questions in itertools.groupby(
+    for (title, context), group in itertools.groupby(
         rows, lambda row: (row.get("title"), row.get("context"))
     ):
-        title, context = key
-        questions = [_question(row) for row in questions]
-        where = f"{data.name}, from question {number}"
-        number += len(questions)
+        questions = [_question(row) for row in group]
         paragraph = {"context": context, "qas": questions}
-        yield Article(where, {"title": title, "paragraphs": [paragraph]})
+        content = {"title": title, "paragraphs": [paragraph]}
+        where = f"{data.name}, from question {number}"
+        articles.append(Article(where, content))
+        encoded = json.dumps(content).encode()
+        checksum.update(encoded)
+        num_bytes += len(encoded)
+        number += len(questions)
+    return SquadArticles(data.name, articles, checksum.hexdigest(), num_bytes)
 
 
 def _question(row: dict[str, Any]) -> dict[str, Any]:

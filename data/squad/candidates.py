@@ -1,6 +1,6 @@
-"""Pairs of a start and an end, the best first: what answers are made of.
+"""Finds the pairs of a start and an end with the best scores.
 
-Axes: N windows, S sequence, K best places.
+Axes: N windows, S sequence, K best positions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,8 +10,8 @@ import numpy as np
 
 from data.squad.windows import Window
 
-# The original's beginning of the search for the least null score; here also
-# the score difference of a question on which nothing can be said but "".
+# The original starts its search for the lowest null score with this number.
+# It is also the score difference of a question whose only candidate is "".
 LARGE_SCORE = 1_000_000.0
 
 
@@ -27,7 +27,7 @@ class Candidate(NamedTuple):
 
 
 class Null(NamedTuple):
-    """The scores of "" ."""
+    """The scores of "", no answer."""
 
     start_logit: float = 0.0
     end_logit: float = 0.0
@@ -35,10 +35,10 @@ class Null(NamedTuple):
 
 
 class Candidates:
-    """The pairs of some questions, sorted.
+    """The pairs of some questions, sorted by score.
 
     Attributes:
-      nulls: of each question.
+      nulls: the scores of "" for each question.
     """
 
     def __init__(self, columns: Sequence[np.ndarray], ends, firsts, nulls):
@@ -55,17 +55,17 @@ class Candidates:
         num_places: int,
         max_answer_length: int,
     ) -> Self:
-        """Finds the pairs in all windows at once.
+        """Finds the pairs of all windows at once.
 
         Args:
-          questions: the windows of each.
-          start_logits: float32 [N, S] of all windows, in their order.
+          questions: the windows of each question.
+          start_logits: float32 [N, S], the scores of all windows.
           end_logits: likewise.
-          num_places: K, starts and ends looked at in each window.
-          max_answer_length: tokens from start to end.
+          num_places: K, the number of starts and of ends of a window.
+          max_answer_length: most tokens from start to end.
 
         Returns:
-          The pairs in the order that `answers.predict` states.
+          The pairs, in the order that `answers.predict` describes.
         """
         windows = [window for windows in questions for window in windows]
         sizes = np.array([len(windows) for windows in questions])
@@ -74,20 +74,20 @@ class Candidates:
             _best_places(logits, num_places)
             for logits in (start_logits, end_logits)
         )
-        # Sums of float32 as Python makes them: in float64.
+        # The original sums the scores as Python floats: in float64.
         start_logit = np.take_along_axis(start_logits, start, 1).astype(float)
         end_logit = np.take_along_axis(end_logits, end, 1).astype(float)
         first, last, length = _limits(windows)
         starts_well = (start >= first) & (start < last)
         ends_well = end < length
-        # [N, K, K], ends last: the order in which the original pairs them.
+        # [N, K, K] with ends last, the original's order of pairs.
         size = end[:, None, :] - start[:, :, None] + 1
         possible = (size >= 1) & (size <= max_answer_length)
         possible &= starts_well[:, :, None] & ends_well[:, None, :]
         window, i, j = np.nonzero(possible)
         start_logit, end_logit = start_logit[window, i], end_logit[window, j]
         score = start_logit + end_logit
-        # Stable: equal ones stay in their order, as in Python's sorted.
+        # Stable, like Python's `sorted` in the original.
         order = np.lexsort((-score, question[window]))
         columns = (window, start[window, i], end[window, j])
         columns += (start_logit, end_logit, score)
@@ -102,7 +102,7 @@ class Candidates:
     def of_question(
         self, number: int, windows: Sequence[Window]
     ) -> Iterator[Candidate]:
-        """Streams the pairs of a question, the best first."""
+        """Yields the pairs of a question, best first."""
         start = self._ends[number - 1] if number else 0
         some = slice(start, self._ends[number])
         rows = (column[some].tolist() for column in self._columns)
@@ -111,11 +111,12 @@ class Candidates:
 
 
 def _best_places(logits: np.ndarray, number: int) -> np.ndarray:
-    """The places of the greatest scores [N, K], of equals the first."""
+    """Returns the positions of the largest scores [N, K], first ties first."""
     number = min(number, logits.shape[1])
-    # Numbers that sort as score, then place: no two are equal, so that only
-    # the K least need sorting. The bits of a float sort as the float does,
-    # those of negative ones the other way round; 0 - x makes no -0.
+    # Each key has the score in its upper and the position in its lower 32 bits.
+    # No two keys are equal, so only the K smallest need to be sorted. The bits
+    # of a float, read as an integer, have the order of floats, or the reverse
+    # for negative ones; 0 - x is never -0.
     bits = (0 - logits).view(np.int32)
     bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
     keys = (bits << 32) + np.arange(logits.shape[1])
@@ -124,9 +125,9 @@ def _best_places(logits: np.ndarray, number: int) -> np.ndarray:
 
 
 def _limits(windows: Sequence[Window]) -> np.ndarray:
-    """Where starts may be, from and to, and ends, to: int [3, N, 1].
+    """Returns first and last start and last end (exclusive): int [3, N, 1].
 
-    A start has its best context in the window; it lies in the text then.
+    Starts are the tokens with the most context in the window.
     """
     limits = []
     for window in windows:
@@ -144,7 +145,7 @@ def _limits(windows: Sequence[Window]) -> np.ndarray:
 def _nulls(
     start_logits: np.ndarray, end_logits: np.ndarray, sizes: Sequence[int]
 ) -> list[Null]:
-    """The least score of [CLS] among each question's windows."""
+    """Returns the lowest score of [CLS] among each question's windows."""
     nulls, first = [], 0
     starts, ends = start_logits[:, 0].tolist(), end_logits[:, 0].tolist()
     for size in sizes:

@@ -13,6 +13,7 @@ from data.squad.examples import ExampleOptions, read_examples
 from data.squad.prediction_files import remove_unwritten
 from data.squad.scoring import Scorer, find_best_thresholds
 from data.storage import files
+from data.storage.json_files import read_json
 
 _NBEST, _ODDS = "nbest_predictions.json", "null_odds.json"
 _ANSWER_NUMBERS = ("probability", "start_logit", "end_logit")
@@ -152,8 +153,8 @@ def _check_same_prediction(
         if other:
             raise ValueError(
                 f"{folder}: {_NBEST} and {_ODDS} differ in {len(other)} "
-                f"questions, such as {min(other)!r}: they are of different "
-                "predictions; let run_squad.py predict again."
+                f"questions, such as {min(other)!r}: they were written by "
+                "different runs; predict again with run_squad.py."
             )
 
 
@@ -173,7 +174,7 @@ def _gold(
     """Returns id -> answers of the questions that can be scored."""
     gold = {
         example.qas_id: example.answers
-        for example in read_examples(data, ExampleOptions(is_training=False))
+        for example in read_examples(data.read(), ExampleOptions(False))
         if example.answers
         or (version_2_with_negative and example.answers == ())
     }
@@ -221,23 +222,14 @@ def _are_answers(value: Any) -> bool:
 
 
 def _read(
-    folder: str, name: str, is_such: Callable[[Any], bool]
+    folder: str, name: str, is_valid: Callable[[Any], bool]
 ) -> dict[str, Any]:
-    """Reads id -> value from a file of a run; `is_such` checks each value."""
+    """Reads id -> value from a file of a run; `is_valid` checks the values."""
     path = os.path.join(folder, name)
     files.require_file(path, "prediction")
-    with files.open_read(path) as file:
-        try:
-            content = json.loads(file.read())
-        except ValueError as error:
-            raise ValueError(f"{path} is not JSON: {error}.") from None
-    if not isinstance(content, dict):
-        raise ValueError(
-            f"{path} holds a {type(content).__name__}, expected questions' ids "
-            "and what is said of each; give folders that run_squad.py wrote."
-        )
+    content = read_json(path, remedy="give folders that run_squad.py wrote")
     for qas_id, value in content.items():
-        if not is_such(value):
+        if not is_valid(value):
             raise ValueError(
                 f"{path}, question {qas_id!r}: {json.dumps(value):.60} is not "
                 f"{_FORMS[name]}; give folders that run_squad.py wrote."

@@ -1,4 +1,4 @@
-"""The answers of several runs to one."""
+"""Averages the answers of several runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,22 +7,22 @@ NBest = Mapping[str, list[dict[str, Any]]]
 
 
 def average_nbest(nbests: Sequence[NBest]) -> dict[str, list[dict[str, Any]]]:
-    """Averages the n best answers of runs.
+    """Averages the n best answers of several runs.
 
-    An answer's probability is the mean of those it has in all runs, 0 in a run
-    that does not list its text; the paper says only that its ensemble is of
-    several runs. Equal ones stay in the order in which they were met, run by
-    run. The scores are means of the runs that list it.
+    The probability of a text is the mean over all runs; it is 0 in a run that
+    does not list the text. The scores are means over the runs that list it.
+    Ties keep the order of the runs. The paper does not describe how its
+    ensemble averages.
 
     Args:
-      nbests: what each run's nbest_predictions.json says: id -> answers, each
+      nbests: content of each run's nbest_predictions.json: id -> answers, each
         with `text`, `probability`, `start_logit` and `end_logit`.
 
     Returns:
-      The same form: all texts of each question, the most probable first.
+      All texts of each question in the same form, most probable first.
 
     Raises:
-      ValueError: no run, or runs that answer other questions.
+      ValueError: there is no run, or the runs have different questions.
     """
     _check_same_questions(nbests, "nbest_predictions.json")
     return {
@@ -55,16 +55,10 @@ def _average(runs: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def average_odds(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Averages the score differences (null_odds.json) of runs.
-
-    Args:
-      runs: id -> score of "" less that of the best text.
-
-    Returns:
-      Their means.
+    """Averages the score differences (null_odds.json) of several runs.
 
     Raises:
-      ValueError: no run, or runs that answer other questions.
+      ValueError: there is no run, or the runs have different questions.
     """
     _check_same_questions(runs, "null_odds.json")
     return {
@@ -81,9 +75,9 @@ def choose_texts(
     """Chooses the answers, as `answers.predict` does.
 
     Args:
-      nbest: id -> answers, the best first.
-      null_odds: id -> score difference; None = every question is answered.
-      null_score_diff_threshold: "" is the answer if the difference is greater.
+      nbest: id -> answers, best first.
+      null_odds: id -> score difference; None = answer every question.
+      null_score_diff_threshold: "" is the answer if the difference is larger.
 
     Returns:
       id -> text.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from absl import logging
 
-from data.squad.articles import Article, SquadData
+from data.squad.articles import Article, SquadArticles
 
 # As in the original, no other white space separates words: a no-break space is
 # part of a word.
@@ -110,7 +110,6 @@ class ExamplesReport:
     """Counts of what was read.
 
     Attributes:
-      num_articles: articles; for a data set, paragraphs.
       num_questions: questions, including those of `not_found`.
       num_several_answers: questions to train on with more than one answer;
         only the first is used.
@@ -120,7 +119,6 @@ class ExamplesReport:
         does not contain the answer.
     """
 
-    num_articles: int = 0
     num_questions: int = 0
     num_several_answers: int = 0
     num_empty_paragraphs: int = 0
@@ -137,30 +135,26 @@ class UniqueIds:
     def add(self, qas_id: str, name: str) -> None:
         """Adds the id of the next question.
 
-        Args:
-          qas_id: the id.
-          name: name of the file, for the error.
-
         Raises:
           ValueError: another question has the same id.
         """
         if qas_id in self._ids:
             raise ValueError(
-                f"{name}: two questions have the id {qas_id!r}; their "
-                "predictions could not be told apart: make the ids unique."
+                f"{name}: two questions have the id {qas_id!r}; make the ids "
+                "unique."
             )
         self._ids.add(qas_id)
 
 
 def read_examples(
-    data: SquadData,
+    data: SquadArticles,
     options: ExampleOptions,
     report: ExamplesReport | None = None,
 ) -> Iterator[SquadExample]:
     """Yields the questions in the order of the file.
 
     Args:
-      data: source of the questions.
+      data: the articles.
       options: what to read.
       report: updated with each question.
 
@@ -169,16 +163,15 @@ def read_examples(
       text at the answer's place does not contain the answer.
 
     Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: the file is damaged or not in SQuAD's form, or two questions
-        have the same id; in training also if a question has no answer or one
-        outside the text.
+      ValueError: an article is not in SQuAD's form, or two questions have the
+        same id; in training also if a question has no answer or one outside
+        the text.
 
     Source: read_squad_examples in run_squad.py.
     """
     report = ExamplesReport() if report is None else report
     ids = UniqueIds()
-    for article in data.articles():
+    for article in data.articles:
         for example in article_examples(article, options, report):
             ids.add(example.qas_id, data.name)
             yield example
@@ -188,7 +181,6 @@ def article_examples(
     article: Article, options: ExampleOptions, report: ExamplesReport
 ) -> Iterator[SquadExample]:
     """Yields the questions of one article; see `read_examples`."""
-    report.num_articles += 1
     title = ""
     if isinstance(article.content, dict):
         title = str(article.content.get("title", ""))
@@ -253,8 +245,8 @@ def _example(
         return example
     if not example.answers:
         _refuse_no_answer(content, where_and_id)
-    # Differs from the original: of several answers the first is taken,
-    # because refusing them makes every development set useless for training.
+    # Differs from the original: the first of several answers is used, because
+    # an error would make every development set useless for training.
     report.num_several_answers += len(example.answers) > 1
     return _with_answer(example, answers[0], report, where_and_id)
 
@@ -275,26 +267,26 @@ def _with_answer(
     report: ExamplesReport,
     where: Callable[[], str],
 ) -> SquadExample | None:
-    """Adds the answer's words; None if they do not contain its text."""
+    """Sets the answer's position; None if the text there is different."""
     text = answer["text"]
     first = _get(answer, "answer_start", int, where)
     length = len(example.context)
     if not 0 <= first <= first + len(text) <= length:
         raise ValueError(
-            f"{where()}: answer {text[:_EXCERPT]!r} is said to begin at "
-            f"character {first} (answer_start), but the context has {length} "
-            "characters; correct the file (characters count, not bytes)."
+            f"{where()}: answer {text[:_EXCERPT]!r} begins at character "
+            f"{first} (answer_start), but the context has {length} characters; "
+            "correct the file (answer_start counts characters, not bytes)."
         )
     offsets = example.paragraph.offsets
-    # Differs from the original: an answer that begins in the white space in
-    # front of the text begins with the first word. The original has word -1
-    # there, finds no answer of several words, and leaves the question out.
+    # Differs from the original: an answer that begins in the white space
+    # before the first word begins with the first word, because the original
+    # takes word -1, finds no answer of several words and drops the question.
     start = max(bisect.bisect_right(offsets, first) - 1, 0)
     end = bisect.bisect_right(offsets, first + len(text) - 1) - 1
     found = " ".join(example.doc_tokens[start : end + 1])
     cleaned = " ".join(text.split())
-    # Differs from the original: an answer of white space alone is not found,
-    # because it is in every text.
+    # Differs from the original: an answer of only white space counts as not
+    # found, because every text contains it.
     if not cleaned or cleaned not in found:
         logging.warning("Could not find answer: '%s' vs. '%s'", found, cleaned)
         report.not_found.append(AnswerNotFound(example.qas_id, text, found))

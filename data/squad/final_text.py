@@ -1,7 +1,7 @@
-"""Wordpieces of a paragraph to the text that is given as an answer.
+"""Converts the wordpieces of an answer to text of the paragraph.
 
-A model points to wordpieces: lower-cased, without accents, perhaps parts of
-words. The answer shall be what stands in the text.
+The model's answer is a range of wordpieces: lower-cased, without accents,
+possibly parts of words. The final text is the matching text of the paragraph.
 """
 
 from data.squad.examples import Paragraph
@@ -13,9 +13,9 @@ class FinalTexts:
     """The texts of a paragraph's wordpieces.
 
     Args:
-      paragraph: its words.
-      tokenized: its wordpieces.
-      tokenizer: cuts words as the wordpieces were cut.
+      paragraph: the words of the paragraph.
+      tokenized: the wordpieces of the paragraph.
+      tokenizer: the tokenizer that made the wordpieces.
     """
 
     def __init__(
@@ -27,24 +27,19 @@ class FinalTexts:
         self._words = paragraph.doc_tokens
         self._offsets = paragraph.offsets
         self._tokenized = tokenized
-        # Where words begin, and where the last one ends.
+        # First wordpiece of each word, and the end of the last word.
         self._bounds = [*tokenized.first_token, len(tokenized.ids)]
         self._tokenizer = tokenizer
-        # Windows, and questions on one paragraph, ask for the same ones.
+        # Other windows and questions on this paragraph need the same texts.
         self._found: dict[tuple[int, int], tuple[str, int, int]] = {}
         self._normalized: dict[int, str] = {}
 
     def find(self, first: int, last: int) -> tuple[str, int, int]:
         """Finds the text of some wordpieces.
 
-        Args:
-          first: number of the first one in the paragraph.
-          last: of the last one.
-
         Returns:
-          The text, as the original has it: words with one space between them;
-          and the characters of the context where it begins and ends
-          (exclusive), with the white space that stands there.
+          The original's text, with single spaces between words; and the first
+          character and the end (exclusive) of the text in the context.
 
         Source: get_final_text and its caller in run_squad.py.
         """
@@ -57,9 +52,9 @@ class FinalTexts:
         words = self._tokenized.word_of_token
         begin, end = words[first], words[last]
         if self._bounds[begin] == first and self._bounds[end + 1] == last + 1:
-            # Whole words are themselves, however they were normalized: what
-            # get_final_text finds are all characters, or it finds nothing
-            # ([UNK]) and takes the words.
+            # The text of whole words is the words themselves. The original's
+            # get_final_text finds all of their characters, or it finds nothing
+            # ([UNK]) and returns the words.
             part = None
         else:
             part = self._part(self._wordpiece_text(first, last), begin, end)
@@ -75,19 +70,19 @@ class FinalTexts:
         )
 
     def _wordpiece_text(self, first: int, last: int) -> str:
-        """Joins wordpieces to words."""
+        """Joins wordpieces into words."""
         text = " ".join(self._tokenized.tokens(first, last + 1))
         return " ".join(text.replace(" ##", "").replace("##", "").split())
 
     def _part(
         self, text: str, begin: int, end: int
     ) -> tuple[tuple[int, int], tuple[int, int]] | None:
-        """Finds a normalized text in words, by the count of its characters.
+        """Finds a normalized text in words by counting characters.
 
         Returns:
-          Where it begins, as a word and a character of it, and where it ends,
-          exclusive; None if it is not found, or the words had other characters
-          before they were normalized.
+          Start and end (exclusive), each as a word and a character of it; None
+          if the text is not found, or normalization changed the number of
+          characters.
         """
         normalized = map(self._normalize, range(begin, end + 1))
         whole = " ".join(filter(None, normalized))
@@ -106,19 +101,19 @@ class FinalTexts:
         )
 
     def _normalize(self, word: int) -> str:
-        """A word as the tokenizer makes it, a space between its parts."""
+        """Returns the basic tokens of a word, separated by spaces."""
         if word not in self._normalized:
             text = self._words[word]
             if not (text.isascii() and text.isalnum()):
                 text = " ".join(self._tokenizer.tokenize(text))
             elif self._tokenizer.do_lower_case:
-                text = text.lower()  # all that becomes of most words
+                text = text.lower()  # fast path for most words
             self._normalized[word] = text
         return self._normalized[word]
 
 
 def _locate(words: list[str], character: int) -> tuple[int, int]:
-    """The word, and the character in it, of a character of all words."""
+    """Converts an index into all characters to a word and a character of it."""
     for number, word in enumerate(words):
         if character < len(word):
             return number, character

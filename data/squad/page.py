@@ -1,8 +1,7 @@
-"""Predictions as one page for a browser: what was asked, answered and meant.
+"""Writes questions, predictions and answers as one HTML page.
 
-The page is `page.html` with the predictions as JSON inside: it needs no
-network, and its script writes nothing but text, so that no text can become
-part of the page's code.
+The page is `page.html` with the predictions as JSON. It needs no network. Its
+script inserts all texts as text nodes, so that they are never run as code.
 """
 
 import contextlib
@@ -17,20 +16,12 @@ from data.storage import files
 
 _TEMPLATE = pathlib.Path(__file__).with_name("page.html")
 _NUM_OTHERS = 4  # next best answers that are shown
-# JSON allows it, and inside a page nothing begins without them.
+# Characters that could end the page's script; JSON allows them as escapes.
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 class PageWriter:
-    """Writes the page, a paragraph at a time; use it in a `with`.
-
-    Args:
-      path: of the page, which appears whole.
-      title: its title.
-
-    Raises:
-      OSError: it cannot be written.
-    """
+    """Writes the page one paragraph at a time; use it as a context manager."""
 
     def __init__(self, path: str, title: str):
         self._path = path
@@ -63,8 +54,8 @@ class PageWriter:
         """Adds a question.
 
         Args:
-          prediction: its answers; questions on one paragraph come together.
-          score: of its answer; None = the right one is not known.
+          prediction: its answers; questions on one paragraph are consecutive.
+          score: score of the answer; None = the right answer is unknown.
         """
         example = prediction.example
         if example.paragraph is not self._paragraph:
@@ -81,7 +72,7 @@ class PageWriter:
         if prediction.score_diff is not None:
             question["diff"] = round(prediction.score_diff, 3)
         if example.answers is not None:
-            # In their order, each once.
+            # Without duplicates, in order.
             question["given"] = list(dict.fromkeys(example.answers))
         if score:
             question["exact"] = score.exact
@@ -89,7 +80,7 @@ class PageWriter:
         self._questions.append(question)
 
     def _shown(self, answer: Answer, text: str | None = None) -> dict[str, Any]:
-        """What the page says of an answer."""
+        """An answer as JSON for the page."""
         shown = {
             "text": answer.text if text is None else text,
             "probability": round(answer.probability, 4),
@@ -118,5 +109,5 @@ class PageWriter:
 
 
 def utf16_length(text: str) -> int:
-    """The length that a browser's script counts: 2 beyond U+FFFF."""
+    """Length in JavaScript, where characters above U+FFFF count as 2."""
     return len(text) + sum(character > "\uffff" for character in text)

@@ -1,4 +1,4 @@
-"""The files that predictions are given in, written question by question."""
+"""Writes predictions to JSON files, one question at a time."""
 
 import contextlib
 import json
@@ -15,16 +15,7 @@ _INDENT = " " * 4
 def remove_unwritten(
     folder: str, *, metrics: bool, odds: bool, page: bool
 ) -> None:
-    """Removes files of an earlier prediction that a new one does not write.
-
-    Beside its answers they would be taken for its own.
-
-    Args:
-      folder: of both predictions.
-      metrics: whether the new one writes metrics.json.
-      odds: whether it writes null_odds.json.
-      page: whether it writes predictions.html.
-    """
+    """Removes the files of an earlier prediction that are not replaced."""
     for name, is_written in (
         ("metrics.json", metrics),
         ("null_odds.json", odds),
@@ -39,12 +30,9 @@ def remove_unwritten(
 class PredictionWriter:
     """Writes predictions.json, nbest_predictions.json and null_odds.json.
 
-    They are the original's, byte for byte what `json.dumps(all, indent=4)`
-    gives, and appear whole when the block of this context manager ends well.
-
-    Args:
-      folder: where they shall lie.
-      version_2_with_negative: whether there is a null_odds.json.
+    The files equal the original's `json.dumps(all, indent=4)` byte for byte.
+    Use it as a context manager: the files appear when the block ends without
+    an error.
     """
 
     def __init__(self, folder: str, version_2_with_negative: bool):
@@ -55,11 +43,7 @@ class PredictionWriter:
         self._objects: list[_ObjectWriter] = []
 
     def write(self, prediction: Prediction) -> None:
-        """Adds a question to all files.
-
-        Raises:
-          OSError: the disk is full.
-        """
+        """Adds a question to all files."""
         texts = [
             json.dumps(prediction.text),
             _n_best(prediction.answers),
@@ -103,7 +87,7 @@ class _ObjectWriter:
 
 
 def _n_best(answers: list[Answer]) -> str:
-    """Answers as JSON; the encoder itself, with indent, takes 10 times that."""
+    """Answers as JSON, in a tenth of the time of `json.dumps` with indent."""
     texts = [
         f'        {{\n            "text": {json.dumps(answer.text)},\n'
         f'            "probability": {answer.probability!r},\n'

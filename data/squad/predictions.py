@@ -7,15 +7,16 @@ from data.squad.examples import SquadExample
 
 
 class Answer(NamedTuple):
-    """One of the n best.
+    """One of the n best answers.
 
     Attributes:
-      text: as in the paragraph; "" = no answer.
-      probability: among the n best.
-      start_logit: score of its first token.
-      end_logit: of its last token.
-      start: first character in the context; None = it is not from there.
-      end: behind the last one, likewise.
+      text: text of the paragraph; "" = no answer.
+      probability: softmax over the n best.
+      start_logit: score of the first token.
+      end_logit: score of the last token.
+      start: index of the first character in the context; None = the text is
+        not from the context.
+      end: end (exclusive) of the characters, likewise.
     """
 
     text: str
@@ -28,16 +29,15 @@ class Answer(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Prediction:
-    """What was found for a question.
+    """The answers to a question.
 
     Attributes:
       example: the question.
-      text: the answer.
-      answers: the n best, the best first; with "" if that is allowed.
-      score_diff: the score of "" less that of the best text; None if "" is not
-        allowed.
-      best_text: the best text that is not "", which is the answer if there
-        must be one; "" if there is none.
+      text: the chosen answer.
+      answers: the n best answers, best first.
+      score_diff: the score of "" minus the score of the best text; None = ""
+        is not allowed.
+      best_text: the best text that is not ""; "" if there is none.
     """
 
     example: SquadExample
@@ -48,14 +48,14 @@ class Prediction:
 
     @property
     def answer(self) -> Answer:
-        """The one of the n best that `text` is."""
+        """The entry of `answers` with the text `text`."""
         for answer in self.answers:
             if answer.text == self.text:
                 return answer
         raise LookupError(f"{self.text!r} is not among the answers.")
 
     def text_at(self, threshold: float) -> str:
-        """The answer that another null_score_diff_threshold would give."""
+        """Returns the answer for a null_score_diff_threshold."""
         if self.score_diff is None:
             return self.text
         return "" if self.score_diff > threshold else self.best_text

@@ -8,7 +8,6 @@ Axes: N windows, S sequence.
 
 import dataclasses
 import functools
-import itertools
 import json
 import os
 import random
@@ -22,7 +21,7 @@ from data.processes import Workers
 from data.progress import Progress
 from data.records import reuse, tfrecord
 from data.records.feature_spec import encode_examples
-from data.squad.articles import Article, SquadData
+from data.squad.articles import Article, SquadArticles
 from data.squad.examples import (
     ExampleOptions,
     ExamplesReport,
@@ -31,7 +30,6 @@ from data.squad.examples import (
 )
 from data.squad.rows import Rows, to_rows
 from data.squad.windows import (
-    FIRST_UNIQUE_ID,
     WindowOptions,
     WindowsReport,
     convert_examples,
@@ -44,6 +42,8 @@ from data.text.tokenization import FullTokenizer
 # Lists the questions that training leaves out; it is beside the records.
 NOT_FOUND_FILE = "answers_not_found.jsonl"
 
+# unique_id of the first window, as in the original.
+_FIRST_UNIQUE_ID = 1_000_000_000
 # Part of the manifest: increase it when the same file gives other records.
 _FORMAT = 2
 # As in the original, training questions are shuffled once, with one seed.
@@ -56,22 +56,19 @@ _NUM_LOGGED = 3
 
 
 @dataclasses.dataclass
-class SquadReport:
+class SquadReport(reuse.RowsReport):
     """Counts of what was written; see also `ExamplesReport`, `WindowsReport`.
 
+    The original computes the number of training steps from `num_examples`, the
+    questions whose windows are in the file.
+
     Attributes:
-      num_examples: questions whose windows are in the file; the original
-        computes the number of training steps from it.
       num_windows: records.
       num_not_found: number of questions in `not_found`.
-      num_tokens: tokens of all rows, without padding.
-      num_places: tokens of all rows, with padding.
       not_found: questions that were left out because the text at the answer's
         place does not contain the answer.
-      reused: whether an earlier run wrote the same file.
     """
 
-    num_examples: int = 0
     num_windows: int = 0
     num_several_answers: int = 0
     num_not_found: int = 0
@@ -79,17 +76,10 @@ class SquadReport:
     num_empty_questions: int = 0
     num_queries_cut: int = 0
     num_without_answer: int = 0
-    num_tokens: int = 0
-    num_places: int = 0
     not_found: list[dict[str, str]] = dataclasses.field(default_factory=list)
-    reused: bool = False
 
-    @property
-    def padding_share(self) -> float:
-        """The share of padding in `input_ids`."""
-        return 1 - self.num_tokens / max(self.num_places, 1)
-
-    def __str__(self) -> str:
+    def counts(self) -> list[str]:
+        """See `RowsReport.counts`."""
         parts = [
             f"{self.num_examples:,} questions",
             f"{self.num_windows:,} windows",
@@ -104,10 +94,7 @@ class SquadReport:
         ):
             if number:
                 parts.append(f"{number:,} {what}")
-        parts.append(f"padding {self.padding_share:.1%}")
-        if self.reused:
-            parts.append("written by an earlier run")
-        return ", ".join(parts)
+        return parts
 
     def add(self, examples: ExamplesReport, windows: WindowsReport) -> None:
         """Adds the counts of an article."""
@@ -134,7 +121,7 @@ class _Recipe(NamedTuple):
 
 
 def make_records(
-    data: SquadData,
+    data: SquadArticles,
     path: str,
     *,
     vocab_file: str,
@@ -152,7 +139,7 @@ def make_records(
     not found are listed beside the records, in `answers_not_found.jsonl`.
 
     Args:
-      data: source of the questions.
+      data: the articles.
       path: the TFRecord file; see `windows.feature_specs`.
       vocab_file: path of the vocabulary.
       do_lower_case: whether the vocabulary is uncased.
@@ -165,7 +152,6 @@ def make_records(
       The counts of the file; `reused` says whether it already existed.
 
     Raises:
-      FileNotFoundError: there is no such file.
       ValueError: see `read_examples`; or there is no question at all.
       OSError: the file cannot be written.
     """
@@ -179,7 +165,7 @@ def make_records(
         **example_options._asdict(),
         **dataclasses.asdict(window_options),
         **reuse.tokenizer_facts(tokenizer),
-        "data_sha256": data.checksum(),
+        "data_sha256": data.sha256,
     }
     report = reuse.make_once(
         path,
@@ -200,13 +186,13 @@ def _list_not_found(report: SquadReport, folder: str) -> None:
             json.dumps(lost, ensure_ascii=False) for lost in report.not_found
         ]
         text = "".join(f"{line}\n" for line in lines)
-        # Half a surrogate pair is legal in JSON but not in UTF-8: write it
-        # as JSON does, as \ud800.
+        # Half a surrogate pair is legal in JSON but not in UTF-8, so it is
+        # written as an escape such as \ud800.
         text = text.encode("utf-8", "backslashreplace").decode("utf-8")
         files.write_text(path, text)
         logging.warning(
-            "%d questions are left out, as their answer does not stand where "
-            "it should; they are listed in %s.",
+            "%d questions are left out because the text at answer_start does "
+            "not contain the answer; they are listed in %s.",
             report.num_not_found,
             path,
         )
@@ -215,11 +201,11 @@ def _list_not_found(report: SquadReport, folder: str) -> None:
 
 
 def _write(
-    data: SquadData, path: str, recipe: _Recipe, num_processes: int
+    data: SquadArticles, path: str, recipe: _Recipe, num_processes: int
 ) -> tuple[SquadReport, str]:
     """Writes the records; returns the report and the file's SHA-256."""
     report = SquadReport()
-    if data.path and files.size(data.path) < _SMALL_BYTES:
+    if data.num_bytes < _SMALL_BYTES:
         num_processes = 1
     with (
         Workers(num_processes) as workers,
@@ -235,8 +221,8 @@ def _write(
             why = ""
             if report.num_not_found:
                 why = (
-                    f"; {report.num_not_found} were left out as their answer "
-                    "does not stand where it should"
+                    f"; {report.num_not_found} were left out because the text "
+                    "at answer_start does not contain the answer"
                 )
             raise ValueError(
                 f"{data.name} has no question"
@@ -246,7 +232,7 @@ def _write(
 
 
 def _convert_all(
-    data: SquadData,
+    data: SquadArticles,
     recipe: _Recipe,
     workers: Workers,
     num_processes: int,
@@ -254,12 +240,11 @@ def _convert_all(
 ) -> Iterator[Rows]:
     """Yields the windows of each article."""
     ids = UniqueIds()
-    articles = data.articles()
     convert = functools.partial(_convert, recipe)
+    step = _ARTICLES_AT_ONCE * num_processes
     with Progress(f"reading {data.name}", unit="questions") as progress:
-        while some := list(
-            itertools.islice(articles, _ARTICLES_AT_ONCE * num_processes)
-        ):
+        for start in range(0, len(data.articles), step):
+            some = data.articles[start : start + step]
             for converted in workers.map(convert, some):
                 for qas_id in converted.qas_ids:
                     ids.add(qas_id, data.name)
@@ -330,7 +315,7 @@ def _write_block(
     """Numbers and writes rows."""
     length = recipe.window_options.max_seq_length
     columns = rows.columns(length)
-    first = FIRST_UNIQUE_ID + writer.num_records
+    first = _FIRST_UNIQUE_ID + writer.num_records
     columns["unique_ids"] = np.arange(first, first + len(rows.lengths))[:, None]
     if writer.num_records < _NUM_LOGGED:
         _log(columns, recipe, _NUM_LOGGED - writer.num_records)

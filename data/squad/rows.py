@@ -21,7 +21,7 @@ class Rows(NamedTuple):
     Attributes:
       tokens: int32, the tokens of all rows without padding, concatenated.
       lengths: int32 [N], number of tokens of each row.
-      doc_offsets: int32 [N], place in the row where the text begins.
+      doc_offsets: int32 [N], index in the row of the text's first token.
       labels: int32 [N, 3]: start_position, end_position, is_impossible.
       num_windows: int32 [E], number of windows of each question.
     """
@@ -102,12 +102,11 @@ def to_rows(
 
 
 def _places(lengths: np.ndarray, numbers: Sequence[int]) -> np.ndarray:
-    """Returns the places of the members of some groups in an array.
+    """Returns the array indices of the members of some groups.
 
     Args:
-      lengths: number of members of each group; the array holds one group
-        after the other.
-      numbers: the groups wanted; any number of them.
+      lengths: number of members of each group; the groups are consecutive.
+      numbers: the groups, in any order.
     """
     ends = np.cumsum(lengths, dtype=np.int64)
     starts = ends - lengths

@@ -13,11 +13,11 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 class QuestionScore(NamedTuple):
-    """What an answer is worth: 0 to 1.
+    """The scores of an answer, each 0 to 1.
 
     Attributes:
-      exact: 1 = equals a given answer.
-      f1: how many words it shares with one.
+      exact: 1 = equals a reference answer.
+      f1: F1 of the words shared with a reference answer.
     """
 
     exact: float
@@ -25,7 +25,7 @@ class QuestionScore(NamedTuple):
 
 
 def normalize_answer(text: str) -> str:
-    """Lower-cases, drops ASCII punctuation and a, an, the; single spaces.
+    """Lower-cases; removes ASCII punctuation, articles and extra spaces.
 
     Source: normalize_answer of the official evaluation scripts.
     """
@@ -38,18 +38,15 @@ def score_answer(
     answers: Sequence[str],
     version_2_with_negative: bool = False,
 ) -> QuestionScore:
-    """Scores an answer against all that are given; the best counts.
+    """Returns the best exact match and the best F1 over the reference answers.
 
     Args:
       prediction: the answer; "" = unanswerable.
-      answers: the given ones; none = unanswerable.
-      version_2_with_negative: the rules of 2.0. There answers are passed over
-        that are empty without articles and punctuation, and where none is
-        left only such an answer is right; of two empty texts F1 is 1, by the
-        rules of 1.1 it is 0.
-
-    Returns:
-      Exact match and F1, each the best over the given answers.
+      answers: the reference answers; empty = unanswerable.
+      version_2_with_negative: use the rules of SQuAD 2.0. They ignore reference
+        answers that are empty after normalization; if no other is left, only
+        an empty prediction is right. F1 of two empty texts is 1; by the rules
+        of 1.1 it is 0.
 
     Source: evaluate-v1.1.py and evaluate-v2.0.py.
     """
@@ -81,7 +78,7 @@ def _f1(prediction: str, answer: str, version_2_with_negative: bool) -> float:
 
 
 class Scorer:
-    """Adds up the scores of questions.
+    """Sums the scores of questions.
 
     Args:
       version_2_with_negative: see `score_answer`.
@@ -94,7 +91,7 @@ class Scorer:
         }  # questions, exact, F1
 
     def add(self, prediction: str, answers: Sequence[str]) -> QuestionScore:
-        """Counts an answer; returns what it is worth."""
+        """Adds the score of an answer; returns the score."""
         score = score_answer(prediction, answers, self._version_2)
         sums = self._sums["HasAns" if answers else "NoAns"]
         for i, value in enumerate((1, *score)):
@@ -102,13 +99,13 @@ class Scorer:
         return score
 
     def results(self) -> dict[str, float]:
-        """The scores in percent, under the names of the official scripts.
+        """Returns the scores in percent, with the official scripts' names.
 
         Returns:
-          1.1: `exact_match`, `f1`, `total` (questions). 2.0: `exact`, `f1`,
-          `total`, and, where there are such questions, the same with
-          `HasAns_` (answerable) and `NoAns_` before the name. Empty if there
-          was no question.
+          SQuAD 1.1: `exact_match`, `f1` and `total` (number of questions).
+          SQuAD 2.0: `exact`, `f1` and `total`; the same with the prefixes
+          `HasAns_` (answerable) and `NoAns_`, if there are such questions.
+          Empty if there was no question.
         """
         every = [sum(sums) for sums in zip(*self._sums.values(), strict=True)]
         exact = "exact" if self._version_2 else "exact_match"
@@ -136,17 +133,17 @@ def find_best_thresholds(
     best_texts: Sequence[str],
     answers: Sequence[Sequence[str]],
 ) -> dict[str, float]:
-    """Finds the thresholds at which 2.0's scores are best.
+    """Finds the null_score_diff_threshold with the best scores of SQuAD 2.0.
 
     Args:
-      score_diffs: of each question, see `answers.Prediction`.
-      best_texts: likewise; the answer if it is not "".
-      answers: the given ones.
+      score_diffs: `score_diff` of each `Prediction`.
+      best_texts: `best_text` of each `Prediction`.
+      answers: the reference answers of each question.
 
     Returns:
-      `best_exact` and `best_f1` in percent, `best_exact_thresh` and
-      `best_f1_thresh`: with `null_score_diff_threshold` set so, the score is
-      had. Of equal scores the lowest threshold.
+      `best_exact` and `best_f1` in percent, and the thresholds that give them,
+      `best_exact_thresh` and `best_f1_thresh`. Among equal scores, the lowest
+      threshold.
 
     Raises:
       ValueError: there is no question.
@@ -175,17 +172,18 @@ def find_best_thresholds(
 def _best_threshold(
     score_diffs: Sequence[float], gains: np.ndarray, base: float
 ) -> tuple[float, float]:
-    """The best sum of scores, and the threshold that gives it.
+    """Returns the best sum of scores and its threshold.
 
     Args:
       score_diffs: [N].
-      gains: [N], what a question's score gains if it is answered.
-      base: sum of the scores if none is.
+      gains: [N], increase of a question's score if it is answered.
+      base: sum of the scores if no question is answered.
     """
-    # Questions are answered whose difference is the threshold or less.
-    # Differs from the official script: equal differences are taken together,
-    # and if no question is to be answered the threshold is below all of them
-    # and not 0, because the score is not had otherwise.
+    # A question is answered if its difference is at most the threshold.
+    # Differs from the official script: questions with equal differences are
+    # answered together, and if no question should be answered, the threshold is
+    # below all differences and not 0, because other thresholds do not give the
+    # reported score.
     thresholds, group = np.unique(score_diffs, return_inverse=True)
     sums = base + np.cumsum(np.bincount(group, weights=gains))
     sums = np.concatenate([[base], sums])

@@ -1,6 +1,6 @@
-"""Questions to windows: rows that hold the question and a part of the text.
+"""Converts questions to windows: rows of the question and a part of the text.
 
-    [CLS] question [SEP] wordpieces of the paragraph, from doc_start on [SEP]
+    [CLS] question [SEP] wordpieces of the paragraph from doc_start [SEP]
 
 Axes: N windows, S sequence.
 """
@@ -17,7 +17,6 @@ from data.squad.examples import Paragraph, SquadExample
 from data.squad.options import NUM_SPECIAL, WindowOptions
 from data.text.tokenization import FullTokenizer
 
-FIRST_UNIQUE_ID = 1_000_000_000
 # [CLS] and the [SEP] after the question precede the text.
 _NUM_BEFORE_TEXT = 2
 
@@ -25,14 +24,10 @@ _NUM_BEFORE_TEXT = 2
 class TokenizedParagraph:
     """The wordpieces of a paragraph.
 
-    Args:
-      paragraph: its words.
-      tokenizer: cuts them.
-
     Attributes:
-      ids: int32 ids of the wordpieces.
-      first_token: for each word where its wordpieces begin; a word of control
-        characters has none.
+      ids: int32, the ids of the wordpieces.
+      first_token: index in `ids` of each word's first wordpiece. A word of
+        control characters has no wordpieces.
     """
 
     def __init__(self, paragraph: Paragraph, tokenizer: FullTokenizer):
@@ -44,14 +39,14 @@ class TokenizedParagraph:
         self.ids = np.array(ids, np.int32)
 
     def tokens(self, start: int, end: int) -> list[str]:
-        """Wordpieces themselves, from one to another, exclusive."""
+        """Returns the wordpieces `start` to before `end` as text."""
         return self._tokenizer.convert_ids_to_tokens(
             self.ids[start:end].tolist()
         )
 
     @functools.cached_property
     def word_of_token(self) -> list[int]:
-        """For each wordpiece the number of its word."""
+        """The index of each wordpiece's word."""
         sizes = np.diff([*self.first_token, len(self.ids)])
         return np.repeat(np.arange(len(sizes)), sizes).tolist()
 
@@ -61,27 +56,21 @@ class Window:
     """One row.
 
     Attributes:
-      unique_id: number of the row, from 1000000000 on.
-      example_index: number of its question.
-      doc_span_index: number among the windows of its question.
-      paragraph: where the text is from.
-      query_ids: int32 ids of the question.
-      doc_start: first wordpiece of the paragraph in the row.
-      doc_length: how many there are.
-      best_start: the wordpieces from here on have in this window more context
-        than in any other; counted in the paragraph.
-      best_end: up to here, exclusive.
-      start_position: place in the row of the answer's first token; 0 = not in
-        this window, or unanswerable; None = not training.
-      end_position: of its last token, likewise.
+      paragraph: the wordpieces of the text.
+      query_ids: int32, the ids of the question.
+      doc_start: index in the paragraph of the row's first wordpiece.
+      doc_length: number of wordpieces of the paragraph in the row.
+      best_start: index in the paragraph of the first wordpiece that has more
+        context in this window than in any other.
+      best_end: end (exclusive) of these wordpieces.
+      start_position: index in the row of the answer's first token; 0 = the
+        answer is not in this window, or there is none; None = not training.
+      end_position: index of the answer's last token, likewise.
       is_impossible: see `SquadExample`.
 
     Source: InputFeatures in run_squad.py.
     """
 
-    unique_id: int
-    example_index: int
-    doc_span_index: int
     paragraph: TokenizedParagraph
     query_ids: np.ndarray
     doc_start: int
@@ -94,12 +83,12 @@ class Window:
 
     @property
     def doc_offset(self) -> int:
-        """Where in the row the text begins."""
+        """Index in the row of the first token of the text."""
         return len(self.query_ids) + _NUM_BEFORE_TEXT
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of the row, without padding."""
+        """Number of tokens without padding."""
         return len(self.query_ids) + self.doc_length + NUM_SPECIAL
 
     @property
@@ -109,36 +98,17 @@ class Window:
             self.doc_start : self.doc_start + self.doc_length
         ]
 
-    @property
-    def token_to_orig_map(self) -> dict[int, int]:
-        """Place in the row -> word of the paragraph."""
-        words = self.paragraph.word_of_token
-        return {
-            self.doc_offset + i: words[self.doc_start + i]
-            for i in range(self.doc_length)
-        }
-
-    @property
-    def token_is_max_context(self) -> dict[int, bool]:
-        """Place in the row -> whether no other window shows it better."""
-        return {
-            self.doc_offset + i: (
-                self.best_start <= self.doc_start + i < self.best_end
-            )
-            for i in range(self.doc_length)
-        }
-
 
 @dataclasses.dataclass
 class WindowsReport:
-    """What was made.
+    """Counts of questions and windows.
 
     Attributes:
       num_examples: questions.
       num_windows: rows.
-      num_queries_cut: questions that lost tokens to max_query_length.
-      num_without_answer: rows of answerable questions that do not hold the
-        answer: they are trained on position 0.
+      num_queries_cut: questions longer than max_query_length.
+      num_without_answer: rows of answerable questions that do not contain the
+        answer; their label is position 0.
     """
 
     num_examples: int = 0
@@ -154,27 +124,27 @@ def convert_examples(
     is_training: bool,
     report: WindowsReport | None = None,
 ) -> Iterator[tuple[SquadExample, list[Window]]]:
-    """Streams questions with their windows.
+    """Yields each question with its windows.
 
-    A window that does not hold the answer is kept, with start and end at 0
-    ([CLS]), as if the question were unanswerable; so does the original.
+    As in the original, a window that does not contain the answer is kept, with
+    start and end at 0 ([CLS]), as if the question were unanswerable.
 
     Args:
-      examples: questions; those on one paragraph best come together, since
-        its wordpieces are kept for the next question.
-      tokenizer: with [CLS] and [SEP].
+      examples: the questions. The wordpieces of a paragraph are kept for the
+        next question, so questions on one paragraph should be consecutive.
+      tokenizer: a tokenizer with [CLS] and [SEP].
       options: lengths.
-      is_training: whether the answer's place is needed.
-      report: filled on the way.
+      is_training: whether to find the position of the answer.
+      report: updated with each question.
 
     Yields:
-      A question and its windows; none if its paragraph is empty.
+      A question and its windows; [] if its paragraph is empty.
 
     Source: convert_examples_to_features in run_squad.py.
     """
     report = WindowsReport() if report is None else report
     paragraph = tokenized = None
-    for example_index, example in enumerate(examples):
+    for example in examples:
         if example.paragraph is not paragraph:
             paragraph = example.paragraph
             tokenized = TokenizedParagraph(paragraph, tokenizer)
@@ -183,20 +153,15 @@ def convert_examples(
         query_ids = np.array(query_ids[: options.max_query_length], np.int32)
         windows = [
             Window(
-                FIRST_UNIQUE_ID + report.num_windows + number,
-                example_index,
-                number,
                 tokenized,
                 query_ids,
                 *span,
                 is_impossible=example.is_impossible,
             )
-            for number, span in enumerate(
-                spans(
-                    len(tokenized.ids),
-                    options.max_seq_length - len(query_ids) - NUM_SPECIAL,
-                    options.doc_stride,
-                )
+            for span in spans(
+                len(tokenized.ids),
+                options.max_seq_length - len(query_ids) - NUM_SPECIAL,
+                options.doc_stride,
             )
         ]
         if is_training:
@@ -207,7 +172,7 @@ def convert_examples(
 
 
 class Span(NamedTuple):
-    """The part of a paragraph in a window; see `Window`."""
+    """The part of a paragraph that is in a window; see `Window`."""
 
     doc_start: int
     doc_length: int
@@ -217,24 +182,24 @@ class Span(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 14)
 def spans(num_tokens: int, room: int, stride: int) -> tuple[Span, ...]:
-    """Cuts a paragraph.
+    """Divides a paragraph into overlapping parts.
 
     Args:
-      num_tokens: its wordpieces.
-      room: wordpieces in a window.
-      stride: from a window to the next.
+      num_tokens: number of wordpieces of the paragraph.
+      room: most wordpieces of a part.
+      stride: wordpieces from the start of a part to the start of the next.
 
     Returns:
-      The parts, in their order. A token's best part is that with the greatest
-      min(tokens left of it, tokens right of it) + 0.01 length, of equals the
-      first. These parts' tokens lie side by side.
+      The parts in order. A wordpiece has the most context in the part with the
+      largest min(tokens to its left, tokens to its right) + 0.01 length, and
+      in the first of equal ones.
 
     Source: _check_is_max_context in run_squad.py.
     """
     if num_tokens <= room:
         return (Span(0, num_tokens, 0, num_tokens),) if num_tokens else ()
-    # The original's min(length, doc_stride) is one of the two always: only
-    # the last part is shorter than the room.
+    # The original takes min(length, doc_stride). Only the last part is shorter
+    # than the room, so this is min(room, stride).
     last = -(-(num_tokens - room) // min(stride, room))
     starts = np.arange(last + 1) * min(stride, room)
     lengths = np.minimum(room, num_tokens - starts)
@@ -242,7 +207,7 @@ def spans(num_tokens: int, room: int, stride: int) -> tuple[Span, ...]:
     left = token - starts[:, None]
     right = lengths[:, None] - 1 - left
     least = np.minimum(left, right)
-    # In floats as the original, whose ties are those of float64.
+    # In float64 as in the original, which decides what is a tie.
     score = np.where(least >= 0, least + 0.01 * lengths[:, None], -1.0)
     best = np.argmax(score, axis=0)  # of equals the first
     numbers = np.arange(last + 1)
@@ -251,7 +216,7 @@ def spans(num_tokens: int, room: int, stride: int) -> tuple[Span, ...]:
             Span,
             starts.tolist(),
             lengths.tolist(),
-            # Parts come to be the best one after the other.
+            # `best` is ascending.
             np.searchsorted(best, numbers, "left").tolist(),
             np.searchsorted(best, numbers, "right").tolist(),
         )
@@ -264,7 +229,7 @@ def _place_answer(
     tokenizer: FullTokenizer,
     report: WindowsReport,
 ) -> None:
-    """Sets the places of the answer."""
+    """Sets start_position and end_position of each window."""
     start, end = -1, -1
     if not example.is_impossible and windows:
         start, end = _answer_tokens(example, windows[0].paragraph, tokenizer)
@@ -291,10 +256,10 @@ def _answer_tokens(
     paragraph: TokenizedParagraph,
     tokenizer: FullTokenizer,
 ) -> tuple[int, int]:
-    """First and last wordpiece of the answer.
+    """Returns the first and the last wordpiece of the answer.
 
-    Those of its words, or the part of them that is the answer exactly: for
-    the answer 1895 in the word (1895-1943). four tokens are left aside.
+    These are the wordpieces of its words, or the part of them that equals the
+    answer: for the answer 1895 in the word (1895-1943), only 1895.
 
     Source: _improve_answer_span in run_squad.py.
     """
@@ -316,7 +281,7 @@ def feature_specs(
 
     Args:
       max_seq_length: S, tokens with padding.
-      is_training: whether the answer's place belongs to them.
+      is_training: whether records contain the position of the answer.
 
     Returns:
       `unique_ids` [1]; `input_ids`, `input_mask` (1 = token, 0 = padding) and

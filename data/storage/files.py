@@ -1,9 +1,9 @@
-"""Text files in, whole files out: the only place that knows how files fail.
+"""Reads text files and writes files that appear complete or not at all.
 
-A local path goes to the operating system; one with a scheme, such as
-`gs://bucket/name`, to `tf.io.gfile`. TensorFlow (3 s, 0.5 GB) is imported only
-for those. Files appear whole or not at all: they are written beside their place
-and renamed when complete.
+Local paths use the operating system. Paths with a scheme, such as
+`gs://bucket/name`, use `tf.io.gfile`; only they import TensorFlow (3 s,
+0.5 GB). A file is written under a temporary name in its folder and renamed when
+it is complete.
 """
 
 import contextlib
@@ -15,18 +15,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
-# Between a file's name and the process that is writing it.
+# In temporary names, between the name of the file and the writing process.
 _INCOMPLETE = ".incomplete-"
-# Describes the record files beside it.
+# Suffix of the file that describes a record file.
 MANIFEST_SUFFIX = ".manifest.json"
-# `out@64` is TensorFlow's name of out-00000-of-00064 ... out-00063-of-00064.
+# `out@64` is TensorFlow's name for out-00000-of-00064 ... out-00063-of-00064.
 _SHARDED = re.compile(r"(.+)@(\d+)")
 _MAX_SHARDS = 99_999  # five digits
 _CHUNK_BYTES = 1 << 20
 
 
 class _LocalDisk:
-    """What is used of `tf.io.gfile`, for local paths."""
+    """The part of `tf.io.gfile` that is used here, for local paths."""
 
     GFile = staticmethod(open)
     exists = staticmethod(os.path.exists)
@@ -45,7 +45,7 @@ class _LocalDisk:
 
 
 def _storage(path: str):
-    """Who holds a path: the local disk or `tf.io.gfile`."""
+    """Returns the file system of a path: local disk or `tf.io.gfile`."""
     if "://" not in path:
         return _LocalDisk
     import tensorflow as tf
@@ -54,36 +54,34 @@ def _storage(path: str):
 
 
 def op_errors() -> tuple[type[Exception], ...]:
-    """TensorFlow's own errors, which are no OSError.
+    """TensorFlow's errors, which are not OSErrors, for an `except` clause.
 
-    Returns:
-      For an `except`: nothing as long as TensorFlow is not loaded, since then
-      nobody can have raised one.
+    Empty if TensorFlow is not loaded, because then it raised no error.
     """
     loaded = sys.modules.get("tensorflow")
     return (loaded.errors.OpError,) if loaded else ()
 
 
 def open_read(path: str) -> IO[bytes]:
-    """Opens a file's bytes to be read; use it in a `with`."""
+    """Opens a file for reading bytes."""
     return _storage(path).GFile(path, "rb")
 
 
 def open_write(path: str) -> IO[bytes]:
-    """Opens a new file's bytes to be written; use it in a `with`.
+    """Opens a new file for writing bytes.
 
-    It may be left half-written: give it a path of `whole_files`.
+    An error leaves it incomplete, so use a path of `whole_files`.
     """
     return _storage(path).GFile(path, "wb")
 
 
 def find(pattern: str) -> list[str]:
-    """The paths that match a glob, sorted; `glob.escape` a user's folder."""
+    """Returns the sorted paths that match a glob."""
     return sorted(_storage(pattern).glob(pattern))
 
 
 def exists(path: str) -> bool:
-    """Whether there is a file or a folder."""
+    """Whether a file or folder exists."""
     return _storage(path).exists(path)
 
 
@@ -93,27 +91,24 @@ def remove(path: str) -> None:
 
 
 def rename(source: str, path: str) -> None:
-    """Gives a file another name, in place of what has it now."""
+    """Renames a file; replaces a file that has the new name."""
     _storage(path).rename(source, path, overwrite=True)
 
 
 def incomplete(path: str, mark: str) -> str:
-    """Where something waits until it may be called `path`.
-
-    Globs of `expand_patterns` do not find it.
-    """
+    """Returns a temporary name for `path`, which `expand_patterns` ignores."""
     return f"{path}{_INCOMPLETE}{mark}"
 
 
 def size(path: str) -> int:
-    """The bytes of a file."""
+    """The size of a file in bytes."""
     if "://" not in path:
         return os.path.getsize(path)
     return _storage(path).stat(path).length
 
 
 def sha256(path: str) -> str:
-    """The SHA-256 checksum of a file's bytes, in hexadecimal."""
+    """Returns the SHA-256 checksum of a file in hexadecimal."""
     checksum = hashlib.sha256()
     with open_read(path) as file:
         while chunk := file.read(_CHUNK_BYTES):
@@ -121,15 +116,14 @@ def sha256(path: str) -> str:
     return checksum.hexdigest()
 
 
-def expand_patterns(patterns: str, flag: str = "input_file") -> list[str]:
-    """Turns a comma-separated list of files and globs into existing files.
+def expand_patterns(patterns: str) -> list[str]:
+    """Expands --input_file, a comma-separated list of files and globs.
 
     Args:
       patterns: for example `a.txt,corpus/*.txt,out@64` (see `expand_shards`).
-      flag: name of the flag the patterns came from, for the error.
 
     Returns:
-      The paths, each pattern's matches sorted, in the order of the patterns.
+      The paths in the order of the patterns; the matches of a glob are sorted.
 
     Raises:
       FileNotFoundError: a pattern matches nothing, or a shard is missing.
@@ -138,55 +132,53 @@ def expand_patterns(patterns: str, flag: str = "input_file") -> list[str]:
     paths = []
     for pattern in _split(patterns):
         if _storage(pattern).exists(pattern):
-            matches = [pattern]  # as it is: a path may hold brackets
+            matches = [pattern]  # a path may contain brackets
         elif _SHARDED.fullmatch(pattern):
-            matches = _shards(pattern, flag)
-            _require_shards(matches, pattern, flag)
+            matches = _shards(pattern, "input_file")
+            _require_shards(matches, pattern)
         else:
             found = find(pattern)
             matches = [path for path in found if not _is_by_product(path)]
         if not matches:
             raise FileNotFoundError(
-                f"--{flag}: no file matches {pattern!r} (looked from "
+                f"--input_file: no file matches {pattern!r} (looked from "
                 f"{os.getcwd()}); give an existing file or glob."
             )
         paths.extend(matches)
     if not paths:
-        raise FileNotFoundError(f"--{flag} is empty; give a file or a glob.")
+        raise FileNotFoundError("--input_file is empty; give a file or a glob.")
     return paths
 
 
 def _is_by_product(path: str) -> bool:
-    """Whether a glob shall not find a file: it is no one's data."""
+    """Whether globs ignore a file: a temporary file or a manifest."""
     return _INCOMPLETE in path or path.endswith(MANIFEST_SUFFIX)
 
 
-def expand_shards(patterns: str, flag: str = "output_file") -> list[str]:
-    """Turns a comma-separated list of outputs into paths.
+def expand_shards(patterns: str) -> list[str]:
+    """Expands --output_file, a comma-separated list of paths.
 
     Args:
       patterns: for example `a.tf_record,out@64`; `out@64` stands for
-        `out-00000-of-00064` to `out-00063-of-00064`, TensorFlow's form.
-      flag: name of the flag they came from, for the error.
-
-    Returns:
-      The paths in their order; none for an empty list.
+        `out-00000-of-00064` to `out-00063-of-00064`, as in TensorFlow.
 
     Raises:
       ValueError: a number of shards is not 1 to 99999.
     """
     return [
-        path for pattern in _split(patterns) for path in _shards(pattern, flag)
+        path
+        for pattern in _split(patterns)
+        for path in _shards(pattern, "output_file")
     ]
 
 
 def _split(patterns: str) -> list[str]:
-    """The parts of a comma-separated list."""
+    """Splits a comma-separated list."""
     return list(filter(None, map(str.strip, patterns.split(","))))
 
 
 def _shards(pattern: str, flag: str) -> list[str]:
-    """The files that `out@64` stands for, or the one that is no such form."""
+    """Expands `out@64`; returns any other path unchanged."""
     sharded = _SHARDED.fullmatch(pattern)
     if not sharded:
         return [pattern]
@@ -199,12 +191,12 @@ def _shards(pattern: str, flag: str) -> list[str]:
     return [f"{sharded[1]}-{i:05d}-of-{count:05d}" for i in range(count)]
 
 
-def _require_shards(paths: Sequence[str], pattern: str, flag: str) -> None:
-    """Refuses a set of shards with a gap."""
+def _require_shards(paths: Sequence[str], pattern: str) -> None:
+    """Raises FileNotFoundError if a shard is missing."""
     missing = [path for path in paths if not _storage(path).exists(path)]
     if missing:
         raise FileNotFoundError(
-            f"--{flag}: {pattern} stands for {len(paths)} files, but "
+            f"--input_file: {pattern} stands for {len(paths)} files, but "
             f"{len(missing)} of them are missing, the first is {missing[0]} "
             f"(looked from {os.getcwd()}); write them, or give files that "
             "exist."
@@ -212,15 +204,10 @@ def _require_shards(paths: Sequence[str], pattern: str, flag: str) -> None:
 
 
 def read_lines(path: str) -> Iterator[str]:
-    r"""Streams the lines of a UTF-8 text file, without their `\n`.
+    r"""Yields the lines of a UTF-8 text file without `\n`.
 
-    Only `\n` ends a line: U+2028 or a form feed inside one does not.
-
-    Args:
-      path: a text file; a byte-order mark at its start is dropped.
-
-    Yields:
-      One string for each line.
+    Only `\n` ends a line; U+2028 and form feeds do not. A byte-order mark at
+    the start of the file is dropped.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -235,29 +222,25 @@ def read_lines(path: str) -> Iterator[str]:
         for number, line in enumerate(file, start=1):
             text = decode_line(line, where)
             if number == 1:
-                # Differs from the original: a byte-order mark is no part of
-                # the text, because it would make a new word of the first one.
+                # Differs from the original: a byte-order mark is dropped,
+                # because it would change the first word.
                 text = text.removeprefix("\ufeff")
             yield text
 
 
 def decode_line(line: bytes, where: Callable[[], str]) -> str:
-    r"""Decodes one line of UTF-8.
+    r"""Decodes one line of UTF-8 and removes its `\n` and every `\r`.
 
     Args:
-      line: with or without its `\n`.
-      where: names the line for the error, as in `corpus.txt, line 17`; called
-        only then.
-
-    Returns:
-      The text without its `\n`, and without any `\r`.
+      line: the line.
+      where: returns the place of the line for the error, such as
+        `corpus.txt, line 17`.
 
     Raises:
-      ValueError: it is not UTF-8; names line and byte.
+      ValueError: the line is not UTF-8; names line and byte.
     """
-    # Differs from the original: undecodable bytes stop the run, because
-    # dropping them in silence (errors="ignore") loses text nobody misses
-    # until the model is trained.
+    # Differs from the original: bytes that are not UTF-8 are an error, because
+    # ignoring them (errors="ignore") loses text without a message.
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -266,34 +249,26 @@ def decode_line(line: bytes, where: Callable[[], str]) -> str:
             f"0x{line[error.start]:02x}, which is not UTF-8; convert the "
             "file, for example with `iconv -f latin1 -t utf-8`."
         ) from None
-    # As the original, whose reader (TensorFlow's) drops every carriage
-    # return: "a\rb" is one word.
+    # The original's reader (TensorFlow's) drops every carriage return: "a\rb"
+    # is one word.
     return text.removesuffix("\n").replace("\r", "")
 
 
 def require_file(path: str, kind: str) -> None:
-    """Refuses a path where no file is.
-
-    Args:
-      path: what shall be read.
-      kind: what it should be, for the error: `text`.
-
-    Raises:
-      FileNotFoundError: there is nothing, or a folder.
-    """
+    """Raises FileNotFoundError if a path is not a file of the `kind`."""
     if not _storage(path).exists(path) or _storage(path).isdir(path):
         raise FileNotFoundError(f"{path}: no such {kind} file.")
 
 
 def check_writable(folder: str, flag: str = "output_dir") -> None:
-    """Makes a folder and refuses one that cannot be written.
+    """Creates a folder and checks that it can be written.
 
     Args:
-      folder: "" is the current one.
-      flag: name of the flag it came from, for the error.
+      folder: the folder; "" = the current folder.
+      flag: flag of the folder, for the error.
 
     Raises:
-      OSError: says where and what to check.
+      OSError: the folder cannot be written.
     """
     probe = os.path.join(folder, f".writable-{os.getpid()}")
     try:
@@ -310,14 +285,11 @@ def check_writable(folder: str, flag: str = "output_dir") -> None:
 
 
 def check_outputs(inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Refuses outputs before the work that would fill them.
-
-    Args:
-      inputs: files that are read.
-      outputs: files to write (--output_file).
+    """Checks the outputs (--output_file) before the work starts.
 
     Raises:
-      ValueError: no output, one that is an input, or one given twice.
+      ValueError: there is no output, an output is also an input, or an output
+        is given twice.
       OSError: a folder cannot be written.
     """
     if not outputs:
@@ -341,20 +313,20 @@ def check_outputs(inputs: Sequence[str], outputs: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def whole_files(paths: list[str]) -> Iterator[list[str]]:
-    """Lets files appear whole, or not at all.
+    """Makes files appear complete or not at all.
 
     Args:
-      paths: where the finished files shall lie; folders are made.
+      paths: paths of the finished files; missing folders are created.
 
     Yields:
-      As many temporary paths beside them, to be written by the caller. When
-      the block ends well they are renamed to `paths`; when it raises they
-      are removed and what stood at `paths` before is untouched.
+      A temporary path for each file, in the same folder. When the block ends
+      without an error, the files are renamed to `paths`. After an error they
+      are removed, and existing files at `paths` are unchanged.
 
     Raises:
-      OSError: a place cannot be written, or the disk is full; says where.
+      OSError: a file cannot be written, or the disk is full.
     """
-    # The name is the process's own: two runs never share a half-written file.
+    # The names contain the process id, so that two runs never share a file.
     temporary = [f"{path}{_INCOMPLETE}{os.getpid()}" for path in paths]
     try:
         for path in paths:
@@ -378,11 +350,7 @@ def whole_files(paths: list[str]) -> Iterator[list[str]]:
 
 
 def copy(source: str, path: str) -> None:
-    """Writes a file's bytes to a file that appears whole.
-
-    What stood at `path` is replaced; where that is a link, the file that it
-    leads to is not touched.
-    """
+    """Copies a file; replaces a file or link that has the new name."""
     with whole_files([path]) as (temporary,):
         with open_read(source) as old, open_write(temporary) as new:
             while chunk := old.read(_CHUNK_BYTES):
@@ -390,7 +358,7 @@ def copy(source: str, path: str) -> None:
 
 
 def write_text(path: str, text: str) -> None:
-    """Writes a UTF-8 text file that appears whole (see `whole_files`)."""
+    """Writes a UTF-8 text file; see `whole_files`."""
     with whole_files([path]) as (temporary,):
         with open_write(temporary) as file:
             file.write(text.encode("utf-8"))

@@ -1,4 +1,4 @@
-"""Small JSON files of a run: what it was made from, what it has found."""
+"""Small JSON files of a run."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,19 +10,16 @@ from data.storage import files
 def read_json(
     path: str, names: Sequence[str] = (), remedy: str = "remove it"
 ) -> dict[str, Any]:
-    """Reads an object that a run has written.
+    """Reads a JSON object that a run has written.
 
     Args:
-      path: of the file.
-      names: members that it must have.
-      remedy: what the user may do if it is damaged.
-
-    Returns:
-      The object.
+      path: path of the file.
+      names: members that the object must have.
+      remedy: what the user can do if the file is damaged, for the error.
 
     Raises:
-      OSError: it cannot be read.
-      ValueError: it is no JSON object, or lacks a member.
+      OSError: the file cannot be read.
+      ValueError: it is not a JSON object, or lacks a member.
     """
     with files.open_read(path) as file:
         try:
@@ -40,5 +37,5 @@ def read_json(
 
 
 def write_json(path: str, values: Mapping[str, Any]) -> None:
-    """Writes an object, readable, as a file that appears whole."""
+    """Writes a JSON object, indented; see `files.whole_files`."""
     files.write_text(path, json.dumps(values, indent=1) + "\n")

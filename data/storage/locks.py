@@ -26,7 +26,7 @@ _held: dict[tuple[int, str], int] = {}
 
 
 @contextlib.contextmanager
-def sole_use(folder: str, flag: str = "output_dir") -> Iterator[None]:
+def sole_use(folder: str) -> Iterator[None]:
     """Locks a folder while the block runs.
 
     A process can lock a folder more than once. The hidden file `.lock` names
@@ -36,7 +36,6 @@ def sole_use(folder: str, flag: str = "output_dir") -> Iterator[None]:
     Args:
       folder: created if it is missing; a path of `tf.io.gfile` (`gs://...`)
         is not locked.
-      flag: the flag that names the folder, for errors.
 
     Raises:
       OSError: another run holds the lock, or the folder cannot be written.
@@ -58,14 +57,14 @@ def sole_use(folder: str, flag: str = "output_dir") -> Iterator[None]:
         file = _open_locked(path)
     except BlockingIOError:
         raise OSError(
-            f"--{flag}: {folder or '.'} is in use by {_holder(path)}. Wait "
+            f"--output_dir: {folder or '.'} is in use by {_holder(path)}. Wait "
             "until it ends, or stop it (kill PID: a training run saves first); "
-            f"or give another --{flag}."
+            "or give another --output_dir."
         ) from None
     except OSError as error:
         raise OSError(
-            f"--{flag}: {folder or '.'} cannot be written ({error}); check the "
-            "path, its permissions and free space."
+            f"--output_dir: {folder or '.'} cannot be written ({error}); check "
+            "the path, its permissions and free space."
         ) from error
     _held[key] = 1
     try:

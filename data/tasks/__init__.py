@@ -1,15 +1,15 @@
-"""Fine-tuning tasks: what their files hold, and how predictions are scored.
+"""Fine-tuning tasks: their examples and the scores of predictions.
 
 rows      tab- or comma-separated tables and JSON lines to rows
-examples  what one example of a task is
-task      what a task is, and how one is added
+examples  the classes of examples
+task      the base class of tasks, and their registration
 glue      the nine tasks of GLUE and its diagnostic set
 xnli      XNLI
 swag      SWAG and CODAH
 race      RACE
-conll     a label for every word: CoNLL-2003, CoNLL-U
-user      the user's own table
-tfds      the same tasks from tensorflow-datasets
+conll     a label for each word: CoNLL-2003, CoNLL-U
+user      tables of the user
+tfds      tasks whose examples come from tensorflow-datasets
 """
 
 import difflib
@@ -66,21 +66,19 @@ def get_task(
     tfds_data_dir: str | None = None,
     **options: Any,
 ) -> Task:
-    """Makes a task by its name.
+    """Creates a task by its name.
 
     Args:
       name: one of `task_names`; not case-sensitive.
-      data_dir: folder of its files; None or "" = from tensorflow-datasets.
-      tfds: name of a data set there; None or "" = the task's own.
-      tfds_data_dir: where such data sets are.
-      **options: of this task (see its class), such as `language` of xnli;
-        None = not given.
-
-    Returns:
-      The task.
+      data_dir: folder of the task's files; None or "" = read the examples from
+        tensorflow-datasets.
+      tfds: name of the data set; "" = the task's default.
+      tfds_data_dir: folder of the data sets.
+      **options: options of the task's class, such as `language` of xnli; None
+        = not given.
 
     Raises:
-      ValueError: there is no such task, or an option is not for it.
+      ValueError: there is no such task, or it has no such option.
     """
     key = name.lower()
     require_task(name)
@@ -94,8 +92,8 @@ def get_task(
             )
     if data_dir and tfds:
         raise ValueError(
-            f"--data_dir={data_dir} and --tfds={tfds} both say where the "
-            "examples are; give one."
+            f"--data_dir={data_dir} and --tfds={tfds} are both sources of the "
+            "examples; give one."
         )
     if data_dir:
         return make_task(key, data_dir, options)
@@ -108,7 +106,7 @@ def get_task(
 
 
 def require_task(name: str) -> None:
-    """Refuses a name that `get_task` does not take, and says the nearest."""
+    """Raises ValueError with the nearest name if there is no such task."""
     key = name.lower()
     if key not in task_names():
         nearest = difflib.get_close_matches(key, task_names(), n=1)
@@ -120,7 +118,7 @@ def require_task(name: str) -> None:
 
 
 def task_options(name: str) -> tuple[str, ...]:
-    """The options that `get_task` takes for a task."""
+    """The names of a task's options."""
     cls = task_class(name.lower())
     options = inspect.signature(cls).parameters
     return tuple(o for o in options if o not in ("data_dir", "source"))

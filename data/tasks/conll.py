@@ -1,8 +1,8 @@
-"""A label for every word: files of one word a line, as of CoNLL's shared tasks.
+"""A label for each word: the file formats of the CoNLL shared tasks.
 
-`conll`: columns parted by tabs or spaces, an empty line after each sentence,
-`-DOCSTART-` before each document (CoNLL-2003). `conllu`: the ten columns of
-Universal Dependencies.
+`conll`: one word on each line, columns separated by tabs or spaces, an empty
+line after each sentence, `-DOCSTART-` before each document (CoNLL-2003).
+`conllu`: the ten columns of Universal Dependencies.
 """
 
 import functools
@@ -18,12 +18,12 @@ from data.tasks.rows import Column, Row
 from data.tasks.task import Task, register
 
 _DOCUMENT_START = "-DOCSTART-"
-_NO_VALUE = "_"  # CoNLL-U's mark
+_NO_VALUE = "_"  # of CoNLL-U
 _TAG = re.compile(r"([BIESUL])-(.+)")
-# No other white space: a word may hold, or be, a no-break space.
+# Other white space, such as a no-break space, can be part of a word.
 _SEPARATORS = " \t"
 _SPACES = re.compile(" +")
-# As released, and as copies call them.
+# Names of the release and of common copies.
 _NAMES = {
     "train": ("train.txt", "eng.train", "train.conll", "train.tsv"),
     "dev": ("valid.txt", "dev.txt", "eng.testa", "dev.conll", "dev.tsv"),
@@ -33,21 +33,22 @@ _NAMES = {
 
 @register("conll")
 class Conll(Task):
-    """Named entities or other labels of words, CoNLL-2003's form.
+    """Named entities or other labels of words in the format of CoNLL-2003.
 
-    Labels in any scheme of chunks (IOB1, BIO, BIOES, BILOU) are read as BIO,
-    so that files of different schemes fit each other.
+    Labels of any chunk scheme (IOB1, BIO, BIOES, BILOU) are converted to BIO,
+    so that files of different schemes can be combined.
 
     Args:
       data_dir: folder of the files.
-      label_column: name (`ner`, `pos`, `chunk` of four columns; those of
-        CoNLL-U) or number, -1 = the last; "" = the last, of CoNLL-U `upos`.
-      train_file: name in the folder; "" = the first that is there of
-        train.txt, eng.train, train.conll, train.tsv; the others alike.
-      dev_file: of the dev set.
-      test_file: of the test set; may lack the column.
-      labels: in the order of their ids; none = those of the training file,
-        sorted.
+      label_column: name (`ner`, `pos` or `chunk` if there are four columns, or
+        a column of CoNLL-U) or number, -1 = the last; "" = the last column, or
+        `upos` in CoNLL-U.
+      train_file: name in the folder; "" = the first existing one of train.txt,
+        eng.train, train.conll and train.tsv; likewise for the other sets.
+      dev_file: file of the dev set.
+      test_file: file of the test set; may lack the label column.
+      labels: labels in the order of their ids; () = those of the training
+        file, sorted.
     """
 
     kind = "tagging"
@@ -72,7 +73,7 @@ class Conll(Task):
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
-        """The labels given, or else those of the training file, sorted."""
+        """The given labels, or those of the training file, sorted."""
         return self._given_labels or rows.sorted_labels(
             label
             for example in self._read_any("train")
@@ -81,11 +82,11 @@ class Conll(Task):
 
     @functools.cached_property
     def metrics(self) -> tuple[str, ...]:
-        """F1 of entities if the labels are such, else accuracy."""
+        """Entity F1 if the labels are entities, otherwise accuracy."""
         return metrics.for_tags(self.labels)
 
     def read(self, set_name: str) -> Iterator[TaggingExample]:
-        """Streams the sentences of a set, whose labels must be known."""
+        """Yields the sentences of a set after checking the labels."""
         known = set(self.labels)
         for example in self._read_any(set_name):
             for label in set(example.labels or ()) - known:
@@ -107,12 +108,12 @@ class Conll(Task):
         if len(paths) == 1:
             return paths[0]
         raise FileNotFoundError(
-            f"{self.data_dir} holds none of {', '.join(names)}; name the file "
-            f"with --{set_name}_file."
+            f"{self.data_dir} has none of {', '.join(names)}; give the name of "
+            f"the file with --{set_name}_file."
         )
 
     def _read_any(self, set_name: str) -> Iterator[TaggingExample]:
-        """The sentences of a set, whatever their labels."""
+        """Yields the sentences of a set without checking the labels."""
         path = self._path(set_name)
         for number, (document, words) in enumerate(self._sentences(path)):
             yield TaggingExample(
@@ -128,7 +129,7 @@ class Conll(Task):
     def _labels_of(
         self, words: Sequence[Row], set_name: str
     ) -> list[str] | None:
-        """The labels of a sentence; None where a test set has none."""
+        """Returns the labels of a sentence; None if a test set has none."""
         column, first = self._label_column, words[0]
         if set_name == "test":
             if len(first.cells) == 1 or not first.has(column):
@@ -138,7 +139,7 @@ class Conll(Task):
         return to_bio([row.text(column) for row in words])
 
     def _sentences(self, path: str) -> Iterator[tuple[int, list[Row]]]:
-        """Streams (number of the document, rows of the words)."""
+        """Yields (number of the document, rows of the words)."""
         document, words, width = 0, [], None
         for line, text in enumerate(files.read_lines(path), start=1):
             if self._is_comment(text):
@@ -173,7 +174,7 @@ class Conll(Task):
         return True
 
     def _row(self, path: str, line: int, text: str, width: int | None) -> Row:
-        """The columns of a line; refuses another number of them."""
+        """Parses a line; raises ValueError if its width is different."""
         if "\t" in text:
             cells = text.split("\t")
         else:
@@ -181,18 +182,18 @@ class Conll(Task):
         names = self.columns if len(cells) == len(self.columns) else ()
         row = Row(path, line, line - 1, names, cells)
         if width not in (None, len(cells)):
-            row.fail(f"{len(cells)} columns, expected {width} for every word.")
+            row.fail(f"{len(cells)} columns, expected {width} for each word.")
         if not self._word(row):
-            row.fail("no word in the column of words; expected one.")
+            row.fail("the column of words is empty; expected a word.")
         return row
 
 
 @register("conllu")
 class Conllu(Conll):
-    """Labels of words in CoNLL-U, by default the universal parts of speech.
+    """Labels of words in CoNLL-U; the default is universal parts of speech.
 
-    Words are lines 1, 2, 3: ranges (1-2, a word written as one) and empty
-    nodes (1.1) are left out, as in the shared tasks.
+    As in the shared tasks, the words are the lines with ids 1, 2, 3. Ranges
+    (1-2) and empty nodes (1.1) are ignored.
     """
 
     columns = (
@@ -217,14 +218,14 @@ class Conllu(Conll):
 
 
 def to_bio(labels: Sequence[str]) -> list[str]:
-    """Turns the labels of a sentence from any scheme of chunks into BIO.
+    """Converts the labels of a sentence from any chunk scheme to BIO.
 
     Args:
-      labels: in IOB1 (I- begins a chunk, B- only one right behind another of
-        its type), BIO, BIOES or BILOU; others stay as they are.
+      labels: labels in BIO, BIOES, BILOU or IOB1 (B- only begins a chunk that
+        directly follows one of the same type); other labels are unchanged.
 
     Returns:
-      As many labels: B- begins a chunk, I- goes on.
+      As many labels: B- begins a chunk, I- continues it.
     """
     result, before = [], None
     for label in labels:

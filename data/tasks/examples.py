@@ -1,4 +1,4 @@
-"""What one example of a task is."""
+"""The classes of examples."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ class InputExample:
     """A text or a pair of texts.
 
     Attributes:
-      guid: names the example, for logs and predictions.
+      guid: id of the example in logs and predictions.
       text_a: the first text.
       text_b: the second; None = there is none.
-      label: one of the task's labels; of regression a number, of multilabel a
-        tuple of labels; None = not known.
+      label: one of the task's labels; for regression a number, for multilabel
+        a tuple of labels; None = unknown.
 
     Source: InputExample in run_classifier.py.
     """
@@ -27,7 +27,7 @@ class InputExample:
 
 @dataclasses.dataclass(slots=True)
 class PaddingInputExample:
-    """Fills a batch up; its row is all zeros, `is_real_example` too.
+    """Padding of a batch; all features are zero, also `is_real_example`.
 
     Source: PaddingInputExample in run_classifier.py.
     """
@@ -38,10 +38,10 @@ class ChoiceExample:
     """Several pairs of texts, one of which is right.
 
     Attributes:
-      guid: names the example.
+      guid: id of the example.
       contexts: the first text of each pair.
       choices: the second text of each pair.
-      label: the task's label for the right one; None = not known.
+      label: label of the right pair; None = unknown.
     """
 
     guid: str
@@ -55,11 +55,11 @@ class TaggingExample:
     """A sentence whose words have labels.
 
     Attributes:
-      guid: names the example.
-      words: of the sentence.
-      labels: one for each word; None = not known.
-      document: number of the document it is from; the sentences of one
-        document stand one after the other.
+      guid: id of the example.
+      words: the words of the sentence.
+      labels: a label for each word; None = unknown.
+      document: number of its document; the sentences of a document are
+        consecutive.
     """
 
     guid: str

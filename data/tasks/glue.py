@@ -1,8 +1,8 @@
 """The nine tasks of GLUE and its diagnostic set, in GLUE's own files.
 
-Tab-separated, quotes are ordinary characters. A column is found by its name in
-the header, or else by its number, as the original does: a file of one's own in
-the same columns may call them anything.
+The files are tab-separated, and quotes are ordinary characters. A column is
+found by its name in the header, or by its number as in the original. So files
+of the user need the same order of columns but not the same names.
 
 Source: the processors of run_classifier.py (CoLA, MRPC, MNLI).
 """
@@ -17,15 +17,15 @@ from data.tasks.task import Task, register
 
 
 class GlueTask(Task):
-    """Rows of a table, one example each.
+    """A table with one example in each row.
 
     Attributes:
       text_a, text_b: columns of the texts; `text_b` None = there is one text.
-      test_a, test_b: the same in the test set; None = as in the others.
+      test_a, test_b: the columns in the test set; None = as in the other sets.
       label: column of the label in the train and dev set.
-      guid: column that the example is named by; None = the number of the row.
+      guid: column of the example's id; None = the number of the row.
       headerless: sets whose file has no header.
-      skip_broken: sets of which rows of another width are left out.
+      skip_broken: sets in which rows of another width are skipped.
     """
 
     labels = ("0", "1")
@@ -39,7 +39,7 @@ class GlueTask(Task):
     skip_broken: tuple[str, ...] = ()
 
     def read(self, set_name: str) -> Iterator[InputExample]:
-        """Streams the examples of a set; those of a test set have no label."""
+        """Yields the examples of a set; test sets have no labels."""
         table = rows.read_table(
             os.path.join(self.data_dir, f"{set_name}.tsv"),
             header=set_name not in self.headerless,
@@ -49,11 +49,11 @@ class GlueTask(Task):
             yield self._example(row, set_name)
 
     def _example(self, row: rows.Row, set_name: str) -> InputExample:
-        """Makes an example of a row."""
+        """Converts a row to an example."""
         is_test = set_name in self.test_sets
         text_a = self.test_a if is_test and self.test_a else self.text_a
         text_b = self.test_b if is_test and self.test_b else self.text_b
-        # The original calls its test sets "test", whatever their file.
+        # In the original, guids of every test set begin with "test".
         prefix = "test" if set_name == self.test_sets[0] else set_name
         name = row.value(self.guid) if self.guid else row.number
         return InputExample(
@@ -69,7 +69,7 @@ class GlueTask(Task):
 
 @register("cola")
 class Cola(GlueTask):
-    """Is the sentence acceptable English?"""
+    """CoLA: is the sentence acceptable English?"""
 
     metrics = ("matthews", "accuracy")
     text_a = Column("sentence", 3)
@@ -81,7 +81,7 @@ class Cola(GlueTask):
 
 @register("sst-2")
 class Sst2(GlueTask):
-    """Does the sentence praise a film?"""
+    """SST-2: is the review of a film positive?"""
 
     text_a = Column("sentence", 0)
     test_a = Column("sentence", 1)
@@ -91,7 +91,7 @@ class Sst2(GlueTask):
 
 @register("mrpc")
 class Mrpc(GlueTask):
-    """Do both sentences say the same?"""
+    """MRPC: do both sentences have the same meaning?"""
 
     metrics = ("f1", "accuracy")
     text_a = Column("#1 String", 3)
@@ -102,7 +102,7 @@ class Mrpc(GlueTask):
 
 @register("sts-b")
 class StsB(GlueTask):
-    """How alike are both sentences, from 0 to 5?"""
+    """STS-B: how similar are both sentences, from 0 to 5?"""
 
     kind = "regression"
     labels = ()
@@ -116,7 +116,7 @@ class StsB(GlueTask):
         return row.float(self.label)
 
     def submission(self, set_name, predictions):
-        """Keeps the numbers in their range; see `Task.submission`."""
+        """Limits the numbers to 0 to 5; see `Task.submission`."""
         return super().submission(
             set_name, [min(max(value, 0.0), 5.0) for value in predictions]
         )
@@ -124,7 +124,7 @@ class StsB(GlueTask):
 
 @register("qqp")
 class Qqp(GlueTask):
-    """Do both questions ask the same?"""
+    """QQP: do both questions have the same meaning?"""
 
     metrics = ("f1", "accuracy")
     text_a = Column("question1", 3)
@@ -147,12 +147,12 @@ class _Inference(GlueTask):
 
 @register("mnli")
 class Mnli(_Inference):
-    """Inference over many genres; two dev and two test sets."""
+    """MNLI: inference over many genres; two dev and two test sets."""
 
     label = Column("gold_label", -1)
     guid = Column("index", 0)
-    # Differs from the original: it leaves the mismatched sets out, which GLUE's
-    # server asks for; here they are scored and answered after the matched.
+    # Differs from the original: the mismatched sets are scored and predicted
+    # too, because GLUE's server requires them.
     dev_sets = ("dev_matched", "dev_mismatched")
     test_sets = ("test_matched", "test_mismatched")
     submission_files = {
@@ -175,7 +175,7 @@ class Ax(_Inference):
 
 @register("qnli")
 class Qnli(GlueTask):
-    """Does the sentence answer the question?"""
+    """QNLI: does the sentence answer the question?"""
 
     labels = ("entailment", "not_entailment")
     text_a = Column("question", 1)
@@ -185,7 +185,7 @@ class Qnli(GlueTask):
 
 @register("rte")
 class Rte(GlueTask):
-    """Does the second text follow from the first?"""
+    """RTE: does the second text follow from the first?"""
 
     labels = ("entailment", "not_entailment")
     text_a = Column("sentence1", 1)
@@ -195,7 +195,7 @@ class Rte(GlueTask):
 
 @register("wnli")
 class Wnli(GlueTask):
-    """Does the second sentence name what a pronoun of the first means?"""
+    """WNLI: does the second sentence follow from the first?"""
 
     text_a = Column("sentence1", 1)
     text_b = Column("sentence2", 2)

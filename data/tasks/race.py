@@ -1,4 +1,4 @@
-"""RACE: questions of English exams about an article, four answers each."""
+"""RACE: exam questions about an English article, with four answers each."""
 
 import glob
 import json
@@ -14,10 +14,11 @@ _FIELDS = ("article", "questions", "options", "answers", "id")
 
 @register("race")
 class Race(Task):
-    """Folders train, dev, test; in each middle and high, of one JSON a file.
+    """RACE. The folders train, dev and test have folders middle and high.
 
-    The input is `[CLS] article [SEP] question option [SEP]`; a question with a
-    gap (`_`) has the option in it instead. Only the article is cut.
+    Each file is the JSON of one article. The input is `[CLS] article [SEP]
+    question option [SEP]`; the option replaces a gap (`_`) in the question.
+    Only the article is shortened.
     """
 
     kind = "choice"
@@ -27,20 +28,20 @@ class Race(Task):
     cut = "first"
 
     def read(self, set_name: str) -> Iterator[ChoiceExample]:
-        """Streams the questions of a set, all with their answers."""
+        """Yields the questions of a set, all with their answers."""
         part, _, school = set_name.partition("_")
         for one in (school,) if school else ("middle", "high"):
             folder = os.path.join(self.data_dir, part, one)
             paths = files.find(os.path.join(glob.escape(folder), "*.txt"))
             if not paths:
                 raise FileNotFoundError(
-                    f"{folder} holds no article (*.txt); expected at least one."
+                    f"{folder} has no article (*.txt); expected at least one."
                 )
             for path in paths:
                 yield from self._questions(path)
 
     def _questions(self, path: str) -> Iterator[ChoiceExample]:
-        """The questions of one article."""
+        """Yields the questions of one article."""
         fields = _load(path)
         for number, (question, options, answer) in enumerate(
             zip(
@@ -70,20 +71,20 @@ class Race(Task):
 
 
 def _statement(question: str, option: str) -> str:
-    """The option in the question's gap, or behind the question."""
+    """Puts the option into the question's gap, or after the question."""
     if "_" in question:
         return question.replace("_", option, 1)
     return f"{question} {option}"
 
 
 def _load(path: str) -> dict:
-    """The fields of one article."""
+    """Reads the fields of one article."""
     text = "\n".join(files.read_lines(path))
     try:
         fields = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(
-            f"{path}: no JSON ({error}); expected an object with "
+            f"{path}: not JSON ({error}); expected an object with "
             f"{', '.join(_FIELDS)}."
         ) from None
     missing = [name for name in _FIELDS if name not in fields]

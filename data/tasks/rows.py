@@ -1,7 +1,6 @@
-"""Tables to rows: tab- or comma-separated text, or one JSON object a line.
+"""Reads tables as rows: tab- or comma-separated text, or JSON lines.
 
-Every row knows where it stands, so that what is wrong with it can be said
-with file and line.
+Each row knows its file and line, for error messages.
 """
 
 import csv
@@ -13,18 +12,17 @@ from absl import logging
 
 from data.storage import files
 
-# Longest cell of a quoted table, in characters: it bounds the memory that an
-# unclosed quote takes.
+# Most characters of a quoted cell, to limit the memory of an unclosed quote.
 _MAX_CELL = 2**27
 
 
 class Column(NamedTuple):
-    """Where a value stands in a row.
+    """The place of a value in a row.
 
     Attributes:
-      name: in the header; looked for first.
-      number: from 0, -1 = the last; where no header has that name. None = it
-        must be there by name.
+      name: name in the header.
+      number: index from 0, -1 = the last, if the header lacks the name. None =
+        the name is required.
     """
 
     name: str | None
@@ -32,7 +30,7 @@ class Column(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Column":
-        """Reads `sentence` as a name and `3` as a number."""
+        """Parses a name such as `sentence` or a number such as `3`."""
         if text.lstrip("-").isdigit():
             return cls(text, int(text))
         return cls(text)
@@ -49,11 +47,11 @@ class Row(NamedTuple):
     """One row of a table.
 
     Attributes:
-      path: the file, or what else the rows come from.
-      line: its line (or example), from 1.
-      number: its place in the table, from 0, the header counted.
-      names: of the columns; empty without a header.
-      cells: the values: strings, but of JSON and of data sets anything.
+      path: the file or other source of the rows.
+      line: number of the line or example, from 1.
+      number: index in the table, from 0, counting the header.
+      names: names of the columns; empty without a header.
+      cells: the values: strings in tables, any type in JSON and data sets.
     """
 
     path: str
@@ -63,7 +61,7 @@ class Row(NamedTuple):
     cells: Sequence[Any]
 
     def fail(self, message: str) -> NoReturn:
-        """Raises ValueError with the row's place before a message."""
+        """Raises ValueError with file and line before the message."""
         raise ValueError(f"{self.path}, line {self.line}: {message}")
 
     def has(self, column: Column) -> bool:
@@ -75,11 +73,7 @@ class Row(NamedTuple):
         return number is not None and -width <= number < width
 
     def value(self, column: Column) -> Any:
-        """The value in a column.
-
-        Raises:
-          ValueError: there is no such column.
-        """
+        """Returns the value in a column; ValueError if there is none."""
         if column.name in self.names:
             return self.cells[self.names.index(column.name)]
         if not self.has(column):
@@ -91,11 +85,7 @@ class Row(NamedTuple):
         return self.cells[column.number]
 
     def text(self, column: Column) -> str:
-        """The text in a column, as it stands there.
-
-        Raises:
-          ValueError: there is no such column, or no text in it.
-        """
+        """Returns the text in a column; ValueError if there is none."""
         value = self.value(column)
         if not isinstance(value, str):
             self.fail(
@@ -105,11 +95,7 @@ class Row(NamedTuple):
         return value
 
     def float(self, column: Column) -> float:
-        """The finite number in a column.
-
-        Raises:
-          ValueError: there is no such column, or no number in it.
-        """
+        """Returns the finite number in a column; ValueError if none."""
         value = self.value(column)
         try:
             number = float(value)
@@ -120,15 +106,7 @@ class Row(NamedTuple):
         self.fail(f"column {column} is {value!r}, expected a number.")
 
     def label(self, column: Column, labels: Sequence[str]) -> str:
-        """The label in a column.
-
-        Args:
-          column: where it stands.
-          labels: those that are allowed.
-
-        Raises:
-          ValueError: there is no such column, or another label in it.
-        """
+        """Returns the label in a column; ValueError if not in `labels`."""
         label = label_text(self.value(column))
         if label not in labels:
             self.fail(
@@ -139,12 +117,12 @@ class Row(NamedTuple):
 
 
 def label_text(value: Any) -> str:
-    """A label's text; of JSON it may also be a number, true or false."""
+    """Returns a label as text; JSON values may be numbers or booleans."""
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    """Gives labels found in a file their order: 2 before 10, a before b."""
+    """Sorts the labels found in a file: 2 before 10, a before b."""
     return tuple(
         sorted(
             set(labels),
@@ -156,7 +134,7 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def describe_labels(labels: Sequence[str]) -> str:
-    """The labels for an error message: the first ten of many."""
+    """Returns the labels, or the first ten, for an error message."""
     if len(labels) > 10:
         return f"one of {', '.join(labels[:10])}, ... ({len(labels)} in all)"
     return f"one of {', '.join(labels)}"
@@ -169,27 +147,25 @@ def read_cells(
     *,
     keep_empty: bool = False,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Streams the rows of a table as they are.
+    """Yields the rows of a table as lists of cells.
 
     Args:
       path: UTF-8 text; a byte-order mark and carriage returns are dropped.
-      delimiter: between two cells.
-      quotechar: a cell that begins with it goes on to the next one, over
-        delimiters and lines; None = it is a character as any other.
-      keep_empty: yield an empty line between two rows as a row of no cells;
-        False = raise ValueError.
+      delimiter: separates cells.
+      quotechar: encloses cells that contain delimiters or line breaks; None =
+        an ordinary character.
+      keep_empty: yield [] for an empty line between rows; False = raise
+        ValueError. Empty lines at the end of the file are ignored.
 
     Yields:
-      For each row the number of its last line, from 1, and its cells; none
-      for empty lines at the file's end.
+      The number of the row's last line, from 1, and the cells.
 
     Raises:
       FileNotFoundError: there is no such file.
       ValueError: a line is not UTF-8 or empty, or a quote is not closed.
     """
     if quotechar is None:
-        # csv does the same more slowly, and refuses cells of 131,073
-        # characters.
+        # The csv module is slower and refuses cells of 131,073 characters.
         numbered = (
             (number, line.split(delimiter) if line else [])
             for number, line in enumerate(files.read_lines(path), start=1)
@@ -203,8 +179,8 @@ def read_cells(
             continue
         if empty and not (keep_empty and has_rows):
             raise ValueError(
-                f"{path}: an empty line stands before line {line}; expected a "
-                "row on every line. Remove it."
+                f"{path}: the line before line {line} is empty; expected a row "
+                "on each line. Remove it."
             )
         for empty_line in empty:
             yield empty_line, []
@@ -215,10 +191,10 @@ def read_cells(
 def _quoted(
     path: str, delimiter: str, quotechar: str
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a table with quotes."""
+    """Yields the rows of a table with quotes."""
     lines = (f"{line}\n" for line in files.read_lines(path))
-    # The default, 131,072 characters, is less than a long text has. The limit
-    # is one for the whole process.
+    # Long texts exceed the default, 131,072 characters. The limit is global to
+    # the process.
     csv.field_size_limit(_MAX_CELL)
     reader = csv.reader(
         lines, delimiter=delimiter, quotechar=quotechar, strict=True
@@ -244,18 +220,15 @@ def read_table(
     quotechar: str | None = None,
     skip_broken: bool = False,
 ) -> Iterator[Row]:
-    """Streams the rows of a table, all of one width.
+    """Yields the rows of a table after the header; all have the same width.
 
     Args:
       path: see `read_cells`.
-      header: whether the first row names the columns.
+      header: whether the first row has the names of the columns.
       delimiter: see `read_cells`.
       quotechar: see `read_cells`.
-      skip_broken: leave out rows of another width and empty lines; how many
-        is logged.
-
-    Yields:
-      The rows without the header.
+      skip_broken: skip rows of another width and empty lines, and log their
+        number.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -276,16 +249,16 @@ def read_table(
         elif skip_broken:
             broken.append(line)
         else:
-            # Differs from the original: it takes rows of any width, because
-            # of which a stray tab makes a text of a label.
+            # Differs from the original: rows of another width are errors,
+            # because a stray tab would turn a label into a text.
             row.fail(
                 f"{len(cells)} columns, expected {width} as in the first line; "
                 "is a delimiter inside a text, or missing?"
             )
     if broken:
         logging.warning(
-            "%s: %d rows have not %d columns and are left out, the first is "
-            "line %d.",
+            "%s: %d rows without %d columns are left out, the first is line "
+            "%d.",
             path,
             len(broken),
             width,
@@ -294,13 +267,10 @@ def read_table(
 
 
 def read_json_lines(path: str) -> Iterator[Row]:
-    """Streams a file of one JSON object a line.
+    """Yields a row for each line, a JSON object whose keys are the columns.
 
     Args:
       path: UTF-8 text.
-
-    Yields:
-      A row for each object: its keys are the columns.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -313,8 +283,8 @@ def read_json_lines(path: str) -> Iterator[Row]:
             fields = json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(
-                f"{path}, line {line}: no JSON ({error}); expected one object "
-                "on every line."
+                f"{path}, line {line}: not JSON ({error}); expected one object "
+                "on each line."
             ) from None
         if not isinstance(fields, dict):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Which of four endings goes on best: SWAG, and CODAH in the same form."""
+"""SWAG and CODAH: the best of four endings of a text."""
 
 import os
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class Swag(_Endings):
     """
 
     def read(self, set_name: str) -> Iterator[ChoiceExample]:
-        """Streams the examples of a set; those of the test set unlabelled."""
+        """Yields the examples of a set; the test set has no labels."""
         name = {"dev": "val"}.get(set_name, set_name)
         path = os.path.join(self.data_dir, f"{name}.csv")
         first, second = Column("sent1", 4), Column("sent2", 5)
@@ -51,15 +51,15 @@ class Swag(_Endings):
 
 @register("codah")
 class Codah(_Endings):
-    """Commonsense endings: codah_full_data.tsv or full_data.tsv.
+    """CODAH: one file, codah_full_data.tsv or full_data.tsv.
 
-    There is one file. Of its rows, counted from 0, those whose number ends in
-    8 are the dev set, in 9 the test set, the others the train set: writers'
-    runs of like sentences are spread over all three.
+    Rows whose number (from 0) ends in 8 are the dev set, those whose number
+    ends in 9 the test set and the others the train set, because consecutive
+    rows of one author are similar.
     """
 
     def read(self, set_name: str) -> Iterator[ChoiceExample]:
-        """Streams the rows of a set, all with their labels."""
+        """Yields the rows of a set, all with their labels."""
         path = os.path.join(self.data_dir, "codah_full_data.tsv")
         released = os.path.join(self.data_dir, "full_data.tsv")
         if not files.exists(path) and files.exists(released):

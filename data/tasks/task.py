@@ -1,9 +1,9 @@
-"""What a fine-tuning task is, and how one is added.
+"""The base class of fine-tuning tasks, and their registration.
 
-A new task is one file in this folder: a subclass of `Task` under one line
-`@register("its_name")`; or anywhere, as in the original, a subclass of
-`DataProcessor` with its four methods and `register("its_name", ItsClass)`.
-The kind says which features, head and loss it gets.
+A new task is one file in this folder: a subclass of `Task` under
+`@register("its_name")`. As in the original, it may also be a subclass of
+`DataProcessor` anywhere, with its four methods and
+`register("its_name", ItsClass)`. The kind decides features, head and loss.
 """
 
 import abc
@@ -20,11 +20,11 @@ from data import metrics
 from data.tasks import rows
 from data.tasks.examples import Example, InputExample, has_empty_text
 
-# What is predicted: one label of a text (pair), a number, any number of
-# labels, one of several texts, a label of every word.
+# What is predicted: one label for a text or pair, a number, any number of
+# labels, one of several texts, or a label for each word.
 KINDS = ("classification", "regression", "multilabel", "choice", "tagging")
 
-# The one list of tasks: name -> class. Filled by `register` only.
+# Name -> class; filled by `register`.
 _CLASSES: dict[str, type] = {}
 
 
@@ -32,8 +32,8 @@ class Submission(NamedTuple):
     """A file for a benchmark's server.
 
     Attributes:
-      file_name: as the server wants it: `CoLA.tsv`.
-      text: what it holds.
+      file_name: the name that the server expects, such as `CoLA.tsv`.
+      text: the content.
     """
 
     file_name: str
@@ -41,24 +41,21 @@ class Submission(NamedTuple):
 
 
 class Task(abc.ABC):
-    """Where a task's examples come from, and how predictions are scored.
+    """Reads the examples of a task and scores predictions.
 
-    A subclass implements `read` and sets what differs:
+    A subclass implements `read` and sets the attributes that differ:
 
     Attributes:
-      name: under which it was found.
+      name: the registered name.
       kind: one of `KINDS`.
-      labels: their texts, in the order of their ids; of `choice` one for each
-        choice; empty for regression.
-      metrics: names in `data.metrics`; the first is the main one.
-      label_separator: between the labels of one example, of multilabel.
-      train_sets, dev_sets, test_sets: names that `examples` takes.
-      cut: what is shortened if a pair is too long: `longest` = the longer
-        text, token by token; `first` = the first one.
+      labels: texts of the labels in the order of their ids; for choice one for
+        each choice; empty for regression.
+      metrics: names in `data.metrics`, the main metric first.
+      label_separator: separates the labels of an example of multilabel.
+      train_sets, dev_sets, test_sets: names that `examples` accepts.
+      cut: how a pair that is too long is shortened: `longest` = the longer
+        text, token by token; `first` = the first text.
       submission_files: name of a test set -> file name for the server.
-
-    Args:
-      data_dir: folder of the task's files.
     """
 
     name: str = ""
@@ -77,15 +74,15 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def read(self, set_name: str) -> Iterator[Example]:
-        """Streams the examples of one of the sets; see `examples`."""
+        """Yields the examples of one of the sets; see `examples`."""
 
     @property
     def main_metric(self) -> str:
-        """The metric that checkpoints are compared by."""
+        """The metric by which checkpoints are compared."""
         return self.metrics[0]
 
     def set_name(self, name: str) -> str:
-        """The set's own name: `dev` and `test` stand for the first of them.
+        """Returns a set's own name; `dev` and `test` mean the first ones.
 
         Raises:
           ValueError: the task has no such set.
@@ -102,18 +99,14 @@ class Task(abc.ABC):
         return first[name][0]
 
     def examples(self, set_name: str) -> Iterator[Example]:
-        """Streams the examples of a set, in the order of its file.
+        """Yields the examples of a set, in the order of its file.
 
         Args:
           set_name: `train`, `dev`, `test`, or a set's own name.
 
-        Yields:
-          The examples.
-
         Raises:
-          FileNotFoundError: its file is missing.
-          ValueError: there is no such set, it is empty, or a row is wrong;
-            says where, what it has and what was expected.
+          FileNotFoundError: the file is missing.
+          ValueError: there is no such set, it is empty, or a row is wrong.
         """
         set_name = self.set_name(set_name)
         count, empty = 0, []
@@ -134,8 +127,8 @@ class Task(abc.ABC):
                 "expected at least one example."
             )
         if empty:
-            # Real sets have a few (QQP has), and none of a test set's rows may
-            # be missing; many of them mean a wrong column.
+            # Some real sets, such as QQP, have a few. They are kept because a
+            # test set must be complete. Many of them mean a wrong column.
             logging.warning(
                 "--task_name=%s: %d of %d examples of the %s set have an empty "
                 "text, which is kept; the first is %s. Are these the right "
@@ -148,11 +141,11 @@ class Task(abc.ABC):
             )
 
     def gold(self, set_name: str) -> Any:
-        """The right answers of a set, as `score` takes them.
+        """Returns the right answers of a set, for `score`.
 
         Returns:
-          Ids [N], numbers [N], 0 and 1 [N, labels], or for tagging each
-          sentence's labels; None if some answer is not known.
+          Ids [N], numbers [N], 0 and 1 [N, labels], or for tagging the labels
+          of each sentence; None if an answer is unknown.
         """
         if self.kind == "tagging":
             answers = [example.labels for example in self.examples(set_name)]
@@ -175,40 +168,33 @@ class Task(abc.ABC):
         return np.array([self.labels.index(answer) for answer in answers])
 
     def score(self, gold: Any, predicted: Any) -> dict[str, float]:
-        """Scores predictions by the task's metrics.
+        """Returns the task's metrics of predictions.
 
         Args:
           gold: see `gold`.
-          predicted: alike.
-
-        Returns:
-          Metric -> value.
+          predicted: predictions in the same form.
         """
         return metrics.compute(self.metrics, gold, predicted)
 
     def submission_numbers(self, set_name: str) -> Iterable[int]:
-        """The numbers by which a benchmark's server knows the examples.
+        """Returns the numbers of the examples in a submission, in order.
 
-        Args:
-          set_name: a test set.
-
-        Returns:
-          A number for each example, in the order of `examples`, and perhaps
-          more: 0, 1, 2, ... unless a subclass knows better.
+        They are 0, 1, 2, ... unless a subclass overrides this. There may be
+        more numbers than examples.
         """
         return itertools.count()
 
     def submission(
         self, set_name: str, predictions: Sequence[str | float]
     ) -> Submission | None:
-        """Makes the file that a benchmark's server takes.
+        """Makes the file for a benchmark's server.
 
         Args:
           set_name: a test set.
-          predictions: the label's text, or the number, of each example.
+          predictions: the text of the label, or the number, of each example.
 
         Returns:
-          The file; None if there is no server for this set.
+          The file; None = there is no server for this set.
         """
         file_name = self.submission_files.get(self.set_name(set_name))
         if file_name is None:
@@ -223,15 +209,15 @@ class Task(abc.ABC):
 
 
 class DataProcessor:
-    """The original's way to a new task: four methods, then `register`.
+    """The original's base class of a task; see `register`.
 
-    As in the original the methods raise here, and not `abc`: a processor may
-    leave out those of sets it has not (the original's XNLI has no test set).
-    Asked for such a set, a program says which method is missing.
+    As in the original, the methods are not abstract: a processor may lack a
+    set (the original's XNLI has no test set). A program that needs the set
+    reports the missing method.
 
     Attributes:
       kind: one of `KINDS`.
-      metrics: names in `data.metrics`; the first is the main one.
+      metrics: names in `data.metrics`, the main metric first.
 
     Source: DataProcessor in run_classifier.py; `kind`, `metrics` are new.
     """
@@ -273,7 +259,7 @@ class _ProcessorTask(Task):
         self.labels = tuple(processor.get_labels() or ())
 
     def read(self, set_name: str) -> Iterator[Example]:
-        """Streams what the processor's method for the set returns."""
+        """Yields the examples of the processor's method for the set."""
         method = f"get_{set_name}_examples"
         try:
             examples = getattr(self._processor, method)(self.data_dir)
@@ -284,25 +270,22 @@ class _ProcessorTask(Task):
             ) from error
         for example in examples:
             if set_name == "test" and isinstance(example, InputExample):
-                # A dummy, as the original asks for in test examples.
+                # The original requires a dummy label in test examples.
                 example = dataclasses.replace(example, label=None)
             yield example
 
 
 def register(name: str, cls: type | None = None) -> Any:
-    """Makes a task known: `@register("x")` or `register("x", X)`.
+    """Registers a task: `@register("x")` or `register("x", X)`.
 
     Args:
-      name: for --task_name; not case-sensitive.
-      cls: a subclass of `Task` or of `DataProcessor`; None = what is
-        decorated.
-
-    Returns:
-      The class.
+      name: value of --task_name; not case-sensitive.
+      cls: a subclass of `Task` or of `DataProcessor`; None = return a
+        decorator.
 
     Raises:
-      ValueError: the name is taken.
-      TypeError: it is no such class.
+      ValueError: another class has the name.
+      TypeError: cls is not such a class.
     """
     if cls is None:
         return functools.partial(register, name)
@@ -317,8 +300,8 @@ def register(name: str, cls: type | None = None) -> Any:
         cls.__qualname__,
     ):
         raise ValueError(
-            f"register({name!r}): the name is {taken.__qualname__}'s of "
-            f"{taken.__module__}; give another."
+            f"register({name!r}): {taken.__qualname__} of {taken.__module__} "
+            "has this name; give another."
         )
     _CLASSES[name.lower()] = cls
     return cls
@@ -330,12 +313,12 @@ def task_names() -> tuple[str, ...]:
 
 
 def task_class(name: str) -> type:
-    """The class registered under a name that `task_names` has."""
+    """The class registered under a name of `task_names`."""
     return _CLASSES[name]
 
 
 def make_task(name: str, data_dir: str, options: Mapping[str, Any]) -> Task:
-    """Makes a registered task of its folder and options."""
+    """Creates a registered task."""
     cls = task_class(name)
     if issubclass(cls, DataProcessor):
         task = _ProcessorTask(data_dir, cls(**options))

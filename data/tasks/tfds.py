@@ -1,4 +1,4 @@
-"""The same tasks from tensorflow-datasets, where no files are given."""
+"""Tasks whose examples come from tensorflow-datasets instead of files."""
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,14 +10,14 @@ from data.tasks.task import Task, make_task
 
 
 class _Source(NamedTuple):
-    """A data set of two texts, or of one, and a label.
+    """A data set of texts or pairs with a label.
 
     Attributes:
-      data_set: its name in tensorflow-datasets.
-      text_a: name of the feature that is the first text.
-      text_b: of the second; None = there is none.
-      names: what the labels are called there, in the order of the task's; ()
-        = the same as in the task.
+      data_set: name in tensorflow-datasets.
+      text_a: feature of the first text.
+      text_b: feature of the second text; None = there is none.
+      names: the data set's names of the task's labels, in the same order; () =
+        the task's own.
     """
 
     data_set: str
@@ -26,7 +26,7 @@ class _Source(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-# GLUE's own number of an example: its place in the file, from 0.
+# GLUE's number of an example: its index in GLUE's file.
 _IDX = Column("idx")
 _PAIR = ("sentence1", "sentence2")
 _INFERENCE = ("premise", "hypothesis")
@@ -55,18 +55,15 @@ def make_tfds_task(
     tfds_data_dir: str | None,
     options: Mapping[str, Any],
 ) -> Task:
-    """Makes a task whose examples come from tensorflow-datasets.
+    """Creates a task whose examples come from tensorflow-datasets.
 
     Args:
-      name: of a task of GLUE, `xnli`, or `tsv` for any data set, whose
-        features are then the columns.
-      data_set: as in `tfds.builder`; "" = the task's own.
-      tfds_data_dir: where data sets are; None = the default of
+      name: a task of GLUE, `xnli`, or `tsv` for any data set, whose features
+        are then the columns.
+      data_set: name as in `tfds.builder`; "" = the task's default.
+      tfds_data_dir: folder of the data sets; None = the default of
         tensorflow-datasets.
-      options: of the task.
-
-    Returns:
-      The task as it is, only its examples come from elsewhere.
+      options: options of the task.
 
     Raises:
       ValueError: there is no data set for the task.
@@ -82,7 +79,7 @@ def make_tfds_task(
     if name not in _SOURCES:
         raise ValueError(
             f"--task_name={name} has no data set in tensorflow-datasets; "
-            f"those that have: {', '.join(_SOURCES)}. Or describe the data "
+            f"these tasks have one: {', '.join(_SOURCES)}. Describe the data "
             "set's features with --task_name=tsv, or give --data_dir."
         )
     task = make_task(name, "", options)
@@ -102,7 +99,7 @@ def make_tfds_task(
 
 
 def _split(set_name: str) -> str:
-    """The split of a set: dev_matched -> validation_matched."""
+    """Returns the split of a set: dev_matched -> validation_matched."""
     if set_name == "diagnostic":
         return "test"
     return set_name.replace("dev", "validation")
@@ -111,8 +108,8 @@ def _split(set_name: str) -> str:
 def _read_rows(
     data_dir: str | None, data_set: str, set_name: str
 ) -> Iterator[Row]:
-    """Streams the examples of a split as rows; class labels as their names."""
-    # Takes TensorFlow, which text files do without.
+    """Yields the examples of a split as rows, class labels as names."""
+    # Imported here because it loads TensorFlow, which text files do not need.
     from data import tfds
 
     split = _split(set_name)
@@ -127,7 +124,7 @@ def _read_rows(
 def _numbered_examples(
     task: Task, source: _Source, read: Any, language: str, set_name: str
 ) -> Iterator[tuple[int, InputExample]]:
-    """Streams (number, example) of a set of one of the known tasks."""
+    """Yields (number, example) of a set of a task in `_SOURCES`."""
     texts = list(filter(None, (source.text_a, source.text_b)))
     file_name = task.submission_files.get(set_name)
     rows = read(set_name)
@@ -149,9 +146,8 @@ def _numbered_examples(
 def _in_order_of_idx(rows: Iterable[Row], file_name: str) -> Iterator[Row]:
     """Sorts a test set by its examples' numbers in GLUE's file.
 
-    The data set stores them in the order of hashed keys, but line 3 of
-    test_results.tsv should be about line 3 of GLUE's file. All rows are in
-    memory meanwhile.
+    The data set is in the order of hashed keys, but line 3 of test_results.tsv
+    should be the answer to line 3 of GLUE's file. All rows are held in memory.
     """
     found: dict[int, Row] = {}
     for row in rows:
@@ -170,8 +166,8 @@ def _in_order_of_idx(rows: Iterable[Row], file_name: str) -> Iterator[Row]:
             )
         if number in found:
             row.fail(
-                f"'idx' is {number} as in another example; expected another "
-                "number for each."
+                f"'idx' is {number} as in another example; expected a "
+                "different number for each."
             )
         found[number] = row
     for number in sorted(found):
@@ -179,7 +175,7 @@ def _in_order_of_idx(rows: Iterable[Row], file_name: str) -> Iterator[Row]:
 
 
 def _in_language(row: Row, text: Any, language: str) -> str:
-    """A text, or of its translations the one."""
+    """Returns a text, or its translation in a language."""
     if isinstance(text, str):
         return text
     if "language" in text:  # tfds.features.TranslationVariableLanguages
@@ -190,10 +186,10 @@ def _in_language(row: Row, text: Any, language: str) -> str:
 
 
 def _label(task: Task, source: _Source, row: Row) -> str | float | None:
-    """The task's label; None where a test set has none."""
+    """Returns the task's label; None if a test set has none."""
     column = Column("label")
     label = row.value(column)
-    # As GLUE's test sets have it: no class, or a score of -1.
+    # In GLUE's test sets, class labels are missing and scores are -1.
     if label is None or label == -1:
         return None
     if task.kind == "regression":

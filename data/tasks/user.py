@@ -1,4 +1,4 @@
-"""The user's own table, without code: tsv, csv, or one JSON object a line."""
+"""Tables of the user: tsv, csv or JSON lines."""
 
 import functools
 import os
@@ -18,7 +18,7 @@ from data.tasks.examples import (
 from data.tasks.rows import Column, Row
 from data.tasks.task import Task, register
 
-# What a row is -> the kind of task, its metrics, its texts' usual columns.
+# Kind of row -> kind of task, metrics, default text columns.
 _KINDS = {
     "single": ("classification", ("accuracy", "macro_f1"), ("text",)),
     "pair": ("classification", ("accuracy", "macro_f1"), ("text_a", "text_b")),
@@ -27,42 +27,41 @@ _KINDS = {
     "choice": ("choice", ("accuracy",), ("text",)),
     "tagging": ("tagging", (), ("words",)),
 }
-# ASCII only: a word may hold, or be, a no-break space.
+# ASCII only, because a no-break space can be part of a word.
 _WHITE_SPACE = re.compile(r"\s+", re.ASCII)
 _SUFFIXES = (".tsv", ".csv", ".jsonl")
 
 
 @register("tsv")
 class UserTable(Task):
-    """A table of one's own, of any kind of task.
+    """A table of the user, for a task of any kind.
 
-    Columns are given by name, or by number from 0 (-1 = the last). Only by
-    numbers = the files have no header.
+    Columns are names, or numbers from 0 (-1 = the last). If all columns are
+    numbers, the files have no header.
 
     Args:
       data_dir: folder of the files.
-      kind: what a row is: `single` or `pair` (text or two, one label),
-        `regression`, `multilabel` (one or two texts), `choice` (a text, its
-        endings, the number of the right one from 0), `tagging` (words and
-        labels, each a JSON list or parted by spaces).
-      text_columns: of the text or both; none = `text`, of a pair `text_a` and
-        `text_b`, of tagging `words`.
-      label_column: a test set may lack it.
-      choice_columns: of the endings of `choice`; one that holds a JSON list
-        is enough.
-      id_column: names the example; "" = the number of the row does.
-      label_separator: between the labels of a `multilabel` cell.
-      quoted: whether cells may stand in double quotes; None = of csv, not of
-        tsv, where quotes are ordinary characters.
-      train_file: name in the folder; "" = train.tsv, .csv or .jsonl, whichever
-        is there; the others alike.
-      dev_file: of the dev set.
-      test_file: of the test set.
-      labels: in the order of their ids; none = those of the training file,
-        sorted.
-      metrics: names in `data.metrics`, the main one first; none = those usual
-        for the kind.
-      source: gives the rows of a set by its name, in place of the files.
+      kind: kind of the rows: `single` (a text and a label), `pair` (two texts
+        and a label), `regression` or `multilabel` (one or two texts), `choice`
+        (a text, its endings and the number of the right ending from 0),
+        `tagging` (words and labels, each a JSON list or separated by spaces).
+      text_columns: columns of the texts; () = `text`, for a pair `text_a` and
+        `text_b`, for tagging `words`.
+      label_column: column of the label; a test set may lack it.
+      choice_columns: columns of the endings, or one column of JSON lists.
+      id_column: column of the example's id; "" = the number of the row.
+      label_separator: separates the labels in a `multilabel` cell.
+      quoted: whether cells may be enclosed in double quotes; None = only in
+        csv files.
+      train_file: name in the folder; "" = the existing one of train.tsv, .csv
+        and .jsonl; likewise for the other sets.
+      dev_file: file of the dev set.
+      test_file: file of the test set.
+      labels: labels in the order of their ids; () = those of the training
+        file, sorted.
+      metrics: names in `data.metrics`, the main metric first; () = those of the
+        kind.
+      source: returns the rows of a set by its name, instead of the files.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class UserTable(Task):
         self._check_columns()
 
     def _check_columns(self) -> None:
-        """Refuses numbers of columns that the kind has no use for."""
+        """Raises ValueError if the number of columns is wrong for the kind."""
         expected = {"pair": (2,), "regression": (1, 2), "multilabel": (1, 2)}
         expected = expected.get(self._row_kind, (1,))
         if len(self._texts) not in expected:
@@ -119,7 +118,7 @@ class UserTable(Task):
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
-        """The labels given, or else those of the training file, sorted."""
+        """The given labels, or those of the training file, sorted."""
         if self.kind == "regression":
             return ()
         if self._given_labels:
@@ -135,13 +134,13 @@ class UserTable(Task):
 
     @functools.cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics given, or else those usual for the kind."""
+        """The given metrics, or those of the kind."""
         if self._given_metrics or self._usual_metrics:
             return self._given_metrics or self._usual_metrics
         return metrics.for_tags(self.labels)
 
     def read(self, set_name: str) -> Iterator[Example]:
-        """Streams the rows of a set as examples."""
+        """Yields the rows of a set as examples."""
         for row in self._source(set_name):
             yield self._example(row, set_name)
 
@@ -170,12 +169,12 @@ class UserTable(Task):
             if files.exists(stem + suffix):
                 return stem + suffix
         raise FileNotFoundError(
-            f"{stem}: no such file with {', '.join(_SUFFIXES)}; name it with "
-            f"--{set_name}_file."
+            f"{stem}: no such file with {', '.join(_SUFFIXES)}; give its name "
+            f"with --{set_name}_file."
         )
 
     def _example(self, row: Row, set_name: str) -> Example:
-        """Makes an example of a row."""
+        """Converts a row to an example."""
         name = rows.label_text(row.value(self._id)) if self._id else row.number
         guid = f"{set_name}-{name}"
         label = self._answer(row, set_name)
@@ -184,7 +183,7 @@ class UserTable(Task):
             if not words:
                 row.fail(f"no words in column {self._texts[0]}.")
             if label is not None and len(label) != len(words):
-                row.fail(f"{len(label)} labels of {len(words)} words.")
+                row.fail(f"{len(label)} labels for {len(words)} words.")
             return TaggingExample(guid, words, label, document=row.number)
         texts = [row.text(column) for column in self._texts]
         if self.kind == "choice":
@@ -197,7 +196,7 @@ class UserTable(Task):
         return InputExample(guid, *texts, label=label)
 
     def _answer(self, row: Row, set_name: str) -> Any:
-        """The answer of a row; None where a test set has none."""
+        """Returns the answer of a row; None if a test set has none."""
         if set_name == "test":
             if not row.has(self._label) or row.value(self._label) in (None, ""):
                 return None
@@ -215,7 +214,7 @@ class UserTable(Task):
         return row.label(self._label, self.labels)
 
     def _labels_of(self, row: Row) -> tuple[str, ...]:
-        """The labels that stand in a row, whatever they are."""
+        """Returns the labels of a row without checking them."""
         if self.kind == "multilabel":
             return self._listed(row, self._label, self.label_separator)
         if self.kind == "tagging":
@@ -228,7 +227,10 @@ class UserTable(Task):
     def _listed(
         self, row: Row, column: Column, separator: str | None
     ) -> tuple[str, ...]:
-        """A JSON list, or a text cut at a separator (None = ASCII spaces)."""
+        """Returns a JSON list, or a text split at the separator.
+
+        A separator of None is ASCII white space.
+        """
         value = row.value(column)
         if isinstance(value, str):
             if separator is None:
@@ -241,7 +243,7 @@ class UserTable(Task):
         return tuple(map(rows.label_text, value))
 
     def _choices_of(self, row: Row) -> tuple[str, ...]:
-        """The endings, from a column each or from one that holds a list."""
+        """Returns the endings, from one column of lists or several columns."""
         if len(self._choices) == 1:
             value = row.value(self._choices[0])
             if isinstance(value, str) or not isinstance(value, Sequence):
@@ -254,5 +256,5 @@ class UserTable(Task):
 
 
 def _columns(names: Sequence[str]) -> tuple[Column, ...]:
-    """Columns of names or numbers."""
+    """Parses names or numbers of columns."""
     return tuple(Column.parse(str(name)) for name in names)

@@ -25,13 +25,13 @@ class Xnli(Task):
     """Does the second sentence follow from the first, in one language?
 
     Args:
-      data_dir: holds `multinli/multinli.train.LANGUAGE.tsv`, `xnli.dev.tsv`
-        and `xnli.test.tsv`.
-      language: such as `zh`, which the original fixed.
+      data_dir: folder of `multinli/multinli.train.LANGUAGE.tsv`,
+        `xnli.dev.tsv` and `xnli.test.tsv`.
+      language: a language such as `zh`, the original's.
     """
 
-    # Differs from the original: it knows Chinese only, and no test set, because
-    # of which each language needed an edited copy.
+    # Differs from the original: all languages and the test set, because the
+    # original's class has only Chinese and no test set.
     labels = ("contradiction", "entailment", "neutral")
 
     def __init__(self, data_dir: str, language: str = "zh"):
@@ -39,7 +39,7 @@ class Xnli(Task):
         self._language = language
 
     def read(self, set_name: str) -> Iterator[InputExample]:
-        """Streams the examples of a set, the test set's with their labels."""
+        """Yields the examples of a set, all with their labels."""
         is_train = set_name == "train"
         name = f"xnli.{set_name}.tsv"
         if is_train:
@@ -66,7 +66,7 @@ class Xnli(Task):
             )
 
     def _label(self, row: rows.Row, column: Column) -> str:
-        """The label; the training files' word is `contradictory`."""
+        """Returns the label; the training files write `contradictory`."""
         if row.value(column) == "contradictory":
             return "contradiction"
         return row.label(column, self.labels)

@@ -1,12 +1,12 @@
-"""Text to WordPieces, character for character as the original release.
+"""Converts text to WordPieces exactly as the original release does.
 
     text --BasicTokenizer--> words and punctuation
          --WordpieceTokenizer--> pieces --vocabulary--> ids
 
-The speed comes from two things. What a character becomes (nothing, a space,
-itself between spaces) depends on the character alone, so it is looked up in
-a table by `str.translate`. What a word becomes depends on the word alone, so
-`FullTokenizer` keeps the results of the words it has met.
+Two things make it fast. The replacement of a character (nothing, a space, or
+itself between spaces) depends only on the character, so `str.translate` uses a
+table. The pieces of a word depend only on the word, so `FullTokenizer` caches
+them.
 """
 
 import re
@@ -30,8 +30,8 @@ _CJK_RANGES = (
     (0x2B820, 0x2CEAF),
     (0x2F800, 0x2FA1F),
 )
-# Python's split() cuts at these, but they are control characters, which BERT
-# deletes beforehand: the text around them is one word.
+# Python's split() splits at these control characters. BERT deletes them first,
+# so the text around them is one word.
 _JOINING = re.compile("[\v\f\x1c-\x1f\x85]")
 
 _LOWER_CASED_MODELS = (
@@ -50,16 +50,15 @@ _CASED_MODELS = (
 class FullTokenizer:
     """Text to WordPieces and ids.
 
-    Text is cut as `BasicTokenizer` and `WordpieceTokenizer` say; nothing in
-    it is special, so that a literal `[MASK]` becomes `[`, `mask`, `]`, unless
-    `never_split` names it.
+    Text is split by `BasicTokenizer` and `WordpieceTokenizer`. No text is
+    special: `[MASK]` becomes `[`, `mask`, `]`, unless it is in `never_split`.
 
     Args:
       vocab_file: path of a vocabulary.
       do_lower_case: False for a cased vocabulary.
-      never_split: tokens of the vocabulary, for example `["[MASK]"]`, that
-        stay whole wherever they stand in a text, written just so; the text
-        before and the text after are cut as two texts.
+      never_split: tokens of the vocabulary, for example `["[MASK]"]`, that are
+        not split if they are in a text. The text before and the text after are
+        tokenized separately.
 
     Attributes:
       vocab: token -> id.
@@ -83,8 +82,8 @@ class FullTokenizer:
         self.inv_vocab = {i: token for token, i in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case)
         self.wordpiece_tokenizer = WordpieceTokenizer(self.vocab)
-        # Running text is looked up by what stands between white space
-        # ("dog's."); what is new there, by its words, often known ("dog").
+        # Caches for the parts between white space ("dog's."), and for their
+        # words ("dog").
         self._pieces_of_word = _Memo(self.wordpiece_tokenizer.tokenize)
         self._pieces = _Memo(self._cut)
         self._ids = _Memo(self._cut_to_ids)
@@ -108,7 +107,7 @@ class FullTokenizer:
     def _parts(
         self, parts_of_word: "_Memo", text: str | bytes, whole: Callable
     ) -> list[Any]:
-        """Joins the parts of all words and the tokens that stay whole."""
+        """Joins the parts of all words and the tokens of `never_split`."""
         if not self._never_split:
             return _look_up(parts_of_word, text)
         # Text, token, text, token, ..., text.
@@ -229,10 +228,6 @@ def any_of(tokens: Collection[str]) -> str:
 def convert_by_vocab(vocab: Mapping[Any, Any], items: Iterable[Any]) -> list:
     """Looks up every item (a token or an id) in a vocabulary.
 
-    Args:
-      vocab: token -> id or id -> token.
-      items: its keys.
-
     Returns:
       The values, in the order of the items.
 
@@ -279,12 +274,12 @@ def convert_to_unicode(text: str | bytes) -> str:
 
 
 def printable_text(text: str | bytes) -> str:
-    """Returns text as `print` takes it (kept for the original's callers)."""
+    """Returns text as `str`; a function of the original."""
     return convert_to_unicode(text)
 
 
 def whitespace_tokenize(text: str) -> list[str]:
-    """Cuts text at white space."""
+    """Splits text at white space; a function of the original."""
     return text.split()
 
 
@@ -293,8 +288,8 @@ def validate_case_matches_checkpoint(
 ) -> None:
     """Checks the casing against the name of a released checkpoint.
 
-    Nothing in a checkpoint says how its text was cased, but the folders of
-    the released ones do; a path of any other name passes.
+    A checkpoint does not contain the casing of its text, but the folders of the
+    released checkpoints do. Any other name is accepted.
 
     Args:
       do_lower_case: the flag.
@@ -325,7 +320,7 @@ def validate_case_matches_checkpoint(
 
 
 class _CharacterTable(dict):
-    """A table for `str.translate`, filled as characters are met."""
+    """A table for `str.translate` that is filled on demand."""
 
     def __init__(self, replace: Callable[[str], str | None]):
         super().__init__()
@@ -337,13 +332,10 @@ class _CharacterTable(dict):
 
 
 class _Memo(dict):
-    """word -> tuple of its parts, computed once while the word is remembered.
-
-    Starts afresh when full, so that no text can fill the memory.
-    """
+    """A cache: word -> tuple of its parts. It is cleared when it is full."""
 
     _MAX_WORDS = 1 << 18
-    _MAX_CHARACTERS = 64  # of a word: longer ones seldom come back
+    _MAX_CHARACTERS = 64  # of a word; longer words are rarely repeated
 
     def __init__(self, compute: Callable[[str], Iterable[Any]]):
         super().__init__()

@@ -13,8 +13,8 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 def load_vocab(vocab_file: str) -> dict[str, int]:
     r"""Reads a vocabulary file.
 
-    Only `\n` ends a line; white space around a token is dropped. Of a token
-    that stands twice the later id counts, and the earlier is nobody's.
+    Only `\n` ends a line; white space around a token is removed. A repeated
+    token has its last id.
 
     Args:
       vocab_file: see `read_tokens`.

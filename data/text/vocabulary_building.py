@@ -169,7 +169,7 @@ def _check_reserved(tokens: Sequence[str]) -> None:
     for token in tokens:
         if tokens.count(token) > 1 or token.split() != [token]:
             raise ValueError(
-                f"reserved token {token!r} stands twice, is empty or holds "
+                f"reserved token {token!r} is repeated, is empty or contains "
                 "white space; give each once, as one word."
             )
 

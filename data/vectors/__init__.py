@@ -1,4 +1,4 @@
-"""What extract_features.py reads and writes.
+"""Input and output files of extract_features.py.
 
 text_rows          lines of text to rows and batches
 vector_files       vectors as JSON lines, npz or TFRecord files

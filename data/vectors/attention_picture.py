@@ -1,4 +1,4 @@
-"""A picture of attention: who looks at whom in one text.
+"""Draws the attention maps of one text.
 
 Axes: N heads, S wordpieces.
 """
@@ -17,7 +17,7 @@ from data.storage import files
 _INCHES_OF_TOKEN = 0.17  # on a page of several heads; alone, twice as many
 _SMALLEST_PANEL, _LARGEST_PAGE = 1.8, 36.0  # inches
 _POINTS_OF_INCH = 72
-# The first has no Chinese, Japanese or Korean; others help where installed.
+# The first lacks Chinese, Japanese and Korean; others are used if installed.
 _FONTS = (
     "DejaVu Sans",
     "Noto Sans CJK SC",
@@ -40,15 +40,15 @@ def draw(
     """Draws attention maps as a PNG, all heads on one page.
 
     Args:
-      path: the picture, which appears whole.
-      attention: float [N, S, S]: how much each wordpiece (second axis, a row
-        of the picture) looks at each other (third, a column).
+      path: path of the picture.
+      attention: float [N, S, S], attention from each wordpiece (second axis, a
+        row of the picture) to each wordpiece (third axis, a column).
       tokens: the S wordpieces.
-      title: above the picture.
+      title: title of the picture.
       heads: numbers of the N heads.
 
     Raises:
-      OSError: the place cannot be written.
+      OSError: the picture cannot be written.
     """
     columns = math.ceil(math.sqrt(len(heads)))
     rows = math.ceil(len(heads) / columns)
@@ -79,13 +79,13 @@ def draw(
     figure.colorbar(
         image, ax=panels.tolist(), label="attention", fraction=0.04, pad=0.02
     )
-    # A text with two dollar signs is no formula.
+    # Without parse_math=False, text between two dollar signs is a formula.
     figure.suptitle(title, fontsize=11, parse_math=False)
     _save(figure, path)
 
 
 def _label(panel, tokens, points, *, left, below):
-    """Writes the wordpieces beside a map."""
+    """Adds the wordpieces to the axes of a map."""
     installed = set(font_manager.get_font_names())
     style = {
         "fontsize": points,
@@ -103,7 +103,7 @@ def _label(panel, tokens, points, *, left, below):
 
 
 def _save(figure, path):
-    """Writes the PNG; says if a character has no glyph."""
+    """Writes the PNG; warns if a character has no glyph."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with files.whole_files([path]) as (temporary,):
@@ -111,7 +111,7 @@ def _save(figure, path):
                 figure.savefig(file, format="png", bbox_inches="tight")
     if any("Glyph" in str(warning.message) for warning in caught):
         logging.warning(
-            "%s: some characters are drawn as boxes, since no font here has "
-            "them; install one, for example Noto Sans CJK.",
+            "%s: some characters are drawn as boxes, because no installed font "
+            "has them; install one, for example Noto Sans CJK.",
             path,
         )

@@ -1,4 +1,4 @@
-"""Lines of text to rows of the model, and rows to batches of like length.
+"""Converts lines of text to rows of the model, and rows to batches.
 
 Axes: B rows of a batch, S wordpieces.
 """
@@ -21,15 +21,14 @@ class TextRow(NamedTuple):
     """One line as an input row of the model.
 
     Attributes:
-      index: its number in the file, from 0.
-      tokens: wordpieces, with [CLS] and [SEP].
-      input_ids: their ids.
+      index: index of the line in the file.
+      tokens: wordpieces with [CLS] and [SEP].
+      input_ids: ids of the tokens.
       segment_ids: 0 = `[CLS] a [SEP]`, 1 = `b [SEP]`.
-      words: words and punctuation as `BasicTokenizer` cuts them; [CLS] and
-        [SEP] are words, too.
-      word_ids: of each wordpiece, which of the words it is part of.
-      num_lost: wordpieces that did not fit. The last word may have lost some
-        of its wordpieces.
+      words: words and punctuation of `BasicTokenizer`, and [CLS] and [SEP].
+      word_ids: index of each wordpiece's word.
+      num_lost: number of wordpieces that did not fit. The last word may lack
+        some of its wordpieces.
     """
 
     index: int
@@ -42,7 +41,7 @@ class TextRow(NamedTuple):
 
 
 def count_lines(path: str) -> int:
-    """Counts the lines of a text file, and checks that it is UTF-8.
+    """Counts the lines of a text file and checks that it is UTF-8.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -57,15 +56,12 @@ def count_lines(path: str) -> int:
 def read_rows(
     path: str, tokenizer: FullTokenizer, *, max_seq_length: int
 ) -> Iterator[TextRow]:
-    """Streams a file's lines, each `A` or `A ||| B`.
+    """Yields a row for each line, `A` or `A ||| B`.
 
     Args:
-      path: UTF-8 text file. An empty line is a text, too: [CLS] [SEP].
-      tokenizer: of the model's vocabulary.
-      max_seq_length: most wordpieces of a row, 3 at least.
-
-    Yields:
-      A row for each line.
+      path: UTF-8 text file. The row of an empty line is [CLS] [SEP].
+      tokenizer: tokenizer of the model.
+      max_seq_length: most wordpieces of a row, at least 3.
 
     Raises:
       ValueError: a line is not UTF-8.
@@ -81,7 +77,7 @@ def make_row(
 ) -> TextRow:
     """Tokenizes one line (see `read_rows`).
 
-    A single text is cut at its end. Of a pair, the longer text loses its last
+    A single text is cut at its end. In a pair, the longer text loses its last
     wordpiece until both fit.
 
     Source: `convert_examples_to_features` in extract_features.py.
@@ -114,16 +110,16 @@ def windows(
     cost: Callable[[TextRow], int],
     max_cost: int,
 ) -> Iterator[list[TextRow]]:
-    """Collects consecutive rows until their results would fill the memory.
+    """Groups consecutive rows to windows whose results fit in memory.
 
     Args:
-      rows: any number of them.
-      batch_size: the size of every window but the last is a multiple of it.
-      cost: memory of a row's result.
+      rows: the rows.
+      batch_size: the size of each window except the last is a multiple of it.
+      cost: returns the memory of a row's result.
       max_cost: a window ends with the batch that reaches this sum of costs.
 
     Yields:
-      Consecutive rows, `_BATCHES_OF_WINDOW` batches of them at most.
+      Consecutive rows, at most `_BATCHES_OF_WINDOW` batches.
     """
     window, total = [], 0
     for row in rows:
@@ -142,14 +138,11 @@ def windows(
 def batches_by_length(
     rows: Sequence[TextRow], batch_size: int
 ) -> Iterator[list[int]]:
-    """Sorts rows into batches, the longest first.
+    """Yields the indices of the rows of each batch, longest rows first.
 
     Args:
-      rows: of a window.
-      batch_size: B; the last batch may have fewer.
-
-    Yields:
-      Places in `rows`.
+      rows: the rows of a window.
+      batch_size: B; the last batch may be smaller.
     """
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i].tokens))
     for start in range(0, len(order), batch_size):
@@ -162,7 +155,7 @@ def pad_rows(
     """Pads rows to one shape.
 
     Args:
-      rows: B of them at most; empty rows are added.
+      rows: at most B rows; empty rows are added.
       batch_size: B.
       length: S.
 
@@ -191,7 +184,7 @@ _CLS, _SEP = (_Piece(token, token, True) for token in ("[CLS]", "[SEP]"))
 
 
 def _pieces(text: str, tokenizer: FullTokenizer) -> list[_Piece]:
-    """Tokenizes a text as `tokenizer.tokenize` does, and keeps the words."""
+    """Tokenizes a text and keeps the word of each wordpiece."""
     return [
         _Piece(token, word, i == 0)
         for word in tokenizer.basic_tokenizer.tokenize(text)

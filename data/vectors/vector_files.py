@@ -1,8 +1,8 @@
-"""Vectors of lines of text to files: JSON lines, npz or TFRecords.
+"""Writes vectors of lines of text as JSON lines, npz or TFRecords.
 
-Every writer streams. Axes: U vectors of a line (of wordpieces, of words, or
-one), L layers, W width of a vector, A layers and N heads of attention maps, S
-wordpieces.
+Lines are written one at a time. Axes: U vectors of a line (of wordpieces, of
+words, or one), L layers, W width of a vector, A layers and N heads of attention
+maps, S wordpieces.
 """
 
 import contextlib
@@ -20,15 +20,15 @@ FORMATS = ("jsonl", "npz", "tfrecord")
 
 
 class LineVectors(NamedTuple):
-    """What a model makes of one line.
+    """The model's outputs for one line.
 
     Attributes:
-      index: number of the line, from 0.
-      names: whose the U vectors are: wordpieces, words, or the pooling.
+      index: index of the line.
+      names: names of the U vectors: wordpieces, words, or the pooling.
       vectors: float32 [U, L, W].
-      tokens: the S wordpieces, with [CLS] and [SEP].
-      attention: float32 [A, N, S, S], or None: how much each wordpiece (third
-        axis) looks at each other (fourth).
+      tokens: the S wordpieces with [CLS] and [SEP].
+      attention: float32 [A, N, S, S], attention from each wordpiece (third
+        axis) to each wordpiece (fourth axis), or None.
     """
 
     index: int
@@ -46,30 +46,29 @@ def open_writer(
     layers: Sequence[int | str | list],
     pooled_shape: tuple[int, int, int] | None = None,
 ) -> Iterator[Callable[[LineVectors], None]]:
-    """Opens a file of vectors, which appears whole.
+    """Opens a file of vectors.
 
-    - `jsonl`: the original's: a line of JSON for each line of text,
+    - `jsonl`: the original's format: a line of JSON for each line of text,
       `{"linex_index": 0, "features": [{"token": "[CLS]", "layers": [{"index":
       -1, "values": [...]}, ...]}, ...]}`, rounded to 6 decimals.
-    - `npz`: for `numpy.load`. `layers`, their names; then for line i
-      `vectors_i` [U, L, W] and `tokens_i` [U], or, with one vector a line,
-      `vectors` [lines, L, W] once. Attention maps are `attention_i`, the
-      wordpieces of their last axes `attention_tokens_i`.
-    - `tfrecord`: for each line a `tf.train.Example` with `linex_index`,
-      `tokens` [U], `layers` [L], `shape` (U, L, W) and `values`, to be
-      reshaped to it.
+    - `npz`: for `numpy.load`. `layers` has the names of the layers. Line i has
+      `vectors_i` [U, L, W] and `tokens_i` [U]; if each line has one vector,
+      there is only `vectors` [lines, L, W]. Attention maps are `attention_i`,
+      their wordpieces `attention_tokens_i`.
+    - `tfrecord`: a `tf.train.Example` for each line with `linex_index`,
+      `tokens` [U], `layers` [L], `shape` (U, L, W) and the flat `values`.
 
     Args:
       path: the file.
       file_format: one of `FORMATS`.
-      layers: name of each of the L layers; a list if it is a mix of several.
-      pooled_shape: (lines, L, W) if each line has one vector, else None.
+      layers: name of each of the L layers; a list for a mix of several.
+      pooled_shape: (lines, L, W) if each line has one vector, otherwise None.
 
     Yields:
-      The function that writes a line; call it for each, in their order.
+      A function that writes a line; call it for all lines in order.
 
     Raises:
-      OSError: the place cannot be written, or the disk is full.
+      OSError: the file cannot be written, or the disk is full.
     """
     with files.whole_files([path]) as (temporary,):
         if file_format == "tfrecord":
@@ -88,12 +87,12 @@ def open_writer(
 
 
 def to_json(line: LineVectors, layers: Sequence[int | str | list]) -> str:
-    r"""Writes a line as the original does, with its `\n`.
+    r"""Returns a line of the original's format, with its `\n`.
 
     Source: `main` of extract_features.py, `linex_index` included.
     """
-    # Exactly Python's round(x, 6): a float32 times 10^6 has 38 bits at most,
-    # so that nothing is lost before the rounding.
+    # Equals Python's round(x, 6): a float32 times 10^6 has at most 38 bits, so
+    # the product is exact in float64.
     rounded = np.round(line.vectors.astype(np.float64), 6).tolist()
     features = [
         {
@@ -133,7 +132,7 @@ def to_example(line: LineVectors, layers: Sequence[int | str | list]) -> bytes:
 
 
 def layer_names(layers: Sequence[int | str | list]) -> list[str]:
-    """Names of layers as texts: `-1`, of a mix `-1,-2`."""
+    """Returns the names of layers as text: `-1`, or `-1,-2` for a mix."""
     return [
         ",".join(map(str, layer if isinstance(layer, list) else [layer]))
         for layer in layers
@@ -141,7 +140,7 @@ def layer_names(layers: Sequence[int | str | list]) -> list[str]:
 
 
 class _Stream:
-    """A file that is written from front to back, as one of gs:// must be."""
+    """A file without seek, as required for gs://."""
 
     def __init__(self, file):
         self._file, self.flush = file, file.flush
@@ -153,7 +152,7 @@ class _Stream:
 
 @contextlib.contextmanager
 def _npz_arrays(file, layers):
-    """Writes the arrays of each line into a zip file, one by one."""
+    """Writes the arrays of each line to a zip file."""
     with zipfile.ZipFile(_Stream(file), "w") as archive:
         _add_array(archive, "layers", np.array(layer_names(layers)))
 
@@ -171,7 +170,7 @@ def _npz_arrays(file, layers):
 
 @contextlib.contextmanager
 def _npz_matrix(file, layers, shape):
-    """Writes the one vector of each line into one array."""
+    """Writes the single vectors of all lines as one array."""
     with zipfile.ZipFile(_Stream(file), "w") as archive:
         _add_array(archive, "layers", np.array(layer_names(layers)))
         header = {"descr": "<f4", "fortran_order": False, "shape": shape}

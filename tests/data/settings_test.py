@@ -69,6 +69,6 @@ def test_fields():
     assert fields["folder"].default is dataclasses.MISSING
     assert fields["inner"].is_group
     assert fields["inner"].fixed == {"size": 3}
-    # It may be None: whoever reads the flags decides.
+    # It may be None, if it is not given.
     assert not fields["other"].is_group
     assert fields["other"].flag is None

@@ -194,5 +194,5 @@ def test_written_documents_are_parted_by_blank_lines(tmp_path):
 
 def test_importing_defines_no_flag():
     source = pathlib.Path(corpus.__file__).read_text()
-    assert "define_flags()" in source.split("__main__")[1]
+    assert "flags.define(" in source.split("__main__")[1]
     assert "train_output" not in corpus.flags.FLAGS

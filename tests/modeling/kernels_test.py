@@ -268,14 +268,12 @@ def test_predictions_in_kernels_are_the_plain_ones(config, kind, dtype):
         "input_mask": tf.sequence_mask(lengths, 11, tf.int32),
         "segment_ids": ids % 2,
     }
+    # As batches of predictions come: B and S differ.
+    signature = [dict.fromkeys(batch, tf.TensorSpec([None, None], tf.int32))]
     probabilities = {}
     for on in (True, False):
-        # As batches of predictions come: B and S differ.
-        @tf.function(
-            input_signature=[
-                dict.fromkeys(batch, tf.TensorSpec([None, None], tf.int32))
-            ]
-        )
+
+        @tf.function(input_signature=signature)
         def predict(batch, on=on):
             with kernels.form(Form.KERNELS if on else Form.PLAIN):
                 return model.predict(batch)

@@ -64,7 +64,7 @@ def make_batch(kind, length=13):
     if kind != "pretraining":
         real = {"is_real_example": tf.ones([4, 1], tf.int32)}
         return batch | real | {"label_ids": ints(3, 4, 1)}
-    # Filled up with zeros, as in records; one position stands there twice.
+    # Padded with zeros, as in records; one position is repeated.
     places = ints(length, 4, 3)
     places = [places, places[:, :1], tf.zeros([4, 2], tf.int32)]
     return batch | {

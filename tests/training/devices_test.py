@@ -39,7 +39,7 @@ def results_of(goldens, root, out, kind, precision, cases):
 
 
 # To add one number to all scores of a softmax changes nothing, so their
-# gradients are 0 but for rounding; which Adam divides by its own size.
+# gradients are 0 except for rounding, which Adam divides by its own size.
 SHIFTS = ("self/key/bias", "weights/cls/squad/output_bias")
 
 

@@ -1,8 +1,11 @@
 """Runs of fine-tuning from the golden pretrained model, and their losses."""
 
 import functools
+import json
+import sys
 
 from modeling import TaskModel
+from tests import fork_server
 from tests.classifier_support import write_records
 from training.config.finetuning_options import ClassifierOptions
 from training.config.options import DeviceOptions, TrainOptions
@@ -32,6 +35,20 @@ def make_options(goldens, output_dir, **changes):
             **changes,
         }
     )
+
+
+def outputs_of_devices(script, goldens, root, folder):
+    """The JSON that a script prints on one and on two devices."""
+    found = []
+    for devices in (1, 2):
+        out = folder / str(devices)
+        out.mkdir()
+        done = fork_server.run(
+            [sys.executable, "-c", script, goldens, out, str(devices)], cwd=root
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    return found
 
 
 def make_run(options, kind="classification", num_labels=2, labels=()):

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+from data.squad.options import AnswerOptions, WindowOptions
 from tests import rounding
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
@@ -11,6 +12,9 @@ from training.config.squad_options import SquadOptions
 from training.finetuning import questions
 
 OPTION_NAMES = FinetuningOptions.__dataclass_fields__
+
+
+ANSWER_NAMES = AnswerOptions.__dataclass_fields__
 TRAIN_NAMES = TrainOptions.__dataclass_fields__
 
 # Scores of the golden model are about 3, each with an error of EQUAL times as
@@ -44,10 +48,18 @@ def make_options(goldens, output_dir, version="v1.1", **changes):
         device=DeviceOptions(),
         **taken(OPTION_NAMES),
     )
+    windows = {
+        "max_seq_length": finetuning.max_seq_length,
+        "doc_stride": 32,
+        "max_query_length": 16,
+    }
+    answers = {"null_score_diff_threshold": None}
     return SquadOptions(
         vocab_file=str(goldens / "vocab.txt"),
         finetuning=finetuning,
-        **{"doc_stride": 32, "max_query_length": 16} | changes,
+        windows=WindowOptions(**windows | taken(windows)),
+        answers=AnswerOptions(**answers | taken(ANSWER_NAMES)),
+        **changes,
     )
 
 
@@ -62,7 +74,7 @@ def run(goldens, output_dir, version="v1.1", **changes):
 
 
 def questions_of(path):
-    """Id -> question, as they stand in a file."""
+    """Id -> question of a file."""
     return {
         question["id"]: question
         for article in json.loads(path.read_text("utf-8"))["data"]
@@ -72,7 +84,7 @@ def questions_of(path):
 
 
 def same_answers(one, other):
-    """Whether two n-best lists say the same, but for rounding.
+    """Whether two n-best lists are equal except for rounding.
 
     Which of two equal scores comes first, rounding says, too.
     """

@@ -50,20 +50,10 @@ def golden_run(
     Returns:
       The metrics of each step as {name: [steps]}, and the weights by name.
     """
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    changes = {
-        "hidden_dropout_prob": dropout,
-        "attention_probs_dropout_prob": dropout,
-        "num_hidden_layers": num_layers,
-    }
-    config = BertConfig.from_dict(config.to_dict() | changes)
-    model = PretrainingModel(
-        config,
-        dtype=dtype,
-        gradient_checkpointing=options.get("gradient_checkpointing", False),
+    recomputes = options.get("gradient_checkpointing", False)
+    model, variables = _golden_model(
+        goldens, num_layers, dropout, dtype, recomputes
     )
-    variables = checkpoints.variables_by_name(model.layers)
-    checkpoints.init_from_checkpoint(str(goldens / "model/init"), variables)
     train_options = TrainOptions(
         output_dir=str(output_dir),
         train_batch_size=16,
@@ -73,20 +63,8 @@ def golden_run(
         **options,
     )
     trainer = loop.Trainer(model, train_options, clock)
-    opened = input_pipeline.open_records(
-        [str(goldens / "pretraining_data/wordpiece_masking.tf_record")],
-        feature_spec.pretraining_features(64, 10),
-        limits={},
-    )
-    history = []
-    run_steps = trainer.run_steps
-
-    def recorded(iterator, **call):
-        metrics = run_steps(iterator, **call)
-        history.append(metrics)
-        return metrics
-
-    trainer.run_steps = recorded
+    opened = _golden_records(goldens)
+    history = _recorded_metrics(trainer)
     trainer.train(
         lambda first_example, shard: input_pipeline.training_batches(
             opened,
@@ -99,13 +77,57 @@ def golden_run(
         CheckpointManager(str(output_dir)),
         num_examples=opened.count,
     )
+    metrics = _metrics_of_steps(history, trainer.metric_names)
+    return metrics, {n: v.numpy() for n, v in variables.items()}
+
+
+def _golden_records(goldens):
+    return input_pipeline.open_records(
+        [str(goldens / "pretraining_data/wordpiece_masking.tf_record")],
+        feature_spec.pretraining_features(64, 10),
+        limits={},
+    )
+
+
+def _metrics_of_steps(history, names):
     stacked = np.concatenate(history) if history else np.zeros((0, 7, 2))
     with np.errstate(invalid="ignore"):  # a skipped update has no norm: nan
-        metrics = {
+        return {
             name: stacked[:, i, 0] / stacked[:, i, 1]
-            for i, name in enumerate(trainer.metric_names)
+            for i, name in enumerate(names)
         }
-    return metrics, {n: v.numpy() for n, v in variables.items()}
+
+
+def _golden_model(goldens, num_layers, dropout, dtype, gradient_checkpointing):
+    """The model with the golden first weights, and its variables by name."""
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    changes = {
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+        "num_hidden_layers": num_layers,
+    }
+    model = PretrainingModel(
+        BertConfig.from_dict(config.to_dict() | changes),
+        dtype=dtype,
+        gradient_checkpointing=gradient_checkpointing,
+    )
+    variables = checkpoints.variables_by_name(model.layers)
+    checkpoints.init_from_checkpoint(str(goldens / "model/init"), variables)
+    return model, variables
+
+
+def _recorded_metrics(trainer):
+    """A list that receives the metrics of each later call of `run_steps`."""
+    history = []
+    run_steps = trainer.run_steps
+
+    def recorded(iterator, **call):
+        metrics = run_steps(iterator, **call)
+        history.append(metrics)
+        return metrics
+
+    trainer.run_steps = recorded
+    return history
 
 
 def assert_losses_near(losses, golden, dtype):

@@ -18,9 +18,6 @@ from training.config.options import (
 def parse_layers(text: str) -> tuple[int | str, ...]:
     """Reads `--layers`.
 
-    Args:
-      text: numbers of blocks and `embeddings`, comma-separated.
-
     Returns:
       Them, in their order.
 

@@ -238,8 +238,8 @@ class ClassifierOptions(Settings):
     )
     head: str = setting(
         "linear",
-        "[new] What stands on the encoder: linear, or bilstm (two layers, "
-        "then linear), which --feature_based takes if this is not given.",
+        "[new] The layers after the encoder: linear, or bilstm (two layers, "
+        "then linear), the default with --feature_based.",
         choices=HEADS,
     )
     finetuning: FinetuningOptions
@@ -259,7 +259,7 @@ class ClassifierOptions(Settings):
 
 
 def task_names(text: str) -> list[str]:
-    """The tasks that --task_name stands for, as GLUE writes them."""
+    """Returns the tasks of --task_name with GLUE's spelling."""
     if text.strip().lower() == "glue":
         return list(GLUE)
     usual = {name.lower(): name for name in (*GLUE, DIAGNOSTIC)}
@@ -269,10 +269,6 @@ def task_names(text: str) -> list[str]:
 
 def check_selection(options: FinetuningOptions, do_train: bool) -> None:
     """Refuses flags that contradict each other, before any work.
-
-    Args:
-      options: what the flags say.
-      do_train: whether to train.
 
     Raises:
       ValueError: says which flag is missing.

@@ -188,15 +188,16 @@ class TrainOptions(Settings):
     )
     gradient_checkpointing: bool = setting(
         False,
-        "[new] Compute the inside of each Transformer block twice, in place "
-        "of keeping it: half the memory, 40 % more time, the same result.",
+        "[new] Compute the inside of each Transformer block twice instead of "
+        "keeping it: half the memory, 40 % more time, the same result.",
     )
     whole_last_layer: bool = setting(
         False,
         "[new] Compute the last Transformer block at every position, as the "
-        "original does, also where its output is not used: pretraining uses "
-        "the masked positions and [CLS], a classifier [CLS]. Slower, the same "
-        "result but for rounding and the random numbers of dropout.",
+        "original does. Without it, only the positions that are used are "
+        "computed: the masked positions and [CLS] in pretraining, [CLS] in a "
+        "classifier. It is slower and has the same result except for rounding "
+        "and the random numbers of dropout.",
     )
     xla: bool = setting(
         False,
@@ -206,31 +207,31 @@ class TrainOptions(Settings):
     fuse: bool | None = setting(
         None,
         "[new] Compile the parts of a training step between its matrix "
-        "products, each into one loop, with XLA (a TPU always does so): "
-        "faster on a CPU but for about a second at each new length, the same "
-        "result but for rounding. Not given: where training is long enough "
-        "to repay that.",
+        "products, each into one loop, with XLA (a TPU always does so). On a "
+        "CPU it is faster after about a second at each new length. The result "
+        "is the same except for rounding. Default: if training is long enough "
+        "to be faster with it.",
     )
     layerwise_lr_decay: float = setting(
         1.0,
-        "[new] Rate of each block below the last, as a share of the one above.",
+        "[new] Learning rate of each block as a share of the block above it.",
         above=0,
         most=1,
     )
     trainable_layers: int = setting(
         -1,
-        "[new] Train so many of the last blocks, and the head; -1 = all.",
+        "[new] Number of last blocks to train, with the head; -1 = all.",
         least=-1,
     )
 
     @property
     def last_step(self) -> int:
-        """The step that training ends with, unless by the clock."""
+        """The last step of training without --num_train_minutes."""
         return self.stop_at_step or self.num_train_steps
 
     @property
     def end(self) -> tuple[str, float, str]:
-        """What ends training: the flag, its value, what there is more of."""
+        """The flag that ends training, its value and its unit."""
         name = next(
             name
             for name in ("num_train_minutes", "stop_at_step", "num_train_steps")
@@ -245,19 +246,19 @@ class TrainOptions(Settings):
             raise ValueError(
                 f"--stop_at_step={self.stop_at_step} contradicts "
                 f"--num_train_minutes={self.num_train_minutes:g}, which ends "
-                "by the clock; drop one."
+                "after a time; drop one."
             )
         if self.stop_at_step > self.num_train_steps:
             raise ValueError(
-                f"--stop_at_step={self.stop_at_step} lies behind "
+                f"--stop_at_step={self.stop_at_step} is after "
                 f"--num_train_steps={self.num_train_steps}, the end of the "
-                "schedule; give the steps of all phases together there."
+                "schedule; --num_train_steps is the sum over all phases."
             )
         if self.continue_from and self.num_train_minutes:
             raise ValueError(
-                f"--continue_from={self.continue_from} goes on with a schedule "
-                "of steps, which --num_train_minutes has not; begin the next "
-                "phase with --init_checkpoint."
+                f"--continue_from={self.continue_from} continues a schedule of "
+                "steps, which --num_train_minutes does not have; begin the "
+                "next phase with --init_checkpoint."
             )
 
 

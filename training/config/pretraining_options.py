@@ -122,7 +122,7 @@ class PretrainingOptions(Settings):
             )
         if os.path.normpath(before) == os.path.normpath(self.train.output_dir):
             raise ValueError(
-                f"--continue_from={before} is the --output_dir; a run goes on "
-                "in its own folder by itself. Give another --output_dir, or "
-                "drop the flag."
+                f"--continue_from={before} is the --output_dir; a run resumes "
+                "in its own folder without this flag. Give another "
+                "--output_dir, or drop the flag."
             )

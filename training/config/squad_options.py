@@ -3,9 +3,8 @@
 import dataclasses
 
 from data.settings import Settings, group, setting
-from data.squad.answers import AnswerOptions
 from data.squad.articles import SquadData
-from data.squad.windows import WindowOptions
+from data.squad.options import AnswerOptions, WindowOptions
 from training.config.finetuning_options import (
     FinetuningOptions,
     check_selection,
@@ -19,79 +18,61 @@ from training.config.options import (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadOptions(Settings):
-    """What run_squad.py does."""
+    """Options of run_squad.py."""
 
     train_file: str | None = setting(None, "SQuAD's JSON to train on.")
     predict_file: str | None = setting(
-        None, "SQuAD's JSON to answer, and to score if it has answers."
+        None, "SQuAD's JSON to answer; it is scored if it has answers."
     )
     tfds: str | None = setting(
         None,
-        "[new] Take questions from this data set of tensorflow-datasets, such "
-        "as squad or squad/v2.0, in place of both files.",
+        "[new] Read the questions from this data set of tensorflow-datasets, "
+        "such as squad or squad/v2.0, instead of both files.",
     )
     tfds_data_dir: str | None = setting(
-        None, "[new] Where tensorflow-datasets keeps its data."
+        None, "[new] Folder of the data sets of tensorflow-datasets."
     )
     vocab_file: str | None = setting(None, VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     do_train: bool = setting(False, "Whether to train.")
     do_predict: bool = setting(
         False,
-        "Whether to answer --predict_file, and to score the answers if the "
-        "file has its own.",
-    )
-    doc_stride: int = setting(
-        128, "Wordpieces from the start of a window to that of the next."
-    )
-    max_query_length: int = setting(
-        64, "Wordpieces of a question; longer ones are cut, and counted."
-    )
-    n_best_size: int = setting(
-        20,
-        "Answers kept in nbest_predictions.json, and best starts and ends "
-        "that they are made of.",
-    )
-    max_answer_length: int = setting(30, "Most wordpieces of an answer.")
-    version_2_with_negative: bool = setting(
-        False, "Whether questions may have no answer, as in SQuAD 2.0."
-    )
-    null_score_diff_threshold: float | None = setting(
-        None,
-        "Answer nothing if the score of no answer, less that of the best, is "
-        "above this. If not given, what --find_null_threshold left in "
-        "output_dir is used.",
+        "Whether to answer --predict_file; the answers are scored if the file "
+        "has answers.",
     )
     find_null_threshold: bool = setting(
         False,
-        "[new] Find the null_score_diff_threshold that is best for F1 on "
-        "--predict_file; it is kept in output_dir, and used when none is "
-        "given.",
+        "[new] Find the null_score_diff_threshold with the best F1 on "
+        "--predict_file. It is saved in output_dir and used if none is given.",
     )
     count_windows: bool = setting(
         False,
-        "[new] Count epochs by windows; by questions if not, as the original. "
-        "A long paragraph has several windows.",
+        "[new] Count epochs in windows; false = in questions, as the original. "
+        "A question on a long paragraph has several windows.",
     )
     score_padding: bool = setting(
         False,
-        "[new] Let padding take part in the loss and among the best starts "
-        "and ends, as the original. No batch is trimmed then.",
+        "[new] Include padding in the loss and among the best starts and ends, "
+        "as the original. Batches are not trimmed then.",
     )
     write_html: bool = setting(
         False,
-        "[new] Write predictions.html: every question, its answer marked in "
-        "the text, to be read in a browser.",
+        "[new] Write predictions.html, a page of all questions with the "
+        "answers marked in the text.",
     )
     num_processes: int = setting(
-        1, "[new] Processes that make records of a large file."
+        1, "[new] Number of processes that convert a large file to records."
     )
     verbose_logging: bool = setting(
         False,
-        "Without effect: what is odd in the data is counted, and logged.",
+        "Has no effect; unusual data is always counted and logged.",
     )
     # Evaluation is prediction, in batches of predict_batch_size.
     finetuning: FinetuningOptions = group(eval_batch_size=8)
+    # Its max_seq_length is that of `finetuning`.
+    windows: WindowOptions
+    # A threshold of None is the one saved in output_dir, or 0.
+    answers: AnswerOptions
 
     def _check(self) -> None:
         # The checks and words of the original's validate_flags_or_throw.
@@ -113,8 +94,8 @@ class SquadOptions(Settings):
             )
         if self.tfds and (self.train_file or self.predict_file):
             raise ValueError(
-                "--tfds takes the place of --train_file and --predict_file; "
-                "give it alone."
+                "--tfds replaces --train_file and --predict_file; give only "
+                "--tfds."
             )
         check_selection(self.finetuning, self.do_train)
         if self.find_null_threshold:
@@ -122,16 +103,16 @@ class SquadOptions(Settings):
         check_can_be_found(self, "vocab_file", "bert_config_file")
 
     def _check_find_null_threshold(self):
-        if not (self.version_2_with_negative and self.do_predict):
+        if not (self.answers.version_2_with_negative and self.do_predict):
             raise ValueError(
                 "--find_null_threshold needs --version_2_with_negative and "
                 "--do_predict."
             )
-        if self.null_score_diff_threshold is not None:
+        threshold = self.answers.null_score_diff_threshold
+        if threshold is not None:
             raise ValueError(
                 "--find_null_threshold and --null_score_diff_threshold="
-                f"{self.null_score_diff_threshold} exclude each other; give "
-                "one of them."
+                f"{threshold} exclude each other; give one of them."
             )
 
     @property
@@ -140,33 +121,15 @@ class SquadOptions(Settings):
 
     @property
     def train_data(self) -> SquadData | None:
-        """The questions to train on; None = not wanted."""
+        """The questions to train on; None = do not train."""
         return self._data(self.train_file, "train") if self.do_train else None
 
     @property
     def predict_data(self) -> SquadData | None:
-        """The questions to answer, in the end or now and then, or None."""
+        """The questions to answer or to evaluate on; None = none."""
         if self.do_predict or self._watches:
             return self._data(self.predict_file, "validation")
         return None
 
     def _data(self, path: str | None, split: str) -> SquadData:
         return SquadData(path or "", self.tfds or "", self.tfds_data_dir, split)
-
-    @property
-    def windows(self) -> WindowOptions:
-        """How long windows are."""
-        return WindowOptions(
-            self.finetuning.max_seq_length,
-            self.doc_stride,
-            self.max_query_length,
-        )
-
-    @property
-    def answers(self) -> AnswerOptions:
-        """How answers are chosen, but for the threshold."""
-        return AnswerOptions(
-            n_best_size=self.n_best_size,
-            max_answer_length=self.max_answer_length,
-            version_2_with_negative=self.version_2_with_negative,
-        )

@@ -127,10 +127,6 @@ def of_gpus(capabilities: Sequence[tuple[int, int] | None]) -> Bfloat16:
 def choose(precision: str, bfloat16: Bfloat16) -> str:
     """Returns the arithmetic of a run.
 
-    Args:
-      precision: one of `options.PRECISIONS`.
-      bfloat16: what the devices can do.
-
     Returns:
       The precision, or what `auto` stands for on these devices.
     """

@@ -34,16 +34,16 @@ class Session(NamedTuple):
 def joined(
     options: DeviceOptions,
     output_dir: str,
-    told: Mapping[str, object] | None = None,
+    flag_values: Mapping[str, object] | None = None,
 ) -> Iterator[Session]:
     """Locks the output folder and joins the workers for the duration of a run.
 
     Enter it before TensorFlow computes anything.
 
     Args:
-      options: of the devices.
-      output_dir: of the run; the same folder for every worker.
-      told: flag -> value of the flags that must be the same for all workers.
+      options: options of the devices.
+      output_dir: folder of the run, the same for all workers.
+      flag_values: value of each flag that must be the same for all workers.
 
     Yields:
       The rights of this process.
@@ -61,7 +61,9 @@ def joined(
         with locks.sole_use(output_dir):
             yield Session(output_dir, is_chief=True)
         return
-    with _joined_workers(cluster, options, output_dir, told or {}) as session:
+    with _joined_workers(
+        cluster, options, output_dir, flag_values or {}
+    ) as session:
         yield session
 
 
@@ -70,7 +72,7 @@ def _joined_workers(
     cluster: workers.Cluster,
     options: DeviceOptions,
     output_dir: str,
-    told: Mapping[str, object],
+    flag_values: Mapping[str, object],
 ) -> Iterator[Session]:
     """`joined` for several workers."""
     devices = strategy.create_strategy(options)
@@ -86,7 +88,7 @@ def _joined_workers(
             # refused.
             if is_chief:
                 held.enter_context(locks.sole_use(output_dir))
-            _check_told(cluster, devices, told)
+            _check_flags(cluster, devices, flag_values)
             _check_precision(cluster, devices, options)
             watchdog.start()
             _check_folder(cluster, devices, output_dir)
@@ -113,13 +115,13 @@ def _joined_workers(
         watchdog.stop()
 
 
-def _check_told(
+def _check_flags(
     cluster: workers.Cluster,
     devices: tf.distribute.Strategy,
-    told: Mapping[str, object],
+    flag_values: Mapping[str, object],
 ) -> None:
-    """Refuses workers that were started with different flags."""
-    flags = {f"--{name}": repr(value) for name, value in sorted(told.items())}
+    """Raises ValueError if workers were started with different flags."""
+    flags = {f"--{name}": repr(x) for name, x in sorted(flag_values.items())}
     kind = {"flags": ",".join(flags), "TensorFlow": tf.__version__}
     # The names first: the checksums of the values are compared only if all
     # workers have equally many.
@@ -145,7 +147,7 @@ def _check_precision(
     devices: tf.distribute.Strategy,
     options: DeviceOptions,
 ) -> None:
-    """Refuses workers for which `--precision=auto` chooses differently."""
+    """Raises ValueError if `--precision=auto` differs between workers."""
     if options.precision != "auto":
         return
     own = PRECISIONS.index(strategy.precision_of(options))
@@ -163,7 +165,7 @@ def _check_precision(
 def _check_folder(
     cluster: workers.Cluster, devices: tf.distribute.Strategy, output_dir: str
 ) -> None:
-    """Refuses workers that do not see the files of the chief."""
+    """Raises ValueError if a worker cannot see the files of the chief."""
     mark = secrets.randbelow(1 << 48)
 
     def path():
@@ -176,7 +178,7 @@ def _check_folder(
         with files.open_write(written) as file:
             file.write(b"")
     try:
-        # No cache of a file system can know a new name.
+        # A new name cannot be in a file system's cache.
         mark = int(strategy.all_workers(devices, [mark])[0, 0])
         sees = strategy.all_workers(devices, [files.exists(path())])[:, 0]
     finally:
@@ -194,7 +196,7 @@ def _check_folder(
 def _lost(
     cluster: workers.Cluster, error: tf.errors.OpError
 ) -> list[str] | None:
-    """The workers whose loss caused an error; None = it has another cause."""
+    """Returns the lost workers that caused an error; None = another cause."""
     missing = workers.unreachable(cluster)
     if not missing and "ollective" not in str(error):
         return None

@@ -29,9 +29,6 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
     With several workers, call it before TensorFlow computes anything; it waits
     for them. Further calls return the same strategy.
 
-    Args:
-      options: of the devices.
-
     Returns:
       TPUStrategy, MultiWorkerMirroredStrategy over the workers of TF_CONFIG,
       MirroredStrategy over several GPUs (or, by name, over all logical
@@ -81,9 +78,6 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
 def precision_of(options: DeviceOptions) -> str:
     """The precision of a run: `options.precision`, or what `auto` selects.
 
-    Args:
-      options: of the devices.
-
     Returns:
       One of `options.PRECISIONS`, but not `auto`.
     """
@@ -121,9 +115,6 @@ def cluster_of(options: DeviceOptions) -> workers.Cluster | None:
 
     TF_CONFIG is not used with a TPU, or with other strategies given by name.
 
-    Args:
-      options: of the devices.
-
     Raises:
       ValueError: TF_CONFIG is missing or malformed.
     """
@@ -156,7 +147,7 @@ def _connect(cluster: workers.Cluster) -> tf.distribute.Strategy:
         raise ValueError(
             f"{cluster.names[cluster.index]} could not join the workers of "
             f"TF_CONFIG ({error.message.splitlines()[0]}). Its port must be "
-            "free, and TF_CONFIG the same for all but for the index."
+            "free, and TF_CONFIG must be the same except for the index."
         ) from error
 
 
@@ -218,10 +209,6 @@ def all_workers(
 ) -> np.ndarray:
     """Gathers numbers from all workers; all must call it at the same point.
 
-    Args:
-      strategy: of the workers.
-      values: N numbers of this worker.
-
     Returns:
       Float64 [workers, N].
     """
@@ -245,11 +232,7 @@ def checksum(text: str) -> float:
 
 
 def check_together(strategy: tf.distribute.Strategy, point: str) -> None:
-    """Refuses to go on if the workers are at different points of the program.
-
-    Args:
-      strategy: of the workers.
-      point: what this worker does next, in words.
+    """Raises ValueError if workers are at different points of the program.
 
     Raises:
       ValueError: names the first worker that differs.
@@ -311,11 +294,6 @@ def inference_form(strategy: tf.distribute.Strategy, dtype: str) -> Form:
 
 def check_batch_size(flag: str, size: int, parts: int) -> None:
     """Refuses a global batch that cannot be divided into equal parts.
-
-    Args:
-      flag: name of the flag, for the error.
-      size: examples of the global batch.
-      parts: devices times micro-batches.
 
     Raises:
       ValueError: names the nearest sizes that can be divided.

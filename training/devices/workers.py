@@ -32,7 +32,7 @@ _SILENCE_SECONDS = 60.0
 _LOOK_SECONDS = 5.0
 # Intervals of checks and of messages while workers wait for each other.
 _MEET_SECONDS = 0.5
-_TELL_SECONDS = 30.0
+_MESSAGE_SECONDS = 30.0
 _EXAMPLE = (
     '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": '
     '{"type": "worker", "index": 0}}'
@@ -40,12 +40,12 @@ _EXAMPLE = (
 
 
 class Cluster(NamedTuple):
-    """The workers of a run, as this process sees them.
+    """The workers of a run.
 
     Attributes:
-      names: of each worker, as in `worker 1 (host:port)`.
-      addresses: `host:port` of each.
-      index: of this one; 0 is the chief.
+      names: name of each worker, such as `worker 1 (host:port)`.
+      addresses: `host:port` of each worker.
+      index: index of this worker; 0 is the chief.
     """
 
     names: tuple[str, ...]
@@ -60,10 +60,10 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
       environment: such as `os.environ`.
 
     Returns:
-      The workers; None if there is only this process.
+      The workers; None = there is only this process.
 
     Raises:
-      ValueError: it is malformed, or names other kinds of processes.
+      ValueError: TF_CONFIG is malformed or has other kinds of processes.
 
     Source: tf.distribute.cluster_resolver.TFConfigClusterResolver.
     """
@@ -85,13 +85,13 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"TF_CONFIG={text}: expected something like {_EXAMPLE} ({error}). "
-            "Mend it, or unset it to run on this host alone."
+            "Correct it, or unset it to run on this host alone."
         ) from None
     others = jobs.keys() - {"chief", "worker"}
     if others:
         raise ValueError(
-            f"TF_CONFIG names a job {min(others)!r}; only chief and worker are "
-            f"known: all processes train alike, as in {_EXAMPLE}."
+            f"TF_CONFIG names a job {min(others)!r}; expected only chief and "
+            f"worker, because all processes train, as in {_EXAMPLE}."
         )
     for _, _, address in members:
         _host_and_port(address)
@@ -103,7 +103,7 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
 
 
 def unreachable(cluster: Cluster, seconds: float = 2.0) -> list[str]:
-    """Names of the other workers whose port does not answer."""
+    """Returns the names of the other workers whose port does not answer."""
     return [
         cluster.names[i]
         for i, address in enumerate(cluster.addresses)
@@ -121,26 +121,23 @@ def _answers(address: str, seconds: float) -> bool:
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
-    """The parts of `host:port`, or of `[::1]:port`."""
+    """Splits `host:port` or `[::1]:port`."""
     host, _, port = str(address).rpartition(":")
     bare = host[1:-1] if host[:1] + host[-1:] == "[]" else host
     is_number = port.isascii() and port.isdigit() and 0 < int(port) < 65536
     if not bare or (":" in bare and bare == host) or not is_number:
         raise ValueError(
-            f"TF_CONFIG names a worker at {address!r}; expected host:port (of "
+            f"TF_CONFIG names a worker at {address!r}; expected host:port (for "
             f"IPv6 [::1]:2222), as in {_EXAMPLE}."
         )
     return bare, int(port)
 
 
 def meet(cluster: Cluster) -> None:
-    """Waits until every worker has answered at its port.
+    """Waits until each worker has answered at its port.
 
-    TensorFlow would wait without any message, and without reacting to SIGTERM
-    or ^C. This worker listens at its own port meanwhile, for the others.
-
-    Args:
-      cluster: the workers.
+    TensorFlow would wait without a message and would not react to SIGTERM or
+    ^C. Meanwhile this worker listens at its own port.
 
     Raises:
       ValueError: this worker cannot listen at its port.
@@ -154,7 +151,7 @@ def meet(cluster: Cluster) -> None:
         if i != cluster.index
     }
     logging.info("Waiting for %s.", ", ".join(missing))
-    told = time.monotonic()
+    last_message = time.monotonic()
     with _listen(cluster) as server:
         while True:
             preemption.check()
@@ -166,18 +163,18 @@ def meet(cluster: Cluster) -> None:
                     del missing[name]
             if not missing:
                 return
-            if time.monotonic() - told >= _TELL_SECONDS:
-                told = time.monotonic()
+            if time.monotonic() - last_message >= _MESSAGE_SECONDS:
+                last_message = time.monotonic()
                 logging.warning(
-                    "Still waiting for %s: nobody answers there. Is it "
-                    "started, with the same TF_CONFIG but for the index?",
+                    "Still waiting for %s, which does not answer. Was it "
+                    "started, with the same TF_CONFIG except for the index?",
                     ", ".join(missing),
                 )
             time.sleep(_MEET_SECONDS)
 
 
 def _listen(cluster: Cluster) -> socket.socket:
-    """Opens the port of this worker, on all of the host's addresses."""
+    """Opens this worker's port on all addresses of the host."""
     _, port = _host_and_port(cluster.addresses[cluster.index])
     kinds = [{"family": socket.AF_INET6, "dualstack_ipv6": True}, {}]
     if not socket.has_dualstack_ipv6():
@@ -194,22 +191,21 @@ def _listen(cluster: Cluster) -> socket.socket:
     raise ValueError(
         f"TF_CONFIG makes this process {cluster.names[cluster.index]}, but it "
         f"cannot listen at port {port} ({os.strerror(error.errno)}). Another "
-        "process may have it, such as a run that has not ended yet: end that, "
-        "or give another port to all workers."
+        "process may use it, such as a run that has not ended yet: stop that, "
+        "or give all workers another port."
     )
 
 
 class Watchdog(threading.Thread):
-    """Ends this process when another worker is gone.
+    """Ends this process when another worker disappears.
 
-    TensorFlow notices when the gradients of a dead worker fail to come, in some
-    ten seconds; but who is busy with files or waits at a barrier notices
-    nothing.
+    TensorFlow detects missing gradients of a worker in about ten seconds. But a
+    worker that reads files or waits at a barrier would not notice.
 
     Args:
-      cluster: the workers; all of them have been seen alive.
-      look: names of those that do not answer now.
-      end: called with those that have been silent for too long.
+      cluster: the workers; all of them have answered before.
+      look: returns the names of the workers that do not answer.
+      end: called with the names of the workers that disappeared.
     """
 
     def __init__(
@@ -225,7 +221,7 @@ class Watchdog(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Looks every few seconds, until `stop`."""
+        """Checks the other workers every few seconds until `stop`."""
         silent_since: dict[str, float] = {}
         while not self._stopped.wait(_LOOK_SECONDS):
             now = time.monotonic()
@@ -243,21 +239,21 @@ class Watchdog(threading.Thread):
                 return
 
     def stop(self) -> None:
-        """Looks no more: from here on the others may end, too."""
+        """Stops checking, because the other workers may end now."""
         self._stopped.set()
 
 
 def lost_message(names: list[str]) -> str:
-    """What to say when workers are gone."""
+    """Returns the message about workers that disappeared."""
     return (
         f"lost {', '.join(names) or 'another worker'}: it ended, or the "
-        "network did. Look at its log, then start all workers again with the "
-        "same commands; the run goes on from its last checkpoint."
+        "network failed. Look at its log, then start all workers again with "
+        "the same commands; the run resumes from its last checkpoint."
     )
 
 
 def _end_process(names: list[str]) -> None:
-    """Ends it at once: its main thread may wait for the dead."""
+    """Exits immediately, because the main thread may wait for a lost worker."""
     logging.flush()
     print(f"error: {lost_message(names)}", file=sys.stderr, flush=True)
     os._exit(preemption.EXIT_CODE)
@@ -265,21 +261,21 @@ def _end_process(names: list[str]) -> None:
 
 @contextlib.contextmanager
 def private_copy(folder: str, name: str) -> Iterator[str]:
-    """A folder that begins as another one, and changes without it.
+    """Makes a private copy of a folder for the duration of the block.
 
-    Its files are links; who writes one puts a new file in the link's place.
+    The files of the copy are links. Writing a file replaces the link.
 
     Args:
-      folder: is read; need not be there.
+      folder: the folder to copy; it may be missing.
       name: part of the copy's name, such as `worker-1`.
 
     Yields:
-      The copy, in the system's folder of temporary files (TMPDIR); it is
-      removed in the end, or by the next run if this one is killed.
+      The path of the copy in the system's temporary folder (TMPDIR). It is
+      removed at the end, or by the next run if this one is killed.
 
     Raises:
-      OSError: another run on this host has it, or something else stands in
-        its place.
+      OSError: another run on this host uses the copy, or there is another file
+        with its name.
     """
     full = folder if "://" in folder else os.path.abspath(folder)
     mark = hashlib.sha256(full.encode()).hexdigest()[:8]
@@ -290,8 +286,8 @@ def private_copy(folder: str, name: str) -> Iterator[str]:
     with locks.sole_use(copy):
         _empty(copy)
         logging.info(
-            "The chief writes %s; what this worker writes goes to %s, and is "
-            "removed at the end.",
+            "The chief writes %s; this worker writes %s, which is removed at "
+            "the end.",
             folder,
             copy,
         )
@@ -306,10 +302,10 @@ def private_copy(folder: str, name: str) -> Iterator[str]:
 
 
 def _make_private(folder: str) -> None:
-    """Makes a folder that no other user can read or write.
+    """Creates a folder that no other user can read or write.
 
-    The name can be guessed, and any user may write to TMPDIR. What stands
-    there already is emptied later, so it must be this user's own folder.
+    The name can be guessed, and any user may write to TMPDIR. An existing
+    folder is emptied later, so it must belong to this user.
     """
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, mode=0o700)
@@ -318,7 +314,7 @@ def _make_private(folder: str) -> None:
     if stat.S_ISLNK(found.st_mode):
         problem = "a symbolic link"
     elif not stat.S_ISDIR(found.st_mode):
-        problem = "no folder"
+        problem = "not a folder"
     elif found.st_uid != os.getuid():
         problem = "another user's"
     elif mode != 0o700:
@@ -326,13 +322,13 @@ def _make_private(folder: str) -> None:
     else:
         return
     raise OSError(
-        f"{folder} is {problem}, but this worker needs a folder of its own "
-        "there (mode 0700). Remove it, or set TMPDIR to another folder."
+        f"{folder} is {problem}, but this worker needs its own folder there "
+        "(mode 0700). Remove it, or set TMPDIR to another folder."
     )
 
 
 def _empty(folder: str) -> None:
-    """Removes what a folder holds, but for its lock."""
+    """Removes the content of a folder except for the lock."""
     for entry in os.scandir(folder):
         if entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path, ignore_errors=True)
@@ -345,7 +341,7 @@ def _link(source: str, target: str) -> None:
     for name in tf.io.gfile.listdir(source):
         name = name.rstrip("/")
         path, place = os.path.join(source, name), os.path.join(target, name)
-        # Events, what is being written, and hidden files: locks.
+        # Not temporary files, events and hidden files such as locks.
         if ".incomplete-" in name or name.startswith(("events.out.", ".")):
             continue
         if tf.io.gfile.isdir(path):

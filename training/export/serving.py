@@ -130,10 +130,6 @@ class Serving(abc.ABC):
     def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draws rows of the greatest length for `serve_ids`.
 
-        Args:
-          rng: source of the ids.
-          count: number of rows.
-
         Returns:
           int32 [count, S], of choice [count, C, S].
         """

@@ -56,8 +56,8 @@ class SpanServing(Serving):
             "BERT, fine-tuned on questions: it marks the answer in a text"
             f"{nothing}. A long text is read in windows of "
             f"{said.max_seq_length} wordpieces, {said.doc_stride} apart. "
-            "`start` and `end` count characters of the text; `answer` is "
-            "what stands there."
+            "`start` and `end` count characters of the text; `answer` is the "
+            "text between them."
         )
 
     def _record_specs(self) -> Sequence[FeatureSpec]:

@@ -67,11 +67,11 @@ class TaskServing(Serving):
         alone = ""
         if said.document_context:
             alone = (
-                " It was trained with the sentences around in view; here each "
-                "is read alone, and answered a little worse."
+                " It was trained on sentences with the text around them; here "
+                "each sentence is alone, which is a little less accurate."
             )
-        # A tagged text loses nothing.
-        long = "go on in further rows" if said.kind == "tagging" else "are cut"
+        # A tagged text loses no words.
+        long = "continue in more rows" if said.kind == "tagging" else "are cut"
         return (
             f"BERT, fine-tuned for the task {said.task_name}: it {does}"
             f"{': ' if labels else ''}{labels}. Texts of more than "

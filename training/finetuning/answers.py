@@ -1,4 +1,4 @@
-"""Turns the outputs of a SQuAD model into answers, writes and scores them."""
+"""Converts the outputs of a SQuAD model to answers; writes and scores them."""
 
 import contextlib
 import dataclasses
@@ -12,7 +12,7 @@ from absl import logging
 
 from data.progress import Progress
 from data.squad.answers import predict
-from data.squad.articles import SquadData
+from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions, SquadExample, read_examples
 from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.page import PageWriter
@@ -23,19 +23,19 @@ from data.storage import files
 from data.text.tokenization import FullTokenizer
 from training.loop import events
 
-# The score of a padding token: it is never among the n best.
+# The score of padding, which is never among the n best.
 _LOWEST = -1e9
 _THRESHOLD_FILE = "null_threshold.json"
 
 
 @dataclasses.dataclass(frozen=True)
 class QuestionCounts:
-    """How many questions of a file can be answered and scored.
+    """Counts of the questions of a file.
 
     Attributes:
       num_questions: all questions.
-      num_scored: questions with known answers; in version 1.1, unanswerable
-        questions are not scored.
+      num_scored: questions with known answers; SQuAD 1.1 does not score
+        unanswerable questions.
       num_unanswerable: questions without an answer.
     """
 
@@ -45,19 +45,12 @@ class QuestionCounts:
 
 
 def count_questions(
-    data: SquadData, version_2_with_negative: bool
+    data: SquadArticles, version_2_with_negative: bool
 ) -> QuestionCounts:
-    """Counts the questions of a file, before the work begins.
-
-    Args:
-      data: the questions.
-      version_2_with_negative: questions may have no answer.
-
-    Returns:
-      Their numbers.
+    """Counts and checks the questions of a file.
 
     Raises:
-      FileNotFoundError, ValueError: see `read_examples`.
+      ValueError: see `read_examples`.
     """
     counts = [0, 0, 0]
     for example in read_examples(data, ExampleOptions(is_training=False)):
@@ -68,40 +61,39 @@ def count_questions(
 
 
 def _is_scored(example: SquadExample, version_2_with_negative: bool) -> bool:
-    """Whether it is known how a question is to be answered."""
+    """Whether the right answer of a question is known."""
     return bool(example.answers) or (
         version_2_with_negative and example.answers is not None
     )
 
 
 class QuestionScorer:
-    """Turns outputs into answers to the questions of a file, and scores them.
+    """Converts outputs to answers to the questions of a file and scores them.
 
     Args:
-      data: the questions.
-      counts: of the questions.
-      tokenizer: as for the records.
-      windows: as for the records.
-      options: how answers are chosen; their threshold is not used.
-      null_score_diff_threshold: of answers that are "", see `AnswerOptions`;
-        None = the one saved in output_dir, or 0.
-      find_null_threshold: find the best one on these questions, and save it.
+      data: the articles with the questions.
+      counts: counts of the questions.
+      tokenizer: the tokenizer of the records.
+      windows: the lengths of the records.
+      options: how answers are chosen; a threshold of None is the one saved in
+        output_dir, or 0.
+      find_null_threshold: whether to find the best threshold on these questions
+        and save it.
       score_padding: see `SpanModel`.
       output_dir: folder of the results.
 
     Attributes:
-      step: of the weights that metrics.json is about; None = not written.
+      step: step of the weights in metrics.json; None = not written.
     """
 
     def __init__(
         self,
-        data: SquadData,
+        data: SquadArticles,
         counts: QuestionCounts,
         *,
         tokenizer: FullTokenizer,
         windows: WindowOptions,
         options: AnswerOptions,
-        null_score_diff_threshold: float | None,
         find_null_threshold: bool,
         score_padding: bool,
         output_dir: str,
@@ -111,7 +103,6 @@ class QuestionScorer:
         self._tokenizer = tokenizer
         self._windows = windows
         self._options = options
-        self._threshold = null_score_diff_threshold
         self._find_threshold = find_null_threshold
         self._score_padding = score_padding
         self._output_dir = output_dir
@@ -119,7 +110,7 @@ class QuestionScorer:
 
     @property
     def metric_names(self) -> list[str]:
-        """Metrics of `evaluate`; [] if there are no answers to score."""
+        """Names of the metrics of `evaluate`; [] if no answers are known."""
         exact = "exact_match"
         if self._options.version_2_with_negative:
             exact = "exact"
@@ -128,11 +119,11 @@ class QuestionScorer:
     def evaluate(
         self, outputs: Mapping[str, np.ndarray], step: int
     ) -> dict[str, float]:
-        """Scores the answers; writes metrics.json and a TensorBoard point.
+        """Scores the answers; writes metrics.json and a TensorBoard event.
 
         Args:
-          outputs: of all windows, see `SpanModel.score_examples`.
-          step: of the model.
+          outputs: outputs for all windows, see `SpanModel.score_examples`.
+          step: step of the model.
 
         Returns:
           The scores, see `Scorer.results`.
@@ -150,20 +141,17 @@ class QuestionScorer:
         step: int,
         write_html: bool = False,
     ) -> float:
-        """Writes all files of a prediction, and metrics.json if it is scored.
+        """Writes the files of a prediction, and metrics.json if it is scored.
 
         Other files of an earlier prediction are removed.
 
         Args:
-          outputs: of all windows, see `SpanModel.score_examples`.
-          step: of the model.
-          write_html: write predictions.html, too.
+          outputs: outputs for all windows, see `SpanModel.score_examples`.
+          step: step of the model.
+          write_html: whether to write predictions.html.
 
         Returns:
-          The null_score_diff_threshold of the answers.
-
-        Raises:
-          OSError: a file cannot be written.
+          The null_score_diff_threshold that was used.
         """
         found = {}
         if self._find_threshold:
@@ -189,7 +177,7 @@ class QuestionScorer:
                 score = self._score(scorer, prediction)
                 if write_html:
                     page.add(prediction, score)
-            # Until now, the files of an earlier prediction are complete.
+            # Not earlier, so that an error keeps the earlier prediction.
             remove_unwritten(
                 self._output_dir,
                 metrics=bool(self._counts.num_scored),
@@ -204,7 +192,7 @@ class QuestionScorer:
     def _predictions(
         self, outputs: Mapping[str, np.ndarray], threshold: float
     ) -> Iterator[Prediction]:
-        """Streams the answers in the order of the file."""
+        """Yields the predictions in the order of the file."""
         scores = self._scores(outputs)
         predictions = predict(
             read_examples(self._data, ExampleOptions(is_training=False)),
@@ -224,13 +212,13 @@ class QuestionScorer:
                 progress.advance()
 
     def _scores(self, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Start and end scores of whole windows: float32 [N, S, 2]."""
+        """Returns start and end scores of whole windows: float32 [N, S, 2]."""
         given = outputs["predictions"]
         if self._score_padding:
             return given
-        # Differs from the original: a place of padding is never among the n
-        # best starts or ends, because a batch cut to its longest example has
-        # no scores for it. No answer begins or ends there in either.
+        # Differs from the original: padding is never among the n best starts or
+        # ends, because a trimmed batch has no scores for it. The original's
+        # answers never begin or end there either.
         size = (len(given), self._windows.max_seq_length, 2)
         scores = np.full(size, _LOWEST, np.float32)
         is_text = np.arange(given.shape[1]) < outputs["num_tokens"][:, None]
@@ -243,7 +231,7 @@ class QuestionScorer:
     def _score(
         self, scorer: Scorer, prediction: Prediction
     ) -> QuestionScore | None:
-        """Adds a prediction to the scores; None if it has none."""
+        """Adds a prediction to the scores; None = it is not scored."""
         example = prediction.example
         if _is_scored(example, self._options.version_2_with_negative):
             return scorer.add(prediction.text, example.answers)
@@ -252,7 +240,7 @@ class QuestionScorer:
     def _find(
         self, outputs: Mapping[str, np.ndarray], step: int
     ) -> dict[str, float]:
-        """Finds and saves the best threshold."""
+        """Finds and saves the threshold with the best F1."""
         score_diffs, texts, answers = [], [], []
         at_zero = self._new_scorer()
         for prediction in self._predictions(outputs, 0.0):
@@ -284,9 +272,9 @@ class QuestionScorer:
         }
 
     def _known_threshold(self, step: int) -> float:
-        """The threshold given, or saved, or 0."""
-        if self._threshold is not None:
-            return self._threshold
+        """Returns the given threshold, the saved one, or 0."""
+        if self._options.null_score_diff_threshold is not None:
+            return self._options.null_score_diff_threshold
         if not self._options.version_2_with_negative:
             return 0.0
         return saved_threshold(self._output_dir, step)
@@ -298,7 +286,7 @@ class QuestionScorer:
         step: int,
         found: Mapping[str, float] | None = None,
     ) -> None:
-        """Writes metrics.json and a TensorBoard point; logs the figures."""
+        """Writes metrics.json and a TensorBoard event; logs the scores."""
         results = scorer.results()
         events.write_scalars(
             os.path.join(self._output_dir, "eval"), results, step
@@ -318,13 +306,10 @@ class QuestionScorer:
 
 
 def read_threshold(output_dir: str) -> dict[str, Any]:
-    """The file that --find_null_threshold wrote to a folder.
-
-    Args:
-      output_dir: the folder.
+    """Reads the file that --find_null_threshold wrote to a folder.
 
     Returns:
-      `null_score_diff_threshold`, and how it was found; {} if there is none.
+      `null_score_diff_threshold` and the facts about it; {} if there is none.
 
     Raises:
       ValueError: the file has no threshold.
@@ -338,21 +323,19 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
             threshold = float(saved["null_score_diff_threshold"])
         except (ValueError, KeyError, TypeError):
             raise ValueError(
-                f"{path} holds no null_score_diff_threshold; remove it, or "
-                "pass --null_score_diff_threshold."
+                f"{path} has no null_score_diff_threshold; remove it, or pass "
+                "--null_score_diff_threshold."
             ) from None
     return saved | {"null_score_diff_threshold": threshold}
 
 
 def saved_threshold(output_dir: str, step: int) -> float:
-    """The threshold that --find_null_threshold saved in a folder.
+    """Returns the threshold that --find_null_threshold saved, or 0.
 
     Args:
-      output_dir: the folder.
-      step: of the model; a threshold of other weights is a warning.
-
-    Returns:
-      The null_score_diff_threshold; 0 if there is none.
+      output_dir: folder of the run.
+      step: step of the model; a threshold of another step is logged as a
+        warning.
 
     Raises:
       ValueError: see `read_threshold`.
@@ -371,8 +354,8 @@ def saved_threshold(output_dir: str, step: int) -> float:
         logging.info("%s.", text)
     else:
         logging.warning(
-            "%s, but this is step %d, of other weights; give "
-            "--find_null_threshold or --null_score_diff_threshold.",
+            "%s, but the weights are of step %d; give --find_null_threshold or "
+            "--null_score_diff_threshold.",
             text,
             step,
         )

@@ -120,8 +120,9 @@ class BestCheckpoint:
             logging.warning(
                 "%s was stopped at step %d, after --early_stopping_patience=%d "
                 "evaluations that were no better than step %d (%s = %.4f): "
-                "nothing to train. To go on, raise --early_stopping_patience "
-                "or leave it out; to begin anew, give another --output_dir.",
+                "nothing to train. To continue, raise "
+                "--early_stopping_patience or leave it out; to start again, "
+                "give another --output_dir.",
                 self._output_dir,
                 steps[-1],
                 self._patience,

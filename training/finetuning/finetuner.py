@@ -305,9 +305,6 @@ class Finetuning:
     def load(self, prefix: str) -> None:
         """Loads all weights from a checkpoint of this model.
 
-        Args:
-          prefix: of the checkpoint.
-
         Raises:
           ValueError: the checkpoint does not fit, or lacks weights.
         """
@@ -323,9 +320,6 @@ class Finetuning:
         self, eval_files: RecordFiles
     ) -> tuple[dict[str, float], ExampleScores]:
         """Compares the model's predictions with the labels.
-
-        Args:
-          eval_files: records.
 
         Returns:
           The original's figures, see `ExampleScores.summary`; the scores of

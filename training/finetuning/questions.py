@@ -9,7 +9,9 @@ from absl import logging
 
 from data.records import input_pipeline
 from data.records.input_pipeline import RecordFiles
+from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions
+from data.squad.options import NUM_SPECIAL
 from data.squad.records import SquadReport, make_records
 from data.squad.windows import feature_specs
 from data.storage import files
@@ -32,13 +34,10 @@ from training.model_files.tokenizer import load_tokenizer
 
 
 def run(options: SquadOptions) -> None:
-    """Trains and predicts, after checking that all inputs fit.
-
-    Args:
-      options: what to do.
+    """Trains and predicts after checking all inputs.
 
     Raises:
-      ValueError, OSError: an input is missing or does not fit; all of them are
+      ValueError, OSError: an input is missing or does not fit; all inputs are
         checked before the first training step.
 
     Source: `run_squad.main`.
@@ -46,17 +45,20 @@ def run(options: SquadOptions) -> None:
     options = found_files.fill(options)
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
     tokenizer = _check_inputs(options, config)
-    for data in filter(None, (options.train_data, options.predict_data)):
-        next(data.articles(), None)
+    train_data, predict_data = (
+        data and data.read()
+        for data in (options.train_data, options.predict_data)
+    )
     check_start(
         options.finetuning, _model_maker(options), trains=options.do_train
     )
     scorer = eval_files = train_files = None
-    if options.predict_data:
-        scorer = _make_scorer(options, tokenizer)
-        eval_files, _ = _records(options, config, is_training=False)
-    if options.train_data:
-        train_files, report = _records(options, config, is_training=True)
+    if predict_data:
+        scorer = _make_scorer(options, predict_data, tokenizer)
+        eval_files, _ = _records(options, predict_data, config, False)
+    if train_data:
+        train_files, report = _records(options, train_data, config, True)
+        del train_data  # 170 MB for SQuAD 2.0, not needed during training
     finetuning = _make_finetuning(options)
 
     def evaluate(step: int) -> Results:
@@ -69,14 +71,14 @@ def run(options: SquadOptions) -> None:
         step = best.train(train_files, num_examples)
     else:
         step = best.restore()
-    threshold = options.null_score_diff_threshold
+    threshold = options.answers.null_score_diff_threshold
     if options.do_predict:
         outputs = finetuning.outputs(eval_files)
         threshold = scorer.write(outputs, step, options.write_html)
     elif scorer and scorer.step != step:
-        # With the last weights or the best, which are kept.
+        # Evaluate the weights that are kept, the last or the best.
         evaluate(step)
-    if threshold is None and options.version_2_with_negative:
+    if threshold is None and options.answers.version_2_with_negative:
         output_dir = options.finetuning.train.output_dir
         threshold = saved_threshold(output_dir, step)
     _describe(options, best.weights(step) if step else None, threshold)
@@ -85,49 +87,46 @@ def run(options: SquadOptions) -> None:
 def _describe(
     options: SquadOptions, weights: str | None, threshold: float | None
 ) -> None:
-    """Writes the files in output_dir that an export needs."""
+    """Writes the description that an export needs to output_dir."""
     finetuning = options.finetuning
     output_dir = finetuning.train.output_dir
+    answers = options.answers.replace(
+        null_score_diff_threshold=threshold or 0.0
+    )
     SpanDescription(
-        task_name="SQuAD 2.0" if options.version_2_with_negative else "SQuAD",
+        task_name="SQuAD 2.0" if answers.version_2_with_negative else "SQuAD",
         kind="span",
         model={},
         weights=place_of_weights(
             weights or finetuning.init_checkpoint, output_dir
         ),
         do_lower_case=options.do_lower_case,
-        null_score_diff_threshold=threshold or 0.0,
         **dataclasses.asdict(options.windows),
-        **{
-            name: getattr(options, name)
-            for name in (
-                "n_best_size",
-                "max_answer_length",
-                "version_2_with_negative",
-            )
-        },
+        **dataclasses.asdict(answers),
     ).write(output_dir, options.vocab_file)
 
 
 def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
-    """Refuses what does not fit the model; returns its tokenizer."""
+    """Checks the options against the model; returns the tokenizer."""
     finetuning = options.finetuning
     setup.check_length(
         finetuning.max_seq_length, config, finetuning.bert_config_file
     )
-    room = options.windows.max_seq_length - options.max_query_length - 3
-    if options.doc_stride >= room:
+    windows = options.windows
+    room = windows.max_seq_length - windows.max_query_length - NUM_SPECIAL
+    if windows.doc_stride >= room:
         logging.warning(
             "--doc_stride=%d: windows with the longest questions have %d "
-            "places for the text, so they do not overlap, and an answer on a "
-            "border is in none of them. A third of --max_seq_length is usual.",
-            options.doc_stride,
+            "places for the text, so they do not overlap, and no window "
+            "contains an answer on their border. A third of --max_seq_length "
+            "is usual.",
+            windows.doc_stride,
             room,
         )
     files.check_writable(finetuning.train.output_dir)
     if (
-        options.version_2_with_negative
-        and options.null_score_diff_threshold is None
+        options.answers.version_2_with_negative
+        and options.answers.null_score_diff_threshold is None
     ):
         read_threshold(finetuning.train.output_dir)
     return load_tokenizer(
@@ -139,11 +138,10 @@ def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
 
 
 def _make_scorer(
-    options: SquadOptions, tokenizer: FullTokenizer
+    options: SquadOptions, data: SquadArticles, tokenizer: FullTokenizer
 ) -> QuestionScorer:
-    """Counts the questions; warns if they do not fit the flags."""
-    data = options.predict_data
-    counts = count_questions(data, options.version_2_with_negative)
+    """Counts the questions and warns if they do not fit the flags."""
+    counts = count_questions(data, options.answers.version_2_with_negative)
     watches = options.do_train and options.finetuning.train.eval_every_steps
     if not counts.num_scored:
         if watches or options.find_null_threshold:
@@ -152,10 +150,10 @@ def _make_scorer(
                 f"--{'eval_every_steps' if watches else 'find_null_threshold'}."
             )
         logging.info("%s has no answers: no scores.", data.name)
-    if counts.num_unanswerable and not options.version_2_with_negative:
+    if counts.num_unanswerable and not options.answers.version_2_with_negative:
         logging.warning(
-            "%s has %d unanswerable questions: as in SQuAD 1.1 they will be "
-            "answered all the same, and not scored. If it is SQuAD 2.0, pass "
+            "%s has %d unanswerable questions: as in SQuAD 1.1, they will be "
+            "answered but not scored. For SQuAD 2.0, pass "
             "--version_2_with_negative.",
             data.name,
             counts.num_unanswerable,
@@ -166,7 +164,6 @@ def _make_scorer(
         tokenizer=tokenizer,
         windows=options.windows,
         options=options.answers,
-        null_score_diff_threshold=options.null_score_diff_threshold,
         find_null_threshold=options.find_null_threshold,
         score_padding=options.score_padding,
         output_dir=options.finetuning.train.output_dir,
@@ -174,29 +171,30 @@ def _make_scorer(
 
 
 def _records(
-    options: SquadOptions, config: BertConfig, is_training: bool
+    options: SquadOptions,
+    data: SquadArticles,
+    config: BertConfig,
+    is_training: bool,
 ) -> tuple[RecordFiles, SquadReport]:
-    """Makes train.tf_record or eval.tf_record, unless it is there."""
+    """Writes train.tf_record or eval.tf_record, unless it exists."""
     windows = options.windows
     name = "train.tf_record" if is_training else "eval.tf_record"
     path = os.path.join(options.finetuning.train.output_dir, name)
-    data = options.train_data if is_training else options.predict_data
     report = make_records(
         data,
         path,
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
         example_options=ExampleOptions(
-            is_training, options.version_2_with_negative
+            is_training, options.answers.version_2_with_negative
         ),
         window_options=windows,
         num_processes=options.num_processes,
     )
     if not report.num_windows:
         raise ValueError(
-            f"{data.name}: no question stands on a paragraph with a word "
-            f"({report.num_empty_paragraphs} are without); give a file with "
-            "texts."
+            f"{data.name}: all {report.num_empty_paragraphs} paragraphs are "
+            "empty; give a file with texts."
         )
     record_files = input_pipeline.open_records(
         [path],
@@ -212,12 +210,12 @@ def _records(
 
 
 def _model_maker(options: SquadOptions) -> Callable[..., SpanModel]:
-    """Makes the model of a run; takes the arguments that the run adds."""
+    """Returns a function that makes the model of a run."""
     return functools.partial(SpanModel, score_padding=options.score_padding)
 
 
 def _make_finetuning(options: SquadOptions) -> Finetuning:
-    """The model in its output_dir."""
+    """Creates the model and its training loop."""
     finetuning = options.finetuning
     if options.score_padding:
         finetuning = dataclasses.replace(finetuning, trim_batches=False)

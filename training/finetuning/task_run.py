@@ -99,10 +99,6 @@ class TaskRun(Protocol):
 def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
     """All that a run's scores depend on, as values that JSON can hold.
 
-    Args:
-      options: of the run.
-      inputs: its records.
-
     Returns:
       Full name of each option, such as `finetuning.train.seed` -> value;
       `SET_sha256` -> the checksum of a set's records.

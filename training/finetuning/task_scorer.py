@@ -58,9 +58,6 @@ class TaskScorer:
     def write(self, step: int) -> dict[str, dict[str, float]]:
         """Scores all sets; writes eval_results.txt, metrics.json and the log.
 
-        Args:
-          step: of the weights.
-
         Returns:
           Set -> metric -> value.
         """
@@ -117,11 +114,6 @@ def _gold(task: Task, set_name: str) -> Any:
 
 def answers_of(task: Task, set_name: str, scores: ExampleScores) -> Any:
     """Turns predictions into answers.
-
-    Args:
-      task: the task.
-      set_name: the set that was predicted.
-      scores: of all its examples.
 
     Returns:
       Arguments of `Task.score`: ids [N], numbers [N], 0 and 1 [N, L], or the

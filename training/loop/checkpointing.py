@@ -51,7 +51,7 @@ class ResumePoint:
 class CheckpointManager:
     """Writes `model.ckpt-N` into a folder and finds the newest good one.
 
-    Beside each checkpoint lies `model.ckpt-N.resume.json`, the resume point,
+    Each checkpoint has a file `model.ckpt-N.resume.json`, the resume point,
     with checksums of the index and of itself (the index has those of all
     values); a checkpoint of the original release has none and is resumed by its
     step.
@@ -101,9 +101,6 @@ class CheckpointManager:
         The `checkpoint` file names the newest one, as in the original; edit
         it to go back to an earlier step. A damaged checkpoint is skipped with
         a warning.
-
-        Args:
-          variables: name -> variable, optimizer slots included.
 
         Returns:
           Its step and its resume record ({} for a checkpoint of the original),

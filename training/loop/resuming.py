@@ -73,7 +73,7 @@ def _restore(
         # Earlier versions did not write all of them.
         if before not in (None, "", now):
             logging.warning(
-                "%s is %s now, but was %s before: the run goes on, with %s.",
+                "%s is %s now, but was %s before: the run resumes, with %s.",
                 what,
                 now,
                 before,
@@ -126,8 +126,8 @@ def warn_finished(options: TrainOptions, step: int) -> None:
     # Differs from the original: it warns of a finished run, because one line
     # among many in the log is easily missed.
     logging.warning(
-        "%s already holds step %d of --%s=%s: nothing to train. To go on, give "
-        "more %s; to begin anew, give another --output_dir.",
+        "%s already holds step %d of --%s=%s: nothing to train. To continue, "
+        "give more %s; to start again, give another --output_dir.",
         options.output_dir,
         step,
         *options.end,

@@ -201,11 +201,6 @@ class Trainer:
     ) -> tuple[np.ndarray, float, bool]:
         """Makes the updates up to the next save, log point or evaluation.
 
-        Args:
-          iterator: of batches.
-          step: of the last update.
-          schedule: of all updates.
-
         Returns:
           The metrics of each update; the duration in seconds; whether SIGTERM
           was received. All workers make the same calls and stop together.

@@ -29,10 +29,6 @@ def run(options: ClassifierOptions, task_run: TaskRun) -> list[list[Any]]:
     interrupted row is resumed, and a finished one is not repeated.
     `features.tsv` and `features.md` hold the table.
 
-    Args:
-      options: of all rows; `feature_based` is set here.
-      task_run: the functions that run one task.
-
     Returns:
       The names of the columns, then the rows: mix, value of the task's main
       metric, duration in seconds of the process that finished it, `*` for the

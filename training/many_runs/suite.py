@@ -118,7 +118,7 @@ def run(options: ClassifierOptions, runs: TaskRuns) -> None:
         raise ValueError(
             f"{len(failures)} of {len({*found, *failures})} tasks failed: "
             + "; ".join(f"{name}: {text}" for name, text in failures.items())
-            + " Any others are finished; the same command goes on with these."
+            + " All others are finished; the same command repeats these."
         )
 
 
@@ -331,14 +331,7 @@ def write_table(
     failures: Mapping[str, str],
     names: Sequence[str],
 ) -> None:
-    """Writes glue.tsv and glue.json, and logs the table.
-
-    Args:
-      output_dir: folder of the files.
-      scores: of the tasks that ran.
-      failures: task -> error.
-      names: of all requested tasks.
-    """
+    """Writes glue.tsv and glue.json, and logs the table."""
     ran = list(dict.fromkeys(score.task for score in scores))
     asked = [name for name in names if name != DIAGNOSTIC]
     mean = average(scores)

@@ -247,7 +247,7 @@ def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     if options.do_train:
         raise ValueError(
             f"{output_dir} holds trials; give their flags (--num_trials, "
-            "--trial_...) to go on with them, or another --output_dir."
+            "--trial_...) to continue them, or another --output_dir."
         )
     train = dataclasses.replace(options.finetuning.train, output_dir=folder)
     finetuning = dataclasses.replace(options.finetuning, train=train)

@@ -34,9 +34,6 @@ _NUMBERS_AT_ONCE = 1 << 26
 def run(options: ExtractionOptions) -> None:
     """Writes the vectors of all lines, after checking that all inputs fit.
 
-    Args:
-      options: what to do.
-
     Raises:
       ValueError, OSError: an input is missing, damaged or does not fit; all
         of them are checked before the first batch.

@@ -1,8 +1,7 @@
-"""Documents of token ids to masked sentence pairs, as the original draws them.
+"""Converts documents to masked sentence pairs exactly as the original does.
 
-Every random decision comes from the one `random.Random` passed in, in the
-original's order: the same corpus, options and seed give the original's
-instances, one for one. Nothing here reads, writes or knows strings.
+All random decisions come from one `random.Random`, in the original's order. So
+the same corpus, options and seed give the original's instances.
 """
 
 import random
@@ -25,15 +24,15 @@ def create_training_instances(
     rng: random.Random,
     progress: Callable[[range], Iterable[int]] = iter,
 ) -> InstanceList:
-    """Makes all instances of a corpus, in random order.
+    """Makes the instances of a corpus in random order.
 
     Args:
-      documents: none of them empty.
-      wordpieces: of the vocabulary the ids are from.
-      options: what to make.
-      rng: source of every random decision.
-      progress: gets the range of document passes to go through and yields
-        it; for a progress bar.
+      documents: documents that are not empty.
+      wordpieces: facts about the vocabulary.
+      options: options of the examples.
+      rng: source of all random decisions.
+      progress: yields its argument, the range of all document passes; for a
+        progress bar.
 
     Returns:
       The instances of `dupe_factor` passes over the documents.
@@ -59,27 +58,24 @@ def create_instances_from_document(
     options: PretrainingDataOptions,
     rng: random.Random,
 ) -> Iterator[TrainingInstance]:
-    """Goes through one document once and makes rows of its sentences.
+    """Yields the instances of one document.
 
-    With `next_sentence_prediction` a row is a pair: b follows a, or comes
-    from another document. Without, a row is a run of whole sentences, as many
-    as fit (a longer sentence is cut), in one segment.
+    With `next_sentence_prediction` a row is a pair: b follows a or comes from
+    another document. Without it a row has one segment of as many whole
+    sentences as fit; a longer sentence is cut.
 
     Args:
-      documents: none of them empty.
-      index: of the document to use.
-      wordpieces: of the vocabulary the ids are from.
-      options: what to make.
-      rng: source of every random decision.
-
-    Yields:
-      The instances, in the order of the document.
+      documents: documents that are not empty.
+      index: index of the document to use.
+      wordpieces: facts about the vocabulary.
+      options: options of the examples.
+      rng: source of all random decisions.
 
     Source: create_instances_from_document in create_pretraining_data.py.
     """
     max_num_tokens = options.max_num_tokens
-    # Rows are mostly full, since padding costs as much; a few are short, so
-    # that fine-tuning is not the first to see short ones.
+    # Most rows are full, because padding costs as much as text. A few are
+    # short, as in fine-tuning.
     target_length = max_num_tokens
     if rng.random() < options.short_seq_prob:
         target_length = rng.randint(2, max_num_tokens)
@@ -114,7 +110,7 @@ def _sentence_pair(
     target_length: int,
     rng: random.Random,
 ) -> tuple[list[int], list[int], bool, int]:
-    """Draws a, b and whether b is random; the last is where to go on."""
+    """Returns a, b, whether b is random, and the next first sentence."""
     document = documents[index]
     end = document.end_reaching(start, target_length)
     a_end = start + 1
@@ -123,9 +119,8 @@ def _sentence_pair(
     tokens_a = document.slice(start, a_end)
     if end - start > 1 and rng.random() >= 0.5:
         return tokens_a, document.slice(a_end, end), False, end
-    # Ten draws that all hit this document are given up: in a corpus of one
-    # document b is always of the same one and yet called random. Kept from
-    # the original: give a corpus of several documents.
+    # As in the original, b is from the same document and labelled as random if
+    # ten draws find no other document, as in a corpus of one document.
     for _ in range(10):
         random_index = rng.randint(0, len(documents) - 1)
         if random_index != index:
@@ -133,7 +128,7 @@ def _sentence_pair(
     other = documents[random_index]
     b_start = rng.randint(0, len(other) - 1)
     b_end = other.end_reaching(b_start, target_length - len(tokens_a))
-    # What follows a was not used: the next row begins with it.
+    # The next row begins with the sentence after a.
     return tokens_a, other.slice(b_start, b_end), True, a_end
 
 
@@ -143,22 +138,22 @@ def create_masked_lm_predictions(
     options: PretrainingDataOptions,
     rng: random.Random,
 ) -> tuple[list[int], list[int], list[int]]:
-    """Masks tokens, or whole words, of one row.
+    """Masks tokens or whole words of one row.
 
     Args:
       tokens: ids with [CLS] and [SEP], which are never masked.
-      wordpieces: of the vocabulary the ids are from.
-      options: how many to mask, and by what.
-      rng: source of every random decision.
+      wordpieces: facts about the vocabulary.
+      options: how many tokens are masked, and how.
+      rng: source of all random decisions.
 
     Returns:
-      The masked ids, the masked positions (ascending) and what stood there.
+      The masked ids, the masked positions (ascending) and the original tokens.
 
     Source: create_masked_lm_predictions in create_pretraining_data.py.
     """
     cls_id, sep_id, mask_id, ids, starts_word = wordpieces
-    # Places that are masked together. Kept from the original: a b truncated
-    # to begin inside a word joins the last word of a, across the [SEP].
+    # Positions that are masked together. As in the original, if b begins inside
+    # a word, its first wordpieces are joined to the last word of a.
     candidates = []
     for position, token in enumerate(tokens):
         if token == cls_id or token == sep_id:

@@ -1,9 +1,9 @@
-"""Text files to pretraining records, with progress and a report.
+"""Converts text files to pretraining records in memory.
 
-Corpus and instances are held in memory, since a random next sentence may come
-from any document and all instances are shuffled together: two bytes a token
-(four if the vocabulary has more than 65,536), about 600 bytes an instance of
-128 tokens. Larger corpora: see `data.pretraining.streaming.all_shards`.
+A random next sentence may come from any document, and all instances are
+shuffled together. A token needs two bytes (four if the vocabulary has more than
+65,536 tokens), an instance of 128 tokens about 600 bytes. For larger corpora
+see `data.pretraining.streaming.all_shards`.
 """
 
 import contextlib
@@ -53,24 +53,23 @@ def write_pretraining_data(
     do_lower_case: bool,
     options: PretrainingDataOptions,
 ) -> Report:
-    """Turns text into masked, packed examples.
+    """Converts text to masked examples.
 
     Args:
-      input_files: UTF-8 text, one sentence a line, a blank line between
-        documents. A document may go on in the next file.
-      output_files: TFRecord files, filled in turn; they appear together and
-        whole, or not at all.
+      input_files: UTF-8 text, one sentence on each line, a blank line between
+        documents. A document may continue in the next file.
+      output_files: TFRecord files; the records are written to them in turn.
       vocab_file: vocabulary with [CLS], [SEP], [MASK] and [UNK].
       do_lower_case: True for an uncased vocabulary.
-      options: what to make.
+      options: options of the examples.
 
     Returns:
-      Counts and shares, also logged.
+      The counts, which are also logged.
 
     Raises:
       FileNotFoundError: an input is missing.
-      ValueError: the input has no text, is not UTF-8, or is an output, too;
-        the vocabulary lacks a special token.
+      ValueError: the input has no text, is not UTF-8, or is also an output; the
+        vocabulary lacks a special token.
       OSError: an output cannot be written.
 
     Source: main in create_pretraining_data.py.
@@ -82,8 +81,7 @@ def write_pretraining_data(
     vocabulary.require_tokens(tokenizer.vocab, SPECIAL_TOKENS, vocab_file)
     wordpieces = Wordpieces.from_vocab(tokenizer.vocab)
     documents = read_documents(input_files, tokenizer, wordpieces.typecode)
-    # The outputs are opened first: a place that cannot be written is found
-    # before the work, not after it.
+    # The outputs are opened first, so that an error is found before the work.
     with files.whole_files(output_files) as paths, _open_all(paths) as writers:
         instances = create_training_instances(
             documents,
@@ -111,15 +109,13 @@ def write_pretraining_data(
 def read_documents(
     input_files: Sequence[str], tokenizer: FullTokenizer, typecode: str
 ) -> list[Document]:
-    """Reads and tokenizes text; only blank lines part documents.
+    """Reads and tokenizes the documents that are not empty.
 
     Args:
-      input_files: one sentence a line, in UTF-8.
-      tokenizer: cuts each line.
+      input_files: UTF-8 text, one sentence on each line; only blank lines
+        separate documents.
+      tokenizer: the tokenizer.
       typecode: `array` type of token ids.
-
-    Returns:
-      The documents that are not empty, in order.
 
     Raises:
       FileNotFoundError: there is no such file.
@@ -142,7 +138,7 @@ def read_documents(
     if not documents:
         raise ValueError(
             f"--input_file: no text in {', '.join(input_files[:3])}; expected "
-            "one sentence a line and a blank line between documents."
+            "one sentence on each line and a blank line between documents."
         )
     logging.info("%d documents", len(documents))
     return documents
@@ -177,7 +173,7 @@ def columns_of(
 def _pad(
     rows: Sequence[Sequence[int]], length: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows [N, length] with zeros behind them, and where they are real."""
+    """Returns rows [N, length] padded with 0, and a mask of the real values."""
     real = np.arange(length) < np.array([[len(row)] for row in rows])
     values = np.zeros(real.shape, np.int32)
     values[real] = np.fromiter(itertools.chain.from_iterable(rows), np.int32)
@@ -190,7 +186,7 @@ def _write_instances(
     tokens_by_id: Mapping[int, str],
     options: PretrainingDataOptions,
 ) -> None:
-    """Writes the instances to the files in turn; logs the first three."""
+    """Writes the instances to the files in turn and logs the first three."""
     specs = feature_spec.pretraining_features(
         options.max_seq_length, options.max_predictions_per_seq
     )
@@ -209,7 +205,7 @@ def _write_instances(
 def _open_all(
     paths: Sequence[str],
 ) -> Iterator[list[tfrecord.RecordWriter]]:
-    """Opens record files, and closes them at the end."""
+    """Opens record files and closes them at the end."""
     with contextlib.ExitStack() as stack:
         yield [
             stack.enter_context(tfrecord.RecordWriter(path)) for path in paths
@@ -219,14 +215,14 @@ def _open_all(
 def _unknown_share(
     documents: Sequence[Document], tokenizer: FullTokenizer
 ) -> float:
-    """The share of [UNK] among all tokens."""
+    """The share of [UNK] in all tokens."""
     unk_id = tokenizer.vocab["[UNK]"]
     num_unknown = sum(document.tokens.count(unk_id) for document in documents)
     return num_unknown / sum(len(document.tokens) for document in documents)
 
 
 def _tracked(items: Iterable[T], doing: str, unit: str) -> Iterator[T]:
-    """Passes items on and shows how many."""
+    """Yields items and shows the progress."""
     total = len(items) if isinstance(items, Sized) else None
     with progress.Progress(doing, total=total, unit=unit) as shown:
         for item in items:

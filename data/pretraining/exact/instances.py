@@ -1,4 +1,4 @@
-"""Documents and training instances, compact, in flat arrays of ids."""
+"""Documents and training instances in flat arrays of ids."""
 
 import random
 from array import array
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Document:
-    """The sentences of one document, one after the other in a flat array.
+    """The sentences of one document in a flat array.
 
     Attributes:
       tokens: the ids of all sentences.
@@ -31,21 +31,23 @@ class Document:
         self.bounds.append(len(self.tokens))
 
     def slice(self, start: int, end: int) -> list[int]:
-        """The tokens of the sentences from `start` to before `end`."""
+        """Returns the tokens of the sentences `start` to before `end`."""
         return self.tokens[self.bounds[start] : self.bounds[end]].tolist()
 
     def end_reaching(self, start: int, num_tokens: int) -> int:
-        """Where the shortest run from `start` ends that has `num_tokens`.
+        """Returns the end of the shortest run with at least `num_tokens`.
 
-        It has at least one sentence, and ends with the document at last.
+        The run begins at `start`, has at least one sentence, and ends at the
+        latest with the document.
         """
         wanted = self.bounds[start] + num_tokens
         return min(bisect_left(self.bounds, wanted, start + 1), len(self))
 
     def end_within(self, start: int, num_tokens: int) -> int:
-        """Where the longest run from `start` ends that fits `num_tokens`.
+        """Returns the end of the longest run with at most `num_tokens`.
 
-        It has at least one sentence, fit or not.
+        The run begins at `start` and has at least one sentence, even if that is
+        longer.
         """
         limit = self.bounds[start] + num_tokens
         return max(bisect_right(self.bounds, limit) - 1, start + 1)
@@ -56,10 +58,10 @@ class TrainingInstance(NamedTuple):
 
     Attributes:
       tokens: ids with [CLS] and [SEP], masked.
-      segment_ids: for each token 0 or 1.
-      masked_lm_positions: places of the masked tokens, ascending.
-      masked_lm_labels: the ids that stood there.
-      is_random_next: whether the second part is from elsewhere.
+      segment_ids: 0 or 1 for each token.
+      masked_lm_positions: indices of the masked tokens, ascending.
+      masked_lm_labels: the original ids of the masked tokens.
+      is_random_next: whether the second part is random.
     """
 
     tokens: list[int]
@@ -70,17 +72,13 @@ class TrainingInstance(NamedTuple):
 
 
 class InstanceList(Sequence[TrainingInstance]):
-    """Instances in flat arrays: about 400 bytes for one of 128 tokens.
-
-    Args:
-      typecode: `array` type of token ids.
-    """
+    """Instances in flat arrays: about 400 bytes for one of 128 tokens."""
 
     def __init__(self, typecode: str):
         self._tokens = array(typecode)
         self._labels = array(typecode)
         self._positions = array("i")
-        # Of each instance, where it ends in the arrays above.
+        # End of each instance in the arrays above.
         self._token_ends = array("Q", [0])
         self._label_ends = array("Q", [0])
         self._num_first_segment = array("i")
@@ -89,19 +87,19 @@ class InstanceList(Sequence[TrainingInstance]):
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of all instances, [CLS] and [SEP] included."""
+        """Number of tokens of all instances, including [CLS] and [SEP]."""
         return len(self._tokens)
 
     @property
     def num_masked(self) -> int:
-        """Masked tokens of all instances."""
+        """Number of masked tokens of all instances."""
         return len(self._labels)
 
     def __len__(self) -> int:
         return len(self._order)
 
     def append(self, instance: TrainingInstance) -> None:
-        """Copies an instance to the end."""
+        """Adds a copy of an instance."""
         self._order.append(len(self))
         self._tokens.extend(instance.tokens)
         self._labels.extend(instance.masked_lm_labels)
@@ -126,14 +124,14 @@ class InstanceList(Sequence[TrainingInstance]):
         )
 
     def shuffle(self, rng: random.Random) -> None:
-        """Reorders as `rng.shuffle` would reorder a list of instances."""
+        """Equals `rng.shuffle` of a list of the instances."""
         shuffle(self._order, rng)
 
 
 def shuffle(items: MutableSequence[Any], rng: random.Random) -> None:
-    """Does what `rng.shuffle(items)` does, about twice as fast.
+    """Equals `rng.shuffle(items)`, but is about twice as fast.
 
-    It spells out `Random._randbelow`, half of the time of masking.
+    It inlines `Random._randbelow`, which takes half of the time of masking.
     """
     getrandbits = rng.getrandbits
     for i in range(len(items) - 1, 0, -1):

@@ -47,7 +47,7 @@ def write_shards(
     """Writes shuffled shards of examples.
 
     Args:
-      input_files: UTF-8 text, one sentence a line, a blank line between
+      input_files: UTF-8 text, one sentence on each line, a blank line between
         documents. A document ends with its file.
       output_files: the shards; they appear when all of them are complete.
       recipe: options of the examples.
@@ -68,9 +68,9 @@ def write_shards(
     warn_of_few_predictions(recipe.options)
     if len(output_files) < num_processes:
         logging.warning(
-            "--output_file names %d files, each written by one process: no "
-            "more will work. Name as many files as processes or more, such as "
-            "NAME@%d.",
+            "--output_file names %d files, and each is written by one process; "
+            "the other processes have no work. Name as many files as "
+            "processes or more, such as NAME@%d.",
             len(output_files),
             num_processes,
         )
@@ -108,8 +108,8 @@ def _write_missing(
             _write_here(missing, workers)
     except BaseException:
         logging.info(
-            "%d of %d shards are finished and kept; the same command goes "
-            "on with the others.",
+            "%d of %d shards are finished and kept; the same command continues "
+            "with the others.",
             len(finished_shards(plan)),
             len(plan.tasks),
         )
@@ -140,9 +140,8 @@ def _report_of(task: ShardTask) -> ShardReport:
     report = load_report(task.path)
     if not report:
         raise OSError(
-            f"{task.path} was not written, or taken away: does another run "
-            "write to the same --output_file, or do not all machines of "
-            "--runner see its folder?"
+            f"{task.path} is missing: does another run write to the same "
+            "--output_file, or can a machine of --runner not access its folder?"
         )
     return report
 

@@ -1,10 +1,10 @@
-r"""Text files too large for memory, cut into blocks of whole documents.
+r"""Divides text files of any size into blocks of whole documents.
 
     scan_file: one fast pass that checks every byte -> blocks
-    read_block: a block in memory, wherever it is due -> documents
+    read_block: one block in memory -> documents
 
-The scan finds what cannot be read before hours of work, not in the midst.
-Only `\n` ends a line; a line of nothing but white space ends a document.
+The scan finds unreadable text before the work starts. Only `\n` ends a line; a
+line of white space ends a document.
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ import google_crc32c
 
 from data.storage import files
 
-# Of a longer line not even the tokens would fit; text has no such sentences.
+# No text has longer sentences.
 MAX_LINE_BYTES = 4 << 20
-# A longer document goes on in another block.
+# A longer document continues in another block.
 MAX_BLOCK_BYTES = 8 << 20
 _CHUNK_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -30,12 +30,12 @@ class Block(NamedTuple):
 
     Attributes:
       path: the file.
-      start: its first byte in the file.
-      end: the byte behind its last.
-      number: its first document, counted in the corpus from 0. The blocks of
-        a document that was cut share its number.
-      num_documents: how many documents it has, or has a part of.
-      crc32c: checksum of its bytes.
+      start: first byte of the block in the file.
+      end: end (exclusive) of the block.
+      number: number of the first document in the corpus, from 0. All blocks of
+        a divided document have its number.
+      num_documents: number of documents, or parts of documents, in the block.
+      crc32c: checksum of the bytes.
     """
 
     path: str
@@ -47,15 +47,15 @@ class Block(NamedTuple):
 
 
 class FileScan(NamedTuple):
-    """What a scan found in a file.
+    """The result of scanning a file.
 
     Attributes:
       path: the file.
-      num_bytes: its size.
-      num_documents: documents with text.
+      num_bytes: size of the file.
+      num_documents: number of documents with text.
       crc32c: checksum of all bytes.
-      blocks: its blocks in order, their documents counted in the file; none
-        if it has no text.
+      blocks: the blocks in order; their documents are numbered from the start
+        of the file. Empty if there is no text.
     """
 
     path: str
@@ -68,22 +68,19 @@ class FileScan(NamedTuple):
 def scan_file(
     path: str, block_bytes: int, max_block_bytes: int = MAX_BLOCK_BYTES
 ) -> FileScan:
-    """Cuts a file into blocks, and checks that all of it can be read.
+    """Divides a file into blocks and checks that all of it can be read.
 
     Args:
-      path: UTF-8 text, one sentence (or paragraph) a line.
-      block_bytes: a block of this size ends with its document.
-      max_block_bytes: a block of this size ends with its line.
-
-    Returns:
-      The blocks and the file's checksum.
+      path: UTF-8 text, one sentence (or paragraph) on each line.
+      block_bytes: a block of this size ends at the end of the document.
+      max_block_bytes: a block of this size ends at the end of the line.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: a line is not UTF-8, or too long; says where.
+      ValueError: a line is not UTF-8 or too long; names the line.
     """
     # Differs from the original: a document ends with its file, because files
-    # are read apart.
+    # are read independently.
     blocks: list[Block] = []
     checksum = block_checksum = start = position = 0
     num_documents = number = 0  # number: the first document of the block
@@ -126,16 +123,12 @@ def scan_file(
 
 
 def read_block(block: Block) -> Iterator[tuple[int, list[str]]]:
-    """Reads a block's documents.
+    """Yields the number in the corpus and the lines of each document.
 
-    Args:
-      block: of `scan_file`.
-
-    Yields:
-      A document's number in the corpus and its lines, none of them blank.
+    Blank lines are left out.
 
     Raises:
-      ValueError: the file is not what it was at the scan.
+      ValueError: the file was changed after the scan.
     """
     with files.open_read(block.path) as file:
         file.seek(block.start)
@@ -159,7 +152,7 @@ def read_block(block: Block) -> Iterator[tuple[int, list[str]]]:
 
 
 def _whole_lines(path: str) -> Iterator[bytes]:
-    """Streams a file in chunks that end with a line, or with the file."""
+    """Yields the bytes of a file in chunks of whole lines."""
     files.require_file(path, "text")
     position, rest = 0, b""
     with files.open_read(path) as file:
@@ -178,31 +171,31 @@ def _whole_lines(path: str) -> Iterator[bytes]:
 
 
 def _extend(checksum: int, data: bytes, start: int, end: int) -> int:
-    """Goes on with a checksum; a start below 0 is one in earlier data."""
+    """Extends a checksum; a negative start is in earlier data."""
     return google_crc32c.extend(checksum, data[max(start, 0) : end])
 
 
 def _long_line(path: str, position: int) -> ValueError:
     return ValueError(
         f"{_place(path, position)}: the line has more than "
-        f"{MAX_LINE_BYTES:,} bytes; expected one sentence a line. Break it "
-        "into sentences, or into paragraphs and pass --split_sentences."
+        f"{MAX_LINE_BYTES:,} bytes; expected one sentence on each line. Break "
+        "it into sentences, or into paragraphs and pass --split_sentences."
     )
 
 
 def _without_mark(data: bytes) -> bytes:
-    """Drops a byte-order mark from the first bytes of a file."""
-    # Differs from the original: it is no part of the text, because it would
-    # make a new word of the first one.
+    """Removes a byte-order mark from the first bytes of a file."""
+    # Differs from the original: a byte-order mark is dropped, because it would
+    # change the first word.
     return data.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _check_utf8(data: bytes, path: str, position: int) -> None:
-    """Refuses lines that are not UTF-8; they stand at a place in a file."""
+    """Raises ValueError if lines at a position of a file are not UTF-8."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
-        # The slow way, only to say which line it is.
+        # Slow, but only used to find the line.
         start = data.rfind(b"\n", 0, error.start) + 1
         end = data.find(b"\n", error.start) % (len(data) + 1)
         place = _place(path, position + start)
@@ -210,7 +203,7 @@ def _check_utf8(data: bytes, path: str, position: int) -> None:
 
 
 def _place(path: str, position: int) -> str:
-    """Names the line that begins at a byte: `corpus.txt, line 17`."""
+    """Returns the line that begins at a byte, as `corpus.txt, line 17`."""
     number = 1
     with files.open_read(path) as file:
         while chunk := file.read(min(position, _CHUNK_BYTES)):

@@ -1,4 +1,4 @@
-"""Shuffles more records than fit in memory: to random buckets, then within."""
+"""Shuffles more records than fit in memory, in random buckets on disk."""
 
 import os
 import tempfile
@@ -8,21 +8,21 @@ import numpy as np
 
 from data.records import tfrecord
 
-# What one bucket should hold: it is shuffled in memory.
+# Approximate size of a bucket, which is shuffled in memory.
 BUCKET_BYTES = 32 << 20
 
 
 class DiskShuffle:
-    """Takes records in any order and gives them back in a random one.
+    """Returns the records that were added in a random order.
 
     Every order is equally likely. Use it as a context manager, which removes
-    its files.
+    the files.
 
     Args:
-      path: on a local disk, beside which the buckets lie in a folder whose
-        name begins like it; None = in the system's folder for such files.
-      num_bytes: about how much will be added; decides only memory and time,
-        and, as the generator does, the order.
+      path: the buckets are in a folder whose name begins with this local path;
+        None = in the system's temporary folder.
+      num_bytes: approximate size of all records. It decides the number of
+        buckets, and so the order too.
       rng: source of the order.
     """
 
@@ -43,7 +43,7 @@ class DiskShuffle:
         """Adds framed records (see `data.records.tfrecord`).
 
         Raises:
-          OSError: the disk is full; says where.
+          OSError: the disk is full.
         """
         if not self._folder:
             self._in_memory.extend(framed)
@@ -58,12 +58,12 @@ class DiskShuffle:
                         file.write(b"".join([framed[i] for i in some]))
         except OSError as error:
             raise OSError(
-                f"cannot write {self._folder.name}, where the records of a "
-                f"shard wait to be shuffled: {error}; free some space."
+                f"cannot write {self._folder.name}, the folder in which the "
+                f"records of a shard are shuffled: {error}; free some space."
             ) from error
 
     def shuffled(self) -> Iterator[bytes]:
-        """Yields all that was added, in random order; to be asked once."""
+        """Yields all records in random order; can be called once."""
         for number in range(self._num_buckets):
             framed = self._in_memory if not self._folder else self._read(number)
             for i in self._rng.permutation(len(framed)):

@@ -1,9 +1,9 @@
-"""Rows of sentence pairs from a group of documents, many at once.
+"""Makes rows of sentence pairs from a group of documents, many at once.
 
-It draws from the distribution of the original's create_instances_from_document
-(`data.pretraining.exact.examples` holds that function itself, decision for
-decision). Pairs are drawn as spans of one flat array of ids; truncation and
-the rows themselves are NumPy.
+The pairs have the distribution of the original's
+create_instances_from_document; `data.pretraining.exact.examples` has that
+function itself with the same random decisions. Pairs are drawn as spans of one
+flat array of ids. Truncation and rows use NumPy.
 """
 
 import random
@@ -17,21 +17,21 @@ import numpy as np
 from data.pretraining.options import PretrainingDataOptions, Wordpieces
 from data.records.feature_spec import NO_PAIR
 
-# Few enough for the arrays of a step to stay in the processor's cache.
+# Few enough that the arrays fit in the processor's cache.
 _ROWS_AT_ONCE = 2048
 
 
 class DocumentGroup:
-    """Documents in flat arrays, whose random next sentences are each other's.
+    """Documents in flat arrays that give each other random next sentences.
 
     Attributes:
       tokens: ids of all sentences of all documents.
       sentence_bounds: sentence i is
         `tokens[sentence_bounds[i]:sentence_bounds[i + 1]]`.
-      document_bounds: document d is the sentences
+      document_bounds: document d has the sentences
         `document_bounds[d]` to before `document_bounds[d + 1]`.
-      numbers: for each document its number in the corpus; the parts of a
-        long document share one.
+      numbers: number of each document in the corpus; parts of a long document
+        have the same number.
     """
 
     def __init__(self, typecode: str):
@@ -45,7 +45,7 @@ class DocumentGroup:
         return len(self.numbers)
 
     def add(self, number: int, sentences: Iterable[list[int]]) -> None:
-        """Adds a document's sentences; empty ones do not count."""
+        """Adds a document; empty sentences are left out."""
         for sentence in sentences:
             if sentence:
                 self.tokens.extend(sentence)
@@ -62,10 +62,10 @@ class Rows(NamedTuple):
     Attributes:
       input_ids: int32 [N, S], `[CLS] a [SEP] b [SEP]`, then 0.
       lengths: [N], tokens of each row.
-      segment_ids: int32 [N, S]: 0 up to and with the first [SEP], 1 behind
-        it, 0 = padding.
-      next_sentence_labels: int32 [N]: 0 = b follows a, 1 = it is random, or
-        (with `sentence_order_prediction`) the two are swapped; `NO_PAIR`.
+      segment_ids: int32 [N, S]: 0 up to the first [SEP], 1 after it, 0 =
+        padding.
+      next_sentence_labels: int32 [N]: 0 = b follows a; 1 = b is random, or with
+        `sentence_order_prediction` a and b are swapped; or `NO_PAIR`.
     """
 
     input_ids: np.ndarray
@@ -81,22 +81,22 @@ def draw_rows(
     options: PretrainingDataOptions,
     rng: np.random.Generator,
 ) -> Iterator[Rows]:
-    """Goes through documents once and makes rows of their sentences.
+    """Makes rows of the sentences of documents.
 
     Args:
-      group: at least two documents of different numbers, if any row is to
-        have a random next sentence.
-      num_documents: how many of them, from the first, make rows; the others
-        only lend random next sentences.
-      wordpieces: of the vocabulary the ids are from.
-      options: what to make.
-      rng: source of every random decision.
+      group: the documents.
+      num_documents: the first so many documents are used for rows; the others
+        only for random next sentences.
+      wordpieces: facts about the vocabulary.
+      options: options of the examples.
+      rng: source of all random decisions.
 
     Yields:
-      The rows, in the order of the documents, some thousands at a time.
+      The rows in the order of the documents, some thousands at a time.
 
     Raises:
-      ValueError: a random next sentence is due, but there is one document.
+      ValueError: a random next sentence is needed, but there is only one
+        document.
 
     Source: create_instances_from_document in create_pretraining_data.py.
     """
@@ -109,7 +109,7 @@ def draw_rows(
     cut_a, cut_b = _tokens_to_cut(
         a_end - a_start, b_end - b_start, options.max_num_tokens
     )
-    # Each lost token is lost at the front or at the back with equal chance.
+    # Each token is removed at the front or at the back with equal probability.
     front_a, front_b = rng.binomial(cut_a, 0.5), rng.binomial(cut_b, 0.5)
     columns = (
         a_start + front_a,
@@ -130,20 +130,20 @@ def _draw_spans(
     options: PretrainingDataOptions,
     rng: random.Random,
 ) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yields start and end of a and of b in the tokens, and the label."""
+    """Yields start and end of a and of b in `tokens`, and the label."""
     bounds = group.sentence_bounds
     max_num_tokens = options.max_num_tokens
     for document in range(num_documents):
         start, last = group.document_bounds[document : document + 2]
-        # Rows are mostly full, since padding costs as much; a few are short,
-        # so that fine-tuning is not the first to see short ones.
+        # Most rows are full, because padding costs as much as text. A few are
+        # short, as in fine-tuning.
         target_length = max_num_tokens
         if rng.random() < options.short_seq_prob:
             target_length = rng.randint(2, max_num_tokens)
         while start < last:
             wanted = bounds[start] + target_length
             if not options.next_sentence_prediction:
-                # As many whole sentences as fit; one at least, fit or not.
+                # As many whole sentences as fit, but at least one.
                 end = bisect_right(bounds, wanted, start + 1, last + 1) - 1
                 end = max(end, start + 1)
                 yield bounds[start], bounds[end], 0, 0, NO_PAIR
@@ -165,20 +165,21 @@ def _draw_spans(
                 yield *b, *a, 1
                 start = end
             else:
-                # A lone sentence has nothing behind it to pair it with: b is
-                # random for both objectives, as in BERT and ALBERT.
+                # A single sentence has no next sentence: b is random for both
+                # objectives, as in BERT and ALBERT.
                 num_tokens = target_length - (a[1] - a[0])
                 yield *a, *_random_next(group, document, num_tokens, rng), 1
-                # What follows a was not used: the next row begins with it.
+                # The next row begins with the sentence after a.
                 start = a_end
 
 
 def _random_next(
     group: DocumentGroup, document: int, num_tokens: int, rng: random.Random
 ) -> tuple[int, int]:
-    """Draws sentences of another document, of about `num_tokens`."""
-    # Differs from the original: it gives up after ten draws of the document
-    # itself, and then calls its own sentences random.
+    """Draws about `num_tokens` tokens of sentences of another document."""
+    # Differs from the original: it draws until it finds another document,
+    # because the original gives up after ten draws and then labels sentences of
+    # the same document as random.
     number = group.numbers[document]
     if all(other == number for other in group.numbers):
         raise ValueError(
@@ -199,11 +200,11 @@ def _random_next(
 def _tokens_to_cut(
     num_a: np.ndarray, num_b: np.ndarray, max_num_tokens: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How many tokens a and b lose, so that both fit: the longer one first.
+    """Returns the number of tokens to remove from a and from b.
 
-    Equal to `packing.truncate_seq_pair`, which takes one token at a time, of b
-    where both are equally long: first the difference goes, then they take
-    turns.
+    Equals `packing.truncate_seq_pair`, which removes one token at a time from
+    the longer one, or from b if both are equal: first the difference, then
+    alternately.
     """
     excess = np.maximum(num_a + num_b - max_num_tokens, 0)
     longer_a = np.minimum(excess, np.maximum(num_a - num_b, 0))
@@ -222,7 +223,7 @@ def _join(
     wordpieces: Wordpieces,
     options: PretrainingDataOptions,
 ) -> Rows:
-    """Copies the spans into rows, with [CLS] and [SEP]."""
+    """Copies spans of `tokens` into rows with [CLS] and [SEP]."""
     a_start, b_start = a_start[:, None], b_start[:, None]
     num_a, num_b = a_end[:, None] - a_start, b_end[:, None] - b_start
     column = np.arange(options.max_seq_length)
@@ -230,7 +231,7 @@ def _join(
     lengths = first_sep + 1
     if options.next_sentence_prediction:
         lengths = lengths + num_b + 1
-    # Where each place of a row is in `tokens`.
+    # Index in `tokens` of each place of a row.
     source = np.where(
         column < first_sep, a_start - 1 + column, b_start - 2 - num_a + column
     )

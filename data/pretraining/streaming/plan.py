@@ -1,9 +1,9 @@
-"""Which blocks of a corpus go into which shard.
+"""Assigns the blocks of a corpus to shards.
 
-    files --scan--> blocks --seeded order--> dealt to the shards
+    files --scan--> blocks --seeded order--> shards
 
-The plan, and with it the output, is a function of the text, the flags, the
-seed and the number of shards. Who carries it out changes nothing.
+The plan, and so the output, depends only on the text, the flags, the seed and
+the number of shards.
 """
 
 import dataclasses
@@ -22,28 +22,28 @@ from data.pretraining.streaming.corpus import Block, FileScan, scan_file
 from data.pretraining.streaming.shards import ShardRecipe, ShardTask
 from data.storage import files
 
-# Part of the fingerprint: raise it when the same input gives other records.
+# Part of the manifest: increase it when the same input gives other records.
 _FORMAT = 2
 _FORMAT_WITHOUT_PAIRS = 3
 _MAX_BLOCK_BYTES = 1 << 20
 _BLOCKS_PER_SHARD = 16
-# More than a group may need: some hold what it has, and groups of a shard
-# shall not all get the same.
+# More than a group needs, because some are its own documents and the groups of
+# a shard should get different ones.
 _MAX_SPARE_BLOCKS = 256
 _SHARD_SUFFIX = re.compile(r"-\d{5}-of-\d{5}$")
 
-# Does what the built-in map does, perhaps on several processes.
+# The built-in `map`, or one that uses several processes.
 Map = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is to be written, and what makes it what it is.
+    """The shards to write.
 
     Attributes:
-      tasks: one for each output file, in their order.
-      output_files: where the finished shards will lie.
-      facts: what the output depends on, for the manifest: seed, flags,
+      tasks: a task for each output file, in their order.
+      output_files: paths of the finished shards.
+      facts: all that the output depends on, for the manifest: seed, flags,
         checksums of vocabulary and text.
     """
 
@@ -53,12 +53,12 @@ class Plan:
 
     @property
     def manifest_path(self) -> str:
-        """Where the data set is described."""
+        """Path of the data set's manifest."""
         return data_set_name(self.output_files) + files.MANIFEST_SUFFIX
 
 
 def data_set_name(output_files: Sequence[str]) -> str:
-    """The path `out` of `out-00000-of-00064`, or of the first of others."""
+    """Returns `out` for `out-00000-of-00064`; otherwise the first path."""
     return _SHARD_SUFFIX.sub("", output_files[0])
 
 
@@ -68,22 +68,20 @@ def make_plan(
     recipe: ShardRecipe,
     map_: Map = map,
 ) -> Plan:
-    """Reads all text once, checks it, and deals it out.
+    """Reads and checks all text once and assigns it to shards.
+
+    A shard is written beside its output file. Its temporary name contains a
+    checksum of `facts`.
 
     Args:
-      input_files: UTF-8 text, blank lines between documents.
-      output_files: one for each shard.
-      recipe: common to all shards.
-      map_: maps a function over the files.
-
-    Returns:
-      The plan. Each shard is written beside its output file, under a name
-      that tells this plan from others.
+      input_files: UTF-8 text with blank lines between documents.
+      output_files: path of each shard.
+      recipe: settings of all shards.
+      map_: applies a function to all files.
 
     Raises:
-      ValueError: there is no text, or a line is not UTF-8 or too long; there
-        are fewer documents than shards; or only one, where pairs are to be
-        made.
+      ValueError: there is no text, a line is not UTF-8 or too long, there are
+        fewer documents than shards, or only one document for sentence pairs.
     """
     num_shards = len(output_files)
     num_bytes = sum(map(files.size, input_files))
@@ -93,7 +91,7 @@ def make_plan(
     scans = _scan(input_files, block_bytes, map_)
     _check_documents(scans, num_shards, recipe)
     if sum(len(scan.blocks) for scan in scans) < num_shards:
-        # Few large documents among many small ones: each a block of its own.
+        # A few large and many small documents: a block for each document.
         scans = _scan(input_files, 0, map_)
     blocks = _number_documents(scans)
     order = np.random.default_rng(recipe.options.numpy_seed).permutation(
@@ -127,13 +125,13 @@ def _scan(
 def _check_documents(
     scans: Sequence[FileScan], num_shards: int, recipe: ShardRecipe
 ) -> None:
-    """Refuses a corpus that the shards cannot be made of."""
+    """Raises ValueError if there are too few documents."""
     num_documents = sum(scan.num_documents for scan in scans)
     names = ", ".join(scan.path for scan in scans[:3])
     if not num_documents:
         raise ValueError(
-            f"--input_file: no text in {names}; expected one sentence a line "
-            "and a blank line between documents."
+            f"--input_file: no text in {names}; expected one sentence on each "
+            "line and a blank line between documents."
         )
     logging.info(
         "%s documents, %s bytes in %d files",
@@ -151,13 +149,13 @@ def _check_documents(
     if max(num_documents, num_parts) < num_shards:
         raise ValueError(
             f"--output_file names {num_shards} files, but the text has only "
-            f"{num_documents} documents (parted by blank lines) and each file "
-            f"needs one; name {num_documents} files or fewer."
+            f"{num_documents} documents (separated by blank lines) and each "
+            f"file needs one; name {num_documents} files or fewer."
         )
 
 
 def _number_documents(scans: Sequence[FileScan]) -> list[Block]:
-    """All blocks, their documents counted in the corpus, not in the file."""
+    """Numbers the documents of all blocks in the corpus."""
     blocks: list[Block] = []
     before = 0
     for scan in scans:
@@ -167,7 +165,7 @@ def _number_documents(scans: Sequence[FileScan]) -> list[Block]:
 
 
 def _deal(blocks: Sequence[Block], num_shards: int) -> list[list[int]]:
-    """Gives each block to the shard that has the least text so far."""
+    """Assigns each block to the shard with the least text so far."""
     dealt: list[list[int]] = [[] for _ in range(num_shards)]
     heap = [(0, index) for index in range(num_shards)]
     for number, block in enumerate(blocks):
@@ -179,9 +177,9 @@ def _deal(blocks: Sequence[Block], num_shards: int) -> list[list[int]]:
 
 
 def _spare_blocks(blocks: Sequence[Block], first: int) -> tuple[Block, ...]:
-    """Blocks from `first` on, around the end, each with another document.
+    """Returns blocks of different documents, from `first` on and around.
 
-    Enough that each document finds as many others as there are, up to a limit.
+    There are enough for each document to find others, up to a limit.
     """
     spare, numbers = [], set()
     for i in range(len(blocks)):
@@ -197,7 +195,7 @@ def _spare_blocks(blocks: Sequence[Block], first: int) -> tuple[Block, ...]:
 def _facts(
     scans: Sequence[FileScan], num_shards: int, recipe: ShardRecipe
 ) -> dict[str, Any]:
-    """All that the output depends on, for fingerprint and manifest."""
+    """Returns all that the output depends on."""
     return {
         "format": _FORMAT
         if recipe.options.next_sentence_prediction

@@ -25,13 +25,9 @@ from data.storage import files, manifests
 
 
 def finished_shards(plan: Plan) -> dict[int, ShardReport]:
-    """Finds the shards that an earlier run of the same plan has finished.
+    """Returns index -> report of the shards that an earlier run finished.
 
-    Args:
-      plan: plan of the run.
-
-    Returns:
-      Index -> report. A shard that differs from its report is not finished.
+    A shard that differs from its report is not finished.
     """
     reports = {}
     of_manifest = _shards_of_manifest(plan)
@@ -40,7 +36,8 @@ def finished_shards(plan: Plan) -> dict[int, ShardReport]:
         if report and _is_whole(task.path, report):
             reports[task.index] = report
             continue
-        # The shard was renamed: the run was stopped during that, or it ended.
+        # The shard has its final name: the run ended or was stopped while it
+        # renamed the shards.
         report = report or of_manifest.get(task.index)
         if report and _is_whole(output, report):
             reports[task.index] = report
@@ -52,17 +49,13 @@ def finished_shards(plan: Plan) -> dict[int, ShardReport]:
 def publish(plan: Plan, reports: Mapping[int, ShardReport]) -> dict[str, int]:
     """Renames all shards and writes the manifest.
 
-    Args:
-      plan: plan of the run.
-      reports: reports of all shards.
-
     Returns:
-      The counts of all shards together (see `ShardReport`).
+      The sums of the counts of all shards (see `ShardReport`).
     """
     totals = Counter()
     for report in reports.values():
         totals.update(report.counts)
-    # Shards count each part of a document that was cut as a document.
+    # Shards count each part of a divided document as a document.
     totals["documents"] = sum(f["documents"] for f in plan.facts["corpus"])
     manifest = _manifest(plan, reports, totals)
     waiting = [
@@ -77,19 +70,16 @@ def publish(plan: Plan, reports: Mapping[int, ShardReport]) -> dict[str, int]:
             files.rename(path, output)
         files.write_text(plan.manifest_path, manifest)
     _clean_up(plan)
-    _tell_of_other_files(plan)
+    _log_other_files(plan)
     return dict(totals)
 
 
 def manifest_of(path: str) -> dict[str, Any] | None:
     """Reads the manifest of a shard's data set.
 
-    Args:
-      path: path of the shard.
-
     Returns:
-      What `publish` wrote, with `made_from`, `counts` and `shards`; None if
-      no manifest names this shard.
+      The manifest that `publish` wrote, with `made_from`, `counts` and
+      `shards`; None = there is none with this shard.
     """
     manifest = manifests.read(data_set_name([path]) + files.MANIFEST_SUFFIX)
     try:
@@ -136,21 +126,21 @@ def _clean_up(plan: Plan) -> None:
                     os.remove(rest)
 
 
-def _tell_of_other_files(plan: Plan) -> None:
+def _log_other_files(plan: Plan) -> None:
     """Logs files of the same name that are not part of this data set."""
     name = data_set_name(plan.output_files)
     if rests := files.find(f"{glob.escape(name)}*{files.incomplete('', '')}*"):
         logging.info(
-            "%d files of runs with other flags that did not end lie beside "
-            "the output, such as %s; remove them if no such run goes on.",
+            "%d files of unfinished runs with other flags are beside the "
+            "output, such as %s; remove them if no such run is active.",
             len(rests),
             rests[0],
         )
     found = files.find(f"{glob.escape(name)}-?????-of-?????")
     if others := sorted(set(found) - set(plan.output_files)):
         logging.warning(
-            "%d other shards lie beside these, such as %s: a glob like %s-* "
-            "reads both; name %s@%d, or remove the others.",
+            "%d other shards are beside these, such as %s: a glob like %s-* "
+            "reads both; use %s@%d, or remove the others.",
             len(others),
             others[0],
             name,

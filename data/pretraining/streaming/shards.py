@@ -161,9 +161,8 @@ def write_shard(
         samples = _make_records(task, rng, counts, shuffle, advance)
         if not counts["examples"]:
             raise ValueError(
-                f"--output_file names so many files that nothing is left for "
-                f"number {task.index}: its documents have no text that makes "
-                "tokens; name fewer files."
+                f"--output_file names so many files that number {task.index} "
+                "is empty: its documents have no tokens; name fewer files."
             )
         with files.whole_files([task.path]) as (temporary,):
             with tfrecord.RecordWriter(temporary, recipe.compression) as writer:
@@ -259,7 +258,7 @@ def _groups(
     rng: np.random.Generator,
     counts: collections.Counter[str],
 ) -> Iterator[tuple[DocumentGroup, int, int]]:
-    """Yields groups of documents, their number without lent ones, bytes."""
+    """Yields groups, their number of own documents, and bytes of text."""
     tools = _tools(task.recipe)
     unk_id = tools.tokenizer.vocab["[UNK]"]
     waiting = collections.deque(task.blocks)

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from data.finetuning import features
-from data.finetuning.report import RecordsReport
 from data.finetuning.tagging import words_of_rows
 from data.records import tfrecord
 from data.tasks import (
@@ -76,7 +75,7 @@ def test_a_pair_and_a_text_alone(tokenizer):
     assert rows[1]["input_ids"][:4] == [CLS, A, DD, SEP]
     assert rows[2]["input_ids"][:4] == [CLS, A, SEP, PAD]
     assert rows[2]["label_ids"] == [0]
-    assert report == RecordsReport(
+    assert report == features.RecordsReport(
         num_examples=3, num_records=3, num_tokens=13, num_places=24
     )
     assert report.padding_share == pytest.approx(11 / 24)
@@ -246,7 +245,7 @@ def test_a_word_longer_than_the_row_keeps_its_label(tokenizer):
             "tagging",
             TaggingExample("dev-3", ["a", "b"], ["no"]),
             ValueError,
-            "example dev-3: 1 labels of 2 words",
+            "example dev-3: 1 labels for 2 words",
         ),
         (
             "tagging",

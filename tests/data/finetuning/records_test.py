@@ -99,7 +99,7 @@ def test_examples_are_written_while_others_are_read(tokenizer, path):
             yield InputExample(str(i), "a b", None, "1")
 
     options = features.FeatureOptions("classification", ("0", "1"), 64)
-    report = records.write_records(examples(), path, tokenizer, options)
+    report, _ = records.write_records(examples(), path, tokenizer, options)
     # The writer hands a megabyte over at once.
     assert max(sizes) >= 1 << 20
     assert os.listdir(os.path.dirname(path)) == ["train.tf_record"]

@@ -14,12 +14,13 @@ from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.scoring import normalize_answer
 from data.squad.windows import convert_examples, spans
 from data.text.tokenization import FullTokenizer
+from tests.data.squad.support import token_is_max_context
 
 LENGTHS = WindowOptions(96, 32, 16)
 
 
 def read(goldens, version):
-    data = SquadData(str(goldens / f"squad/dev-{version}.json"))
+    data = SquadData(str(goldens / f"squad/dev-{version}.json")).read()
     is_2 = version == "v2.0"
     return list(read_examples(data, ExampleOptions(False, is_2)))
 
@@ -64,7 +65,7 @@ def test_windows_are_those_of_the_records(goldens, version, lengths):
         assert batch["input_mask"][i].sum() == window.num_tokens
         segments = [0] * window.doc_offset + [1] * (window.doc_length + 1)
         assert batch["segment_ids"][i][: window.num_tokens].tolist() == segments
-        maximal = window.token_is_max_context
+        maximal = token_is_max_context(window)
         assert np.flatnonzero(best[i]).tolist() == [
             place for place, is_best in maximal.items() if is_best
         ]
@@ -93,6 +94,35 @@ def test_the_best_context_of_every_length(stride):
         assert not best[-1].any()
 
 
+def characters_of(found, ids, starts, ends):
+    """First and last character of the best spans in their contexts."""
+    exists = np.isfinite(found.score)
+    row = ids.row_starts().numpy()[:, None]
+    return (
+        np.where(
+            exists, x.values.numpy()[np.where(exists, place + row, 0)], 0
+        ).astype("int32")
+        for x, place in ((starts, found.first), (ends, found.last))
+    )
+
+
+def without_padding(windows, *scores):
+    """Scores so low for padding that it is never among the best."""
+    mask = windows.batch()["input_mask"].numpy()
+    mask = np.pad(mask, [(0, 0), (0, scores[0].shape[1] - mask.shape[1])])
+    return [np.where(mask == 1, x, np.float32(-1e9)) for x in scores]
+
+
+def check_null(prediction, probability, difference):
+    """Compares the probability and the score difference of no answer."""
+    if prediction.score_diff is None:
+        assert probability == 0
+        return
+    assert float(difference) == pytest.approx(prediction.score_diff)
+    (null,) = [a for a in prediction.answers if not a.text]
+    assert probability == pytest.approx(null.probability, abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("folder", "changes"),
     [
@@ -107,35 +137,20 @@ def test_answers_are_those_of_predictions_json(goldens, folder, changes):
     examples = read(goldens, version)
     with np.load(goldens / "squad" / folder / "logits.npz") as arrays:
         start, end = arrays["start_logits"], arrays["end_logits"]
-    options = AnswerOptions(
-        version_2_with_negative=version == "v2.0", **changes
-    )
+    options = AnswerOptions(20, 30, version == "v2.0").replace(**changes)
     windows, contexts, (ids, starts, ends) = graph_windows(
         goldens, examples, LENGTHS
     )
-    # Also where padding has good scores: it is never among the best.
-    is_text = windows.batch()["input_mask"].numpy() == 1
-    is_text = np.pad(is_text, [(0, 0), (0, start.shape[1] - is_text.shape[1])])
     wanted = predict(
         examples,
-        *(np.where(is_text, x, np.float32(-1e9)) for x in (start, end)),
+        *without_padding(windows, start, end),
         tokenizer=FullTokenizer(str(goldens / "vocab.txt")),
         window_options=LENGTHS,
         options=options,
     )
     logits = tf.constant(np.stack([start, end], axis=2))
     spans_found = answers.best_spans(logits, windows, options)
-    exists = np.isfinite(spans_found.score)
-    row = ids.row_starts().numpy()[:, None]
-    begin, stop = (
-        np.where(
-            exists, x.values.numpy()[np.where(exists, place + row, 0)], 0
-        ).astype("int32")
-        for x, place in (
-            (starts, spans_found.first),
-            (ends, spans_found.last),
-        )
-    )
+    begin, stop = characters_of(spans_found, ids, starts, ends)
     texts = packing.substrings(contexts, begin, stop)
     probability, of_null = answers.probabilities(spans_found, texts, options)
     compared = equal = 0
@@ -155,13 +170,7 @@ def test_answers_are_those_of_predictions_json(goldens, folder, changes):
         assert float(probability[i]) == pytest.approx(
             best.probability, abs=0.01
         )
-        if prediction.score_diff is None:
-            assert of_null[i] == 0
-            continue
-        difference = float(spans_found.null[i]) - score
-        assert difference == pytest.approx(prediction.score_diff)
-        (null,) = [a for a in prediction.answers if not a.text]
-        assert float(of_null[i]) == pytest.approx(null.probability, abs=0.01)
+        check_null(prediction, float(of_null[i]), spans_found.null[i] - score)
     assert compared > 20
     # The original answers whole words where its alignment fails: in one
     # context of 2.0, with an emoji of joined characters.

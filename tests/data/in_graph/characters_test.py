@@ -86,7 +86,7 @@ def test_kept_marks_change_places_within_one_base():
     def letters(text, do_lower_case=True):
         return cut_in_graph(text, do_lower_case)[0]
 
-    # Class 224 stands after class 6 in NFD, also where a deleted character
+    # Class 224 is after class 6 in NFD, also where a deleted character
     # was between them, unless one of class 0 is (here U+0B82, a mark that is
     # dropped later).
     assert letters("a\u302e\U00016ff0 ") == "a\U00016ff0\u302e"

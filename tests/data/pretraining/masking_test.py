@@ -40,7 +40,7 @@ def mask(rows, seed=0, **options):
 
 
 def words_of(row):
-    """Positions of each word; a word does not go on behind a [SEP]."""
+    """Positions of each word; a [SEP] ends a word."""
     words = []
     for i, token in enumerate(row):
         if token in (CLS, SEP):

@@ -1,4 +1,4 @@
-"""What the user is told: warnings that come in time, and none otherwise."""
+"""The warnings of create_pretraining_data.py."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from data.pretraining.report import warn_of_cut_text
         (
             900,
             "the examples hold at most 45 % of the text: lines are longer "
-            "than an example and are cut. Give one sentence a line, or pass "
+            "than an example and are cut. Give one sentence on each line, or "
             "--split_sentences with --num_processes.",
         ),
     ],

@@ -24,7 +24,7 @@ from data.pretraining.sentences import split_sentences
         "„Er ging.“|„Sie blieb.“",
         "« Il partit. »|« Elle resta. »",
         "Il partit !|Elle resta ?|Oui.",
-        # Lower case goes on, also behind quotes, brackets and dashes.
+        # Lower case continues a sentence, also after quotes and dashes.
         '"Why?" he asked.|"So!" - he cried.',
         "It slept ... and slept ... (and slept).",
         "Yahoo! bought it.|The shop at e.g. 5 St. Giles.",

@@ -1,4 +1,4 @@
-"""A run that is killed loses nothing and leaves nobody behind."""
+"""A killed run loses no finished shard and leaves no process."""
 
 import json
 import os
@@ -148,16 +148,16 @@ def start(goldens, pytestconfig, tmp_path):
 
 
 def wait_for_end(writer):
-    """Waits until nobody is left of a run."""
+    """Waits until all processes of a run have ended."""
     wait_for(lambda: not writer.processes())
 
 
 def check_unfinished(folder):
-    """What stands in the folder of a run that is not over."""
+    """Checks the folder of an unfinished run."""
     names = {path.name for path in folder.iterdir()}
     assert not [n for n in names if ".incomplete-" not in n and "out-" in n]
     assert "out.manifest.json" not in names
-    # A report stands for a whole shard, always.
+    # A shard with a report is complete.
     reports = [folder / name for name in names if name.endswith(".json")]
     for path in reports:
         shard = path.with_suffix("")

@@ -43,7 +43,7 @@ def test_documents_are_whole_and_in_the_order_of_the_files(data_dir, tmp_path):
         numbers.extend(feature["id"].int64_list.value)
     assert sorted(numbers) == list(range(40)) != numbers
     (path,) = tfds_text.write_text_files(
-        "my_set", str(tmp_path), data_dir=data_dir
+        tfds_text.TfdsText("my_set", data_dir=data_dir), str(tmp_path)
     )
     assert path == f"{tmp_path}/text-00000.txt"
     expected = "".join(f"Text {i}.\nCafé {i}!\n\n" for i in numbers)
@@ -77,7 +77,9 @@ def test_of_wiki40b_only_the_paragraphs_are_text(
     data_dir, tmp_path, name, caplog
 ):
     caplog.set_level("INFO", logger="absl")
-    paths = tfds_text.write_text_files(name, str(tmp_path), data_dir=data_dir)
+    paths = tfds_text.write_text_files(
+        tfds_text.TfdsText(name, data_dir=data_dir), str(tmp_path)
+    )
     assert text_of(paths) == b"One. Two.\nThree.\nFour.\n\n"
     assert (
         "articles/en/1.2.0: 1 documents, 24 bytes of text; left out 1 without "
@@ -90,16 +92,17 @@ def test_files_end_between_documents_before_they_grow_too_long(
 ):
     whole = text_of(
         tfds_text.write_text_files(
-            "my_set", str(tmp_path / "whole"), data_dir=data_dir
+            tfds_text.TfdsText("my_set", data_dir=data_dir),
+            str(tmp_path / "whole"),
         )
     )
     # A document has 18 to 20 bytes: two fit in 50, none in 10.
     for max_bytes, num_files in (50, 20), (10, 40):
         paths = tfds_text.write_text_files(
-            "my_set",
+            tfds_text.TfdsText(
+                "my_set", data_dir=data_dir, max_bytes=max_bytes
+            ),
             str(tmp_path / str(max_bytes)),
-            data_dir=data_dir,
-            max_bytes=max_bytes,
         )
         assert [os.path.basename(path) for path in paths] == [
             f"text-{i:05d}.txt" for i in range(num_files)
@@ -111,14 +114,19 @@ def test_files_end_between_documents_before_they_grow_too_long(
 def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, caplog):
     caplog.set_level("INFO", logger="absl")
     folder = str(tmp_path)
-    paths = tfds_text.write_text_files("my_set", folder, data_dir=data_dir)
+    paths = tfds_text.write_text_files(
+        tfds_text.TfdsText("my_set", data_dir=data_dir), folder
+    )
     with monkeypatch.context() as patched:
         patched.delattr(tfds, "DataSet")
         for write in (
             tfds_text.write_text_files,
             tfds_text.write_text_files_in_a_process,
         ):
-            assert write("my_set", folder, data_dir=data_dir) == paths
+            assert (
+                write(tfds_text.TfdsText("my_set", data_dir=data_dir), folder)
+                == paths
+            )
             assert (
                 f"Using the text of my_set/1.2.0 that is in {folder}: 40 docu"
                 in caplog.messages[-1]
@@ -127,7 +135,10 @@ def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, caplog):
     with open(paths[0], "ab") as file:
         file.write(b"more")
     assert (
-        tfds_text.write_text_files("my_set", folder, data_dir=data_dir) == paths
+        tfds_text.write_text_files(
+            tfds_text.TfdsText("my_set", data_dir=data_dir), folder
+        )
+        == paths
     )
     assert (
         f"{paths[0]} is gone or was changed; reading my_set again."
@@ -138,18 +149,23 @@ def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, caplog):
 
 def test_other_text_is_not_overwritten(data_dir, tmp_path):
     folder = str(tmp_path)
-    tfds_text.write_text_files("my_set", folder, data_dir=data_dir)
+    tfds_text.write_text_files(
+        tfds_text.TfdsText("my_set", data_dir=data_dir), folder
+    )
     with pytest.raises(
         ValueError,
         match=r"holds other text: tfds='my_set' \(asked now: 'articles/en'\), "
         r"split='train' \(asked now: 'test'\); give another folder, or remove",
     ):
         tfds_text.write_text_files_in_a_process(
-            "articles/en", folder, data_dir=data_dir, split="test"
+            tfds_text.TfdsText("articles/en", data_dir=data_dir, split="test"),
+            folder,
         )
     (tmp_path / "text.json").write_text('{"mine": 1}')
     with pytest.raises(ValueError, match="does not say which text lies beside"):
-        tfds_text.write_text_files("my_set", folder, data_dir=data_dir)
+        tfds_text.write_text_files(
+            tfds_text.TfdsText("my_set", data_dir=data_dir), folder
+        )
 
 
 def test_a_run_that_ended_half_way_begins_again(
@@ -157,7 +173,8 @@ def test_a_run_that_ended_half_way_begins_again(
 ):
     def write(folder):
         return tfds_text.write_text_files(
-            "my_set", str(tmp_path / folder), data_dir=data_dir, max_bytes=300
+            tfds_text.TfdsText("my_set", data_dir=data_dir, max_bytes=300),
+            str(tmp_path / folder),
         )
 
     whole = text_of(write("whole"))
@@ -182,11 +199,11 @@ def test_the_process_takes_tensorflow_with_it(data_dir, tmp_path, pytestconfig):
     program = """
 import sys
 from data.pretraining import tfds_text
-print(tfds_text.write_text_files_in_a_process(
-    "my_set", sys.argv[1], data_dir=sys.argv[2]))
+text = tfds_text.TfdsText("my_set", data_dir=sys.argv[2])
+print(tfds_text.write_text_files_in_a_process(text, sys.argv[1]))
 try:
-    tfds_text.write_text_files_in_a_process(
-        "my_sex", sys.argv[1] + "/b", data_dir=sys.argv[2])
+    text = tfds_text.TfdsText("my_sex", data_dir=sys.argv[2])
+    tfds_text.write_text_files_in_a_process(text, sys.argv[1] + "/b")
 except ValueError as error:
     print(error)
 print("tensorflow" in sys.modules)
@@ -219,7 +236,7 @@ def test_a_killed_process_is_an_error(data_dir, tmp_path):
     act_when_a_process_runs(lambda process: process.kill())
     with pytest.raises(OSError, match="ended with exit code -9 .*memory"):
         tfds_text.write_text_files_in_a_process(
-            "my_set", str(tmp_path), data_dir=data_dir
+            tfds_text.TfdsText("my_set", data_dir=data_dir), str(tmp_path)
         )
 
 
@@ -227,7 +244,7 @@ def test_an_interrupt_ends_the_process_too(data_dir, tmp_path):
     act_when_a_process_runs(lambda _: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         tfds_text.write_text_files_in_a_process(
-            "my_set", str(tmp_path), data_dir=data_dir
+            tfds_text.TfdsText("my_set", data_dir=data_dir), str(tmp_path)
         )
     assert not multiprocessing.active_children()
     assert not os.listdir(tmp_path)
@@ -239,7 +256,8 @@ def test_a_data_set_without_text_is_an_error(tmp_path):
         ValueError, match="the 2 examples of split 'train' have no line of text"
     ):
         tfds_text.write_text_files(
-            "blank", str(tmp_path / "out"), data_dir=str(tmp_path)
+            tfds_text.TfdsText("blank", data_dir=str(tmp_path)),
+            str(tmp_path / "out"),
         )
     assert not (tmp_path / "out").exists()
 
@@ -248,6 +266,7 @@ def test_an_error_of_reading_is_not_taken_for_one_of_writing(tmp_path):
     prepare_texts(tmp_path, "latin", ["schön".encode("latin-1")] * 2)
     with pytest.raises(ValueError, match="^--tfds=latin: byte 4"):
         tfds_text.write_text_files(
-            "latin", str(tmp_path / "out"), data_dir=str(tmp_path)
+            tfds_text.TfdsText("latin", data_dir=str(tmp_path)),
+            str(tmp_path / "out"),
         )
     assert not (tmp_path / "out").exists()

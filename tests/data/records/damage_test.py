@@ -172,12 +172,12 @@ def test_what_is_left_out_is_counted(tmp_path, caplog):
     assert [record.getMessage() for record in caplog.records] == [
         f"--skip_bad_records: {a}: record 2, at byte {begin[1]} of {size}, is "
         "cut short or damaged (records kept: 2; left out: 2, and "
-        f"{tail} bytes behind damage).",
+        f"{tail} bytes after damage).",
         f"--skip_bad_records: {b}: record 5, at byte {begin[4]} of {size - 1}, "
         "is cut short or damaged (records kept: 4; left out: 0, and "
-        f"{tail - 1} bytes behind damage).",
+        f"{tail - 1} bytes after damage).",
         "--skip_bad_records: 2 of 3 files are damaged (records kept: 6; left "
-        f"out: 2, and {2 * tail - 1} bytes behind damage).",
+        f"out: 2, and {2 * tail - 1} bytes after damage).",
     ]
 
 
@@ -208,7 +208,7 @@ def test_a_file_without_a_record_is_left_out(
         files = open_files(paths)
     assert values(files) == [*NUMBERS, *NUMBERS]
     left_out = (
-        f"(records kept: 0; left out: 0, and {num_bytes} bytes behind damage)."
+        f"(records kept: 0; left out: 0, and {num_bytes} bytes after damage)."
     )
     separator = " " if damage == "holds no records" else ": "
     assert caplog.messages == [
@@ -257,7 +257,7 @@ def test_a_damaged_file_trains_in_an_order_that_can_be_resumed(tmp_path):
     [
         (lambda data: flipped(data, len(data) // 2), "a: record [1-5]"),
         (lambda data: data[:-20], "a: record [1-5]"),
-        (lambda data: b"", "a: record 1 is cut short or damaged, or gone"),
+        (lambda data: b"", "a: record 1 is cut short, damaged or missing"),
         (None, "a: no such record file"),
     ],
 )
@@ -276,8 +276,8 @@ def test_damage_while_reading_is_named(tmp_path, compression, change, expected):
         with record_damage.naming_damage(files.segments, files.specs):
             list(batches.take(4))
     assert str(error.value).endswith(
-        " It was whole when the run began; the same command goes on from the "
-        "last checkpoint."
+        " It was undamaged when the run began; the same command resumes from "
+        "the last checkpoint."
     )
 
 

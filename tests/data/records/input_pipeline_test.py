@@ -114,7 +114,7 @@ def test_without_shuffling_one_file_comes_in_its_order(tmp_path):
     batches = input_pipeline.training_batches(
         files, batch_size=4, seed=0, shuffle_window=1
     )
-    # Batches go on over the end of a pass; every one is full.
+    # Batches continue over the end of a pass, so all are full.
     assert numbers(batches, 3) == [[0, 1, 2, 3], [4, 0, 1, 2], [3, 4, 0, 1]]
 
 
@@ -147,7 +147,7 @@ def test_values_the_model_has_no_row_for_are_refused(tmp_path, limit):
 
 @pytest.fixture
 def late(tmp_path):
-    """Writes 1,500 records of 0, but for a value in record 1,200."""
+    """Writes 1,500 records of 0, with one other value in record 1,200."""
 
     def write_late(value, compression=""):
         path = str(tmp_path / "late.tf_record")

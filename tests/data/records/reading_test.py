@@ -82,7 +82,7 @@ def test_records_of_another_kind_are_refused():
     retyped = (feature_spec.FeatureSpec("ids", 3, "float32"),)
     with pytest.raises(ValueError, match="is a int64_list, expected a float_"):
         reading.check_record(retyped, "in.rec", record)
-    with pytest.raises(ValueError, match="first record is no tf.train.Example"):
+    with pytest.raises(ValueError, match="first record is not a tf.train.Exam"):
         reading.check_record(SPECS, "in.rec", b"\xff\xff text")
 
 

@@ -89,7 +89,8 @@ def test_framed_records_are_written_as_they_are(tmp_path):
     with tfrecord.RecordWriter(str(tmp_path / "a")) as writer:
         writer.write_framed(tfrecord.frame(b"x"))
         writer.write(b"y")
-        writer.write_framed(b"".join(tfrecord.frames([b"", b"z"])), 2)
+        for framed in tfrecord.frames([b"", b"z"]):
+            writer.write_framed(framed)
     assert writer.num_records == 4
     assert read_by_tensorflow(tmp_path / "a") == [b"x", b"y", b"", b"z"]
 
@@ -201,7 +202,7 @@ def test_an_error_inside_is_not_hidden_by_a_full_disk():
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_records_in_a_store_that_is_no_disk(compression):
-    # TensorFlow's file system in memory stands for gs://.
+    # TensorFlow's file system in memory replaces gs://.
     path = f"ram://tfrecord_test/{compression}"
     writer = write(path, RECORDS, compression)
     assert list(tfrecord.read_records(path)) == RECORDS

@@ -48,7 +48,7 @@ def test_files_equal_the_original_s(
     with np.load(goldens / f"squad/post_v{version}/logits.npz") as scores:
         start_logits, end_logits = scores["start_logits"], scores["end_logits"]
     with_null = version == "2.0"
-    data = SquadData(str(goldens / f"squad/dev-v{version}.json"))
+    data = SquadData(str(goldens / f"squad/dev-v{version}.json")).read()
     options = AnswerOptions(20, 30, with_null, threshold)
     with PredictionWriter(str(tmp_path), with_null) as writer:
         for prediction in predict(
@@ -104,6 +104,19 @@ def scored_questions(draw):
     return questions
 
 
+def examples_of(questions):
+    """Examples that share the paragraphs with equal words."""
+    examples, paragraphs = [], {}
+    for number, (asked, words) in enumerate(questions):
+        key = tuple(words)
+        offsets = np.cumsum([0, *(len(word) + 1 for word in words)]).tolist()
+        paragraphs.setdefault(
+            key, Paragraph("", " ".join(words), words, offsets[:-1])
+        )
+        examples.append(SquadExample(str(number), asked, paragraphs[key]))
+    return examples
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     questions=scored_questions(),
@@ -115,28 +128,15 @@ def scored_questions(draw):
     threshold=st.sampled_from([-1.0, 0.0, 0.5]),
 )
 def test_answers_equal_plain_rules_with_many_ties(
-    tokenizer,
-    questions,
-    values,
-    seed,
-    n_best,
-    max_length,
-    with_null,
-    threshold,
+    tokenizer, questions, values, seed, n_best, max_length, with_null, threshold
 ):
-    examples, features, paragraphs = [], [], {}
-    for number, (asked, words) in enumerate(questions):
-        key = tuple(words)
-        offsets = np.cumsum([0, *(len(word) + 1 for word in words)]).tolist()
-        paragraphs.setdefault(
-            key, Paragraph("", " ".join(words), words, offsets[:-1])
+    examples = examples_of(questions)
+    features = [
+        reference.windows(
+            asked, words, tokenizer, length=16, stride=5, max_query=4
         )
-        examples.append(SquadExample(str(number), asked, paragraphs[key]))
-        features.append(
-            reference.windows(
-                asked, words, tokenizer, length=16, stride=5, max_query=4
-            )
-        )
+        for asked, words in questions
+    ]
     num_windows = sum(map(len, features))
     rng = np.random.default_rng(seed)
     scores = rng.choice(np.array(values, np.float32), (2, num_windows, 16))
@@ -170,7 +170,7 @@ def test_answers_equal_plain_rules_with_many_ties(
 
 
 def assert_place(answer, example):
-    """An answer's characters are its text, but for white space."""
+    """An answer's characters are its text except for white space."""
     if answer.start is None:
         assert answer.text in ("", "empty") and answer.end is None
         return
@@ -351,7 +351,7 @@ def test_scores_that_do_not_fit_are_an_error(tokenizer):
 
 @pytest.mark.parametrize("name", ["n_best_size", "max_answer_length"])
 def test_options_that_allow_no_answer_are_an_error(name):
-    with pytest.raises(ValueError, match=f"--{name} is 0, expected 1 or more"):
+    with pytest.raises(ValueError, match=f"--{name}=0; it must be at least 1."):
         AnswerOptions(**{name: 0})
 
 

@@ -132,7 +132,7 @@ def test_what_cannot_be_averaged_is_refused(tmp_path):
             {},
             "odd/nbest_predictions.json, question 'q': \"Ada\" is not a list",
         ),
-        ([*runs, str(tmp_path / "cut")], {}, "cut/nbest_.*json is not JSON"),
+        ([*runs, str(tmp_path / "cut")], {}, "cut/nbest_.*json is damaged"),
     ):
         with pytest.raises(ValueError, match=message):
             average_runs(folders, out, **options)
@@ -150,7 +150,7 @@ def test_what_cannot_be_averaged_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("nbest", [], "json holds a list, expected questions' ids and what is"),
+        ("nbest", [], "json is damaged: no JSON object; give folders that run"),
         ("nbest", {"q": []}, r"json, question 'q': \[\] is not a list of an"),
         (
             "nbest",
@@ -163,7 +163,7 @@ def test_what_cannot_be_averaged_is_refused(tmp_path):
             "odds",
             {"q": 1.0, "r": 1.0},
             "odd: nbest_predictions.json and null_odds.json differ in 1 quest"
-            "ions, such as 'r': they are of different predictions; let run_",
+            "ions, such as 'r': they were written by different runs; predict",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Wordpieces to the text they stand for: as the original aligns them."""
+"""The text of wordpieces, aligned as in the original."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -85,20 +85,15 @@ def windows(question, words, tokenizer, *, length, stride, max_query):
             segments.append(1)
         tokens.append("[SEP]")
         segments.append(1)
-        ids = tokenizer.convert_tokens_to_ids(tokens)
-        mask = [1] * len(ids)
-        while len(ids) < length:
-            ids.append(0)
-            mask.append(0)
-            segments.append(0)
+        padding = [0] * (length - len(tokens))
         made.append(
             {
                 "tokens": tokens,
                 "token_to_orig_map": words_of,
                 "token_is_max_context": is_best,
-                "input_ids": ids,
-                "input_mask": mask,
-                "segment_ids": segments,
+                "input_ids": tokenizer.convert_tokens_to_ids(tokens) + padding,
+                "input_mask": [1] * len(tokens) + padding,
+                "segment_ids": segments + padding,
             }
         )
     return made
@@ -115,7 +110,7 @@ def answer_span(pieces, start, end, answer, tokenizer):
 
 
 def final_text(predicted, original, do_lower_case):
-    """The part of the original text that a normalized text stands for."""
+    """The part of the original text that matches a normalized text."""
     tokenizer = BasicTokenizer(do_lower_case)
     normalized = " ".join(tokenizer.tokenize(original))
     start = normalized.find(predicted)
@@ -131,6 +126,55 @@ def final_text(predicted, original, do_lower_case):
         return original
     return original[
         original_places[rank[start]] : original_places[rank[end]] + 1
+    ]
+
+
+def _is_answer(feature, start, end, max_length):
+    """Whether a pair of places can be an answer."""
+    if start >= len(feature["tokens"]) or end >= len(feature["tokens"]):
+        return False
+    if start not in feature["token_to_orig_map"]:
+        return False
+    if end not in feature["token_to_orig_map"]:
+        return False
+    if not feature["token_is_max_context"].get(start, False):
+        return False
+    return start <= end < start + max_length
+
+
+def _null(scores):
+    """The lowest score of no answer, and its pair."""
+    null_score, null_pair = 1000000, (0, 0, 0, 0, 0)
+    for number, (starts, ends) in enumerate(scores):
+        if starts[0] + ends[0] < null_score:
+            null_score = starts[0] + ends[0]
+            null_pair = (number, 0, 0, starts[0], ends[0])
+    return null_score, null_pair
+
+
+def _best_texts(pairs, features, words, n_best, do_lower_case):
+    """The first pairs with different texts: (text, start and end score)."""
+    seen, found = set(), []
+    for number, start, end, start_logit, end_logit in pairs:
+        if len(found) >= n_best:
+            break
+        text = ""
+        if start > 0:
+            text = _text(features[number], start, end, words, do_lower_case)
+            if text in seen:
+                continue
+        seen.add(text)
+        found.append((text, start_logit, end_logit))
+    return found
+
+
+def _with_probabilities(found):
+    probabilities = _softmax([start + end for _, start, end in found])
+    return [
+        (text, probability, *scores)
+        for (text, *scores), probability in zip(
+            found, probabilities, strict=True
+        )
     ]
 
 
@@ -154,52 +198,23 @@ def predict(
       n_best, max_length, do_lower_case, with_null, threshold: the flags.
     """
     pairs = []
-    null_score, null_pair = 1000000, (0, 0, 0, 0, 0)
+    null_score, null_pair = _null(scores) if with_null else (None, None)
     for number, (starts, ends) in enumerate(scores):
-        if with_null and starts[0] + ends[0] < null_score:
-            null_score = starts[0] + ends[0]
-            null_pair = (number, 0, 0, starts[0], ends[0])
-        feature = features[number]
-        for start in _best(starts, n_best):
-            for end in _best(ends, n_best):
-                if start >= len(feature["tokens"]):
-                    continue
-                if end >= len(feature["tokens"]):
-                    continue
-                if start not in feature["token_to_orig_map"]:
-                    continue
-                if end not in feature["token_to_orig_map"]:
-                    continue
-                if not feature["token_is_max_context"].get(start, False):
-                    continue
-                if end < start or end - start + 1 > max_length:
-                    continue
-                pairs.append((number, start, end, starts[start], ends[end]))
+        pairs += [
+            (number, start, end, starts[start], ends[end])
+            for start in _best(starts, n_best)
+            for end in _best(ends, n_best)
+            if _is_answer(features[number], start, end, max_length)
+        ]
     if with_null:
         pairs.append(null_pair)
     pairs = sorted(pairs, key=lambda pair: pair[3] + pair[4], reverse=True)
-    seen, found = set(), []
-    for number, start, end, start_logit, end_logit in pairs:
-        if len(found) >= n_best:
-            break
-        text = ""
-        if start > 0:
-            text = _text(features[number], start, end, words, do_lower_case)
-            if text in seen:
-                continue
-        seen.add(text)
-        found.append((text, start_logit, end_logit))
-    if with_null and "" not in seen:
+    found = _best_texts(pairs, features, words, n_best, do_lower_case)
+    if with_null and "" not in {text for text, *_ in found}:
         found.append(("", *null_pair[3:]))
     if not found:
         found.append(("empty", 0.0, 0.0))
-    probabilities = _softmax([start + end for _, start, end in found])
-    answers = [
-        (text, probability, start, end)
-        for (text, start, end), probability in zip(
-            found, probabilities, strict=True
-        )
-    ]
+    answers = _with_probabilities(found)
     if not with_null:
         return answers[0][0], answers, None
     best = next((one for one in found if one[0]), None)

@@ -31,8 +31,27 @@ def article(*paragraphs, title="A title"):
     return {"title": title, "paragraphs": list(paragraphs)}
 
 
+def token_to_orig_map(window):
+    """Index in the row -> index of the word in the paragraph."""
+    words = window.paragraph.word_of_token
+    return {
+        window.doc_offset + i: words[window.doc_start + i]
+        for i in range(window.doc_length)
+    }
+
+
+def token_is_max_context(window):
+    """Index in the row -> whether no other window has more context."""
+    return {
+        window.doc_offset + i: (
+            window.best_start <= window.doc_start + i < window.best_end
+        )
+        for i in range(window.doc_length)
+    }
+
+
 def write(path, *articles):
-    """Writes a file of articles; returns it as data."""
+    """Writes a file of articles; returns them as read."""
     content = {"version": "1.1", "data": list(articles)}
     path.write_text(json.dumps(content), encoding="utf-8")
-    return SquadData(str(path))
+    return SquadData(str(path)).read()

@@ -45,11 +45,14 @@ def test_an_output_that_is_an_input_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("patterns", "message"),
-    [("/no/such*", "--x: no file matches '/no/such"), (" ,", "--x is empty")],
+    [
+        ("/no/such*", "--input_file: no file matches '/no/such"),
+        (" ,", "--input_file is empty"),
+    ],
 )
 def test_what_matches_nothing_is_an_error(patterns, message):
     with pytest.raises(FileNotFoundError, match=message):
-        files.expand_patterns(patterns, flag="x")
+        files.expand_patterns(patterns)
 
 
 def test_shards_are_named_as_tensorflow_does():
@@ -201,7 +204,7 @@ def test_size_and_checksum_of_a_file(tmp_path):
 
 
 def test_a_store_that_is_no_disk():
-    # TensorFlow's file system in memory stands for gs://.
+    # TensorFlow's file system in memory replaces gs://.
     folder = "ram://files_test/folder"
     files.check_writable(folder)
     assert tf.io.gfile.listdir(folder) == []
@@ -209,8 +212,8 @@ def test_a_store_that_is_no_disk():
     assert list(files.read_lines(f"{folder}/a")) == ["schön", "b"]
     assert files.size(f"{folder}/a") == 8
     assert files.expand_patterns(f"{folder}/*") == [f"{folder}/a"]
-    with pytest.raises(FileNotFoundError, match="--x: no file matches 'ram:"):
-        files.expand_patterns(f"{folder}/b*", flag="x")
+    with pytest.raises(FileNotFoundError, match="no file matches 'ram:"):
+        files.expand_patterns(f"{folder}/b*")
     with pytest.raises(FileNotFoundError, match="b: no such text file"):
         list(files.read_lines(f"{folder}/b"))
     with pytest.raises(KeyError):

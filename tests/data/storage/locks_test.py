@@ -1,4 +1,4 @@
-"""Who may write to a folder, and what the others are told."""
+"""Locks of folders, and the errors of other runs."""
 
 import errno
 import fcntl
@@ -55,7 +55,7 @@ def test_a_second_run_is_refused_and_told_who_has_the_folder(hold, tmp_path):
     assert f"-c {folder}. Wait until it ends" in text
     assert "or give another --output_dir." in text
     assert sorted(os.listdir(folder)) == [".lock", "before"]
-    # It is asked again without harm to who has it.
+    # A second attempt does not release the lock.
     with pytest.raises(OSError, match="is in use"):
         with locks.sole_use(str(folder)):
             pytest.fail("two have it")
@@ -141,6 +141,6 @@ def test_a_lock_removed_while_it_is_waited_for_is_taken_anew(
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="--there: .*file/out cannot be written"):
-        with locks.sole_use(str(tmp_path / "file/out"), "there"):
+    with pytest.raises(OSError, match="--output_dir: .*file/out cannot be w"):
+        with locks.sole_use(str(tmp_path / "file/out")):
             pass

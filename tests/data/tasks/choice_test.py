@@ -84,7 +84,7 @@ def test_a_race_folder_may_have_any_name(tmp_path, name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "1.txt: no JSON"),
+        ("{", "1.txt: not JSON"),
         (json.dumps({"id": "x"}), "1.txt: no article, questions, options, ans"),
         (
             json.dumps(RACE | {"id": "x", "answers": ["A"]}),

@@ -59,7 +59,7 @@ def test_every_set_makes_records_that_are_read_back(task, goldens, tmp_path):
     options = features.FeatureOptions.of_task(task, S)
     for set_name in all_sets(task):
         path = str(tmp_path / f"{set_name}.tf_record")
-        report = task_records.write_records(
+        report, _ = task_records.write_records(
             task.examples(set_name), path, tokenizer, options
         )
         assert report.num_examples == len(list(task.examples(set_name)))

@@ -115,7 +115,7 @@ def test_a_test_set_may_be_without_labels(conll):
         (
             {},
             "a NN I-NP O\nb NN O\n",
-            "valid.txt, line 2: 3 columns, expected 4 for every word",
+            "valid.txt, line 2: 3 columns, expected 4 for each word",
         ),
         (
             {},
@@ -127,7 +127,7 @@ def test_a_test_set_may_be_without_labels(conll):
             "a NN I-NP O\n",
             "eng.train, line 3: there is no column 'lemma'; it has word, pos",
         ),
-        ({}, "\tNN\tI-NP\tO\n", "valid.txt, line 1: no word in the column of"),
+        ({}, "\tNN\tI-NP\tO\n", "valid.txt, line 1: the column of words is em"),
     ],
 )
 def test_a_wrong_line_is_an_error_with_its_place(

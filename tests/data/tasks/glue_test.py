@@ -103,7 +103,7 @@ def test_broken_rows_of_qqp_are_left_out_of_its_training_set_only(task, caplog):
     broken = FOLDERS["qqp"]["train.tsv"] + "cut\toff\n"
     qqp = task("qqp", **{"train.tsv": broken, "dev.tsv": broken})
     assert len(list(qqp.examples("train"))) == 4
-    assert "1 rows have not 6 columns and are left out" in caplog.text
+    assert "1 rows without 6 columns are left out" in caplog.text
     with pytest.raises(ValueError, match="line 6: 2 columns, expected 6"):
         list(qqp.examples("dev"))
 

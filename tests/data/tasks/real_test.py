@@ -31,7 +31,7 @@ def test_every_row_becomes_a_record(
 ):
     task = get_task(name, str(real_data / folder))
     for set_name, count in zip(("train", "dev", "test"), counts, strict=True):
-        report = records.write_records(
+        report, _ = records.write_records(
             task.examples(set_name),
             str(tmp_path / "records"),
             tokenizer,

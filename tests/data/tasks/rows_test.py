@@ -46,7 +46,7 @@ def test_a_very_long_cell_is_read(write, quotechar):
     [
         ("a\tb\nx\n", "line 2: 1 columns, expected 2 as in the first line; is"),
         ("a\tb\nx\ty\tz\n", "line 2: 3 columns, expected 2 as"),
-        ("a\tb\n\nx\ty\n", "an empty line stands before line 3; expected"),
+        ("a\tb\n\nx\ty\n", "the line before line 3 is empty; expected"),
         (
             b"a\tb\nx\t\xe4\n",
             "line 2: byte 3 of the line is 0xe4, which is not",
@@ -74,7 +74,7 @@ def test_broken_rows_are_left_out_where_asked_for_and_counted(write, caplog):
     path = write("a\tb\n1\t2\nx\n3\t4\ny\tz\tz\n")
     assert cells(path, skip_broken=True) == [["1", "2"], ["3", "4"]]
     assert (
-        f"{path}: 2 rows have not 2 columns and are left out, the first is "
+        f"{path}: 2 rows without 2 columns are left out, the first is "
         "line 3." in caplog.text
     )
 
@@ -87,12 +87,12 @@ def test_empty_lines_are_broken_rows(write, caplog, quotechar):
         (2, 1, ["1", "2"]),
         (5, 4, ["3", "4"]),
     ]
-    assert "2 rows have not 2 columns and are left out" in caplog.text
+    assert "2 rows without 2 columns are left out" in caplog.text
     assert "the first is line 3." in caplog.text
 
 
 def test_an_empty_line_is_no_header(write):
-    with pytest.raises(ValueError, match="empty line stands before line 2"):
+    with pytest.raises(ValueError, match="the line before line 2 is empty"):
         cells(write("\na\tb\n1\t2\n"), skip_broken=True)
 
 
@@ -170,7 +170,7 @@ def test_json_lines(write):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2: no JSON (Expecting property name"),
+        ("{", "line 2: not JSON (Expecting property name"),
         ("[1]", 'line 2: a list, expected an object such as {"text"'),
     ],
 )

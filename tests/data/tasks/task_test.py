@@ -173,11 +173,11 @@ def test_right_answers_in_the_form_of_each_kind():
         ),
         (
             lambda: get_task("cola", "d", tfds="glue/cola"),
-            "--data_dir=d and --tfds=glue/cola both say where",
+            "--data_dir=d and --tfds=glue/cola are both sour",
         ),
         (
             lambda: register("CoLA", ReviewProcessor),
-            r"register\('CoLA'\): the name is Cola's of data.tasks.glue; give",
+            r"register\('CoLA'\): Cola of data.tasks.glue has this name; give",
         ),
     ],
 )

@@ -173,7 +173,7 @@ def test_labels_and_metrics_may_be_given(tsv):
         (
             {"kind": "tagging", "text_columns": ["text"]},
             "text\tlabel\na b\tyes\n",
-            "dev.tsv, line 2: 1 labels of 2 words",
+            "dev.tsv, line 2: 1 labels for 2 words",
         ),
         (
             {"kind": "tagging", "text_columns": ["text"]},
@@ -254,6 +254,6 @@ def test_columns_that_do_not_fit_the_kind_are_an_error(tsv, options, message):
 def test_a_missing_file_names_what_was_looked_for(tsv):
     with pytest.raises(
         FileNotFoundError,
-        match="/dev: no such file with .tsv, .csv, .jsonl; name it with --dev_",
+        match="/dev: no such file with .tsv, .csv, .jsonl; give its name wi",
     ):
         list(tsv({}, labels=["a"]).examples("dev"))

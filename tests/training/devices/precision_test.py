@@ -22,7 +22,7 @@ ARM = "Features\t: fp asimd bf16\n"
         (ZEN, {}, True, "avx512_bf16"),
         (SAPPHIRE, {}, True, "avx512_bf16, amx_bf16"),
         ("processor : 0\n" + ZEN + NONE, {}, True, "avx512_bf16"),
-        # Nobody has measured these.
+        # Not measured.
         (ARM, {}, None, "not known whether the CPU has bfloat16"),
         ("", {}, None, "not known whether the CPU has bfloat16"),
         # oneDNN, which has the kernels, is switched off or held back.
@@ -229,6 +229,6 @@ def test_a_run_that_goes_on_in_another_arithmetic_says_so(tmp_path, caplog):
     manager.save(saved, point)
     assert resume("float32").arithmetic == "float32"
     assert (
-        "arithmetic is float32 now, but was bfloat16 before: the run goes on"
+        "arithmetic is float32 now, but was bfloat16 before: the run resumes"
         in caplog.text
     )

@@ -1,4 +1,4 @@
-"""Who takes part in a run, and what happens when one of them is gone."""
+"""The workers of a run, and the loss of a worker."""
 
 import contextlib
 import json
@@ -106,22 +106,22 @@ def lonely(monkeypatch):
     return workers.cluster_of(environment({"worker": addresses}))
 
 
-def test_who_is_missing_is_told_until_all_are_there(
+def test_missing_workers_are_logged_until_all_have_answered(
     lonely, monkeypatch, caplog
 ):
-    monkeypatch.setattr(workers, "_TELL_SECONDS", 0.02)
+    monkeypatch.setattr(workers, "_MESSAGE_SECONDS", 0.02)
     caplog.set_level("INFO", logger="absl")
     with contextlib.ExitStack() as stack:
 
         def started(*args):
-            told(*args)
+            warning(*args)
             stack.enter_context(workers._listen(lonely._replace(index=1)))
 
-        told = workers.logging.warning
+        warning = workers.logging.warning
         monkeypatch.setattr(workers.logging, "warning", started)
         workers.meet(lonely)
     assert f"Waiting for {lonely.names[1]}." in caplog.text
-    assert f"Still waiting for {lonely.names[1]}: nobody" in caplog.text
+    assert f"Still waiting for {lonely.names[1]}, which does" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_copy_shows_the_folder_and_changes_without_it(tmp_path):
     (folder / "best/model.ckpt-1.index").write_text("two")
     (folder / "events.out.tfevents.1").write_text("not for us")
     (folder / "a.incomplete-7").write_text("nor this")
-    # Of the chief, who holds it, or of one that was killed.
+    # Held by the chief, or left by a killed run.
     (folder / "best/.lock").write_text("process 1 since yesterday")
     with workers.private_copy(str(folder), "worker-1") as copy:
         assert sorted(os.listdir(copy)) == [".lock", "best", "checkpoint"]
@@ -271,9 +271,9 @@ def make_copy(tmp_path):
 
 
 def refused(place, what):
-    """The error for what stands at a place."""
+    """The error for an existing file at a path."""
     return re.escape(
-        f"{place} is {what}, but this worker needs a folder of its own there "
+        f"{place} is {what}, but this worker needs its own folder there "
         "(mode 0700). Remove it, or set TMPDIR to another folder."
     )
 
@@ -302,7 +302,7 @@ def test_what_is_no_folder_of_one_s_own_is_refused(
     place, tmp_path, monkeypatch
 ):
     place.write_text("a file")
-    with pytest.raises(OSError, match=refused(place, "no folder")):
+    with pytest.raises(OSError, match=refused(place, "not a folder")):
         make_copy(tmp_path)
     assert place.read_text() == "a file"
     place.unlink()

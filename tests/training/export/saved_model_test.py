@@ -66,6 +66,16 @@ def test_every_kind_of_model_has_one_class_of_signatures():
     assert sorted(kinds) == sorted(Description.classes)
 
 
+def predictions_of_words(predictions, rows, examples):
+    """Predictions [N, words, labels] of the words, zero for no word."""
+    lengths = [len(example.words) for example in examples]
+    sentences = words_of_rows(predictions, rows["label_mask"], lengths)
+    padded = np.zeros((len(lengths), max(lengths), predictions.shape[-1]))
+    for row, sentence in zip(padded, sentences, strict=True):
+        row[: len(sentence)] = sentence
+    return padded
+
+
 def test_a_plain_session_gives_the_predictions(exported, goldens, tmp_path):
     kind, is_pair, model, folder = exported
     asked, wanted = {}, {}
@@ -83,19 +93,14 @@ def test_a_plain_session_gives_the_predictions(exported, goldens, tmp_path):
         masked = predictions
         if kind == "tagging":
             masked = predictions * rows["input_mask"][:, :, np.newaxis]
+            predictions = predictions_of_words(predictions, rows, examples)
         for name in "ids", "only", "records":
             wanted[f"{name}{count}"] = masked
         texts = "serve_words" if kind == "tagging" else "serve_text"
         asked[f"texts{count}"] = texts, inputs_of(kind, examples)
-        if kind == "tagging":
-            lengths = [len(example.words) for example in examples]
-            sentences = words_of_rows(predictions, rows["label_mask"], lengths)
-            predictions = np.zeros((count, max(lengths), model.num_labels))
-            for row, sentence in zip(predictions, sentences, strict=True):
-                row[: len(sentence)] = sentence
-            # The text of one sentence, in which words stand apart.
-            asked["running"] = "serve_text", {"text": ["the man", ""]}
         wanted[f"texts{count}"] = predictions
+    if kind == "tagging":  # the text of one sentence, and an empty one
+        asked["running"] = "serve_text", {"text": ["the man", ""]}
     answers = served(folder, asked, tmp_path)
     output = "score" if kind == "regression" else "probabilities"
     for name, predictions in wanted.items():
@@ -105,22 +110,28 @@ def test_a_plain_session_gives_the_predictions(exported, goldens, tmp_path):
             answers[name, output], predictions, rtol=0, atol=rounding.EQUAL
         )
     if kind == "tagging":
-        assert answers["running", "words"].tolist() == [
-            ["the", "man"],
-            ["", ""],
-        ]
+        words = answers["running", "words"].tolist()
+        assert words == [["the", "man"], ["", ""]]
         assert answers["running", "num_words"].tolist() == [2, 0]
-        return
-    if kind != "classification":
-        return
-    labels = np.array(["no", "yes"])
-    np.testing.assert_array_equal(
-        answers["texts33", "label"], labels[wanted["texts33"].argmax(1)]
-    )
+    elif kind == "classification":
+        labels = np.array(["no", "yes"])[wanted["texts33"].argmax(1)]
+        np.testing.assert_array_equal(answers["texts33", "label"], labels)
 
 
 def messages():
-    """The messages of TF Serving's API that a request needs, as declared in
+    """Classes of TF Serving's messages by name, as its API declares them."""
+    pool = descriptor_pool.Default()
+    pool.Add(serving_proto())
+    return {
+        name: message_factory.GetMessageClass(
+            pool.FindMessageTypeByName(f"tests_serving.{name}")
+        )
+        for name in ("PredictRequest", "PredictionLog")
+    }
+
+
+def serving_proto():
+    """The messages that a request needs, as declared in
     tensorflow_serving/apis/{model,predict,prediction_log}.proto."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
@@ -146,11 +157,8 @@ def messages():
     def of(name):
         return field.TYPE_MESSAGE, name
 
-    message(
-        "ModelSpec",
-        (one, ("name", 1, text)),
-        (one, ("signature_name", 3, text)),
-    )
+    names = (one, ("name", 1, text)), (one, ("signature_name", 3, text))
+    message("ModelSpec", *names)
     request = message(
         "PredictRequest",
         (one, ("model_spec", 1, of(".tests_serving.ModelSpec"))),
@@ -163,22 +171,11 @@ def messages():
         parent=request.nested_type,
     )
     entry.options.map_entry = True
-    message(
-        "PredictLog",
-        (one, ("request", 1, of(".tests_serving.PredictRequest"))),
-    )
-    message(
-        "PredictionLog",
-        (one, ("predict_log", 6, of(".tests_serving.PredictLog"))),
-    )
-    pool = descriptor_pool.Default()
-    pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(
-            pool.FindMessageTypeByName(f"tests_serving.{name}")
-        )
-        for name in ("PredictRequest", "PredictionLog")
-    }
+    sent = (one, ("request", 1, of(".tests_serving.PredictRequest")))
+    message("PredictLog", sent)
+    logged = (one, ("predict_log", 6, of(".tests_serving.PredictLog")))
+    message("PredictionLog", logged)
+    return file
 
 
 MESSAGES = messages()

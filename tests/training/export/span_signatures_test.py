@@ -46,7 +46,7 @@ def answered(request, goldens, tmp_path_factory):
         version_2_with_negative=version == "v2.0",
         null_score_diff_threshold=0.0,
     ).write(str(folder), str(goldens / "vocab.txt"))
-    data = SquadData(str(goldens / f"squad/dev-{version}.json"))
+    data = SquadData(str(goldens / f"squad/dev-{version}.json")).read()
     read = read_examples(data, ExampleOptions(False, version == "v2.0"))
     return version, list(read), folder, saved_model.load(str(folder))
 

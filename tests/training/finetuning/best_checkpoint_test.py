@@ -17,7 +17,7 @@ from training.loop.checkpointing import CheckpointManager
 
 
 class Number:
-    """Stands for `Finetuning`: its only weight is the step."""
+    """Replaces `Finetuning`; its only weight is the step."""
 
     def __init__(self, folder, save_best="f1", patience=0, num_steps=6):
         self.options = FinetuningOptions(
@@ -111,7 +111,7 @@ def test_patience_stops_and_a_restart_does_not_go_on(tmp_path, caplog):
     assert again.train(None) == 2
     assert seen == []
     assert "was stopped at step 4, after --early_stopping_pati" in caplog.text
-    assert "To go on, raise --early_stopping_patience" in caplog.text
+    assert "To continue, raise --early_stopping_patience" in caplog.text
     patient, seen = choose_among(Number(tmp_path, patience=3), scores)
     assert patient.train(None) == 5
     assert seen == [5, 6]
@@ -154,7 +154,7 @@ def test_without_save_best_the_last_weights_are_used(tmp_path):
 
     def evaluate(step):
         seen.append(step)
-        return {"dev": {"f1": 0.0}}  # nobody takes it for "stop"
+        return {"dev": {"f1": 0.0}}  # must not be used for "stop"
 
     choice = best_checkpoint.BestCheckpoint(model, evaluate, {})
     assert choice.train(None) == 6
@@ -238,6 +238,31 @@ def test_the_loop_stops_when_told_to_and_saves_that_step(goldens, tmp_path):
     assert (point["global_step"], point["examples_seen"]) == (2, 16)
 
 
+def check_files_of_losses(out, record, losses):
+    """metrics.json and checkpoints.tsv of a run with save_best=eval_loss."""
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["global_step"] == record["step"]
+    assert metrics["save_best"] == "eval_loss"
+    assert metrics["dev"]["eval_loss"] == metrics["best"] == record["value"]
+    header, *rows = [
+        line.split("\t")
+        for line in (out / "checkpoints.tsv").read_text().splitlines()
+    ]
+    at = header.index("eval_loss")
+    assert {int(row[0]): float(row[at]) for row in rows} == pytest.approx(
+        losses, rel=1e-5
+    )
+
+
+def same_weights(weights, checkpoint):
+    """Whether a file holds the weights of a checkpoint, without Adam's."""
+    best = checkpoints.Checkpoint(weights)
+    saved = checkpoints.Checkpoint(str(checkpoint))
+    for name in best.shapes:
+        np.testing.assert_array_equal(best.read(name), saved.read(name))
+    assert not any("adam" in name for name in best.shapes)
+
+
 def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     out = tmp_path / "out"
@@ -269,23 +294,8 @@ def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
     losses = {e["step"]: e["dev"]["eval_loss"] for e in record["history"]}
     assert list(losses) == [2, 4, 6]
     assert outcome.step == record["step"] == min(losses, key=losses.get)
-    best = checkpoints.Checkpoint(outcome.weights)
-    saved = checkpoints.Checkpoint(str(out / f"model.ckpt-{outcome.step}"))
-    for name in best.shapes:
-        np.testing.assert_array_equal(best.read(name), saved.read(name))
-    assert not any("adam" in name for name in best.shapes)
-    metrics = json.loads((out / "metrics.json").read_text())
-    assert metrics["global_step"] == outcome.step
-    assert metrics["save_best"] == "eval_loss"
-    assert metrics["dev"]["eval_loss"] == metrics["best"] == record["value"]
-    header, *rows = [
-        line.split("\t")
-        for line in (out / "checkpoints.tsv").read_text().splitlines()
-    ]
-    at = header.index("eval_loss")
-    assert {int(row[0]): float(row[at]) for row in rows} == pytest.approx(
-        losses, rel=1e-5
-    )
+    same_weights(outcome.weights, out / f"model.ckpt-{outcome.step}")
+    check_files_of_losses(out, record, losses)
     # A later process answers with the same weights.
     answers = (out / "test_results.tsv").read_bytes()
     (out / "test_results.tsv").unlink()

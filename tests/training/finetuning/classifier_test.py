@@ -57,9 +57,14 @@ def test_a_table_of_ones_own_is_trained_scored_and_answered(
     assert metrics["global_step"] == 6
     assert -1 <= metrics["dev"][metric] <= 1
     assert np.isfinite(metrics["dev"]["eval_loss"])
+    check_predictions(out, kind, columns)
+
+
+def check_predictions(out, kind, columns):
+    """Whether each line's prediction is the one of its probabilities."""
     lines = (out / "predictions.tsv").read_text("utf-8").splitlines()
     if kind == "tagging":
-        # A line a word, as it stood, and a blank one behind each sentence.
+        # A line for each word, and a blank one after each sentence.
         words = [line.split("\t")[0] for line in lines if line]
         assert words == [w for row in rows_of(kind, 7) for w in row["words"]]
         assert lines.count("") == 7

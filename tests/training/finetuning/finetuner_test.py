@@ -1,20 +1,18 @@
 """Fine-tuning against the original, and against itself."""
 
-import json
-import sys
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from data.records import length_batches
 from modeling import checkpoints
-from tests import fork_server, rounding
+from tests import rounding
 from tests.classifier_support import open_golden, write_records
 from tests.training.finetuning_support import (
     LENGTHS,
     make_options,
     make_run,
+    outputs_of_devices,
     record_losses,
 )
 from tests.training.support import assert_same_weights
@@ -175,20 +173,20 @@ def test_trimmed_training_equals_untrimmed(
         assert value == pytest.approx(
             whole[name], abs=rounding.EQUAL, rel=rounding.EQUAL
         ), name
+    same_scores(scores, whole_scores, is_tagging=kind == "tagging")
+
+
+def same_scores(scores, whole_scores, is_tagging):
+    """Trimmed scores equal untrimmed ones; of tagging, at labelled tokens."""
     np.testing.assert_array_equal(
         scores.labels[:, : whole_scores.labels.shape[1]], scores.labels
     )
-    if kind == "tagging":
+    predictions, whole = scores.predictions, whole_scores.predictions
+    if is_tagging:
         asked = scores.label_mask[..., None] == 1
-        np.testing.assert_allclose(
-            scores.predictions * asked,
-            whole_scores.predictions[:, : asked.shape[1]] * asked,
-            atol=rounding.EQUAL,
-        )
-    else:
-        np.testing.assert_allclose(
-            scores.predictions, whole_scores.predictions, atol=rounding.EQUAL
-        )
+        predictions = predictions * asked
+        whole = whole[:, : asked.shape[1]] * asked
+    np.testing.assert_allclose(predictions, whole, atol=rounding.EQUAL)
 
 
 def test_scores_come_back_in_file_order_without_fillers(goldens, tmp_path):
@@ -332,17 +330,9 @@ print(json.dumps({"losses": [float(x) for x in losses], "results": results,
 
 @pytest.mark.slow
 def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
-    found = []
-    for devices in (1, 2):
-        out = tmp_path / str(devices)
-        out.mkdir()
-        done = fork_server.run(
-            [sys.executable, "-c", SCRIPT, goldens, out, str(devices)],
-            cwd=pytestconfig.rootpath,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        found.append(json.loads(done.stdout.splitlines()[-1]))
-    one, two = found
+    one, two = outputs_of_devices(
+        SCRIPT, goldens, pytestconfig.rootpath, tmp_path
+    )
     np.testing.assert_allclose(
         one["losses"], two["losses"], atol=rounding.EQUAL
     )

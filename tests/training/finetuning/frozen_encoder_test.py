@@ -1,19 +1,18 @@
 """A head on a frozen encoder: what is trained, kept, resumed, refused."""
 
 import functools
-import json
 import logging
-import sys
 
 import numpy as np
 import pytest
 
 from modeling import TaskModel, checkpoints
-from tests import fork_server, rounding
+from tests import rounding
 from tests.classifier_support import write_records
 from tests.training.finetuning_support import (
     LENGTHS,
     make_options,
+    outputs_of_devices,
     record_losses,
     write_tagged,
 )
@@ -62,7 +61,7 @@ def test_a_bilstm_on_a_trained_encoder_trains_both(goldens, tmp_path):
     before = {n: v.numpy() for n, v in run._weights.items()}
     run.train(write_records(tmp_path, LENGTHS, seq_length=64, num_labels=3))
     for name, variable in run._weights.items():
-        if "pooler" not in name:  # nobody reads it
+        if "pooler" not in name:  # not used
             assert not np.array_equal(variable, before[name]), name
 
 
@@ -170,17 +169,9 @@ print(json.dumps([[float(x) for x in losses], run.evaluate(files)[0]]))
 
 @pytest.mark.slow
 def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
-    found = []
-    for devices in (1, 2):
-        out = tmp_path / str(devices)
-        out.mkdir()
-        done = fork_server.run(
-            [sys.executable, "-c", SCRIPT, goldens, out, str(devices)],
-            cwd=pytestconfig.rootpath,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        found.append(json.loads(done.stdout.splitlines()[-1]))
-    (one, results), (two, same) = found
+    (one, results), (two, same) = outputs_of_devices(
+        SCRIPT, goldens, pytestconfig.rootpath, tmp_path
+    )
     np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
     for name, value in results.items():
         assert value == pytest.approx(

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from data.records import input_pipeline
 from data.squad import windows
+from data.storage import files
 from modeling import BertConfig
 from tests import rounding
 from tests.data.squad import support
@@ -46,9 +47,11 @@ def test_trimmed_prediction_equals_untrimmed(goldens, tmp_path):
     assert "null_odds" not in trimmed
 
 
-@pytest.mark.slow
-def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
-    # The golden windows are full: a paragraph a tenth as long is added.
+def with_short_paragraph(goldens, tmp_path):
+    """The golden training file with a paragraph a tenth as long as others.
+
+    The windows of the golden paragraphs are full.
+    """
     content = json.loads((goldens / "squad/train-v1.1.json").read_text("utf-8"))
     short = {
         "context": "The old clock stood in the harbour.",
@@ -64,6 +67,12 @@ def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
     content["data"].append({"title": "short", "paragraphs": [short]})
     train_file = tmp_path / "train.json"
     train_file.write_text(json.dumps(content), "utf-8")
+    return str(train_file)
+
+
+@pytest.mark.slow
+def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
+    train_file = with_short_paragraph(goldens, tmp_path)
     found, lengths = [], collections.Counter()
     gradients = trainer.Trainer._gradients
 
@@ -81,7 +90,7 @@ def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
             run(
                 goldens,
                 tmp_path / str(trim),
-                train_file=str(train_file),
+                train_file=train_file,
                 do_train=True,
                 do_predict=False,
                 predict_file=None,
@@ -93,6 +102,22 @@ def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
             assert {length for length in lengths if length} >= {24, 96}
     np.testing.assert_allclose(*found, atol=rounding.EQUAL, rtol=rounding.EQUAL)
     assert len(found[0]) > 5
+
+
+def test_a_run_reads_each_file_of_questions_once(
+    goldens, tmp_path, monkeypatch
+):
+    opened = collections.Counter()
+
+    def open_read(path):
+        opened[path] += 1
+        return original(path)
+
+    original = files.open_read
+    monkeypatch.setattr(files, "open_read", open_read)
+    options = make_options(goldens, tmp_path, do_train=True)
+    questions.run(options)
+    assert opened[options.train_file] == opened[options.predict_file] == 1
 
 
 def test_with_score_padding_no_batch_is_trimmed(goldens, tmp_path):
@@ -113,7 +138,9 @@ def test_padding_is_never_among_the_best_but_if_wanted(goldens, tmp_path):
     def scores_of(**changes):
         options = make_options(goldens, tmp_path, **changes)
         tokenizer = questions._check_inputs(options, config)
-        answering = questions._make_scorer(options, tokenizer)
+        answering = questions._make_scorer(
+            options, options.predict_data.read(), tokenizer
+        )
         return answering._scores(outputs)
 
     scores = scores_of()
@@ -225,7 +252,7 @@ def test_a_threshold_of_other_weights_is_a_warning(tmp_path, caplog):
     assert answers.saved_threshold(str(tmp_path), 24) == -0.5
     assert (
         "null_threshold.json: --null_score_diff_threshold=-0.5000, found on f "
-        "at step 1, but this is step 24, of other weights; give --find_null_t"
+        "at step 1, but the weights are of step 24; give --find_null_threshol"
     ) in caplog.text
 
 
@@ -302,11 +329,11 @@ def test_files_of_an_earlier_prediction_do_not_stay(
         options = make_options(
             goldens,
             out,
-            predict_file=data.path,
+            predict_file=data.name,
             version_2_with_negative=write_html,
         )
         tokenizer = questions._check_inputs(options, config)
-        answering = questions._make_scorer(options, tokenizer)
+        answering = questions._make_scorer(options, data, tokenizer)
         answering.write(outputs, 0, write_html)
 
     def written():

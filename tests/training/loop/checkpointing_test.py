@@ -190,7 +190,7 @@ def test_a_run_killed_while_it_removed_a_checkpoint_leaves_nothing(
             raise Killed
 
     manager = save(tmp_path, steps=(1, 2), keep_max=2)
-    # Of somebody else, and of the first release, without an index.
+    # Other files, and a checkpoint of the first release, without an index.
     for name in ("bert_model.ckpt.data-00000-of-00001", "model.ckpt-1.meta"):
         (tmp_path / name).touch()
     with monkeypatch.context() as patch, pytest.raises(Killed):

@@ -1,4 +1,4 @@
-"""Where a run stands and ends, by steps and by the clock."""
+"""The schedule of a run by steps and by time."""
 
 import json
 
@@ -14,7 +14,7 @@ from training.loop.schedule import Schedule
 
 
 class Clock:
-    """Time that passes only when told, or by so much at each look."""
+    """A clock that advances on demand, or by a fixed time at each call."""
 
     def __init__(self, tick=0.0):
         self.now = 1000.0
@@ -201,14 +201,14 @@ def test_slots_of_another_optimizer_are_refused(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"stop_at_step": 11}, "--stop_at_step=11 lies behind --num_train_st"),
+        ({"stop_at_step": 11}, "--stop_at_step=11 is after --num_train_steps="),
         (
             {"stop_at_step": 3, "num_train_minutes": 2.0},
             "--stop_at_step=3 contradicts --num_train_minutes=2, which ends",
         ),
         (
             {"continue_from": "a", "num_train_minutes": 2.0},
-            "--continue_from=a goes on with a schedule of steps",
+            "--continue_from=a continues a schedule of steps",
         ),
         ({"num_train_minutes": -1.0}, "--num_train_minutes=-1.0; it must be"),
         ({"optimizer": "sgd"}, "--optimizer=sgd; it must be one of adamw, la"),

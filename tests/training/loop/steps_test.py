@@ -142,7 +142,7 @@ def test_weights_that_the_loss_does_not_read_stay_as_they_are(
         for weights in (found, two_devices[4]):
             for name, variable in before.items():
                 if "self/key/bias" in name:
-                    continue  # a gradient of 0 but for rounding
+                    continue  # a gradient of 0 except for rounding
                 same = np.array_equal(weights[name], variable)
                 assert same == ("pooler" in name), name
 

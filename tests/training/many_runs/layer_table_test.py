@@ -51,12 +51,9 @@ def changed(options, **train):
     return dataclasses.replace(options, finetuning=finetuning)
 
 
-def test_a_table_is_made_on_and_on_until_it_is_whole(
-    options, tmp_path, monkeypatch
-):
+def interrupted_at_the_second_run(monkeypatch):
+    """Interrupts the second run of a classifier; lists the folders of all."""
     run, begun = classifier.run, []
-    # Two of the four that the golden model has layers for: time.
-    monkeypatch.setattr(layer_table, "mixes_of", lambda config: MIXES)
 
     def interrupted(options, inputs):
         begun.append(os.path.basename(options.finetuning.train.output_dir))
@@ -65,6 +62,14 @@ def test_a_table_is_made_on_and_on_until_it_is_whole(
         return run(options, inputs)
 
     monkeypatch.setattr(classifier, "run", interrupted)
+    return begun
+
+
+def test_an_interrupted_table_is_continued(options, tmp_path, monkeypatch):
+    run = classifier.run
+    # Two of the four mixes that the golden model has layers for, to save time.
+    monkeypatch.setattr(layer_table, "mixes_of", lambda config: MIXES)
+    begun = interrupted_at_the_second_run(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         layer_table.run(options, classifier)
     out = tmp_path / "out"
@@ -83,7 +88,13 @@ def test_a_table_is_made_on_and_on_until_it_is_whole(
     metric = "token_accuracy"
     assert header == ["features", metric, "seconds", "best"]
     assert [row[0] for row in rows] == MIXES
-    # As good as the runs' own files say, and the first of the best is marked.
+    values = check_table(options, out, rows)
+    check_later_runs(options, out, rows, run, values[0])
+
+
+def check_table(options, out, rows):
+    """Compares a table with the files of its runs; returns their metrics."""
+    metric = "token_accuracy"
     values = [
         json.loads((out / mix / "metrics.json").read_text())["dev"][metric]
         for mix in MIXES
@@ -99,14 +110,18 @@ def test_a_table_is_made_on_and_on_until_it_is_whole(
     for mix in MIXES:
         kept = checkpoints.Checkpoint(str(out / mix / "model.ckpt-3"))
         np.testing.assert_array_equal(kept.read(name), given.read(name))
+    return values
 
+
+def check_later_runs(options, out, rows, run, value):
+    """Runs a finished table with other options, and a damaged one."""
     with pytest.raises(
         ValueError,
         match="last is of other flags or data: learning_rate "
         "0.01 -> 0.02. Give another --output_dir, or remove that folder",
     ):
         layer_table.run(changed(options, learning_rate=0.02), classifier)
-    # What changes no result may change; a finished model may be asked.
+    # A flag that changes no result may differ; a finished row can predict.
     assert (
         layer_table.run(changed(options, log_steps=5), classifier)[1:] == rows
     )
@@ -116,11 +131,11 @@ def test_a_table_is_made_on_and_on_until_it_is_whole(
         do_train=False,
         do_predict=True,
     )
-    assert run(ask).results["dev"][metric] == values[0]
+    assert run(ask).results["dev"]["token_accuracy"] == value
     assert (out / "last/predictions.tsv").exists()
     with pytest.raises(ValueError, match="--feature_based 'last' -> 'emb"):
         run(dataclasses.replace(ask, feature_based="embeddings"))
-    # A row that is no longer readable is not passed over.
+    # A damaged row is an error.
     (out / "last/row.json").write_text("{")
     with pytest.raises(ValueError, match="row.json is damaged: .* its folder"):
         layer_table.run(options, classifier)

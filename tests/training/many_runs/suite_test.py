@@ -39,7 +39,7 @@ def test_the_average_is_the_papers(model):
 
 
 def make_glue(folder, names):
-    """Folders of tasks, empty but for their names."""
+    """Empty folders of tasks."""
     for name in names:
         (folder / name).mkdir(parents=True)
     return str(folder)
@@ -130,6 +130,11 @@ def test_all_of_glue_is_one_table(goldens, tmp_path, ran, caplog):
     assert once == ONCE
     assert ax.finetuning.init_checkpoint == str(out / "MNLI/model.ckpt-7")
     assert not ax.do_train
+    check_glue_table(out, caplog.text)
+
+
+def check_glue_table(out, log):
+    """The table, its JSON file and the files for GLUE's server."""
     lines = (out / "glue.tsv").read_text().splitlines()
     assert lines == [
         "task\tdev set\tmetric\tscore x 100\tstep",
@@ -146,8 +151,8 @@ def test_all_of_glue_is_one_table(goldens, tmp_path, ran, caplog):
     ]
     found = json.loads((out / "glue.json").read_text())
     assert (found["num_tasks"], found["missing"]) == (8, ["RTE"])
-    assert "(8 of 9 tasks)" in caplog.text
-    assert "(WNLI is not in the average, as in the paper)" in caplog.text
+    assert "(8 of 9 tasks)" in log
+    assert "(WNLI is not in the average, as in the paper)" in log
     assert {path.name for path in (out / "submission").iterdir()} == {
         "CoLA.tsv",
         "SST-2.tsv",
@@ -193,7 +198,7 @@ def test_several_workers_come_to_each_task_together(
     goldens, tmp_path, ran, of_two_workers
 ):
     make_glue(tmp_path / "glue", ["CoLA", "RTE", "MRPC"])
-    # The loss is that of all workers: each of them goes on.
+    # The loss is the same for all workers, so all of them continue.
     (tmp_path / "glue/CoLA/diverges").write_text("")
     with pytest.raises(ValueError, match="^1 of 3 tasks failed: CoLA"):
         suite.run(options_of(goldens, tmp_path, "CoLA,RTE,MRPC"), runs())

@@ -216,6 +216,23 @@ def test_the_chosen_trial_answers_for_all(goldens, tmp_path, trained, caplog):
     }
     assert kept.pop("trial-lr0.3-epochs1-batch8-seed12346") == [1, 2]
     assert set(map(tuple, kept.values())) == {(2,)}
+    check_table(out)
+    # The same command repeats no trial; another seed is one more trial each.
+    del trained[:]
+    run(options, RATES)
+    assert trained == [(0.3, 12346, False)]
+    del trained[:]
+    run(options, dataclasses.replace(RATES, num_trials=3))
+    assert [call[:2] for call in trained] == [
+        (0.1, 12347),
+        (9.0, 12347),
+        (0.3, 12347),
+        (0.3, 12347),
+    ]
+
+
+def check_table(out):
+    """The table of the six trials, and its JSON file."""
     header, *rows = [
         line.split("\t")
         for line in (out / "trials.tsv").read_text().splitlines()
@@ -234,18 +251,6 @@ def test_the_chosen_trial_answers_for_all(goldens, tmp_path, trained, caplog):
     assert found["chosen"] == "trial-lr0.3-epochs1-batch8-seed12346"
     assert found["settings"][1]["trials"] == "2 (2 failed)"
     assert found["settings"][2]["median"] == pytest.approx(0.355)
-    # The same again repeats none, and a further seed only that.
-    del trained[:]
-    run(options, RATES)
-    assert trained == [(0.3, 12346, False)]
-    del trained[:]
-    run(options, dataclasses.replace(RATES, num_trials=3))
-    assert [call[:2] for call in trained] == [
-        (0.1, 12347),
-        (9.0, 12347),
-        (0.3, 12347),
-        (0.3, 12347),
-    ]
 
 
 def test_workers_come_to_each_trial_together(

@@ -92,7 +92,7 @@ def test_the_count_of_masks_rounds_half_to_even(length, count):
 
 
 def test_a_piece_behind_sep_joins_the_word_before_it():
-    # The original's quirk: 12 continues a word, and 9 stands before the SEP.
+    # As in the original, 12 continues the word 9 before the [SEP].
     tokens = [CLS, 9, SEP, 12, SEP]
     options = {"do_whole_word_mask": True, "masked_lm_prob": 0.4}
     assert mask(tokens, **options)[1] == [1, 3]

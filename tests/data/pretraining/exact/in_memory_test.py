@@ -152,7 +152,7 @@ def test_input_without_text_is_refused(write, tmp_path, text):
         write(text)
     assert str(error.value) == (
         f"--input_file: no text in {tmp_path / 'in.txt'}; expected one "
-        "sentence a line and a blank line between documents."
+        "sentence on each line and a blank line between documents."
     )
     assert not (tmp_path / "out").exists()
 
@@ -247,7 +247,7 @@ def test_too_few_predictions_are_reported(write, warnings):
     assert warnings == [
         "max_predictions_per_seq is 20, but masked_lm_prob 0.15 of 512 tokens "
         "is 77: fewer tokens will be masked; pass "
-        "--max_predictions_per_seq=77, here and to run_pretraining.py."
+        "--max_predictions_per_seq=77, also to run_pretraining.py."
     ]
 
 

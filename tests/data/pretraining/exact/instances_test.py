@@ -1,4 +1,4 @@
-"""Flat containers behave as the lists they stand for."""
+"""Flat containers behave like lists."""
 
 import random
 

@@ -213,8 +213,8 @@ def test_a_stopped_run_goes_on_with_the_shards_that_are_missing(
     with pytest.raises(RuntimeError, match="stop"):
         write(folder=out, num_shards=5, runner=run, **golden)
     assert logged[-1] == (
-        "2 of 5 shards are finished and kept; the same command goes on with "
-        "the others."
+        "2 of 5 shards are finished and kept; the same command continues "
+        "with the others."
     )
     # No shard has its name yet: what a glob finds is never a part of the run.
     assert not [name for name in contents(out) if ".incomplete-" not in name]
@@ -246,7 +246,7 @@ def test_old_shards_stay_until_the_new_ones_are_whole(out, golden):
         write(golden["inputs"], out, recipe, runner=run)
     after = contents(out)
     assert {name: after[name] for name in before} == before
-    # The old run is still whole, for who goes back to it.
+    # The files of the old run are still complete.
     state = states(out)
     write(folder=out, **golden)
     for name in before:
@@ -324,8 +324,9 @@ def test_folders_are_made(tmp_path, golden):
 def test_more_processes_than_shards_are_warned_of(out, golden, logged):
     write(folder=out, num_processes=3, **golden)
     assert logged[0] == (
-        "--output_file names 2 files, each written by one process: no more "
-        "will work. Name as many files as processes or more, such as NAME@3."
+        "--output_file names 2 files, and each is written by one process; the "
+        "other processes have no work. Name as many files as processes or "
+        "more, such as NAME@3."
     )
 
 

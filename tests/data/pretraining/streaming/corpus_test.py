@@ -91,7 +91,7 @@ def test_blocks_have_the_documents_of_the_file(
         )
         assert data[block.end - 1 : block.end] == b"\n"
         assert block.end - block.start >= block_bytes
-        # A document that goes on in the next block was too long for one.
+        # A document that continues in the next block was too long for one.
         if block.number + block.num_documents > after.number:
             assert block.end - block.start >= max_block_bytes
 
@@ -154,8 +154,8 @@ def test_a_line_over_the_limit_is_refused_with_its_place(
             corpus.scan_file(path, 0)
         assert str(error.value) == (
             f"{path}, line 4: the line has more than 10 bytes; expected one "
-            "sentence a line. Break it into sentences, or into paragraphs and "
-            "pass --split_sentences."
+            "sentence on each line. Break it into sentences, or into "
+            "paragraphs and pass --split_sentences."
         )
 
 

@@ -195,7 +195,7 @@ def test_fewer_documents_than_shards_are_refused(tmp_path, vocab):
         make([path], tmp_path, recipe_of(vocab), 4)
     assert str(error.value) == (
         "--output_file names 4 files, but the text has only 3 documents "
-        "(parted by blank lines) and each file needs one; name 3 files or "
+        "(separated by blank lines) and each file needs one; name 3 files or "
         "fewer."
     )
 
@@ -220,8 +220,8 @@ def test_a_corpus_without_text_is_refused(tmp_path, vocab):
     with pytest.raises(ValueError) as error:
         make([path], tmp_path, recipe_of(vocab), 1)
     assert str(error.value) == (
-        f"--input_file: no text in {path}; expected one sentence a line and a "
-        "blank line between documents."
+        f"--input_file: no text in {path}; expected one sentence on each line "
+        "and a blank line between documents."
     )
 
 

@@ -173,7 +173,7 @@ def test_what_killed_runs_left_is_removed_and_others_told_of(
     caplog.set_level("INFO", logger="absl")
     expected = {f"out-{i:05d}-of-00003" for i in range(3)}
     expected |= {"out.manifest.json", "out-00001-of-00003.mine"}
-    # Another run may go on: its files are its own.
+    # Files of another run, which may be active, are kept.
     other = "out-00001-of-00003.incomplete-0123456789ab"
     expected |= {other, f"{other}.json", f"{other}.incomplete-7"}
     for name in expected - {"out.manifest.json"}:
@@ -195,12 +195,12 @@ def test_what_killed_runs_left_is_removed_and_others_told_of(
     assert {path.name for path in folder.iterdir()} == expected
     assert (target / "kept").exists()
     assert caplog.messages[-1] == (
-        "3 files of runs with other flags that did not end lie beside the "
-        f"output, such as {folder}/{other}; remove them if no such run goes on."
+        "3 files of unfinished runs with other flags are beside the output, "
+        f"such as {folder}/{other}; remove them if no such run is active."
     )
 
 
-def test_shards_of_an_earlier_number_are_told_of(folder, plan, reports, caplog):
+def test_shards_of_an_earlier_number_are_logged(folder, plan, reports, caplog):
     caplog.set_level("WARNING", logger="absl")
     publishing.publish(plan, reports)
     assert not caplog.messages
@@ -209,7 +209,7 @@ def test_shards_of_an_earlier_number_are_told_of(folder, plan, reports, caplog):
     publishing.publish(plan, reports)
     (message,) = caplog.messages
     assert message == (
-        f"1 other shards lie beside these, such as {folder}/out-00000-of-00007:"
-        f" a glob like {folder}/out-* reads both; name {folder}/out@3, or "
+        f"1 other shards are beside these, such as {folder}/out-00000-of-00007:"
+        f" a glob like {folder}/out-* reads both; use {folder}/out@3, or "
         "remove the others."
     )

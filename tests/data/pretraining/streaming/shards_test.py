@@ -143,7 +143,7 @@ def test_random_next_sentences_are_of_other_documents(
         documents, rows["next_sentence_labels"].ravel(), strict=True
     ):
         assert (a != b) == bool(label)
-    # Who only lends makes no rows, and is not counted.
+    # Documents that only give random sentences are not counted.
     assert {a for a, _ in documents} == {*range(28)}
     assert report.counts["documents"] == 28
     if group_bytes == 1:
@@ -176,8 +176,8 @@ def test_text_that_makes_no_tokens_is_refused(tmp_path, make_task):
     with pytest.raises(ValueError) as error:
         write_shard(make_task(tmp_path / "a", index=3))
     assert str(error.value) == (
-        "--output_file names so many files that nothing is left for number 3: "
-        "its documents have no text that makes tokens; name fewer files."
+        "--output_file names so many files that number 3 is empty: its "
+        "documents have no tokens; name fewer files."
     )
     assert not list(tmp_path.glob("out*"))
 
