@@ -280,7 +280,7 @@ def test_make_targets_that_pages_name_exist():
 
 @functools.cache
 def defined(path):
-    """Names at the top of a Python file, those of `__all__` included."""
+    """Names at the top of a Python file, and those that it imports lazily."""
     names = set()
     for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -290,7 +290,7 @@ def defined(path):
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = getattr(node, "targets", None) or [node.target]
             names |= {ast.unparse(target) for target in targets}
-            if ast.unparse(targets[0]) == "__all__":
+            if ast.unparse(targets[0]) == "_MODULES":
                 names |= set(ast.literal_eval(node.value))
     return names
 

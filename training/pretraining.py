@@ -74,9 +74,7 @@ def run(options: PretrainingOptions) -> None:
     manager = CheckpointManager(output_dir, options.train.keep_checkpoint_max)
     inputs = _load_inputs(options, config, strategy)
     _check_continued(options.train.continue_from, config)
-    setup.keep_config(output_dir, config, manager)
-    if options.vocab_file:
-        keep_vocabulary(output_dir, options.vocab_file, config)
+    _keep_files(options, config, manager)
     with strategy.scope():
         model = _make_model(options, config, strategy)
         weights = checkpoints.variables_by_name(model.layers)
@@ -106,6 +104,14 @@ def run(options: PretrainingOptions) -> None:
             _predict(options, model, inputs.queries)
     if options.strip_checkpoint:
         _strip(options, manager.prefix(step))
+
+
+def _keep_files(options, config, manager):
+    """Copies configuration and vocabulary to the run's folder."""
+    output_dir = options.train.output_dir
+    setup.keep_config(output_dir, config, manager)
+    if options.vocab_file:
+        keep_vocabulary(output_dir, options.vocab_file, config)
 
 
 def _load_inputs(options, config, strategy):

@@ -50,9 +50,8 @@ def golden_run(
     Returns:
       The metrics of each step as {name: [steps]}, and the weights by name.
     """
-    recomputes = options.get("gradient_checkpointing", False)
     model, variables = _golden_model(
-        goldens, num_layers, dropout, dtype, recomputes
+        goldens, num_layers, dropout, dtype, options
     )
     train_options = TrainOptions(
         output_dir=str(output_dir),
@@ -98,7 +97,7 @@ def _metrics_of_steps(history, names):
         }
 
 
-def _golden_model(goldens, num_layers, dropout, dtype, gradient_checkpointing):
+def _golden_model(goldens, num_layers, dropout, dtype, options):
     """The model with the golden first weights, and its variables by name."""
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     changes = {
@@ -109,7 +108,7 @@ def _golden_model(goldens, num_layers, dropout, dtype, gradient_checkpointing):
     model = PretrainingModel(
         BertConfig.from_dict(config.to_dict() | changes),
         dtype=dtype,
-        gradient_checkpointing=gradient_checkpointing,
+        gradient_checkpointing=options.get("gradient_checkpointing", False),
     )
     variables = checkpoints.variables_by_name(model.layers)
     checkpoints.init_from_checkpoint(str(goldens / "model/init"), variables)

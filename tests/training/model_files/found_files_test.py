@@ -9,9 +9,9 @@ import pytest
 import modeling
 from modeling import checkpoints
 from tests import huggingface_support as theirs
+from tests.classifier_support import write_table
 from tests.model_folder_support import write_original
 from tests.training import squad_support
-from tests.training.finetuning.classifier_test import write_table
 from training import pretraining
 from training.config.extraction_options import (
     ExtractionOptions,
