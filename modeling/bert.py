@@ -4,7 +4,6 @@ from typing import Any, NamedTuple, Self
 
 import keras
 import tensorflow as tf
-from absl import logging
 
 from modeling import checkpoints, layers
 from modeling.attention import attention_bias
@@ -142,7 +141,7 @@ class BertModel(keras.layers.Layer):
         report = checkpoints.init_from_checkpoint(
             found.weights, checkpoints.variables_by_name([bert])
         )
-        logging.info("%s", report)
+        report.log()
         return bert
 
     def build(self, input_shape=None):
