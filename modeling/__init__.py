@@ -26,21 +26,48 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modeling.bert import BertModel, BertOutput
+    from modeling.attention import SelfAttention
+    from modeling.bert import BertModel, BertOutput, Pooler
+    from modeling.bilstm import BiLSTM
     from modeling.config import BertConfig
+    from modeling.embeddings import Embeddings
+    from modeling.heads import (
+        LinearOutput,
+        MaskedLM,
+        PretrainingHeads,
+        SpanHead,
+        TaskOutput,
+    )
+    from modeling.layer_mix import LayerMix
+    from modeling.layers import Dense, LayerNorm
     from modeling.loading import LoadedModel, load
     from modeling.objectives.pretraining import PretrainingModel
     from modeling.objectives.spans import SpanModel
     from modeling.objectives.tasks import TaskModel
+    from modeling.transformer import Encoder, TransformerBlock
 
 __all__ = [
     "BertConfig",
     "BertModel",
     "BertOutput",
+    "BiLSTM",
+    "Dense",
+    "Embeddings",
+    "Encoder",
+    "LayerMix",
+    "LayerNorm",
+    "LinearOutput",
     "LoadedModel",
+    "MaskedLM",
+    "Pooler",
+    "PretrainingHeads",
     "PretrainingModel",
+    "SelfAttention",
+    "SpanHead",
     "SpanModel",
     "TaskModel",
+    "TaskOutput",
+    "TransformerBlock",
     "load",
 ]
 
@@ -48,10 +75,24 @@ _MODULES = {
     "BertConfig": "config",
     "BertModel": "bert",
     "BertOutput": "bert",
+    "BiLSTM": "bilstm",
+    "Dense": "layers",
+    "Embeddings": "embeddings",
+    "Encoder": "transformer",
+    "LayerMix": "layer_mix",
+    "LayerNorm": "layers",
+    "LinearOutput": "heads",
     "LoadedModel": "loading",
+    "MaskedLM": "heads",
+    "Pooler": "bert",
+    "PretrainingHeads": "heads",
     "PretrainingModel": "objectives.pretraining",
+    "SelfAttention": "attention",
+    "SpanHead": "heads",
     "SpanModel": "objectives.spans",
     "TaskModel": "objectives.tasks",
+    "TaskOutput": "heads",
+    "TransformerBlock": "transformer",
     "load": "loading",
 }
 
@@ -60,6 +101,10 @@ def __getattr__(name: str) -> Any:
     """Imports a name when it is first asked for: TensorFlow takes seconds."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name != "BertConfig":
+        # Keras loads a saved model only if all of its layers are imported.
+        for path in _MODULES.values():
+            importlib.import_module(f"{__name__}.{path}")
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     globals()[name] = getattr(module, name)
     return globals()[name]
