@@ -5,7 +5,6 @@ from typing import Any, NamedTuple, Self
 
 import keras
 import tensorflow as tf
-from absl import logging
 
 from modeling import checkpoints, layers
 from modeling.attention import attention_bias
@@ -181,7 +180,7 @@ class BertModel(layers.DropoutLayer):
         report = checkpoints.init_from_checkpoint(
             found.weights, checkpoints.variables_by_name([bert])
         )
-        logging.info("%s", report)
+        report.log()
         return bert
 
     def build(self, input_shape=None):

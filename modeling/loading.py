@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-from absl import logging
 
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
@@ -239,5 +238,5 @@ def _assign(
             "Pass kind=, or the folder of a model that was trained for this."
         )
     checkpoints.assign(checkpoint, {n: variables[n] for n in report.loaded})
-    logging.info("%s", report)
+    report.log()
     return report

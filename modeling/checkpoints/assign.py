@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import keras
 import tensorflow as tf
+from absl import logging
 
 from modeling.checkpoints import huggingface
 from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
@@ -59,6 +60,12 @@ class LoadReport:
         for kind in ("missing", "unused", "misshapen"):
             lines += [f"  {kind}: {name}" for name in getattr(self, kind)]
         return "\n".join(lines)
+
+    def log(self) -> None:
+        """Logs the report, as a warning if variables keep random values."""
+        logging.log(
+            logging.WARNING if self.missing else logging.INFO, "%s", self
+        )
 
 
 def open_checkpoint(path: str) -> Checkpoint | HuggingFaceCheckpoint:

@@ -180,13 +180,9 @@ def _described(folder: str, prefixes: list[str]) -> str | None:
 
 def _original(folder: str, prefix: str) -> ModelFolder:
     """A model of the original's format, or of a run."""
-    beside = os.path.dirname(prefix)
-    places = [folder, beside, os.path.dirname(beside)]
-    if os.path.basename(beside) != BEST:
-        del places[2]
+    places = folder, _beside(prefix)
     description = _read_description(folder)
     facts = description or records_made_from(folder)
-    kind = facts.get("kind")
     labels = _first(places, (LABELS,))
     head = existing(folder, (HEAD,))
     return ModelFolder(
@@ -196,7 +192,7 @@ def _original(folder: str, prefix: str) -> ModelFolder:
         vocab_file=_first(places, VOCABULARIES),
         labels=tuple(files.read_lines(labels)) if labels else (),
         do_lower_case=facts.get("do_lower_case"),
-        kind=kind,
+        kind=facts.get("kind"),
         head=read_json(head) if head else {},
         description=description,
     )

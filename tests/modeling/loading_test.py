@@ -105,12 +105,21 @@ def test_a_folder_of_hugging_face_gives_its_vectors(goldens, tmp_path):
     )
 
 
-def test_from_folder_gives_the_encoder_alone(original, goldens, tmp_path):
+def test_from_folder_gives_the_encoder_alone(
+    original, goldens, tmp_path, caplog
+):
     bert = BertModel.from_folder(str(original), whole_last_layer=True)
     assert isinstance(bert, BertModel)
     golden = checkpoints.Checkpoint(str(original))
     for name, variable in checkpoints.variables_by_name([bert]).items():
         np.testing.assert_array_equal(variable, golden.read(name))
+    # Without a pooler, which stays random, there is a warning.
+    huggingface_folder(goldens, tmp_path / "span", "BertForQuestionAnswering")
+    caplog.clear()
+    BertModel.from_folder(str(tmp_path / "span"))
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "missing: bert/pooler/dense/kernel" in record.message
     # It needs no vocabulary.
     huggingface_folder(goldens, tmp_path / "theirs", "BertForMultipleChoice")
     (tmp_path / "theirs/vocab.txt").unlink()
