@@ -50,9 +50,7 @@ def golden_run(
     Returns:
       The metrics of each step as {name: [steps]}, and the weights by name.
     """
-    model, variables = _golden_model(
-        goldens, num_layers, dropout, dtype, options
-    )
+    model, variables = _model(goldens, num_layers, dropout, dtype, options)
     train_options = TrainOptions(
         output_dir=str(output_dir),
         train_batch_size=16,
@@ -97,7 +95,7 @@ def _metrics_of_steps(history, names):
         }
 
 
-def _golden_model(goldens, num_layers, dropout, dtype, options):
+def _model(goldens, num_layers, dropout, dtype, options):
     """The model with the golden first weights, and its variables by name."""
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     changes = {
