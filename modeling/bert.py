@@ -10,7 +10,7 @@ from modeling import checkpoints, layers
 from modeling.attention import attention_bias
 from modeling.checkpoints.model_folder import find
 from modeling.config import BertConfig
-from modeling.embeddings import Embeddings, as_ids
+from modeling.embeddings import Embeddings, as_ids, refuse_rounded
 from modeling.transformer import Encoder
 
 # What a `BertModel` gives instead of a `BertOutput` if it has an `output_key`.
@@ -110,8 +110,8 @@ class BertModel(layers.DropoutLayer):
       seed: see `layers.DropoutLayer`.
       output_key: one of `OUTPUT_KEYS`, the only output, as `keras.Sequential`
         needs it; None gives a `BertOutput`.
+      trainable: False gives the weights no gradient.
       name: first part of every variable's name in a checkpoint.
-      **kwargs: other arguments of a Keras layer, such as `trainable`.
 
     Raises:
       ValueError: an unknown `output_key`.
@@ -137,11 +137,18 @@ class BertModel(layers.DropoutLayer):
         gradient_checkpointing: bool = False,
         whole_last_layer: bool = False,
         output_key: str | None = None,
+        seed: int | None = None,
+        trainable: bool = True,
         name: str = "bert",
-        **kwargs: Any,
     ):
         # Keras would round ids that are floats to 16 bits.
-        super().__init__(name=name, dtype=dtype, autocast=False, **kwargs)
+        super().__init__(
+            name=name,
+            dtype=dtype,
+            seed=seed,
+            trainable=trainable,
+            autocast=False,
+        )
         self.config = config
         self.use_one_hot_embeddings = use_one_hot_embeddings
         self.gradient_checkpointing = gradient_checkpointing
@@ -182,6 +189,11 @@ class BertModel(layers.DropoutLayer):
         )
         report.log()
         return bert
+
+    def __call__(self, input_ids, *args, **kwargs):
+        """Calls the model; see `call`."""
+        refuse_rounded(self, input_ids)
+        return super().__call__(input_ids, *args, **kwargs)
 
     def build(self, input_shape=None):
         """Creates every variable."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from modeling import layers
@@ -20,23 +21,13 @@ def as_ids(values: Any, name: str, most: int | None = None) -> tf.Tensor:
       Int32 [B, S].
 
     Raises:
-      ValueError: they are texts or 16-bit floats, have other axes, or are too
-        long.
+      ValueError: they are texts, have other axes, or are too long.
     """
     values = tf.convert_to_tensor(values)
     if values.dtype == tf.string:
         raise ValueError(
             f"{name} holds texts; the model reads the ids of their wordpieces. "
             "Tokenize them first."
-        )
-    # Before `fit` on several devices, Keras calls the model once with floats.
-    in_use = not tf.distribute.in_cross_replica_context()
-    if in_use and values.dtype in (tf.float16, tf.bfloat16):
-        raise ValueError(
-            f"{name} holds numbers of {values.dtype.name}, which Keras made "
-            "of ids and rounded; begin a functional or Sequential model with "
-            'keras.Input([None], dtype="int32"), and export a subclassed one '
-            "with an input_signature of int32."
         )
     if values.shape.rank not in (2, None):
         raise ValueError(
@@ -50,6 +41,22 @@ def as_ids(values: Any, name: str, most: int | None = None) -> tf.Tensor:
             f"{most} positions (max_position_embeddings); cut the texts."
         )
     return tf.cast(values, tf.int32)
+
+
+def refuse_rounded(layer: keras.layers.Layer, inputs: Any) -> None:
+    """Raises ValueError if ids come from a Keras input of 16 bits.
+
+    Without `keras.Input`, a `keras.Sequential` makes an input of its first
+    layer's compute dtype, which cannot represent large ids.
+    """
+    for x in tf.nest.flatten(inputs):
+        is_input = isinstance(x, keras.KerasTensor)
+        if is_input and x.dtype in ("float16", "bfloat16"):
+            raise ValueError(
+                f"{layer.name} gets its ids from a Keras input of {x.dtype}, "
+                "which rounds them; begin the model with "
+                'keras.Input([None], dtype="int32").'
+            )
 
 
 @layers.registered
@@ -82,6 +89,11 @@ class Embeddings(layers.DropoutLayer):
         self.layer_norm = layers.LayerNorm(
             name="LayerNorm", dtype=self.dtype_policy
         )
+
+    def __call__(self, input_ids, *args, **kwargs):
+        """Calls the layer; see `call`."""
+        refuse_rounded(self, input_ids)
+        return super().__call__(input_ids, *args, **kwargs)
 
     def build(self, input_shape=None):
         """Creates the tables [V, H], [segments, H], [positions, H]."""
