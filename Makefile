@@ -10,6 +10,9 @@ BEAM_READY := .venv-beam/.ready
 PEERS_READY := .venv-peers/.ready
 GARDEN_READY := .venv-model-garden/.ready
 
+# A process for each core; four processes need 10 GiB of memory.
+PYTEST := $(RUN) -m pytest -n auto --maxprocesses=4 --dist=loadgroup
+
 .PHONY: demo test test-slow lint format bench peers peers-model-garden \
 	clean
 
@@ -20,11 +23,11 @@ demo: $(READY)
 
 ## test: the quick tests
 test: $(READY) $(BEAM_READY)
-	$(RUN) -m pytest
+	$(PYTEST)
 
 ## test-slow: every test; REAL_DATA=DIR for those on public data
 test-slow: $(READY) $(BEAM_READY)
-	$(RUN) -m pytest --slow $(if $(REAL_DATA),--real_data="$(REAL_DATA)")
+	$(PYTEST) --slow $(if $(REAL_DATA),--real_data="$(REAL_DATA)")
 
 ## lint: what CI checks before the tests
 lint: $(READY)

@@ -49,8 +49,6 @@ def main() -> None:
     exported = None
     if flags.value("do_export"):
         exported = flags.read(ExportOptions)
-        if not flags.value("vocab_file"):
-            raise ValueError("--do_export: give --vocab_file.")
     options = None
     works = ("do_train", "do_eval", "do_predict", "strip_checkpoint")
     if any(map(flags.value, works)) or not exported:
@@ -61,32 +59,31 @@ def main() -> None:
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
     from training import pretraining
     from training.devices import session
-    from training.export import saved_model
+    from training.export import pretraining_signatures, saved_model
 
     with session.joined(device, output_dir, flags.shared_values()) as here:
+        facts = _facts(here.output_dir) if exported else {}
         if options:
             pretraining.run(options.replace(output_dir=here.output_dir))
         if exported and here.is_chief:
-            _describe(here.output_dir)
+            pretraining_signatures.describe(here.output_dir, **facts)
             saved_model.run(exported)
 
 
-def _describe(output_dir: str) -> None:
-    """Writes to output_dir what an export needs to know of the flags."""
-    from training.export import pretraining_signatures
+def _facts(output_dir: str) -> dict[str, Any]:
+    """What an export needs to know of the flags, and of what they leave out."""
+    from training.model_files import found_files
 
-    facts: dict[str, Any] = {
-        name: flags.value(name)
-        for name in (
-            "bert_config_file",
-            "vocab_file",
-            "do_lower_case",
-            "max_seq_length",
-            "init_checkpoint",
-        )
-    }
-    pretraining_signatures.describe(
-        output_dir, top_k=flags.value("predict_top_k"), **facts
+    init_checkpoint = flags.value("init_checkpoint")
+    return {
+        "do_lower_case": flags.value("do_lower_case"),
+        "max_seq_length": flags.value("max_seq_length"),
+        "top_k": flags.value("predict_top_k"),
+        "init_checkpoint": init_checkpoint,
+    } | found_files.find(
+        {flag: flags.value(flag) for flag in found_files.FILES},
+        output_dir=output_dir,
+        init_checkpoint=init_checkpoint,
     )
 
 

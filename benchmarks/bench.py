@@ -121,10 +121,10 @@ def main(_):
         print(f"[{number}/{len(names)}] {name} ...", flush=True)
         results.append(measure(name, bench))
         table = write(out, title, results)
-    folder = FLAGS.pictures or (out if FLAGS.quick else ROOT / "benchmarks")
+    folder = out if FLAGS.quick else ROOT / "benchmarks"
     failed = [r["row"] for r in results if r["met"] == _FAILED]
     values = {r["row"]: r["values"] for r in results if r["row"] not in failed}
-    drawn = pictures.draw(values, Path(folder), title)
+    drawn = pictures.draw(values, folder, title)
     print(f"\n{table}\nIn {out}: bench.json, bench.md")
     for path in drawn:
         print(f"Drawn: {path}")
@@ -141,7 +141,4 @@ if __name__ == "__main__":
     flags.DEFINE_bool("quick", False, "Few repeats: figures mean nothing.")
     flags.DEFINE_string("minilm", "", "Folder with MiniLM's weights in tf1/.")
     flags.DEFINE_string("output_dir", str(ROOT / "build"), "For the results.")
-    flags.DEFINE_string(
-        "pictures", "", "Folder; benchmarks/, with --quick the output_dir."
-    )
     app.run(main)

@@ -9,12 +9,9 @@ on other records.
 
 import pathlib
 
-import matplotlib
 import tensorflow as tf
 from absl import app, flags
-
-matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402  (after the choice of backend)
+from matplotlib import pyplot
 
 FLAGS = flags.FLAGS
 

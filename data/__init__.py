@@ -1,5 +1,7 @@
 """Text in, batches out; scores in, answers out. Knows no model.
 
+`modeling` imports only `text`, `storage` and `settings` of this package.
+
 Pretraining: `pretraining` turns text into records. Fine-tuning: `tasks` and
 `squad` read data sets, `finetuning` turns their examples into records.
 `records` turns the records of both into batches.

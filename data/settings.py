@@ -100,6 +100,25 @@ class Settings:
     def _check(self) -> None:
         """Refuses values that contradict each other; subclasses override it."""
 
+    def find(self, name: str) -> Any:
+        """Returns the value of a field, which may be in a group of options.
+
+        Args:
+          name: of the field.
+
+        Returns:
+          Its value; None if there is no such field.
+        """
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Settings):
+                value = value.find(name)
+                if value is not None:
+                    return value
+            elif field.name == name:
+                return value
+        return None
+
     def replace(self, **values: Any) -> Self:
         """Returns a copy with other values, in groups of options too.
 

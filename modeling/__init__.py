@@ -2,6 +2,7 @@
 
 choices             names that flags offer
 config              sizes of a model, from both kinds of JSON files
+checkpoints/        weights in the original's and Hugging Face's formats
 kernels/            everything that is there for speed
 layers              dense, layer normalization, dropout; axis letters
 embeddings          wordpiece + segment + position embeddings
@@ -15,42 +16,51 @@ bilstm              the BiLSTM of the paper's section 5.3
 heads               the layers on top of the encoder
 losses              losses and metrics as sums
 objectives/         encoder + heads: what a model is trained for
-checkpoints/        weights in the original's and Hugging Face's formats
+loading             a folder to its model and tokenizer
+
+It imports only `text`, `storage` and `settings` of `data`, to read the folders
+of models.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from modeling.bert import BertModel, BertOutput
-    from modeling.config import BertConfig
-    from modeling.objectives.pretraining import PretrainingModel
-    from modeling.objectives.spans import SpanModel
-    from modeling.objectives.tasks import TaskModel
-
-__all__ = [
-    "BertConfig",
-    "BertModel",
-    "BertOutput",
-    "PretrainingModel",
-    "SpanModel",
-    "TaskModel",
-]
-
+# Name -> its module.
 _MODULES = {
     "BertConfig": "config",
     "BertModel": "bert",
     "BertOutput": "bert",
+    "BiLSTM": "bilstm",
+    "Dense": "layers",
+    "Embeddings": "embeddings",
+    "Encoder": "transformer",
+    "LayerMix": "layer_mix",
+    "LayerNorm": "layers",
+    "LinearOutput": "heads",
+    "load": "loading",
+    "LoadedModel": "loading",
+    "MaskedLM": "heads",
+    "Pooler": "bert",
+    "PretrainingHeads": "heads",
     "PretrainingModel": "objectives.pretraining",
+    "SelfAttention": "attention",
+    "SpanHead": "heads",
     "SpanModel": "objectives.spans",
     "TaskModel": "objectives.tasks",
+    "TaskOutput": "heads",
+    "TransformerBlock": "transformer",
 }
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a class when it is first asked for: TensorFlow takes seconds."""
+    """Imports a name when it is first asked for: TensorFlow takes seconds."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name != "BertConfig":
+        # Keras loads a saved model only if all of its layers are imported.
+        for path in _MODULES.values():
+            importlib.import_module(f"{__name__}.{path}")
     module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
     globals()[name] = getattr(module, name)
     return globals()[name]

@@ -4,7 +4,6 @@ Axis letters: see `layers`. Q queries in a sequence: S, or fewer; T keys and
 values in a sequence: S.
 """
 
-import keras
 import tensorflow as tf
 
 from modeling import layers
@@ -41,15 +40,51 @@ def attention_bias(
     return (1.0 - visible) * HIDDEN_SCORE
 
 
-class SelfAttention(keras.layers.Layer):
+def as_bias(
+    bias: tf.Tensor | None, x: tf.Tensor, config: BertConfig
+) -> tf.Tensor:
+    """Makes an attention bias of a mask.
+
+    Args:
+      bias: float [B, 1, any, T], which is returned; or a mask of bool or
+        numbers, [B, S], True or 1 = visible; or None = all visible.
+      x: float [B, S, H], of which None takes the shape.
+      config: the model's sizes.
+
+    Returns:
+      Float [B, 1, 1 or S, S].
+
+    Raises:
+      ValueError: there is neither a bias nor a batch in x.
+    """
+    if bias is None:
+        if x.shape.rank != 3:
+            raise ValueError(
+                f"x has the shape {x.shape}; without a bias or a mask, "
+                "[batch, length, hidden size] is expected."
+            )
+        bias = tf.ones(tf.shape(x)[:2])
+    if bias.shape.rank != 2:
+        return bias
+    return attention_bias(bias, left_to_right=config.left_to_right)
+
+
+@layers.registered
+class SelfAttention(layers.DropoutLayer):
     """softmax(Q K^T / sqrt(D) + bias) V, for N heads side by side.
+
+    Args:
+      config: the model's sizes.
+      seed: see `layers.DropoutLayer`.
 
     Source: `modeling.attention_layer`; "Attention Is All You Need",
       section 3.2.
     """
 
-    def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(name="self", **kwargs)
+    SETTINGS = ("config", "seed")
+
+    def __init__(self, config: BertConfig, *, name="self", **kwargs):
+        super().__init__(name=name, **kwargs)
         self.config = config
         self.head_size = config.hidden_size // config.num_attention_heads
         self.query, self.key, self.value = (
@@ -70,22 +105,26 @@ class SelfAttention(keras.layers.Layer):
     def call(
         self,
         x: tf.Tensor,
-        bias: tf.Tensor,
+        bias: tf.Tensor | None = None,
         dropout_seed: tf.Tensor | None = None,
         queries: tf.Tensor | None = None,
+        training: bool | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Attends within each sequence.
 
         Args:
           x: float [M, H], the rows of keys and values.
-          bias: float [B, 1, 1 or Q, T], from `attention_bias`.
-          dropout_seed: int32 [2], or None for no dropout.
+          bias: float [B, 1, 1 or Q, T], from `attention_bias`; see `as_bias`.
+          dropout_seed: int32 [2]; None = see `training`.
           queries: float [B * Q, H], the rows of x that are queries; None = all.
+          training: True applies dropout; see `BertModel.call`.
 
         Returns:
           The weighted values, float [B * Q, H]; and the attention probabilities
           before dropout, float [B, N, Q, T].
         """
+        bias = as_bias(bias, x, self.config)
+        seed = self.seed_of_call(training, dropout_seed)
         if queries is None:
             queries = x
         query = self._split_heads(self.query(queries), bias)
@@ -99,11 +138,12 @@ class SelfAttention(keras.layers.Layer):
         kept = layers.dropout(
             probabilities,
             self.config.attention_probs_dropout_prob,
-            dropout_seed,
+            seed,
         )
         # [B, N, Q, D] -> [B, Q, N, D] -> [B * Q, H]
         context = kernels.swap_heads(tf.matmul(kept, value))
-        return tf.reshape(context, [-1, self.config.hidden_size]), probabilities
+        rows = tf.reshape(context, [-1, self.config.hidden_size])
+        return layers.shaped_like(rows, queries), probabilities
 
     def _split_heads(self, x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
         """[B * any, H] -> [B, N, any, D]."""

@@ -1,15 +1,26 @@
 """BertModel, the encoder: wordpiece ids to vectors of wordpieces and texts."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
 
 import keras
 import tensorflow as tf
+from absl import logging
 
-from modeling import layers
+from modeling import checkpoints, layers
 from modeling.attention import attention_bias
+from modeling.checkpoints.model_folder import find
 from modeling.config import BertConfig
-from modeling.embeddings import Embeddings
+from modeling.embeddings import Embeddings, as_ids
 from modeling.transformer import Encoder
+
+# What a `BertModel` gives instead of a `BertOutput` if it has an `output_key`.
+OUTPUT_KEYS = (
+    "sequence_output",
+    "pooled_output",
+    "embedding_output",
+    "embedding_table",
+)
 
 
 class BertOutput(NamedTuple):
@@ -49,11 +60,15 @@ class BertOutput(NamedTuple):
         return self.embedding_output
 
 
-class Pooler(keras.layers.Layer):
+@layers.registered
+class Pooler(layers.Layer):
     """tanh(dense(first wordpiece)): one vector for the whole text."""
 
-    def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(name="pooler", **kwargs)
+    SETTINGS = ("config",)
+
+    def __init__(self, config: BertConfig, *, name="pooler", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
         self.dense = layers.Dense(
             config.hidden_size,
             stddev=config.initializer_range,
@@ -71,7 +86,8 @@ class Pooler(keras.layers.Layer):
         return self.dense(x[:, 0])
 
 
-class BertModel(keras.layers.Layer):
+@layers.registered
+class BertModel(layers.DropoutLayer):
     """The encoder of the paper's section 3.
 
     Its variables are created on construction, because the configuration has
@@ -82,6 +98,9 @@ class BertModel(keras.layers.Layer):
       output = bert(input_ids, input_mask, token_type_ids)
       output.get_pooled_output()  # [B, H]
 
+    In a Keras model, `training` means dropout, and the inputs may be a dict
+    with the original's names: `input_ids`, `input_mask`, `segment_ids`.
+
     Args:
       config: the model's sizes.
       dtype: `float32`; or `mixed_bfloat16` or `mixed_float16` to compute in 16
@@ -89,10 +108,26 @@ class BertModel(keras.layers.Layer):
       use_one_hot_embeddings: see `Embeddings`.
       gradient_checkpointing: see `Encoder`.
       whole_last_layer: see `Encoder`.
+      seed: see `layers.DropoutLayer`.
+      output_key: one of `OUTPUT_KEYS`, the only output, as `keras.Sequential`
+        needs it; None gives a `BertOutput`.
       name: first part of every variable's name in a checkpoint.
+      **kwargs: other arguments of a Keras layer, such as `trainable`.
+
+    Raises:
+      ValueError: an unknown `output_key`.
 
     Source: `modeling.BertModel`.
     """
+
+    SETTINGS = (
+        "config",
+        "use_one_hot_embeddings",
+        "gradient_checkpointing",
+        "whole_last_layer",
+        "seed",
+        "output_key",
+    )
 
     def __init__(
         self,
@@ -102,23 +137,52 @@ class BertModel(keras.layers.Layer):
         use_one_hot_embeddings: bool = False,
         gradient_checkpointing: bool = False,
         whole_last_layer: bool = False,
+        output_key: str | None = None,
         name: str = "bert",
+        **kwargs: Any,
     ):
-        super().__init__(name=name, dtype=dtype)
+        # Keras would round ids that are floats to 16 bits.
+        super().__init__(name=name, dtype=dtype, autocast=False, **kwargs)
         self.config = config
+        self.use_one_hot_embeddings = use_one_hot_embeddings
+        self.gradient_checkpointing = gradient_checkpointing
+        self.whole_last_layer = whole_last_layer
+        self.output_key = _known(output_key)
+        options = {"dtype": self.dtype_policy, "seed": self.seed_generator}
         self.embeddings = Embeddings(
-            config,
-            use_one_hot_embeddings=use_one_hot_embeddings,
-            dtype=self.dtype_policy,
+            config, use_one_hot_embeddings=use_one_hot_embeddings, **options
         )
         self.encoder = Encoder(
             config,
             gradient_checkpointing=gradient_checkpointing,
             whole_last_layer=whole_last_layer,
-            dtype=self.dtype_policy,
+            **options,
         )
         self.pooler = Pooler(config, dtype=self.dtype_policy)
         self.build()
+
+    @classmethod
+    def from_folder(cls, folder: str, **options: Any) -> Self:
+        """Loads the encoder of a folder; `modeling.load` loads its heads, too.
+
+        Args:
+          folder: see `checkpoints.model_folder.find`.
+          **options: other arguments of the class.
+
+        Returns:
+          The encoder with the folder's weights.
+
+        Raises:
+          FileNotFoundError: there is no model, or a file of it is missing.
+          ValueError: it is damaged, or several are there.
+        """
+        found = find(folder)
+        bert = cls(found.read_config(), **options)
+        report = checkpoints.init_from_checkpoint(
+            found.weights, checkpoints.variables_by_name([bert])
+        )
+        logging.info("%s", report)
+        return bert
 
     def build(self, input_shape=None):
         """Creates every variable."""
@@ -130,18 +194,22 @@ class BertModel(keras.layers.Layer):
 
     def call(
         self,
-        input_ids: tf.Tensor,
+        input_ids: tf.Tensor | Mapping[str, tf.Tensor],
         input_mask: tf.Tensor | None = None,
         token_type_ids: tf.Tensor | None = None,
         dropout_seed: tf.Tensor | None = None,
         positions: tf.Tensor | None = None,
         training: bool | None = None,
-    ) -> BertOutput:
+        output_key: str | None = None,
+    ) -> BertOutput | tf.Tensor:
         """Encodes a batch.
 
         Args:
-          input_ids: int32 [B, S], wordpiece ids.
-          input_mask: int32 [B, S]; 1 = real, 0 = padding; None = all real.
+          input_ids: int32 [B, S], wordpiece ids; or a dict of `input_ids`,
+            `input_mask` and `segment_ids` or `token_type_ids`, of which all but
+            the ids may be missing.
+          input_mask: bool or number [B, S]; True or 1 = real, 0 = padding; None
+            = all real.
           token_type_ids: int32 [B, S], segment ids; None = all 0.
           dropout_seed: int32 [2]; the same seed drops the same elements. None =
             no dropout, unless `training`.
@@ -151,17 +219,23 @@ class BertModel(keras.layers.Layer):
           training: True, which Keras passes in `fit`, applies dropout with a
             new seed for each call if `dropout_seed` is None. With a
             `dropout_seed` it has no effect.
+          output_key: as in the constructor, for this call.
 
         Returns:
-          A `BertOutput`.
+          A `BertOutput`; with an `output_key` that output, a tensor.
+
+        Raises:
+          ValueError: inputs of other shapes, a dict with other names, or an
+            unknown `output_key`.
         """
-        if input_mask is None:
-            input_mask = tf.ones_like(input_ids)
-        if token_type_ids is None:
-            token_type_ids = tf.zeros_like(input_ids)
-        if training and dropout_seed is None:
-            dropout_seed = layers.draw_seed()
-        seeds = layers.split_seed(dropout_seed, 2)
+        output_key = _known(output_key) or self.output_key
+        if output_key == "embedding_table":
+            return tf.convert_to_tensor(self.get_embedding_table())
+        input_ids, input_mask, token_type_ids = self._inputs(
+            input_ids, input_mask, token_type_ids
+        )
+        seed = self.seed_of_call(training, dropout_seed)
+        seeds = layers.split_seed(seed, 2)
         embedded = self.embeddings(input_ids, token_type_ids, seeds[0])
         bias = attention_bias(
             input_mask, left_to_right=self.config.left_to_right
@@ -171,13 +245,66 @@ class BertModel(keras.layers.Layer):
         outputs, attention_probs = self.encoder(
             embedded, bias, seeds[1], positions
         )
-        return BertOutput(
+        output = BertOutput(
             embedding_output=embedded,
             all_encoder_layers=outputs,
             pooled_output=self.pooler(outputs[-1]),
             attention_probs=attention_probs,
         )
+        if output_key == "sequence_output":
+            return output.get_sequence_output()
+        return getattr(output, output_key) if output_key else output
+
+    def _inputs(self, input_ids, input_mask, token_type_ids):
+        """Returns ids, mask and segment ids, [B, S] each."""
+        if isinstance(input_ids, Mapping):
+            if input_mask is not None or token_type_ids is not None:
+                raise ValueError(
+                    f"{self.name}: give all inputs in the dict, or none."
+                )
+            input_ids, input_mask, token_type_ids = _of_dict(input_ids)
+        most = self.config.max_position_embeddings
+        input_ids = as_ids(input_ids, "input_ids", most)
+        if input_mask is None:
+            input_mask = tf.ones_like(input_ids)
+        if token_type_ids is None:
+            token_type_ids = tf.zeros_like(input_ids)
+        input_mask = tf.convert_to_tensor(input_mask)
+        token_type_ids = tf.cast(token_type_ids, tf.int32)
+        given = {"input_mask": input_mask, "token_type_ids": token_type_ids}
+        for name, value in given.items():
+            if not input_ids.shape.is_compatible_with(value.shape):
+                raise ValueError(
+                    f"{name} has the shape {value.shape}, but input_ids has "
+                    f"{input_ids.shape}; give one value for each id."
+                )
+        return input_ids, input_mask, token_type_ids
 
     def get_embedding_table(self) -> keras.Variable:
         """The word embedding table, float32 [V, H]."""
         return self.embeddings.word_embeddings
+
+
+def _known(output_key):
+    """Returns an output key or None; raises ValueError for an unknown one."""
+    if output_key not in (None, *OUTPUT_KEYS):
+        raise ValueError(
+            f"output_key {output_key!r}; it must be one of "
+            f"{', '.join(OUTPUT_KEYS)}."
+        )
+    return output_key
+
+
+def _of_dict(inputs):
+    """Returns ids, mask and segment ids of a dict; None for missing ones."""
+    names = {*inputs}
+    segments = {"segment_ids", "token_type_ids"} & names
+    unknown = names - {"input_ids", "input_mask"} - segments
+    if "input_ids" not in names or unknown or len(segments) > 1:
+        raise ValueError(
+            f"a dict of {', '.join(sorted(map(str, names))) or 'nothing'}; "
+            "expected input_ids and, if you have them, input_mask (1 = real) "
+            "and one of segment_ids and token_type_ids. Leave others out."
+        )
+    of_segments = inputs[segments.pop()] if segments else None
+    return inputs["input_ids"], inputs.get("input_mask"), of_segments

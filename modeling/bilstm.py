@@ -8,7 +8,6 @@ Axis letters: see `layers`; W width of one direction, I width of the input.
 Time is the first axis here.
 """
 
-import keras
 import tensorflow as tf
 
 from modeling import layers
@@ -71,12 +70,15 @@ def lstm(gate_inputs: tf.Tensor, recurrent_kernels: tf.Tensor) -> tf.Tensor:
     )
 
 
-class Direction(keras.layers.Layer):
+@layers.registered
+class Direction(layers.Layer):
     """The weights of one direction, in the layout of `keras.layers.LSTM`.
 
     Args:
       width: W.
     """
+
+    SETTINGS = ("width",)
 
     def __init__(self, width, **kwargs):
         super().__init__(**kwargs)
@@ -113,15 +115,19 @@ class Direction(keras.layers.Layer):
         return tf.reshape(biased, shape)
 
 
-class BiLSTMLayer(keras.layers.Layer):
+@layers.registered
+class BiLSTMLayer(layers.Layer):
     """An LSTM from left to right, and one from right to left.
 
     Args:
       width: W.
     """
 
+    SETTINGS = ("width",)
+
     def __init__(self, width, **kwargs):
         super().__init__(**kwargs)
+        self.width = width
         self.forward, self.backward = (
             Direction(width, name=name, dtype=self.dtype_policy)
             for name in ("forward", "backward")
@@ -153,7 +159,8 @@ class BiLSTMLayer(keras.layers.Layer):
         )
 
 
-class BiLSTM(keras.layers.Layer):
+@layers.registered
+class BiLSTM(layers.DropoutLayer):
     """Two layers of `BiLSTMLayer`.
 
     Its variables are created on construction. The paper's "768-dimensional" is
@@ -162,15 +169,20 @@ class BiLSTM(keras.layers.Layer):
     Args:
       input_size: I.
       width: W; the paper's is the encoder's hidden size.
-      dtype: see `BertModel`.
+      name: first part of every variable's name in a checkpoint.
+      **kwargs: `seed`, see `layers.DropoutLayer`, and other arguments of a
+        Keras layer, such as `dtype`.
 
     Attributes:
       output_size: 2W.
     """
 
-    def __init__(self, input_size, width, *, dtype=None):
-        super().__init__(name="bilstm", dtype=dtype)
+    SETTINGS = ("input_size", "width", "seed")
+
+    def __init__(self, input_size, width, *, name="bilstm", **kwargs):
+        super().__init__(name=name, **kwargs)
         self.input_size = input_size
+        self.width = width
         self.output_size = 2 * width
         self.stack = [
             BiLSTMLayer(width, name=f"layer_{i}", dtype=self.dtype_policy)
@@ -189,24 +201,30 @@ class BiLSTM(keras.layers.Layer):
     def call(
         self,
         x: tf.Tensor,
-        input_mask: tf.Tensor,
+        input_mask: tf.Tensor | None = None,
         dropout_seed: tf.Tensor | None = None,
+        training: bool | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Reads a batch in both directions.
 
         Args:
           x: float [B, S, I].
-          input_mask: int32 [B, S]; 1 = real; all padding comes last.
-          dropout_seed: int32 [2] when training; None = no dropout.
+          input_mask: bool or number [B, S]; True or 1 = real; all padding comes
+            last; None = all real.
+          dropout_seed: int32 [2]; None = see `training`.
+          training: True applies dropout; see `BertModel.call`.
 
         Returns:
           The states of both directions at each wordpiece, float [B, S, 2W];
           and their last states, float [B, 2W]: from the left that of the last
           real wordpiece, from the right that of the first.
         """
-        lengths = tf.reduce_sum(input_mask, axis=1)
+        if input_mask is None:
+            input_mask = tf.ones(tf.shape(x)[:2])
+        lengths = tf.reduce_sum(tf.cast(input_mask, tf.int32), axis=1)
         x = tf.transpose(x, [1, 0, 2])
-        seeds = layers.split_seed(dropout_seed, NUM_LAYERS)
+        seed = self.seed_of_call(training, dropout_seed)
+        seeds = layers.split_seed(seed, NUM_LAYERS)
         for layer, seed in zip(self.stack, seeds, strict=True):
             x = layer(layers.dropout(x, DROPOUT, seed), lengths)
         words = tf.transpose(x, [1, 0, 2])

@@ -1,27 +1,82 @@
 """Wordpiece + segment + position embeddings (the paper's figure 2)."""
 
-import keras
+from typing import Any
+
 import tensorflow as tf
 
 from modeling import layers
 from modeling.config import BertConfig
 
 
-class Embeddings(keras.layers.Layer):
+def as_ids(values: Any, name: str, most: int | None = None) -> tf.Tensor:
+    """Makes int32 [B, S] of whole numbers, and checks what is known of them.
+
+    Args:
+      values: a tensor of any dtype.
+      name: of the argument, for the error.
+      most: largest S; None = no limit.
+
+    Returns:
+      Int32 [B, S].
+
+    Raises:
+      ValueError: they are texts or 16-bit floats, have other axes, or are too
+        long.
+    """
+    values = tf.convert_to_tensor(values)
+    if values.dtype == tf.string:
+        raise ValueError(
+            f"{name} holds texts; the model reads the ids of their wordpieces. "
+            "Tokenize them first."
+        )
+    # Before `fit` on several devices, Keras calls the model once with floats.
+    in_use = not tf.distribute.in_cross_replica_context()
+    if in_use and values.dtype in (tf.float16, tf.bfloat16):
+        raise ValueError(
+            f"{name} holds numbers of {values.dtype.name}, which Keras made "
+            "of ids and rounded; begin a functional or Sequential model with "
+            'keras.Input([None], dtype="int32"), and export a subclassed one '
+            "with an input_signature of int32."
+        )
+    if values.shape.rank not in (2, None):
+        raise ValueError(
+            f"{name} has the shape {values.shape}; expected [batch, length], "
+            "also for one text, such as [[101, 7592, 102]]."
+        )
+    length = values.shape[1] if values.shape.rank else None
+    if most and length and length > most:
+        raise ValueError(
+            f"{name} is {length} wordpieces long, but the model has "
+            f"{most} positions (max_position_embeddings); cut the texts."
+        )
+    return tf.cast(values, tf.int32)
+
+
+@layers.registered
+class Embeddings(layers.DropoutLayer):
     """Adds three embeddings; applies layer norm and dropout.
 
     Args:
       config: the model's sizes.
       use_one_hot_embeddings: compute word embeddings as a matrix product with
         one-hot rows: the same values, faster on TPU, much slower on CPU.
+      seed: see `layers.DropoutLayer`.
 
     Source: `modeling.embedding_lookup`, `modeling.embedding_postprocessor`.
     """
 
+    SETTINGS = ("config", "use_one_hot_embeddings", "seed")
+
     def __init__(
-        self, config: BertConfig, *, use_one_hot_embeddings=False, **kwargs
+        self,
+        config: BertConfig,
+        *,
+        use_one_hot_embeddings=False,
+        name="embeddings",
+        **kwargs,
     ):
-        super().__init__(name="embeddings", **kwargs)
+        # Keras would round ids that are floats to 16 bits.
+        super().__init__(name=name, autocast=False, **kwargs)
         self.config = config
         self.use_one_hot_embeddings = use_one_hot_embeddings
         self.layer_norm = layers.LayerNorm(
@@ -53,19 +108,27 @@ class Embeddings(keras.layers.Layer):
     def call(
         self,
         input_ids: tf.Tensor,
-        token_type_ids: tf.Tensor,
+        token_type_ids: tf.Tensor | None = None,
         dropout_seed: tf.Tensor | None = None,
+        training: bool | None = None,
     ) -> tf.Tensor:
         """Embeds a batch.
 
         Args:
           input_ids: int32 [B, S], wordpiece ids.
-          token_type_ids: int32 [B, S], segment ids.
-          dropout_seed: int32 [2], or None for no dropout.
+          token_type_ids: int32 [B, S], segment ids; None = all 0.
+          dropout_seed: int32 [2]; None = see `training`.
+          training: True applies dropout; see `BertModel.call`.
 
         Returns:
           Float [B, S, H] in the compute dtype.
         """
+        most = self.config.max_position_embeddings
+        input_ids = as_ids(input_ids, "input_ids", most)
+        if token_type_ids is None:
+            token_type_ids = tf.zeros_like(input_ids)
+        token_type_ids = as_ids(token_type_ids, "token_type_ids")
+        seed = self.seed_of_call(training, dropout_seed)
         words = tf.convert_to_tensor(self.word_embeddings)
         if self.use_one_hot_embeddings:
             table = tf.cast(words, self.compute_dtype)
@@ -79,7 +142,7 @@ class Embeddings(keras.layers.Layer):
         seq_length = tf.shape(input_ids)[1]
         x += tf.convert_to_tensor(self.position_embeddings)[:seq_length]
         x = tf.cast(self.layer_norm(x), self.compute_dtype)
-        return layers.dropout(x, self.config.hidden_dropout_prob, dropout_seed)
+        return layers.dropout(x, self.config.hidden_dropout_prob, seed)
 
     def _one_hot_lookup(self, table: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
         """Looks ids [B, S] up in a table [rows, H]: float [B, S, H]."""

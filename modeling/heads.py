@@ -8,11 +8,15 @@ from modeling.config import BertConfig
 from modeling.kernels.vocabulary import vocabulary_logits, vocabulary_loss
 
 
-class Transform(keras.layers.Layer):
+@layers.registered
+class Transform(layers.Layer):
     """LayerNorm(act(dense(x))), before the output embedding."""
 
-    def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(name="transform", **kwargs)
+    SETTINGS = ("config",)
+
+    def __init__(self, config: BertConfig, *, name="transform", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
         self.dense = layers.Dense(
             config.hidden_size,
             stddev=config.initializer_range,
@@ -34,25 +38,31 @@ class Transform(keras.layers.Layer):
         return self.layer_norm(self.dense(x))
 
 
-class MaskedLM(keras.layers.Layer):
+@layers.registered
+class MaskedLM(layers.Layer):
     """Scores every wordpiece for the masked positions (section 3.1, task 1).
 
-    The output matrix is the word embedding table, passed in at each call.
+    The output matrix is the word embedding table, passed in at each call: in a
+    functional model `bert(input_ids, output_key="embedding_table")`.
 
     Source: `run_pretraining.get_masked_lm_output`.
     """
 
-    def __init__(self, config: BertConfig, **kwargs):
+    SETTINGS = ("config",)
+
+    def __init__(self, config: BertConfig, *, name="predictions", **kwargs):
         # The kernels cast table and bias; their gradients stay float32.
-        super().__init__(name="predictions", autocast=False, **kwargs)
-        self.vocab_size = config.vocab_size
+        super().__init__(name=name, autocast=False, **kwargs)
+        self.config = config
         self.transform = Transform(config, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         """Creates the transform and output_bias [V] for inputs [M, H]."""
         self.transform.build(input_shape)
         self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.vocab_size,), initializer="zeros"
+            name="output_bias",
+            shape=(self.config.vocab_size,),
+            initializer="zeros",
         )
 
     def call(
@@ -73,14 +83,16 @@ class MaskedLM(keras.layers.Layer):
           cross entropy of the logits, and 1.0 where the label has the highest
           one.
         """
-        x = self.transform(x)
+        rows = self.transform(layers.as_rows(x))
         bias = tf.convert_to_tensor(self.output_bias)
         if labels is None:
-            return vocabulary_logits(x, embedding_table, bias)
-        return vocabulary_loss(x, embedding_table, bias, labels)
+            logits = vocabulary_logits(rows, embedding_table, bias)
+            return layers.shaped_like(logits, x)
+        return vocabulary_loss(rows, embedding_table, bias, labels)
 
 
-class LinearOutput(keras.layers.Layer):
+@layers.registered
+class LinearOutput(layers.Layer):
     """x @ output_weights^T + output_bias: one score for each class.
 
     Args:
@@ -89,6 +101,8 @@ class LinearOutput(keras.layers.Layer):
 
     Source: `run_pretraining.get_next_sentence_output`.
     """
+
+    SETTINGS = ("num_classes", "stddev")
 
     def __init__(self, num_classes, *, stddev, **kwargs):
         super().__init__(**kwargs)
@@ -109,12 +123,14 @@ class LinearOutput(keras.layers.Layer):
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, H] to float32 logits [M, C]."""
         weights = tf.convert_to_tensor(self.output_weights)
-        logits = tf.matmul(x, weights, transpose_b=True)
-        return tf.cast(logits, tf.float32) + tf.cast(
+        logits = tf.matmul(layers.as_rows(x), weights, transpose_b=True)
+        logits = tf.cast(logits, tf.float32) + tf.cast(
             tf.convert_to_tensor(self.output_bias), tf.float32
         )
+        return layers.shaped_like(logits, x)
 
 
+@layers.registered
 class TaskOutput(LinearOutput):
     """The head for fine-tuning: a `LinearOutput` outside of all scopes.
 
@@ -128,10 +144,12 @@ class TaskOutput(LinearOutput):
     Source: `run_classifier.create_model`.
     """
 
+    SETTINGS = ("num_classes", "hidden_size")
     STDDEV = 0.02
 
     def __init__(self, num_classes, hidden_size, **kwargs):
         super().__init__(num_classes, stddev=self.STDDEV, **kwargs)
+        self.hidden_size = hidden_size
         # `add_weight` in `build` would add the layer's name to the path.
         self.output_weights = keras.Variable(
             layers.initializer(self.STDDEV),
@@ -151,7 +169,8 @@ class TaskOutput(LinearOutput):
         """Does nothing: the variables exist."""
 
 
-class SpanHead(keras.layers.Layer):
+@layers.registered
+class SpanHead(layers.Layer):
     """Scores every wordpiece as start and as end, under the scope `cls/squad`.
 
     As in the original, its initializer does not depend on the configuration.
@@ -162,10 +181,11 @@ class SpanHead(keras.layers.Layer):
     Source: `run_squad.create_model`.
     """
 
+    SETTINGS = ("hidden_size",)
     STDDEV = 0.02
 
-    def __init__(self, hidden_size: int, *, dtype: str | None = None):
-        super().__init__(name="cls", dtype=dtype)
+    def __init__(self, hidden_size: int, *, name: str = "cls", **kwargs):
+        super().__init__(name=name, **kwargs)
         self.squad = LinearOutput(
             2, stddev=self.STDDEV, name="squad", dtype=self.dtype_policy
         )
@@ -182,11 +202,15 @@ class SpanHead(keras.layers.Layer):
         return self.squad(x)
 
 
-class PretrainingHeads(keras.layers.Layer):
+@layers.registered
+class PretrainingHeads(layers.Layer):
     """The masked-LM and next-sentence heads, under the scope `cls`."""
 
-    def __init__(self, config: BertConfig, *, dtype: str | None = None):
-        super().__init__(name="cls", dtype=dtype)
+    SETTINGS = ("config",)
+
+    def __init__(self, config: BertConfig, *, name: str = "cls", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
         self.predictions = MaskedLM(config, dtype=self.dtype_policy)
         self.seq_relationship = LinearOutput(
             2,
@@ -194,11 +218,32 @@ class PretrainingHeads(keras.layers.Layer):
             name="seq_relationship",
             dtype=self.dtype_policy,
         )
-        self.hidden_size = config.hidden_size
         self.build()
 
     def build(self, input_shape=None):
         """Creates every variable."""
-        self.predictions.build((None, self.hidden_size))
-        self.seq_relationship.build((None, self.hidden_size))
+        shape = (None, self.config.hidden_size)
+        self.predictions.build(shape)
+        self.seq_relationship.build(shape)
         self.built = True
+
+    def call(
+        self,
+        x: tf.Tensor,
+        pooled_output: tf.Tensor,
+        embedding_table: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Scores the vocabulary, and the pair.
+
+        Args:
+          x: float [M, H] or [B, P, H], the vectors of the masked positions.
+          pooled_output: float [B, H].
+          embedding_table: float32 [V, H]; see `MaskedLM`.
+
+        Returns:
+          Logits [M, V] or [B, P, V] in the compute dtype, and float32 [B, 2].
+        """
+        return (
+            self.predictions(x, embedding_table),
+            self.seq_relationship(pooled_output),
+        )

@@ -5,14 +5,15 @@ Axis letters: see `layers`; K number of layers in a mix.
 
 from collections.abc import Sequence
 
-import keras
 import tensorflow as tf
 
+from modeling import layers
 from modeling.choices import ALL_LAYERS, LAYERS_OF_MIXES, MIXES
 from modeling.config import BertConfig
 
 
-class LayerMix(keras.layers.Layer):
+@layers.registered
+class LayerMix(layers.Layer):
     """Combines the encoder's layers to one vector for each wordpiece.
 
     `embeddings` is the input of the first block; all others combine outputs of
@@ -24,7 +25,8 @@ class LayerMix(keras.layers.Layer):
     Args:
       config: of the encoder.
       mix: one of `MIXES`.
-      dtype: see `BertModel`.
+      name: of the layer.
+      **kwargs: other arguments of a Keras layer, such as `dtype`.
 
     Attributes:
       output_size: H; 4H for concat_last_four.
@@ -36,11 +38,18 @@ class LayerMix(keras.layers.Layer):
       representations", arXiv:1802.05365, equation 1, for the weighted sum.
     """
 
+    SETTINGS = ("config", "mix")
+
     def __init__(
-        self, config: BertConfig, mix: str = "last", *, dtype: str | None = None
+        self,
+        config: BertConfig,
+        mix: str = "last",
+        *,
+        name: str = "layer_mix",
+        **kwargs,
     ):
         # The weights of the layers and their softmax are float32.
-        super().__init__(name="layer_mix", dtype=dtype, autocast=False)
+        super().__init__(name=name, autocast=False, **kwargs)
         if mix not in MIXES:
             raise ValueError(
                 f"mix of layers {mix!r}; it must be one of {', '.join(MIXES)}."
@@ -52,6 +61,7 @@ class LayerMix(keras.layers.Layer):
                 f"{mix} reads {needed} layers, but the model has {blocks}; "
                 f"take one of {', '.join(mixes_of(config))}."
             )
+        self.config = config
         self.mix = mix
         self._num_layers = blocks if needed == ALL_LAYERS else needed
         is_concat = mix.startswith("concat")
@@ -70,17 +80,21 @@ class LayerMix(keras.layers.Layer):
         self.built = True
 
     def call(
-        self, embedding_output: tf.Tensor, blocks: Sequence[tf.Tensor]
+        self,
+        embedding_output: tf.Tensor,
+        blocks: Sequence[tf.Tensor] | None = None,
     ) -> tf.Tensor:
         """Combines layers.
 
         Args:
-          embedding_output: float [B, S, H].
+          embedding_output: float [B, S, H]; or a `BertOutput`, without blocks.
           blocks: float [B, S, H] of each block, see `BertOutput`.
 
         Returns:
           Float [B, S, output_size].
         """
+        if blocks is None:
+            embedding_output, blocks, *_ = embedding_output
         if self.mix == "embeddings":
             return embedding_output
         taken = blocks[-self._num_layers :]

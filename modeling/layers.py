@@ -1,8 +1,9 @@
-"""Dense layer, layer norm and dropout, which all other layers use.
+"""Base classes, dense layer, layer norm and dropout, which all layers use.
 
 Axis letters of this folder: B batch, S sequence, P predictions per sequence,
 N heads, D width of a head, H hidden, V vocabulary; M = B * S rows when
-batch and sequence are flattened into one matrix.
+batch and sequence are flattened into one matrix. A layer that maps [M, H] to
+[M, any] also maps [B, S, H] to [B, S, any].
 
 Layers have the names of the original's variable scopes, so that a variable's
 path (`bert/encoder/layer_0/attention/self/query/kernel`) is its name in a
@@ -10,11 +11,19 @@ checkpoint. Weights are float32; with the policy `mixed_bfloat16` Keras casts
 them where they are used.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import keras
+import numpy as np
 import tensorflow as tf
 
-from modeling.config import activation_name
+from modeling.config import BertConfig, activation_name
 from modeling.kernels import block as kernels
+
+# Keras finds the class of a saved layer by this name and the class's.
+registered = keras.saving.register_keras_serializable("bert")
+_NUMBER = (int, float, np.generic)
 
 
 def initializer(stddev: float) -> keras.initializers.Initializer:
@@ -57,17 +66,6 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     return kernels.drop(x, draws, rate=rate)
 
 
-def draw_seed() -> tf.Tensor:
-    """Draws a seed, int32 [2], from TensorFlow's own generator.
-
-    `keras.utils.set_random_seed` makes it repeatable. A
-    `keras.random.SeedGenerator` has a variable, which would be in checkpoints
-    and exported models. It also draws its first seed from the generator of the
-    initial weights, and so would change them.
-    """
-    return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-
-
 def split_seed(seed: tf.Tensor | None, num: int) -> list[tf.Tensor | None]:
     """Derives `num` independent seeds, int32 [2] each; None from None."""
     if seed is None:
@@ -76,11 +74,134 @@ def split_seed(seed: tf.Tensor | None, num: int) -> list[tf.Tensor | None]:
     return tf.unstack(tf.random.split(seed, num, alg="philox"))
 
 
-class Dense(keras.layers.Layer):
+def as_rows(x: tf.Tensor) -> tf.Tensor:
+    """Flattens [B, S, H] to [M, H]; a matrix stays as it is."""
+    return x if x.shape.rank == 2 else tf.reshape(x, [-1, x.shape[-1]])
+
+
+def shaped_like(rows: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Undoes `as_rows(x)` for rows [M, any]."""
+    if x.shape.rank == 2:
+        return rows
+    shape = tf.concat([tf.shape(x)[:-1], [rows.shape[-1]]], axis=0)
+    return tf.reshape(rows, shape)
+
+
+class Layer(keras.layers.Layer):
+    """Base of all layers: Keras saves it, and lists of numbers are inputs.
+
+    Attributes:
+      SETTINGS: names of the constructor's arguments, which are attributes of
+        the same names.
+    """
+
+    SETTINGS: tuple[str, ...] = ()
+
+    def __call__(self, *args, **kwargs):
+        """Calls the layer, with a tensor for each nested list of numbers."""
+        return super().__call__(
+            *(self._tensor(x) for x in args),
+            **{name: self._tensor(x) for name, x in kwargs.items()},
+        )
+
+    def get_config(self):
+        """Returns the constructor's arguments, for Keras."""
+        config = super().get_config()
+        for name in self.SETTINGS:
+            value = getattr(self, name)
+            is_config = isinstance(value, BertConfig)
+            config[name] = value.to_dict() if is_config else value
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        """Creates the layer of a `get_config`."""
+        if "config" in config:
+            sizes = BertConfig.from_dict(config["config"])
+            config = {**config, "config": sizes}
+        return super().from_config(config)
+
+    def _tensor(self, value: Any) -> Any:
+        """Makes nested lists of numbers a tensor, also within a dict."""
+        if isinstance(value, Mapping):
+            return {name: self._tensor(x) for name, x in value.items()}
+        if not isinstance(value, (list, tuple)):
+            return value
+        numbers = tf.nest.flatten(value)
+        if not numbers or not all(isinstance(x, _NUMBER) for x in numbers):
+            return value
+        try:
+            return tf.convert_to_tensor(value)
+        except ValueError:
+            lengths = sorted({len(x) for x in value if np.ndim(x)})
+            raise ValueError(
+                f"{self.name}: the rows of a list have different lengths "
+                f"({', '.join(map(str, lengths))}); pad them to one length "
+                "with 0, and give an input_mask with 0 at the padding."
+            ) from None
+
+
+class DropoutLayer(Layer):
+    """Base of the layers that drop random elements in training.
+
+    Args:
+      seed: whole number, the start of the random numbers; None takes one from
+        NumPy's generator, which `keras.utils.set_random_seed` sets. Or the
+        `keras.random.SeedGenerator` of the layer that this one is a part of.
+
+    Attributes:
+      seed_generator: gives the seeds of calls with `training=True` and without
+        a `dropout_seed`. Its variable is none of the layer's `weights`.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | keras.random.SeedGenerator | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.seed = None
+        if not isinstance(seed, keras.random.SeedGenerator):
+            self.seed = seed
+            if seed is None:
+                # Keras would take it from Python's generator, which also gives
+                # the seeds of the initial weights, and so change them.
+                seed = int(np.random.randint(1, 10**9))
+            seed = keras.random.SeedGenerator(seed)
+        self.seed_generator = seed
+
+    def seed_of_call(
+        self, training: bool | None, dropout_seed: tf.Tensor | None
+    ) -> tf.Tensor | None:
+        """Returns the seed of one call.
+
+        Args:
+          training: whether to drop, if there is no `dropout_seed`.
+          dropout_seed: int32 [2], or None.
+
+        Returns:
+          `dropout_seed`; without one a new seed, int32 [2], if `training`; else
+          None for no dropout.
+        """
+        if dropout_seed is not None or not training:
+            return dropout_seed
+        seed = tf.cast(self.seed_generator.next(), tf.int32)
+        replica = tf.distribute.get_replica_context()
+        if replica and replica.num_replicas_in_sync > 1:
+            # The generator has the same state on each device.
+            seed = tf.random.fold_in(
+                seed, replica.replica_id_in_sync_group, alg="philox"
+            )
+        return seed
+
+
+@registered
+class Dense(Layer):
     """x @ kernel + bias on a matrix, then an activation.
 
-    Inputs are matrices, because a CPU fuses matrix product, bias and activation
-    into one kernel only for them.
+    It computes on matrices, because a CPU fuses matrix product, bias and
+    activation into one kernel only for them.
 
     Args:
       units: width of the output.
@@ -88,6 +209,8 @@ class Dense(keras.layers.Layer):
         at 0.
       activation: see `activate`.
     """
+
+    SETTINGS = ("units", "stddev", "activation")
 
     def __init__(self, units, *, stddev, activation="linear", **kwargs):
         super().__init__(**kwargs)
@@ -108,12 +231,13 @@ class Dense(keras.layers.Layer):
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, in] to [M, units]."""
-        product = tf.matmul(x, tf.convert_to_tensor(self.kernel))
+        product = tf.matmul(as_rows(x), tf.convert_to_tensor(self.kernel))
         biased = kernels.add_bias(product, tf.convert_to_tensor(self.bias))
-        return activate(biased, self.activation)
+        return shaped_like(activate(biased, self.activation), x)
 
 
-class LayerNorm(keras.layers.Layer):
+@registered
+class LayerNorm(Layer):
     """Layer normalization over the last axis, in float32.
 
     In 16 bits, the epsilon of 1e-12 would have no effect, so the arithmetic and
@@ -130,13 +254,12 @@ class LayerNorm(keras.layers.Layer):
 
     def build(self, input_shape):
         """Creates gamma [H] = 1 and beta [H] = 0."""
-        shape = (input_shape[-1],)
+        # Keras heeds the layer's own `autocast` only within another layer.
+        options = {"shape": (input_shape[-1],), "autocast": False}
         self.gamma = self.add_weight(
-            name="gamma", shape=shape, initializer="ones"
+            name="gamma", initializer="ones", **options
         )
-        self.beta = self.add_weight(
-            name="beta", shape=shape, initializer="zeros"
-        )
+        self.beta = self.add_weight(name="beta", initializer="zeros", **options)
 
     def call(
         self,

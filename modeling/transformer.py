@@ -3,21 +3,23 @@
 Axis letters: see `layers`; Q queries, the positions of a block's output.
 """
 
-import keras
 import tensorflow as tf
 
 from modeling import layers
-from modeling.attention import SelfAttention
+from modeling.attention import SelfAttention, as_bias
 from modeling.config import BertConfig
 from modeling.recomputation import recomputed
 
 
-class ResidualOutput(keras.layers.Layer):
+@layers.registered
+class ResidualOutput(layers.DropoutLayer):
     """LayerNorm(residual + dropout(dense(x))): the end of both sub-layers."""
 
-    def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(name="output", **kwargs)
-        self.dropout_prob = config.hidden_dropout_prob
+    SETTINGS = ("config", "seed")
+
+    def __init__(self, config: BertConfig, *, name="output", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
         self.dense = layers.Dense(
             config.hidden_size,
             stddev=config.initializer_range,
@@ -38,23 +40,30 @@ class ResidualOutput(keras.layers.Layer):
         x: tf.Tensor,
         residual: tf.Tensor,
         dropout_seed: tf.Tensor | None = None,
+        training: bool | None = None,
     ) -> tf.Tensor:
         """Maps float [M, any] and a residual [M, H] to [M, H]."""
+        seed = self.seed_of_call(training, dropout_seed)
         return self.layer_norm(
             self.dense(x),
             residual,
-            dropout_prob=self.dropout_prob,
-            dropout_seed=dropout_seed,
+            dropout_prob=self.config.hidden_dropout_prob,
+            dropout_seed=seed,
         )
 
 
-class Attention(keras.layers.Layer):
+@layers.registered
+class Attention(layers.DropoutLayer):
     """Self-attention and its residual output."""
 
-    def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(name="attention", **kwargs)
-        self.self_attention = SelfAttention(config, dtype=self.dtype_policy)
-        self.output_layer = ResidualOutput(config, dtype=self.dtype_policy)
+    SETTINGS = ("config", "seed")
+
+    def __init__(self, config: BertConfig, *, name="attention", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
+        options = {"dtype": self.dtype_policy, "seed": self.seed_generator}
+        self.self_attention = SelfAttention(config, **options)
+        self.output_layer = ResidualOutput(config, **options)
 
     def build(self, input_shape):
         """Builds for inputs [M, H]."""
@@ -64,67 +73,91 @@ class Attention(keras.layers.Layer):
     def call(
         self,
         x: tf.Tensor,
-        bias: tf.Tensor,
+        bias: tf.Tensor | None = None,
         dropout_seed: tf.Tensor | None = None,
         wanted: tf.Tensor | None = None,
+        training: bool | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See `TransformerBlock.call`."""
-        seeds = layers.split_seed(dropout_seed, 2)
-        queries = x if wanted is None else tf.gather(x, wanted)
-        context, probabilities = self.self_attention(x, bias, seeds[0], queries)
-        return self.output_layer(context, queries, seeds[1]), probabilities
+        seed = self.seed_of_call(training, dropout_seed)
+        seeds = layers.split_seed(seed, 2)
+        bias = as_bias(bias, x, self.config)
+        rows = layers.as_rows(x)
+        queries = rows if wanted is None else tf.gather(rows, wanted)
+        context, probabilities = self.self_attention(
+            rows, bias, seeds[0], queries
+        )
+        attended = self.output_layer(context, queries, seeds[1])
+        if wanted is None:
+            attended = layers.shaped_like(attended, x)
+        return attended, probabilities
 
 
-class TransformerBlock(keras.layers.Layer):
+@layers.registered
+class TransformerBlock(layers.DropoutLayer):
     """Attention, then the feed-forward layer.
+
+    Args:
+      config: the model's sizes.
+      seed: see `layers.DropoutLayer`.
 
     Source: `modeling.transformer_model`, one turn of its loop.
     """
 
+    SETTINGS = ("config", "seed")
+
     def __init__(self, config: BertConfig, **kwargs):
         super().__init__(**kwargs)
-        self.attention = Attention(config, dtype=self.dtype_policy)
+        self.config = config
+        options = {"dtype": self.dtype_policy, "seed": self.seed_generator}
+        self.attention = Attention(config, **options)
         # A layer of its own, because the original has a scope for it.
         self.intermediate = Intermediate(config, dtype=self.dtype_policy)
-        self.output_layer = ResidualOutput(config, dtype=self.dtype_policy)
-        self.intermediate_size = config.intermediate_size
+        self.output_layer = ResidualOutput(config, **options)
 
     def build(self, input_shape):
         """Builds for inputs [M, H]."""
         self.attention.build(input_shape)
         self.intermediate.build(input_shape)
-        self.output_layer.build((None, self.intermediate_size))
+        self.output_layer.build((None, self.config.intermediate_size))
 
     def call(
         self,
         x: tf.Tensor,
-        bias: tf.Tensor,
+        bias: tf.Tensor | None = None,
         dropout_seed: tf.Tensor | None = None,
         wanted: tf.Tensor | None = None,
+        training: bool | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs the block.
 
         Args:
           x: float [M, H].
-          bias: float [B, 1, 1 or Q, S], from `attention_bias`.
-          dropout_seed: int32 [2], or None for no dropout.
+          bias: float [B, 1, 1 or Q, S], from `attention_bias`; see `as_bias`.
+          dropout_seed: int32 [2]; None = see `training`.
           wanted: int32 [B * Q], the rows of x to compute, Q in each sequence;
             None = all. All rows are keys and values.
+          training: True applies dropout; see `BertModel.call`.
 
         Returns:
           Float [B * Q, H], and the attention probabilities [B, N, Q, S].
         """
-        seeds = layers.split_seed(dropout_seed, 2)
+        seed = self.seed_of_call(training, dropout_seed)
+        seeds = layers.split_seed(seed, 2)
         attended, probabilities = self.attention(x, bias, seeds[0], wanted)
         widened = self.intermediate(attended)
         return self.output_layer(widened, attended, seeds[1]), probabilities
 
 
-class Intermediate(keras.layers.Layer):
+@layers.registered
+class Intermediate(layers.Layer):
     """The widening half of the feed-forward layer: act(dense(x))."""
 
-    def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(name="intermediate", **kwargs)
+    SETTINGS = ("config",)
+
+    def __init__(self, config: BertConfig, *, name="intermediate", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
         self.dense = layers.Dense(
             config.intermediate_size,
             stddev=config.initializer_range,
@@ -142,7 +175,8 @@ class Intermediate(keras.layers.Layer):
         return self.dense(x)
 
 
-class Encoder(keras.layers.Layer):
+@layers.registered
+class Encoder(layers.DropoutLayer):
     """The stack of Transformer blocks.
 
     Args:
@@ -151,7 +185,10 @@ class Encoder(keras.layers.Layer):
         and compute the rest again for the gradient. It saves memory.
       whole_last_layer: compute the last block at all positions, not only at
         those whose output is used.
+      seed: see `layers.DropoutLayer`.
     """
+
+    SETTINGS = ("config", "gradient_checkpointing", "whole_last_layer", "seed")
 
     def __init__(
         self,
@@ -159,14 +196,21 @@ class Encoder(keras.layers.Layer):
         *,
         gradient_checkpointing=False,
         whole_last_layer=False,
+        name="encoder",
         **kwargs,
     ):
         # Blocks cast their own weights; `recomputed` needs the uncast ones.
-        super().__init__(name="encoder", autocast=False, **kwargs)
+        super().__init__(name=name, autocast=False, **kwargs)
+        self.config = config
         self.gradient_checkpointing = gradient_checkpointing
         self.whole_last_layer = whole_last_layer
         self.blocks = [
-            TransformerBlock(config, name=f"layer_{i}", dtype=self.dtype_policy)
+            TransformerBlock(
+                config,
+                name=f"layer_{i}",
+                dtype=self.dtype_policy,
+                seed=self.seed_generator,
+            )
             for i in range(config.num_hidden_layers)
         ]
 
@@ -178,18 +222,20 @@ class Encoder(keras.layers.Layer):
     def call(
         self,
         x: tf.Tensor,
-        bias: tf.Tensor,
+        bias: tf.Tensor | None = None,
         dropout_seed: tf.Tensor | None = None,
         positions: tf.Tensor | None = None,
+        training: bool | None = None,
     ) -> tuple[tuple[tf.Tensor, ...], tuple[tf.Tensor, ...]]:
         """Runs the stack.
 
         Args:
           x: float [B, S, H], the embeddings.
-          bias: float [B, 1, 1 or S, S], from `attention_bias`.
-          dropout_seed: int32 [2], or None for no dropout.
+          bias: float [B, 1, 1 or S, S], from `attention_bias`; see `as_bias`.
+          dropout_seed: int32 [2]; None = see `training`.
           positions: int32 [B, Q], each in 0 .. S - 1: the positions of the
             last block's output; None = all.
+          training: True applies dropout; see `BertModel.call`.
 
         Returns:
           The output of each block, float [B, S, H], that of the last block
@@ -204,7 +250,9 @@ class Encoder(keras.layers.Layer):
         shape = tf.shape(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # stays a matrix: see Dense
         by_text = [shape[0], -1, x.shape[-1]]
-        seeds = layers.split_seed(dropout_seed, len(self.blocks))
+        bias = as_bias(bias, x, self.config)
+        seed = self.seed_of_call(training, dropout_seed)
+        seeds = layers.split_seed(seed, len(self.blocks))
         wanted = None if positions is None else _row_numbers(positions, shape)
         narrows = positions is not None and not self.whole_last_layer
         outputs, attentions = [], []
@@ -240,7 +288,7 @@ def _row_numbers(positions, shape):
     Source: `run_pretraining.gather_indexes`.
     """
     first_row = tf.range(shape[0])[:, tf.newaxis] * shape[1]
-    return tf.reshape(positions + first_row, [-1])
+    return tf.reshape(tf.cast(positions, tf.int32) + first_row, [-1])
 
 
 def _bias_at(bias, positions):

@@ -1,5 +1,12 @@
-"""Options of the test run, and the folders the tests read."""
+"""Options of the test run, and the folders the tests read.
 
+Several test processes may share the files (`-n`, of pytest-xdist). A file is a
+unit: its module fixtures are made once. What starts several processes of its
+own, or measures memory, is one unit together, so that two of them never run at
+the same time.
+"""
+
+import os
 import pathlib
 import signal
 
@@ -12,8 +19,15 @@ from training.config.options import DeviceOptions, TrainOptions
 
 TESTS = pathlib.Path(__file__).resolve().parent
 
-# Who is started in the background ignores ^C, and so do all processes that it
-# starts, also those that a test wants to interrupt.
+# Files of one unit, by a part of their names.
+ALONE = ("kill_test", "memory_test", "devices_test", "full_disk_test")
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # The processes share the cores. Programs that tests start inherit this.
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+
+# A process in the background ignores ^C, and so does each that it starts, also
+# one that a test interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -29,6 +43,10 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        alone = item.path.stem.endswith(ALONE)
+        name = "alone" if alone else str(item.path.relative_to(TESTS))
+        item.add_marker(pytest.mark.xdist_group(name))
     if config.getoption("--slow"):
         return
     left_out = [item for item in items if item.get_closest_marker("slow")]
@@ -36,6 +54,17 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
         config.left_out = len(left_out)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    report = yield
+    # Reports go to another process as UTF-8, without halves of surrogate pairs.
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode())
+        for name, text in report.sections
+    ]
+    return report
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -7,7 +7,7 @@ import pytest
 
 from tests import fork_server
 from tests.pretraining_support import RECORDS
-from tests.training.loop.checkpointing_test import FILES
+from tests.training.support import FILES
 
 # A disk of its own where the kernel lets everybody mount one; else no file may
 # grow beyond the room that is left.

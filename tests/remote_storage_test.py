@@ -19,6 +19,7 @@ from data.squad.ensemble_files import average_runs
 from data.storage import files
 from data.text import vocabulary, vocabulary_building
 from modeling import BertConfig, checkpoints
+from modeling.checkpoints.model_folder import chosen_trial
 from tests import rounding
 from tests.pretraining_support import RECORDS
 from tests.training import squad_support
@@ -34,7 +35,7 @@ from training.export import saved_model
 from training.export.predictor import Predictor
 from training.finetuning import classifier, questions
 from training.many_runs.trials import Trials
-from training.model_files import conversion, description
+from training.model_files import conversion
 from training.model_files.conversion import ConversionOptions
 from training.vectors import extraction
 
@@ -215,7 +216,7 @@ def test_a_classifier_is_trained_exported_asked_and_converted(
     # Another run, of the finished folder alone.
     classifier.run(
         dataclasses.replace(
-            classifier_options(remote, description.model_folder(out)),
+            classifier_options(remote, chosen_trial(out)),
             do_train=False,
         )
     )

@@ -38,6 +38,16 @@ _DEVIATIONS = 6
 # values with a mean square of 1.
 EQUAL = 1e-5
 
+# After training whose weights agree to EQUAL. The largest of 27,000 errors is
+# six deviations, and a path through the golden model has sums of 32 terms in
+# four products of each of three blocks, and in a head: sqrt(13 * 32) deviations
+# of up to EQUAL / 6 each, and six of them at most.
+TRAINED_OUTPUTS = EQUAL * np.sqrt(13 * 32)  # 2e-4
+
+# Norm of a gradient after such training, as a share. Weights have a deviation
+# of 0.02, so that EQUAL is 5e-4 of one, in two factors of a product.
+TRAINED_NORM = 2 * EQUAL / 0.02  # 1e-3
+
 # Two results of a sum or two over the golden model's 32 units, of values with a
 # mean square of 1: `most` of 31 roundings.
 ONE_SUM = 1e-6

@@ -8,39 +8,18 @@ import pytest
 
 from modeling import BertConfig, TaskModel, checkpoints
 from tests import fork_server, rounding
-from tests.training.finetuning.classifier_test import write_table
-from tests.training.finetuning_support import make_options, make_run
+from tests.classifier_support import write_table
+from tests.training.finetuning_support import (
+    MRPC,
+    make_options,
+    make_run,
+    run_table,
+)
 from training.config.options import DeviceOptions
 from training.devices import session
-from training.finetuning import classifier
 from training.model_files import tokenizer
 
-MRPC = "classifier/MRPC/expected/model.ckpt-16"
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
-
-
-def run(goldens, tmp_path, finetuning=None, **changes):
-    """Evaluates a user's table, unless options say otherwise."""
-    return classifier.run(
-        classifier.ClassifierOptions(
-            **{
-                "task_name": "tsv",
-                "data_dir": str(tmp_path / "data"),
-                "vocab_file": str(goldens / "vocab.txt"),
-                "do_eval": True,
-                "finetuning": make_options(
-                    goldens,
-                    tmp_path / "out",
-                    **{
-                        "max_seq_length": 24,
-                        "init_checkpoint": str(goldens / MRPC),
-                    }
-                    | (finetuning or {}),
-                ),
-                **changes,
-            }
-        )
-    )
 
 
 def write_rows(tmp_path, texts):
@@ -57,8 +36,8 @@ def test_a_dev_set_smaller_than_a_batch_counts_each_example_once(
     goldens, tmp_path
 ):
     write_table(tmp_path / "data", "single")  # 9 examples
-    one = run(goldens, tmp_path, {"eval_batch_size": 1}).results["dev"]
-    many = run(goldens, tmp_path, {"eval_batch_size": 64}).results["dev"]
+    one = run_table(goldens, tmp_path, {"eval_batch_size": 1}).results["dev"]
+    many = run_table(goldens, tmp_path, {"eval_batch_size": 64}).results["dev"]
     assert many == pytest.approx(one, abs=rounding.EQUAL)
     assert (9 * many["accuracy"]) % 1 == pytest.approx(0)
 
@@ -66,7 +45,7 @@ def test_a_dev_set_smaller_than_a_batch_counts_each_example_once(
 def test_long_and_empty_texts_are_kept_and_counted(goldens, tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     write_rows(tmp_path, ["the mill", "the " * 90, "", "snow"])
-    outcome = run(goldens, tmp_path)
+    outcome = run_table(goldens, tmp_path)
     assert np.isfinite(outcome.results["dev"]["eval_loss"])
     assert "4 examples, 1 shortened to --max_seq_length (25.0%)" in caplog.text
     assert "1 of 4 examples of the dev set have an empty text" in caplog.text
@@ -75,7 +54,7 @@ def test_long_and_empty_texts_are_kept_and_counted(goldens, tmp_path, caplog):
 def test_a_vocabulary_of_the_other_case_is_refused(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     with pytest.raises(ValueError, match="cased_L-12_H-768_A-12.*do_lower_cas"):
-        run(
+        run_table(
             goldens,
             tmp_path,
             {"init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt"},
@@ -163,7 +142,7 @@ import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from tests.run_classifier_bad_input_test import run
+from tests.training.finetuning_support import run_table
 from training.config.options import DeviceOptions
 from training.loop.trainer import Trainer
 goldens, folder = map(pathlib.Path, sys.argv[1:])
@@ -173,7 +152,7 @@ for name in ("eval", "predict", "train"):
     device = DeviceOptions(distribution_strategy="mirrored")
     do = {"do_train": True, "do_predict": True}
     try:
-        run(goldens, folder, others | size | {"device": device}, **do)
+        run_table(goldens, folder, others | size | {"device": device}, **do)
     except ValueError as error:
         print(error)
 def train(*_, **__):
@@ -181,7 +160,8 @@ def train(*_, **__):
     sys.exit()
 Trainer.train = train
 sizes = {"eval_batch_size": 7, "predict_batch_size": 7, "train_batch_size": 8}
-run(goldens, folder, sizes | {"device": device}, do_train=True, do_eval=False)
+sizes |= {"device": device}
+run_table(goldens, folder, sizes, do_train=True, do_eval=False)
 """
 
 
@@ -206,13 +186,13 @@ def test_a_set_that_the_task_has_not_is_named(goldens, tmp_path):
             ValueError,
             match=f"--task_name=ax has no set for --do_{flag}, only diagnostic",
         ):
-            run(goldens, tmp_path, task_name="ax", **{f"do_{flag}": True})
+            run_table(goldens, tmp_path, task_name="ax", **{f"do_{flag}": True})
 
 
 def test_a_window_beyond_the_model_is_refused_before_records(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     with pytest.raises(ValueError, match="pass --max_seq_length=128 or less"):
-        run(goldens, tmp_path, {"max_seq_length": 129})
+        run_table(goldens, tmp_path, {"max_seq_length": 129})
     assert not list((tmp_path / "out").glob("*.tf_record"))
 
 
@@ -241,13 +221,13 @@ def test_labels_in_another_order_than_the_model_s_are_refused(
         match=r"holds a model of the labels b, a \(labels.txt\), but the task "
         "has .*; give --labels in that order",
     ):
-        run(goldens, tmp_path)
+        run_table(goldens, tmp_path)
     assert (out / "labels.txt").read_text("utf-8") == "b\na\n"
 
 
 def test_a_watched_training_ends_with_an_evaluation(goldens, tmp_path):
     write_table(tmp_path / "data", "single")  # 24 rows to train on
-    outcome = run(
+    outcome = run_table(
         goldens,
         tmp_path,
         {

@@ -1,13 +1,12 @@
 """A fine-tuning that is killed or preempted ends as if nothing had happened."""
 
 import json
-import sys
 from signal import SIGKILL, SIGTERM
 
 import pytest
 
+from tests.kill_runs import SAVE_STEPS, make_classifier, make_finetuning
 from tests.kill_support import (
-    Run,
     after_steps,
     assert_same_checkpoint,
     interrupt_again_and_again,
@@ -16,47 +15,6 @@ from tests.kill_support import (
     while_saving,
 )
 from training.devices.preemption import EXIT_CODE
-
-SAVE_STEPS = 4
-
-
-def make_run(goldens, root, folder, program, *flags, save_steps=SAVE_STEPS):
-    config = json.loads((goldens / "bert_config.json").read_text())
-    config["num_hidden_layers"] = 1
-    path = folder.parent / "config.json"
-    path.write_text(json.dumps(config))
-    arguments = [
-        sys.executable,
-        program,
-        f"--vocab_file={goldens}/vocab.txt",
-        f"--bert_config_file={path}",
-        f"--output_dir={folder}",
-        "--do_train",
-        "--train_batch_size=8",
-        "--learning_rate=1e-3",
-        f"--save_checkpoints_steps={save_steps}",
-        "--log_steps=1",
-        *flags,
-    ]
-    return Run(root, folder, (arguments, {}))
-
-
-def make_classifier(goldens, root, folder, epochs, *flags, **options):
-    """MRPC: 64 examples, 8 steps an epoch; the best weights are kept, too."""
-    return make_run(
-        goldens,
-        root,
-        folder,
-        "run_classifier.py",
-        "--task_name=MRPC",
-        f"--data_dir={goldens}/classifier/MRPC",
-        "--max_seq_length=32",
-        f"--num_train_epochs={epochs}",
-        "--eval_every_steps=36",
-        "--save_best=eval_loss",
-        *flags,
-        **options,
-    )
 
 
 def assert_same_end(ours, theirs, step):
@@ -138,7 +96,7 @@ def test_questions_interrupted_twenty_times(
     goldens, pytestconfig, tmp_path, number
 ):
     def make(name, **options):
-        return make_run(
+        return make_finetuning(
             goldens,
             pytestconfig.rootpath,
             tmp_path / name,

@@ -15,7 +15,8 @@ from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
 from data.squad.scoring import normalize_answer
 from tests import fork_server
-from tests.data.tasks.tfds_test import TEXT, prepare
+from tests.tfds_support import TEXT, prepare
+from tests.training.squad_support import LOGIT
 from training.export.predictor import Predictor
 
 LENGTHS = ["--max_seq_length=96", "--doc_stride=32", "--max_query_length=16"]
@@ -111,7 +112,7 @@ def test_the_export_answers_as_the_program(answered, goldens):
         place = slice(answer["start"], answer["end"])
         assert answer["answer"] == example.context[place]
         assert answer["null_score_diff"] == pytest.approx(
-            odds[example.qas_id], abs=1e-4
+            odds[example.qas_id], abs=2 * LOGIT
         )
 
 
@@ -123,12 +124,12 @@ def test_the_scores_in_the_nbest_file_are_the_models(answered, goldens):
     start, end = min(zip(*nulls, strict=True), key=sum)
     first, *_ = read(folder / "nbest_predictions.json").values()
     (null,) = (answer for answer in first if not answer["text"])
-    assert null["start_logit"] == pytest.approx(start, abs=1e-4)
-    assert null["end_logit"] == pytest.approx(end, abs=1e-4)
+    assert null["start_logit"] == pytest.approx(start, abs=LOGIT)
+    assert null["end_logit"] == pytest.approx(end, abs=LOGIT)
     best = next(answer for answer in first if answer["text"])
     diff = start + end - best["start_logit"] - best["end_logit"]
     odds, *_ = read(folder / "null_odds.json").values()
-    assert odds == pytest.approx(diff, abs=2e-4)
+    assert odds == pytest.approx(diff, abs=2 * LOGIT)
 
 
 def test_the_page_holds_every_question(answered, goldens):

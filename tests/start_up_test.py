@@ -50,6 +50,17 @@ def test_help(run, program):
         ),
         (["run_classifier.py", *MODEL], "--task_name must have a value"),
         (
+            ["run_classifier.py", *MRPC, "--do_train", "--vocab_file="],
+            "Flag --vocab_file must have a value other than None: there is no "
+            "--init_checkpoint to look beside, and nothing yet in "
+            "--output_dir=out.",
+        ),
+        (
+            ["run_squad.py", "--do_train", "--train_file=a", "--vocab_file=b"]
+            + ["--output_dir=out"],
+            "Flag --bert_config_file must have a value other than None",
+        ),
+        (
             ["run_classifier.py", *MRPC, "--do_train", "--task_name=MPRC"],
             "--task_name=MPRC: no such task (the nearest is mrpc)",
         ),

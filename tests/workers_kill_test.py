@@ -7,15 +7,12 @@ from signal import SIGKILL, SIGTERM
 import numpy as np
 import pytest
 
-from tests import rounding
-from tests import run_finetuning_kill_test as finetuning
-from tests import run_pretraining_kill_test as pretraining
+from tests import kill_runs, rounding
+from tests.kill_runs import SAVE_STEPS
 from tests.kill_support import HANGS, Run, after_steps, while_saving
 from tests.pretraining_support import RECORDS, latest_step, read_all
-from tests.training.devices_test import configurations
+from tests.training.support import configurations
 from training.devices.preemption import EXIT_CODE
-
-SAVE_STEPS = 4
 
 
 def on_two_workers(run, root):
@@ -31,7 +28,7 @@ def on_two_workers(run, root):
 def make_pretraining(
     goldens, root, folder, *flags, save_steps=SAVE_STEPS, num_steps=120
 ):
-    run = pretraining.make_run(
+    run = kill_runs.make_pretraining(
         goldens,
         root,
         folder,
@@ -46,7 +43,7 @@ def make_pretraining(
 def make_classifier(
     goldens, root, folder, save_steps=SAVE_STEPS, num_steps=120
 ):
-    run = finetuning.make_classifier(
+    run = kill_runs.make_classifier(
         goldens, root, folder, num_steps // 8, save_steps=save_steps
     )
     return on_two_workers(run, root)

@@ -29,7 +29,8 @@ from training.loop.checkpointing import CheckpointManager
 from training.loop.evaluator import Evaluator
 from training.loop.steps import with_fusion
 from training.loop.trainer import Trainer
-from training.model_files import setup
+from training.model_files import found_files, setup
+from training.model_files.tokenizer import keep_vocabulary
 
 STRIPPED_NAME = "bert_model.ckpt"
 _OBJECTIVE = "pretraining"  # see modeling/objectives
@@ -63,6 +64,9 @@ def run(options: PretrainingOptions) -> None:
       ValueError, OSError: an input is missing, damaged or does not fit; all
         of them are checked before the first training step.
     """
+    options = found_files.fill(
+        options, ("bert_config_file", *options.needs_vocab)
+    )
     config = BertConfig.from_json_file(options.bert_config_file)
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
     strategy = create_strategy(options.device)
@@ -70,7 +74,7 @@ def run(options: PretrainingOptions) -> None:
     manager = CheckpointManager(output_dir, options.train.keep_checkpoint_max)
     inputs = _load_inputs(options, config, strategy)
     _check_continued(options.train.continue_from, config)
-    setup.keep_config(output_dir, config, manager)
+    _keep_files(options, config, manager)
     with strategy.scope():
         model = _make_model(options, config, strategy)
         weights = checkpoints.variables_by_name(model.layers)
@@ -100,6 +104,14 @@ def run(options: PretrainingOptions) -> None:
             _predict(options, model, inputs.queries)
     if options.strip_checkpoint:
         _strip(options, manager.prefix(step))
+
+
+def _keep_files(options, config, manager):
+    """Copies configuration and vocabulary to the run's folder."""
+    output_dir = options.train.output_dir
+    setup.keep_config(output_dir, config, manager)
+    if options.vocab_file:
+        keep_vocabulary(output_dir, options.vocab_file, config)
 
 
 def _load_inputs(options, config, strategy):

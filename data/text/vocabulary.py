@@ -1,6 +1,7 @@
 """WordPiece vocabulary files: one token a line, the line number is the id."""
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 
 from absl import logging
 
@@ -16,21 +17,21 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
     token has its last id.
 
     Args:
-      vocab_file: path of a UTF-8 text file.
+      vocab_file: see `read_tokens`.
 
     Returns:
       Token -> id, in the order of the file; ids count lines from 0.
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: the file is empty or not UTF-8.
+      ValueError: the file is empty or not UTF-8; or see `read_tokens`.
 
     Source: `load_vocab` of the original's tokenization.py.
     """
     vocab = {}
     num_lines = 0
     first_repeated = None
-    for token_id, line in enumerate(files.read_lines(vocab_file)):
+    for token_id, line in enumerate(read_tokens(vocab_file)):
         token = line.strip()
         if token in vocab and first_repeated is None:
             first_repeated = token, vocab[token], token_id
@@ -53,6 +54,82 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
             *first_repeated,
         )
     return vocab
+
+
+def read_tokens(vocab_file: str) -> Iterator[str]:
+    """Reads the tokens of a vocabulary in the order of their ids.
+
+    Args:
+      vocab_file: path of a UTF-8 text file with a token a line, or of the
+        `tokenizer.json` of a WordPiece model of Hugging Face, by its ending.
+
+    Yields:
+      The lines, or the tokens.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: a line is not UTF-8, or the JSON file has no WordPiece model.
+    """
+    if not vocab_file.endswith(".json"):
+        yield from files.read_lines(vocab_file)
+        return
+    try:
+        model = json.loads("\n".join(files.read_lines(vocab_file)))["model"]
+        ids = model["vocab"]
+        is_whole = sorted(ids.values()) == list(range(len(ids)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{vocab_file} is no tokenizer.json of Hugging Face "
+            f"({error!r:.80}); get it again, or give a vocab.txt."
+        ) from None
+    if model.get("type") != "WordPiece" or not is_whole:
+        raise ValueError(
+            f"{vocab_file}: its model is {model.get('type')!r}; expected "
+            "'WordPiece' with ids from 0 without a gap. Give --vocab_file."
+        )
+    yield from sorted(ids, key=ids.get)
+
+
+def is_cased(vocab: Mapping[str, int]) -> bool:
+    """Returns whether a vocabulary was made of text with capitals.
+
+    In a released cased vocabulary, a sixth of the wordpieces or more have
+    capitals; in an uncased one none; in the Chinese one two, <S> and <T>.
+    """
+    return len(with_capitals(vocab)) > len(vocab) / 100
+
+
+def with_capitals(vocab: Mapping[str, int]) -> list[str]:
+    """Returns the tokens that have capitals, but for the special ones."""
+    return [t for t in vocab if t != t.lower() and not t.startswith("[")]
+
+
+def require_size(
+    vocab: Mapping[str, int],
+    vocab_file: str,
+    vocab_size: int,
+    config_file: str = "--bert_config_file",
+) -> None:
+    """Refuses a vocabulary that a model was not trained with.
+
+    Args:
+      vocab: token -> id.
+      vocab_file: its path, for the error.
+      vocab_size: rows of the model's embedding table.
+      config_file: where they are from, for the error.
+
+    Raises:
+      ValueError: the model has another number of wordpieces.
+    """
+    num_ids = 1 + max(i for token, i in vocab.items() if token)
+    # An embedding table may be padded to a multiple of 8, 64 or 128.
+    padded = {-(-num_ids // m) * m for m in (1, 8, 64, 128)}
+    if vocab_size not in padded:
+        raise ValueError(
+            f"{vocab_file} has {num_ids} wordpieces, but {config_file} says "
+            f"vocab_size {vocab_size}; give the vocabulary the model was "
+            "trained with."
+        )
 
 
 def require_tokens(

@@ -1,8 +1,9 @@
 """Reads and writes weights: the original's checkpoints, and Hugging Face's.
 
-tf1          the original's checkpoint format
-huggingface  Hugging Face's format
-assign       a checkpoint's arrays into a model's variables
+tf1           the original's checkpoint format
+huggingface   Hugging Face's format
+assign        a checkpoint's arrays into a model's variables
+model_folder  which files of a model are in a folder, and what they say
 """
 
 from modeling.checkpoints.assign import (

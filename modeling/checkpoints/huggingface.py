@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import safetensors
@@ -19,8 +19,22 @@ import tensorflow as tf
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 CONFIG = "config.json"
-_PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 _TYPES = ("F32", "F16", "BF16")
+# Kind of `TaskModel` -> transformers' class of it, problem_type.
+TASKS = {
+    "classification": (
+        "BertForSequenceClassification",
+        "single_label_classification",
+    ),
+    "multilabel": (
+        "BertForSequenceClassification",
+        "multi_label_classification",
+    ),
+    "regression": ("BertForSequenceClassification", "regression"),
+    "tagging": ("BertForTokenClassification", None),
+    "choice": ("BertForMultipleChoice", None),
+}
 
 WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
 # Second names of tensors: the output matrix of the masked LM is the word
@@ -147,8 +161,28 @@ def is_folder(path: str) -> bool:
         for name in (WEIGHTS, INDEX)
     ) or (
         tf.io.gfile.exists(os.path.join(path, CONFIG))
-        and any(tf.io.gfile.exists(os.path.join(path, n)) for n in _PICKLED)
+        and any(tf.io.gfile.exists(os.path.join(path, n)) for n in PICKLED)
     )
+
+
+def kind_of(config: Mapping[str, Any]) -> str | None:
+    """Returns the kind of `TaskModel` that a `config.json` describes.
+
+    Args:
+      config: the JSON object.
+
+    Returns:
+      A key of `TASKS`; None = a model without an output layer of a task.
+    """
+    architecture = next(iter(config.get("architectures") or ()), None)
+    problem = config.get("problem_type")
+    kinds = [kind for kind, (name, _) in TASKS.items() if name == architecture]
+    if len(kinds) > 1:
+        # The rule of transformers for texts with no problem_type.
+        if problem is None and len(config.get("id2label") or "01") == 1:
+            return "regression"
+        kinds = [k for k in kinds if TASKS[k][1] == problem] or kinds[:1]
+    return next(iter(kinds), None)
 
 
 class HuggingFaceCheckpoint:

@@ -37,7 +37,7 @@ def find_prefix(path: str) -> str:
     Raises:
       FileNotFoundError: there is no checkpoint.
     """
-    prefix = path.removesuffix(".index").removesuffix(".data-00000-of-00001")
+    prefix = without_ending(path)
     if tf.io.gfile.exists(prefix + ".index"):
         return prefix
     if not tf.io.gfile.isdir(path):
@@ -58,6 +58,11 @@ def find_prefix(path: str) -> str:
             "prefix, such as DIR/bert_model.ckpt."
         )
     return os.path.join(path, found[0].removesuffix(".index"))
+
+
+def without_ending(path: str) -> str:
+    """Returns the prefix of a checkpoint from the path of one of its files."""
+    return path.removesuffix(".index").removesuffix(".data-00000-of-00001")
 
 
 def require_readable(path: str) -> None:

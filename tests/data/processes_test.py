@@ -5,90 +5,28 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from data import processes
+from tests.data import workers_support
+from tests.data.workers_support import HANGS, wait_for
 
 PARENT = """
 import sys
 from data.processes import Workers
-from tests.data import processes_test
+from tests.data import workers_support
 
 if __name__ == "__main__":
     with Workers(2) as some:
         tasks = [(sys.argv[2], i) for i in range(2)]
-        for _ in some.run(getattr(processes_test, sys.argv[1]), tasks, print):
+        for _ in some.run(getattr(workers_support, sys.argv[1]), tasks, print):
             pass
 """
 
 
-# What the workers do. Each has the signature of a task.
-def double(task, advance):
-    advance(task, 1)
-    return 2 * task
-
-
-def fail(task, advance):
-    del advance
-    if task == 1:
-        raise ValueError("text.txt, line 7: is bad")
-    return task
-
-
-def kill_itself(task, advance):
-    del task, advance
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def kill_itself_while_it_counts(task, advance):
-    del task, advance
-    processes._counts.get_lock().acquire()
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def add_process_id(task, advance):
-    """Writes the process id, then works until it is stopped."""
-    del advance
-    folder, index = task
-    pathlib.Path(folder, f"{index}").write_text(str(os.getpid()))
-
-
-def work_and_ask(task, advance):
-    add_process_id(task, advance)
-    try:
-        while True:
-            time.sleep(0.01)
-            advance(1, 1)
-    finally:
-        pathlib.Path(task[0], "tidied-up").touch()
-
-
-def work_and_never_ask(task, advance):
-    add_process_id(task, advance)
-    time.sleep(600)
-
-
-def name_big_modules(task, advance):
-    del task, advance
-    return sorted({"tensorflow", "keras"} & set(sys.modules))
-
-
 def nothing(*_):
     pass
-
-
-# A process that takes so long hangs, however busy the machine is: it is half of
-# what `work_and_never_ask` works.
-HANGS = 300
-
-
-def wait_for(condition):
-    end = time.monotonic() + HANGS
-    while not condition():
-        assert time.monotonic() < end, "timed out"
-        time.sleep(0.02)
 
 
 def is_alive(process_id):
@@ -104,10 +42,14 @@ def test_all_results_and_all_progress_come(num_processes):
     told = []
     with processes.Workers(num_processes) as some:
         results = set(
-            some.run(double, [1, 2, 3, 4], lambda *more: told.append(more))
+            some.run(
+                workers_support.double,
+                [1, 2, 3, 4],
+                lambda *more: told.append(more),
+            )
         )
         assert list(some.map(pow, [2, 3, 4], [1, 2, 3])) == [2, 9, 64]
-        assert list(some.run(double, [], nothing)) == []
+        assert list(some.run(workers_support.double, [], nothing)) == []
     assert results == {2, 4, 6, 8}
     assert [sum(counts) for counts in zip(*told, strict=True)] == [10, 4]
 
@@ -116,10 +58,13 @@ def test_all_results_and_all_progress_come(num_processes):
 def test_an_error_of_a_task_is_raised_here(num_processes):
     with pytest.raises(ValueError, match="^text.txt, line 7: is bad$"):
         with processes.Workers(num_processes) as some:
-            list(some.run(fail, range(4), nothing))
+            list(some.run(workers_support.fail, range(4), nothing))
 
 
-@pytest.mark.parametrize("task", [kill_itself, kill_itself_while_it_counts])
+@pytest.mark.parametrize(
+    "task",
+    [workers_support.kill_itself, workers_support.kill_itself_while_it_counts],
+)
 def test_a_killed_worker_is_an_error(task):
     with pytest.raises(OSError) as error:
         with processes.Workers(2) as some:
@@ -133,7 +78,7 @@ def test_a_killed_worker_is_an_error(task):
 def test_a_worker_killed_in_map_is_an_error():
     with pytest.raises(OSError, match="^a worker process was killed, "):
         with processes.Workers(2) as some:
-            list(some.map(kill_itself, [1, 2], [1, 2]))
+            list(some.map(workers_support.kill_itself, [1, 2], [1, 2]))
 
 
 def test_workers_do_not_load_what_they_do_not_need():
@@ -141,7 +86,9 @@ def test_workers_do_not_load_what_they_do_not_need():
     import tensorflow  # noqa: F401
 
     with processes.Workers(2) as some:
-        assert list(some.run(name_big_modules, [0], nothing)) == [[]]
+        assert list(
+            some.run(workers_support.name_big_modules, [0], nothing)
+        ) == [[]]
 
 
 def start(root, folder, task):

@@ -7,13 +7,13 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from data import tfds as tfds_reading
-from tests.tfds_support import PLAIN, TEXT, prepare
+from tests.tfds_support import PLAIN, TEXT, prepare_texts
 
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tfds")
-    prepare(folder, "my_set", PLAIN)
+    prepare_texts(folder, "my_set", PLAIN)
     return str(folder)
 
 
@@ -61,8 +61,8 @@ def test_what_cannot_be_found_is_an_error(data_dir, name, options, message):
 
 
 def test_the_only_string_is_the_text_and_of_two_one_must_be_named(tmp_path):
-    prepare(tmp_path, "one", ["a", "b"], body=TEXT, id=tf.int64)
-    prepare(tmp_path, "two", ["a", "b"], body=TEXT, title=TEXT)
+    prepare_texts(tmp_path, "one", ["a", "b"], body=TEXT, id=tf.int64)
+    prepare_texts(tmp_path, "two", ["a", "b"], body=TEXT, title=TEXT)
     assert sorted(read("one", tmp_path)) == ["a", "b"]
     with pytest.raises(ValueError, match="no string feature 'text'; give"):
         read("two", tmp_path)
@@ -70,7 +70,7 @@ def test_the_only_string_is_the_text_and_of_two_one_must_be_named(tmp_path):
 
 
 def test_text_that_is_not_utf8_is_an_error(tmp_path):
-    prepare(tmp_path, "latin", ["schön".encode("latin-1")] * 2)
+    prepare_texts(tmp_path, "latin", ["schön".encode("latin-1")] * 2)
     with pytest.raises(
         ValueError, match="byte 4 of 'text' in example 1 is 0xf6, which is not"
     ):

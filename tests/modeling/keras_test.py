@@ -1,5 +1,6 @@
-"""BertModel as a layer of a Keras model."""
+"""BertModel in Keras models: inputs, dropout, files, training and its seeds."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -8,146 +9,355 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import BertConfig, BertModel, checkpoints
-from tests import rounding
-
-CONFIG = BertConfig(
-    vocab_size=11,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=16,
-    hidden_dropout_prob=0.5,
-    attention_probs_dropout_prob=0.5,
+from modeling import (
+    BertModel,
+    LayerMix,
+    MaskedLM,
+    PretrainingModel,
+    SpanModel,
+    TaskModel,
+    checkpoints,
 )
-IDS = np.random.default_rng(0).integers(0, 11, (8, 6)).astype(np.int32)
+from tests import rounding
+from tests.modeling.keras_support import (
+    BATCH,
+    CONFIG,
+    IDS,
+    LABELS,
+    MASK,
+    SEGMENTS,
+    Classifier,
+    compiled,
+    cross_entropy,
+    functional,
+    losses_of_fit,
+    sequential,
+)
+
+MODELS = [
+    pytest.param(Classifier, BATCH, id="subclass"),
+    pytest.param(functional, BATCH, id="functional"),
+    pytest.param(sequential, IDS, id="sequential"),
+]
 
 
-class Pooled(keras.Model):
-    """Answers with the pooled output of a `BertModel`."""
-
-    def __init__(self, **options):
-        super().__init__()
-        self.bert = BertModel(CONFIG, **options)
-        self.built = True
-
-    def call(self, ids, training=None):
-        """Maps ids [B, S] to [B, H]."""
-        # With several devices Keras builds the model with float32.
-        ids = tf.cast(ids, tf.int32)
-        return self.bert(ids, training=training).pooled_output
+# Inputs
 
 
-def functional():
-    ids = keras.Input([6], dtype="int32")
-    return keras.Model(ids, BertModel(CONFIG)(ids).pooled_output)
+@pytest.fixture(scope="module")
+def bert():
+    keras.utils.set_random_seed(1)
+    return BertModel(CONFIG)
 
 
-def bert_of(model):
-    return next(x for x in model.layers if isinstance(x, BertModel))
-
-
-def outputs_in_fit(model, **options):
-    """The mean output in two epochs of one batch, at rate 0, and after it."""
-    model.compile(
-        optimizer=keras.optimizers.SGD(0.0),
-        loss=lambda _, found: tf.reduce_mean(found, axis=-1),
-        **options,
-    )
-    history = model.fit(
-        IDS, np.zeros(8), batch_size=8, epochs=2, shuffle=False, verbose=0
-    )
-    outputs = history.history["loss"]
-    evaluated = model.evaluate(IDS, np.zeros(8), batch_size=8, verbose=0)
-    return outputs, evaluated
+@pytest.fixture(scope="module")
+def pooled(bert):
+    return bert(*map(tf.constant, BATCH.values())).pooled_output
 
 
 @pytest.mark.parametrize(
-    ("make", "options"),
+    "inputs",
     [
-        (Pooled, {}),
-        (functional, {}),
-        (Pooled, {"jit_compile": True}),
-        (Pooled, {"run_eagerly": True}),
-        (lambda: Pooled(gradient_checkpointing=True), {}),
+        (IDS, MASK, SEGMENTS),
+        (
+            IDS.astype(np.int64),
+            MASK.astype(np.int64),
+            SEGMENTS.astype(np.uint8),
+        ),
+        (IDS.tolist(), MASK.tolist(), SEGMENTS.tolist()),
+        (list(IDS), list(MASK), list(SEGMENTS)),
+        (tf.constant(IDS), tf.constant(MASK == 1), tf.constant(SEGMENTS)),
+        (IDS, MASK.astype(bool), SEGMENTS.astype(bool)),
+        (IDS.astype(np.float32), MASK.astype(np.float32), SEGMENTS),
+        (BATCH,),
+        ({name: x.tolist() for name, x in BATCH.items()},),
+        ({"input_ids": IDS, "input_mask": MASK, "token_type_ids": SEGMENTS},),
     ],
-    ids=["subclass", "functional", "xla", "eager", "recomputed"],
+    ids=lambda inputs: type(inputs[0]).__name__,
 )
-def test_fit_applies_dropout_and_evaluate_does_not(make, options):
+def test_all_kinds_of_inputs_are_one(bert, pooled, inputs):
+    np.testing.assert_array_equal(bert(*inputs).pooled_output, pooled)
+
+
+def test_missing_inputs_mean_all_real_and_segment_0(bert):
+    want = bert(IDS, np.ones_like(IDS), np.zeros_like(IDS)).pooled_output
+    for inputs in (
+        IDS,
+        {"input_ids": IDS},
+        {"input_ids": IDS, "input_mask": None},
+    ):
+        np.testing.assert_array_equal(bert(inputs).pooled_output, want)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (([101, 102],), r"input_ids has the shape \(2,\); expected \[batch"),
+        (([],), r"input_ids has the shape \(0,\)"),
+        (([[1, 2], [3]],), r"lengths \(1, 2\); pad them .* input_mask with 0"),
+        ((np.array([["a"]]),), "input_ids holds texts; .* Tokenize them"),
+        ((np.ones([1, 7], np.int32),), "7 wordpieces long.* 6 positions"),
+        ((IDS, MASK[:, :5]), r"input_mask has the shape \(8, 5\), but .*8, 6"),
+        ((IDS, None, IDS[0]), r"token_type_ids has the shape \(6,\), but"),
+        (({"ids": IDS},), "a dict of ids; expected input_ids and"),
+        (({},), "a dict of nothing; expected input_ids"),
+        (
+            ({**BATCH, "label": IDS},),
+            "input_mask, label, segment_ids; expected",
+        ),
+        (({**BATCH, "token_type_ids": IDS},), "one of segment_ids and token_"),
+        ((BATCH, MASK), "give all inputs in the dict, or none"),
+    ],
+)
+def test_wrong_inputs_are_refused_with_a_remedy(bert, inputs, message):
+    with pytest.raises(ValueError, match=message):
+        bert(*inputs)
+
+
+def test_an_unknown_output_is_refused(bert):
+    message = "output_key 'cls'; it must be one of sequence_output, pooled_"
+    with pytest.raises(ValueError, match=message):
+        BertModel(CONFIG, output_key="cls")
+    with pytest.raises(ValueError, match=message):
+        bert(IDS, output_key="cls")
+
+
+def test_one_output_is_that_of_all(bert):
+    every = bert(IDS)
+    for key, want in {
+        "sequence_output": every.get_sequence_output(),
+        "pooled_output": every.pooled_output,
+        "embedding_output": every.embedding_output,
+        "embedding_table": bert.get_embedding_table().value,
+    }.items():
+        np.testing.assert_array_equal(bert(IDS, output_key=key), want)
+
+
+@pytest.mark.parametrize("first", ["BertModel", "Embeddings"])
+def test_ids_are_never_rounded_to_16_bits(first):
+    # Keras makes an input in the first layer's compute dtype.
+    layer = BertModel(
+        CONFIG, dtype="mixed_bfloat16", output_key="pooled_output"
+    )
+    if first == "Embeddings":
+        layer = layer.embeddings
+    model = keras.Sequential([layer, keras.layers.Dense(1)])
+    message = r"input_ids .* bfloat16, .*\n?.*keras.Input\(\[None\], dtype="
+    with pytest.raises(ValueError, match=message):
+        model(IDS)
+
+
+def test_ids_as_float32_are_exact(bert):
+    model = keras.Sequential([bert])
+    np.testing.assert_array_equal(model(IDS)[2], bert(IDS).pooled_output)
+
+
+# Training
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs", "options"),
+    [
+        (Classifier, BATCH, {"jit_compile": True}),
+        (functional, BATCH, {}),
+        (lambda: sequential(dtype="mixed_bfloat16"), IDS, {}),
+        (
+            lambda: functional(dtype="mixed_bfloat16"),
+            BATCH,
+            {"jit_compile": True},
+        ),
+        (Classifier, BATCH, {"run_eagerly": True}),
+        (lambda: Classifier(gradient_checkpointing=True), BATCH, {}),
+    ],
+    ids=[
+        "subclass-xla",
+        "functional",
+        "sequential-bfloat16",
+        "functional-bfloat16-xla",
+        "eager",
+        "recomputed",
+    ],
+)
+def test_fit_applies_dropout_and_evaluate_does_not(make, inputs, options):
     keras.utils.set_random_seed(1)
-    model = make()
-    (first, second), evaluated = outputs_in_fit(model, **options)
-    plain = float(np.mean(bert_of(model)(IDS).pooled_output))
-    assert evaluated == pytest.approx(plain, abs=rounding.ONE_SUM)
+    model = compiled(make(), rate=0.0, **options)
+    first, second = losses_of_fit(model, inputs, epochs=2)
+    plain = model.evaluate(inputs, LABELS, batch_size=8, verbose=0)
+    scores = model.predict(inputs, batch_size=8, verbose=0)
+    assert scores.shape == (8, 3)
+    # The outputs are the same; the loss is a mean of eight float32 numbers.
+    assert plain == pytest.approx(cross_entropy(scores), abs=rounding.EQUAL)
     assert abs(first - plain) > 1e-3
     assert abs(second - plain) > 1e-3
-    assert abs(first - second) > 1e-5
+    assert abs(first - second) > 1e-3
 
 
-def test_the_random_seed_of_keras_repeats_a_fit():
-    found = []
+def test_the_random_seed_of_keras_repeats_dropout(bert):
+    weights, found = bert.get_weights(), []
     for seed in (1, 1, 2):
-        keras.utils.set_random_seed(3)  # of the weights
-        model = Pooled()
         keras.utils.set_random_seed(seed)
-        found.append(outputs_in_fit(model)[0])
-    assert found[0] == found[1]
-    assert found[0] != found[2]
+        other = BertModel(CONFIG)
+        other.set_weights(weights)
+        found.append(other(IDS, training=True).pooled_output)
+    np.testing.assert_array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
 
 
-def test_a_seed_of_ones_own_is_used_as_it_is():
-    bert = BertModel(CONFIG)
+def test_a_seed_of_ones_own_is_used_as_it_is(bert):
     seed = tf.constant([1, 2])
+    state = bert.seed_generator.state.numpy()
     for training in (True, False):
         np.testing.assert_array_equal(
             bert(IDS, dropout_seed=seed, training=training).pooled_output,
             bert(IDS, dropout_seed=seed).pooled_output,
         )
+    np.testing.assert_array_equal(bert.seed_generator.state, state)
 
 
-def test_dropout_in_fit_adds_no_variable(tmp_path):
+# Files
+
+
+@pytest.mark.parametrize(("make", "inputs"), MODELS)
+def test_a_saved_model_predicts_and_trains_the_same(make, inputs, tmp_path):
     keras.utils.set_random_seed(1)
-    model = Pooled()
-    outputs_in_fit(model)
-    names = {variable.path for variable in model.bert.variables}
-    assert names == set(checkpoints.variables_by_name([model.bert]))
+    model = compiled(make())
+    losses_of_fit(model, inputs, epochs=1)
+    want = model.predict(inputs, verbose=0)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again.predict(inputs, verbose=0), want)
+    assert np.isfinite(losses_of_fit(again, inputs, epochs=1)).all()
+
+    model.save_weights(tmp_path / "a.weights.h5")
+    losses_of_fit(model, inputs, epochs=1)
+    assert not np.array_equal(model.predict(inputs, verbose=0), want)
+    model.load_weights(tmp_path / "a.weights.h5")
+    np.testing.assert_array_equal(model.predict(inputs, verbose=0), want)
+
+    options = {"verbose": False}
+    if make is Classifier:  # Keras would take floats
+        spec = tf.TensorSpec([None, None], tf.int32)
+        options["input_signature"] = [dict.fromkeys(BATCH, spec)]
+    model.export(tmp_path / "exported", **options)
+    exported = tf.saved_model.load(tmp_path / "exported")
+    np.testing.assert_allclose(
+        exported.serve(tf.nest.map_structure(tf.constant, inputs)),
+        want,
+        atol=rounding.EQUAL,
+    )
+
+
+def test_a_mix_of_layers_reads_the_whole_output(tmp_path):
+    two_blocks = dataclasses.replace(CONFIG, num_hidden_layers=2)
+    model = keras.Sequential(
+        [
+            keras.Input([None], dtype="int32"),
+            BertModel(two_blocks),
+            LayerMix(two_blocks, "second_to_last"),
+        ]
+    )
+    want = model.layers[0](IDS).all_encoder_layers[-2]
+    np.testing.assert_array_equal(model(IDS), want)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again(IDS), want)
+
+
+def masked_lm():
+    ids = keras.Input([None], dtype="int32")
+    bert = BertModel(CONFIG)
+    vectors = bert(ids, output_key="sequence_output")
+    table = bert(ids, output_key="embedding_table")
+    return keras.Model(ids, MaskedLM(CONFIG)(vectors, table))
+
+
+@pytest.mark.filterwarnings("ignore:Gradients do not exist.*pooler")
+def test_a_masked_lm_shares_the_table_in_files_too(tmp_path):
+    masked_lm().save(tmp_path / "model.keras")
+    model = keras.models.load_model(tmp_path / "model.keras")
+    assert len(model.weights) == 23 + 5
+    before = model(IDS)
+    assert before.shape == (8, 6, 300)
+    bert = next(x for x in model.layers if isinstance(x, BertModel))
+    table = bert.get_embedding_table()
+    vectors = model.layers[-1].transform(bert(IDS).get_sequence_output())
+    np.testing.assert_allclose(
+        before,
+        tf.matmul(vectors, table.value, transpose_b=True),
+        atol=rounding.EQUAL,
+    )
+    compiled(model)
+    labels = np.expand_dims(IDS, -1)
+    old = table.numpy()
+    model.fit(IDS, labels, batch_size=8, verbose=0)
+    # Through the output, words that are in no text learn too.
+    assert (table.numpy() != old).any(axis=1).all()
+
+
+# What our programs write
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PretrainingModel(CONFIG),
+        lambda: SpanModel(CONFIG),
+        lambda: TaskModel(CONFIG, "classification", 2, head="bilstm"),
+    ],
+    ids=["pretraining", "spans", "tasks"],
+)
+def test_seeds_are_in_no_checkpoint(make):
+    model = make()
+    assert any("seed" in v.path for x in model.layers for v in x.variables)
+    names = checkpoints.variables_by_name(model.layers)
+    learning = {v.path for x in model.layers for v in x.trainable_variables}
+    assert learning == {*names}
     assert not [name for name in names if "seed" in name]
-    module = tf.Module()
-    module.bert = model.bert
-    module.serve = tf.function(
-        lambda ids: model.bert(ids).pooled_output,
-        input_signature=[tf.TensorSpec([None, None], tf.int32)],
-    )
-    tf.saved_model.save(module, str(tmp_path))
-    saved = tf.train.list_variables(str(tmp_path / "variables/variables"))
-    assert not [name for name, _ in saved if "seed" in name]
-    # The initial weights of what is made afterwards do not depend on it.
-    second = Pooled().bert.get_embedding_table().numpy()
-    keras.utils.set_random_seed(1)
-    Pooled()
-    np.testing.assert_array_equal(
-        Pooled().bert.get_embedding_table().numpy(), second
-    )
 
 
 SCRIPT = """
+import sys
 import keras, numpy as np, tensorflow as tf
+from modeling import BertModel
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from tests.modeling import keras_test
+
+# A new process finds the classes of a saved model.
+loaded = keras.models.load_model(sys.argv[1])
+assert any(isinstance(layer, BertModel) for layer in loaded.layers)
+
+from tests.modeling import keras_support
+same = np.tile(keras_support.IDS[:1], (8, 1))
+keras_support.LABELS[:] = 1
 with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-    keras.utils.set_random_seed(1)
-    model = keras_test.Pooled()
-    (first, second), evaluated = keras_test.outputs_in_fit(model)
-assert min(abs(first - second), abs(first - evaluated)) > 1e-5
+    for make, inputs, policy in [
+        (keras_support.Classifier, {"input_ids": same}, "mixed_bfloat16"),
+        (keras_support.sequential, same, "float32"),
+    ]:
+        keras.utils.set_random_seed(1)
+        model = make(dtype=policy)
+        bert = model.layers[-2]
+        keras_support.compiled(model, rate=0.0)
+        first, second = keras_support.losses_of_fit(model, inputs, epochs=2)
+        plain = model.evaluate(
+            inputs, keras_support.LABELS, batch_size=8, verbose=0)
+        assert min(abs(first - second), abs(first - plain)) > 1e-3
+        scores = model.predict(inputs, batch_size=8, verbose=0)
+        assert scores.shape == (8, 3)
+        assert abs(keras_support.cross_entropy(scores) - plain) < 1e-5
+    # Devices of equal inputs drop differently.
+    seeds = tf.distribute.get_strategy().run(
+        lambda: bert.seed_of_call(True, None)).values
+    assert (seeds[0].numpy() != seeds[1].numpy()).any()
 """
 
 
-def test_fit_applies_dropout_on_two_devices(pytestconfig):
+def test_a_new_process_loads_and_two_devices_train(pytestconfig, tmp_path):
+    functional().save(tmp_path / "model.keras")
     # In a process of its own: devices are given before TensorFlow computes.
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "model.keras")],
         cwd=pytestconfig.rootpath,
         capture_output=True,
         text=True,

@@ -3,6 +3,7 @@
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 import modeling
@@ -15,35 +16,46 @@ def tour(pytestconfig):
     return (pytestconfig.rootpath / "modeling/README.md").read_text("utf-8")
 
 
-def run_code(tour, **changes):
-    (code,) = re.findall("```python\n(.*?)```", tour, re.S)
-    for old, new in changes.items():
-        assert old in code
-        code = code.replace(old, new)
+def run_code(tour, section):
+    (code,) = re.findall(f"## {section}\n\n```python\n(.*?)```", tour, re.S)
     names = {}
     exec(code, names)
-    return names["output"]
+    return names
 
 
-def test_the_five_lines_load_the_originals_weights(
+def test_the_three_lines_load_the_originals_weights(
     tour, goldens, tmp_path, monkeypatch, capsys
 ):
     shutil.copytree(goldens / "model/init", tmp_path / "uncased")
     shutil.copy(goldens / "bert_config.json", tmp_path / "uncased")
+    shutil.copy(goldens / "vocab.txt", tmp_path / "uncased")
     monkeypatch.chdir(tmp_path)
-    output = run_code(tour)
-    assert output.get_sequence_output().shape == (1, 3, 32)
-    assert "55 variables loaded, 0 missing, 7 unused" in capsys.readouterr().out
+    names = run_code(tour, "Weights in three lines")
+    ids, output = names["ids"], names["output"]
+    assert output.get_sequence_output().shape == (1, len(ids), 32)
+    printed = capsys.readouterr().out
+    assert "pretraining uncased/bert_model.ckpt: 62 variables load" in printed
+    assert "0 missing, 0 unused" in printed
 
 
 def test_they_load_hugging_faces_weights_too(
-    tour, tmp_path, monkeypatch, capsys
+    tour, goldens, tmp_path, monkeypatch, capsys
 ):
     theirs.write_folder(tmp_path / "uncased", theirs.tensors_of())
+    shutil.copy(goldens / "vocab.txt", tmp_path / "uncased")
     monkeypatch.chdir(tmp_path)
-    output = run_code(tour, bert_config="config")
+    output = run_code(tour, "Weights in three lines")["output"]
     assert output.get_pooled_output().shape == (1, theirs.H)
-    assert "39 variables loaded, 0 missing, 0 unused" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "encoder uncased: 39 variables loaded, 0 missing, 0 unu" in printed
+
+
+def test_a_keras_model_trains_and_is_saved(tour, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run_code(tour, "In a Keras model")
+    np.testing.assert_array_equal(
+        names["scores"], names["model"].predict(names["batch"], verbose=0)
+    )
 
 
 def test_the_example_of_a_name_is_one():

@@ -3,8 +3,6 @@
 Dropout is 0: its random numbers are each device's own.
 """
 
-import json
-import socket
 import sys
 
 import numpy as np
@@ -12,24 +10,7 @@ import pytest
 
 from tests import fork_server, rounding
 from tests.training.devices_run import CASES
-
-
-def free_ports(count):
-    """Unused ports."""
-    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [server.getsockname()[1] for server in servers]
-    for server in servers:
-        server.close()
-    return ports
-
-
-def configurations(count):
-    """TF_CONFIG of each of some workers of this host."""
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(count)]}
-    return [
-        json.dumps({"cluster": cluster, "task": {"type": "worker", "index": i}})
-        for i in range(count)
-    ]
+from tests.training.support import configurations
 
 
 def results_of(goldens, root, out, kind, precision, cases):
@@ -69,13 +50,13 @@ def compare(found, want):
             np.testing.assert_array_equal(found[name], value, err_msg=name)
             continue
         # Losses and weights differ by the order of sums alone.
-        bound = 1e-5
-        if name.startswith("predict/"):  # scores of up to 5, of all weights
-            bound = 1e-4
+        bound = rounding.EQUAL
+        if name.startswith("predict/"):
+            bound = rounding.TRAINED_OUTPUTS
         if name.endswith(SHIFTS):
             bound = 1e-3
-        if name == "gradient_norm":  # up to 100, of many rounded numbers
-            bound = 1e-3 * value.max()
+        if name == "gradient_norm":
+            bound = rounding.TRAINED_NORM * value.max()
         np.testing.assert_allclose(
             found[name], value, atol=bound, rtol=0, err_msg=name
         )

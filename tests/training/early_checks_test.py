@@ -6,41 +6,16 @@ import shutil
 
 import pytest
 
+from tests.classifier_support import write_table
 from tests.training import squad_support
-from tests.training.finetuning.classifier_test import write_table
-from tests.training.finetuning_support import make_options
+from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import TrialOptions
 from training.finetuning import classifier
-from training.finetuning.classifier import ClassifierOptions
 from training.many_runs import layer_table, suite
 from training.many_runs.trials import Trials
 
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 KINDS = ["single", "pair", "regression", "multilabel", "choice", "tagging"]
-
-
-def options_of(goldens, tmp_path, kind="single", finetuning=None, **changes):
-    """Trains, evaluates and predicts a table of one's own."""
-    task_options = {"kind": kind}
-    if kind == "choice":
-        task_options["choice_columns"] = ["endings"]
-    return ClassifierOptions(
-        **{
-            "task_name": "tsv",
-            "data_dir": str(tmp_path / "data"),
-            "task_options": task_options,
-            "vocab_file": str(goldens / "vocab.txt"),
-            "do_train": True,
-            "do_eval": True,
-            "do_predict": True,
-            "finetuning": make_options(
-                goldens,
-                tmp_path / "out",
-                **{"max_seq_length": 24} | (finetuning or {}),
-            ),
-            **changes,
-        }
-    )
 
 
 def refused(call, message, tmp_path):

@@ -6,8 +6,10 @@ import sys
 
 from modeling import TaskModel
 from tests import fork_server
+from tests.classifier_support import write_records
+from training.config.finetuning_options import ClassifierOptions
 from training.config.options import DeviceOptions, TrainOptions
-from training.finetuning import finetuner
+from training.finetuning import classifier, finetuner
 from training.loop import trainer
 
 LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
@@ -71,3 +73,60 @@ def record_losses(monkeypatch):
 
     monkeypatch.setattr(trainer.Trainer, "run_steps", recorded)
     return losses
+
+
+def options_of(goldens, tmp_path, kind="single", finetuning=None, **changes):
+    """Trains, evaluates and predicts a table of one's own."""
+    task_options = {"kind": kind}
+    if kind == "choice":
+        task_options["choice_columns"] = ["endings"]
+    return ClassifierOptions(
+        **{
+            "task_name": "tsv",
+            "data_dir": str(tmp_path / "data"),
+            "task_options": task_options,
+            "vocab_file": str(goldens / "vocab.txt"),
+            "do_train": True,
+            "do_eval": True,
+            "do_predict": True,
+            "finetuning": make_options(
+                goldens,
+                tmp_path / "out",
+                **{"max_seq_length": 24} | (finetuning or {}),
+            ),
+            **changes,
+        }
+    )
+
+
+def write_tagged(folder):
+    return write_records(
+        folder, LENGTHS, kind="tagging", seq_length=64, num_labels=3
+    )
+
+
+MRPC = "classifier/MRPC/expected/model.ckpt-16"
+
+
+def run_table(goldens, tmp_path, finetuning=None, **changes):
+    """Evaluates, unless told otherwise, on a table of one's own."""
+    return classifier.run(
+        classifier.ClassifierOptions(
+            **{
+                "task_name": "tsv",
+                "data_dir": str(tmp_path / "data"),
+                "vocab_file": str(goldens / "vocab.txt"),
+                "do_eval": True,
+                "finetuning": make_options(
+                    goldens,
+                    tmp_path / "out",
+                    **{
+                        "max_seq_length": 24,
+                        "init_checkpoint": str(goldens / MRPC),
+                    }
+                    | (finetuning or {}),
+                ),
+                **changes,
+            }
+        )
+    )

@@ -7,10 +7,10 @@ import tensorflow as tf
 
 from data.records import tfrecord
 from modeling import BertConfig
+from tests.classifier_support import write_table
 from tests.pretraining_support import RECORDS
 from tests.training import squad_support
-from tests.training.early_checks_test import options_of
-from tests.training.finetuning.classifier_test import write_table
+from tests.training.finetuning_support import options_of
 from training import pretraining_input
 from training.finetuning import classifier, questions
 

@@ -1,5 +1,7 @@
 """A trainer on the golden model and records, shared by several tests."""
 
+import json
+import socket
 import time
 from unittest import mock
 
@@ -14,12 +16,16 @@ from training.loop import optimizers, steps
 from training.loop import trainer as loop
 from training.loop.checkpointing import CheckpointManager
 
+# Endings of the files of a checkpoint.
+FILES = (".index", ".data-00000-of-00001", ".resume.json")
+
 
 def golden_run(
     goldens,
     output_dir,
     *,
     num_train_steps=60,
+    num_layers=1,
     dtype="float32",
     dropout=0.0,
     shuffle_window=1,
@@ -33,6 +39,7 @@ def golden_run(
       goldens: the folder.
       output_dir: of the run.
       num_train_steps: of the schedule.
+      num_layers: 3 as the golden model, or only its first ones.
       dtype: Keras policy.
       dropout: both rates.
       shuffle_window: of the records.
@@ -43,8 +50,9 @@ def golden_run(
     Returns:
       The metrics of each step as {name: [steps]}, and the weights by name.
     """
-    recomputes = options.get("gradient_checkpointing", False)
-    model, variables = _golden_model(goldens, dropout, dtype, recomputes)
+    model, variables = _golden_model(
+        goldens, num_layers, dropout, dtype, options
+    )
     train_options = TrainOptions(
         output_dir=str(output_dir),
         train_batch_size=16,
@@ -89,17 +97,18 @@ def _metrics_of_steps(history, names):
         }
 
 
-def _golden_model(goldens, dropout, dtype, gradient_checkpointing):
+def _golden_model(goldens, num_layers, dropout, dtype, options):
     """The model with the golden first weights, and its variables by name."""
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    rates = {
+    changes = {
         "hidden_dropout_prob": dropout,
         "attention_probs_dropout_prob": dropout,
+        "num_hidden_layers": num_layers,
     }
     model = PretrainingModel(
-        BertConfig.from_dict(config.to_dict() | rates),
+        BertConfig.from_dict(config.to_dict() | changes),
         dtype=dtype,
-        gradient_checkpointing=gradient_checkpointing,
+        gradient_checkpointing=options.get("gradient_checkpointing", False),
     )
     variables = checkpoints.variables_by_name(model.layers)
     checkpoints.init_from_checkpoint(str(goldens / "model/init"), variables)
@@ -226,11 +235,11 @@ def first_model(goldens, kind="classification"):
     if kind == "tagging":
         batch["label_ids"] = rng.integers(0, 2, ids.shape)
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    rates = {
+    changes = {
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
     }
-    config = BertConfig.from_dict(config.to_dict() | rates)
+    config = BertConfig.from_dict(config.to_dict() | changes)
     model = TaskModel(config, kind=kind, num_labels=2)
     model._head_dropout = 0.0
     for variable in checkpoints.variables_by_name(model.layers).values():
@@ -252,3 +261,21 @@ def assert_same_weights(got, want, share):
         else:
             bound = share * np.abs(value).max()
             assert np.abs(got[name] - value).max() <= bound, name
+
+
+def free_ports(count):
+    """Ports that nobody listens at now."""
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [server.getsockname()[1] for server in servers]
+    for server in servers:
+        server.close()
+    return ports
+
+
+def configurations(count):
+    """TF_CONFIG of each of some workers of this host."""
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(count)]}
+    return [
+        json.dumps({"cluster": cluster, "task": {"type": "worker", "index": i}})
+        for i in range(count)
+    ]

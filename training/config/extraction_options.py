@@ -98,9 +98,9 @@ class ExtractionOptions(Settings):
 
     input_file: str = setting(help="Text, one a line, or A ||| B.")
     output_file: str = setting(help="File of the vectors.")
-    bert_config_file: str = setting(help=BERT_CONFIG_FILE)
+    bert_config_file: str | None = setting(None, BERT_CONFIG_FILE)
     init_checkpoint: str = setting(help=INIT_CHECKPOINT)
-    vocab_file: str = setting(help=VOCAB_FILE)
+    vocab_file: str | None = setting(None, VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     max_seq_length: int = setting(
         128,

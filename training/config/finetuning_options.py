@@ -15,6 +15,7 @@ from training.config.options import (
     VOCAB_FILE,
     DeviceOptions,
     TrainOptions,
+    check_can_be_found,
 )
 
 # As the server and the released folders call them, in the order of Table 1.
@@ -28,7 +29,7 @@ TABLE = "table"
 class FinetuningOptions(Settings):
     """How a model is fine-tuned, evaluated and asked."""
 
-    bert_config_file: str = setting(help=BERT_CONFIG_FILE)
+    bert_config_file: str | None = setting(None, BERT_CONFIG_FILE)
     init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
     max_seq_length: int = setting(
         128,
@@ -212,7 +213,7 @@ class ClassifierOptions(Settings):
         help="Folder of the task's files; of several tasks, of their folders."
     )
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    vocab_file: str = setting(help=VOCAB_FILE)
+    vocab_file: str | None = setting(None, VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     document_context: bool = setting(
         False, "[new] Tagging: fill the window with the sentences around."
@@ -254,6 +255,7 @@ class ClassifierOptions(Settings):
         check_steps(self.eval_checkpoints, self.do_eval)
         for name in task_names(self.task_name):
             tasks.require_task(name)
+        check_can_be_found(self, "vocab_file", "bert_config_file")
 
 
 def task_names(text: str) -> list[str]:

@@ -19,16 +19,42 @@ STRATEGIES = (
 # Help of flags that several programs have.
 BERT_CONFIG_FILE = (
     "JSON file with the sizes of the model, such as "
-    "configs/uncased_L-12_H-768_A-12.json."
+    "configs/uncased_L-12_H-768_A-12.json. If not given, that in --output_dir "
+    "or beside --init_checkpoint."
 )
 INIT_CHECKPOINT = (
     "Checkpoint to start from: a prefix such as DIR/bert_model.ckpt, or a "
     "folder. Weights only: step and optimizer slots start anew. What was "
     "loaded, missing and unused is reported."
 )
-VOCAB_FILE = "The model's vocabulary."
+VOCAB_FILE = (
+    "The model's vocabulary. If not given, that in --output_dir or beside "
+    "--init_checkpoint."
+)
 DO_LOWER_CASE = "False for cased models."
 ONE_HOT = "[new] Look words up by matrix product; always so on a TPU."
+
+
+def check_can_be_found(options: Settings, *flags: str) -> None:
+    """Refuses files that are not given and cannot be found either.
+
+    Args:
+      options: of a program.
+      *flags: of the files, see `found_files.find`.
+
+    Raises:
+      ValueError: says which flag is needed.
+    """
+    output_dir = options.find("output_dir")
+    if options.find("init_checkpoint") or "://" in output_dir:
+        return
+    for flag in flags:
+        if not options.find(flag) and not files.exists(output_dir):
+            raise ValueError(
+                f"Flag --{flag} must have a value other than None: there is "
+                "no --init_checkpoint to look beside, and nothing yet in "
+                f"--output_dir={output_dir}."
+            )
 
 
 def dtype_policy(precision: str) -> str:

@@ -11,6 +11,7 @@ from training.config.options import (
     ONE_HOT,
     DeviceOptions,
     TrainOptions,
+    check_can_be_found,
 )
 
 
@@ -23,7 +24,7 @@ class PretrainingOptions(Settings):
         masks.
     """
 
-    bert_config_file: str = setting(help=BERT_CONFIG_FILE)
+    bert_config_file: str | None = setting(None, BERT_CONFIG_FILE)
     input_file: str | None = setting(
         help="Record files: comma-separated paths or globs."
     )
@@ -54,7 +55,10 @@ class PretrainingOptions(Settings):
         "whether B follows A. Answers go to predict_results.jsonl.",
     )
     vocab_file: str | None = setting(
-        None, "[new] Vocabulary, for --do_predict and --masking=dynamic."
+        None,
+        "[new] Vocabulary, for --do_predict, --masking=dynamic and "
+        "--do_export; it is copied to --output_dir. If not given, that in "
+        "--output_dir or beside --init_checkpoint.",
     )
     do_lower_case: bool = setting(
         True, "[new] False for cased models (--do_predict)."
@@ -83,22 +87,22 @@ class PretrainingOptions(Settings):
         if (self.do_train or self.do_eval) and not self.input_file:
             if self.do_train or not self.eval_file:
                 raise ValueError("--input_file is needed: records to read.")
-        if self.do_predict and not (self.predict_file and self.vocab_file):
+        if self.do_predict and not self.predict_file:
             raise ValueError(
-                "--do_predict needs --predict_file (queries, one a line) "
-                "and --vocab_file."
+                "--do_predict needs --predict_file (queries, one a line)."
             )
-        if self.masking and not self.vocab_file:
-            raise ValueError(
-                "--masking=dynamic needs --vocab_file: the vocabulary that the "
-                "records were made with."
-            )
+        check_can_be_found(self, "bert_config_file", *self.needs_vocab)
         self._check_phases()
         if self.train.eval_every_steps and not self.eval_file:
             raise ValueError(
                 "--eval_every_steps needs --eval_file: records that training "
                 "does not see."
             )
+
+    @property
+    def needs_vocab(self) -> tuple[str, ...]:
+        """`vocab_file` if the run cannot be without it, or nothing."""
+        return ("vocab_file",) * bool(self.do_predict or self.masking)
 
     def _check_phases(self) -> None:
         """Refuses contradictions about where training begins."""

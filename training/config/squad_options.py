@@ -9,7 +9,11 @@ from training.config.finetuning_options import (
     FinetuningOptions,
     check_selection,
 )
-from training.config.options import DO_LOWER_CASE, VOCAB_FILE
+from training.config.options import (
+    DO_LOWER_CASE,
+    VOCAB_FILE,
+    check_can_be_found,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,7 +32,7 @@ class SquadOptions(Settings):
     tfds_data_dir: str | None = setting(
         None, "[new] Folder of the data sets of tensorflow-datasets."
     )
-    vocab_file: str = setting(help=VOCAB_FILE)
+    vocab_file: str | None = setting(None, VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     do_train: bool = setting(False, "Whether to train.")
     do_predict: bool = setting(
@@ -96,6 +100,7 @@ class SquadOptions(Settings):
         check_selection(self.finetuning, self.do_train)
         if self.find_null_threshold:
             self._check_find_null_threshold()
+        check_can_be_found(self, "vocab_file", "bert_config_file")
 
     def _check_find_null_threshold(self):
         if not (self.answers.version_2_with_negative and self.do_predict):

@@ -22,17 +22,12 @@ from absl import logging
 from data.records import tfrecord
 from data.storage import files
 from data.storage.json_files import read_json
-from modeling import checkpoints
-from modeling.config import BertConfig
+from modeling import checkpoints, loading
+from modeling.checkpoints.model_folder import chosen_trial
 from training.config.options import ExportOptions, dtype_policy
 from training.export import model_card, requests
 from training.export.serving import Serving
-from training.model_files.description import (
-    model_folder,
-    read,
-    vocab_of,
-    weights_of,
-)
+from training.model_files.description import read, vocab_of
 
 WARM_UP = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST_COMPARED = 256  # examples
@@ -58,27 +53,17 @@ def load(output_dir: str, precision: str = "float32") -> Serving:
       ValueError: the folder holds no finished run, or weights of another
         model.
     """
-    output_dir = model_folder(output_dir)
+    output_dir = chosen_trial(output_dir)
     description = read(output_dir)
-    config = BertConfig.from_json_file(
-        os.path.join(output_dir, "bert_config.json")
+    loaded = loading.load(
+        output_dir,
+        vocab_file=vocab_of(output_dir),
+        dtype=dtype_policy(precision),
     )
     (serving,) = (
         cls for cls in Serving.__subclasses__() if description.kind in cls.kinds
     )
-    model = serving.make_model(
-        config, dtype=dtype_policy(precision), **description.model
-    )
-    prefix = weights_of(output_dir, description)
-    report = checkpoints.init_from_checkpoint(
-        prefix, checkpoints.variables_by_name(model.layers)
-    )
-    if report.missing:
-        raise ValueError(
-            f"{prefix} has no {report.missing[0]}: it is not of this model. "
-            "Run the program again, and then export."
-        )
-    return serving(model, description, vocab_of(output_dir))
+    return serving(loaded.model, description, vocab_of(output_dir))
 
 
 def run(options: ExportOptions) -> str:
@@ -271,7 +256,7 @@ def _joined(arrays) -> np.ndarray:
 def _data(output_dir: str) -> dict[str, Any]:
     """Returns what the manifests of a run's records say; {} = no records."""
     found = {}
-    for folder in (output_dir, model_folder(output_dir)):
+    for folder in (output_dir, chosen_trial(output_dir)):
         for name in "train", "eval":
             path = os.path.join(folder, f"{name}.tf_record")
             path += files.MANIFEST_SUFFIX

@@ -13,6 +13,7 @@ from absl import logging
 from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.storage.json_files import read_json, write_json
+from modeling.checkpoints.model_folder import BEST
 from training.config.finetuning_options import FinetuningOptions
 from training.finetuning.metric_values import (
     Results,
@@ -20,7 +21,7 @@ from training.finetuning.metric_values import (
     is_better,
     value_of,
 )
-from training.loop.checkpointing import BEST_FOLDER, CheckpointManager
+from training.loop.checkpointing import CheckpointManager
 
 _RECORD = "best_checkpoint.json"
 
@@ -233,11 +234,11 @@ class BestCheckpoint:
         return [entry["step"] for entry in self._record.get("history", [])]
 
     def _prefix(self, step: int) -> str:
-        return os.path.join(self._output_dir, BEST_FOLDER, f"model.ckpt-{step}")
+        return os.path.join(self._output_dir, BEST, f"model.ckpt-{step}")
 
     def _remove_others(self) -> None:
         """Removes all weights in `best` but the best ones."""
-        best = CheckpointManager(os.path.join(self._output_dir, BEST_FOLDER))
+        best = CheckpointManager(os.path.join(self._output_dir, BEST))
         best.remove_leftovers()
         best.keep_only(self._record["step"])
 

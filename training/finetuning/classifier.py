@@ -13,6 +13,7 @@ from data.records import input_pipeline
 from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.tasks import Task, get_task
+from modeling.checkpoints.model_folder import LABELS
 from modeling.config import BertConfig
 from modeling.objectives.tasks import TaskModel
 from training.config.finetuning_options import ClassifierOptions
@@ -26,7 +27,7 @@ from training.finetuning.predictions import summary_names
 from training.finetuning.task_run import Inputs, Outcome
 from training.finetuning.task_scorer import TaskScorer
 from training.loop.checkpointing import CheckpointManager
-from training.model_files import head_labels, setup
+from training.model_files import setup
 from training.model_files.description import TaskDescription, place_of_weights
 from training.model_files.tokenizer import load_tokenizer
 
@@ -294,7 +295,7 @@ def _keep_labels(
 ) -> None:
     """Writes labels.txt, in the order of the ids, or compares it."""
     _check_labels(output_dir, labels, manager)
-    path = os.path.join(output_dir, head_labels.FILE)
+    path = os.path.join(output_dir, LABELS)
     files.write_text(path, "".join(f"{label}\n" for label in labels))
 
 
@@ -305,7 +306,7 @@ def _check_labels(
 
     The variables of both have the same shapes.
     """
-    path = os.path.join(output_dir, head_labels.FILE)
+    path = os.path.join(output_dir, LABELS)
     if manager.steps() and files.exists(path):
         before = list(files.read_lines(path))
         if before != list(labels):

@@ -6,10 +6,10 @@ from absl import logging
 
 from data.storage import files
 from data.storage.json_files import read_json, write_json
+from modeling.checkpoints.model_folder import HEAD
 from training.config.options import TrainOptions
 from training.loop.checkpointing import CheckpointManager
 
-_FILE = "head.json"
 _DEFAULT = {"feature_based": "", "head": "linear"}
 # A BiLSTM does not learn with the smaller rates of fine-tuning.
 LEAST_RATE = 1e-4
@@ -99,7 +99,7 @@ def check_head(
 
 def _read_head(output_dir: str) -> dict:
     """The head of the run in a folder."""
-    path = os.path.join(output_dir, _FILE)
+    path = os.path.join(output_dir, HEAD)
     if not files.exists(path):
         return _DEFAULT
     return read_json(path, tuple(_DEFAULT), f"it should hold {_DEFAULT}")
@@ -120,7 +120,7 @@ def keep_head(
       ValueError: see `check_head`.
     """
     check_head(output_dir, feature_based, head, manager)
-    path = os.path.join(output_dir, _FILE)
+    path = os.path.join(output_dir, HEAD)
     now = {"feature_based": feature_based, "head": head}
     if now != _DEFAULT:
         write_json(path, now)

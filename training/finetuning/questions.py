@@ -28,7 +28,7 @@ from training.finetuning.answers import (
 from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.finetuner import Finetuning, check_start
 from training.finetuning.metric_values import Results
-from training.model_files import setup
+from training.model_files import found_files, setup
 from training.model_files.description import SpanDescription, place_of_weights
 from training.model_files.tokenizer import load_tokenizer
 
@@ -42,6 +42,7 @@ def run(options: SquadOptions) -> None:
 
     Source: `run_squad.main`.
     """
+    options = found_files.fill(options)
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
     tokenizer = _check_inputs(options, config)
     train_data, predict_data = (

@@ -19,8 +19,6 @@ from modeling.checkpoints import tf1
 from modeling.checkpoints.assign import compare
 from modeling.checkpoints.tf1 import SLOTS, is_weight
 
-# The folder in an output_dir with the weights that --save_best chose.
-BEST_FOLDER = "best"
 _NAME = re.compile(r"model\.ckpt-(\d+)\.index")
 _RECORD = ".resume.json"
 _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")

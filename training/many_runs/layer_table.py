@@ -17,6 +17,7 @@ from training.config.finetuning_options import TABLE, ClassifierOptions
 from training.finetuning.metric_values import is_better, value_of
 from training.finetuning.task_run import Inputs, TaskRun, facts_of
 from training.many_runs.recorded_run import RecordedRun
+from training.model_files import found_files
 
 _ROW_FILE = "row.json"
 
@@ -38,6 +39,7 @@ def run(options: ClassifierOptions, task_run: TaskRun) -> list[list[Any]]:
         was made with other settings.
     """
     _check(options)
+    options = found_files.fill(options)
     config = BertConfig.from_json_file(options.finetuning.bert_config_file)
     mixes = mixes_of(config)
     inputs = task_run.prepare(options, _options_of(options, mixes[0]))

@@ -19,6 +19,7 @@ from data.storage import files
 from data.storage.json_files import write_json
 from data.storage.tsv_files import write_tsv
 from data.tables import aligned
+from modeling.checkpoints.model_folder import chosen_trial
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
 from training.devices.strategy import (
     check_batch_size,
@@ -31,7 +32,7 @@ from training.finetuning.task_run import Inputs, Outcome, TaskRun, facts_of
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs.recorded_run import RecordedRun
 from training.many_runs.trial_choice import Trial, choose, short, summarize
-from training.model_files.description import model_folder
+from training.model_files import found_files
 
 _RECORD = "trial.json"
 _COLUMNS = ("learning_rate", "epochs", "batch_size", "seed")
@@ -102,6 +103,7 @@ class Trials:
         Raises:
           ValueError, OSError: see `classifier.check`.
         """
+        options = found_files.fill(options)
         if self._options.are_asked_for:
             planned = trials_of(options, self._options)
             self._task_run.check(*_first_of(options, planned))
@@ -124,6 +126,7 @@ class Trials:
         """
         if not self._options.are_asked_for:
             return self.run_once(options)
+        options = found_files.fill(options)
         output_dir = options.finetuning.train.output_dir
         planned = trials_of(options, self._options)
         inputs = self._task_run.prepare(*_first_of(options, planned))
@@ -163,7 +166,7 @@ class Trials:
           ValueError, OSError, FloatingPointError: see `classifier.run`.
         """
         output_dir = options.finetuning.train.output_dir
-        options = _of_one_model(options)
+        options = _of_one_model(found_files.fill(options))
         folder = options.finetuning.train.output_dir
         if folder == output_dir:
             return self._task_run.run(options)
@@ -238,7 +241,7 @@ def _first_of(
 def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     """The options, with the folder of the chosen trial if there are trials."""
     output_dir = options.finetuning.train.output_dir
-    folder = model_folder(output_dir)
+    folder = chosen_trial(output_dir)
     if folder == output_dir:
         return options
     if options.do_train:

@@ -3,6 +3,7 @@
 head_labels    the labels of a checkpoint's output layer, in the task's order
 first_weights  the weights of --init_checkpoint, checked and loaded
 setup          configuration and first weights in a run's folder
+found_files    vocabulary and configuration, where no flag gives them
 tokenizer      vocabulary and case, checked against the model and the flags
 description    task.json: what later programs need to know of a model
 conversion     the original's files to Hugging Face's, and back

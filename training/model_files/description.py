@@ -9,9 +9,8 @@ from data.squad.options import AnswerOptions, WindowOptions
 from data.storage import files
 from data.storage.json_files import read_json, write_json
 from data.tasks import KINDS, InputExample, Task
-
-_NAME = "task.json"
-_VOCAB = "vocab.txt"
+from modeling.checkpoints.model_folder import DESCRIPTION, VOCABULARIES
+from training.model_files.tokenizer import write_vocabulary
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,10 +52,8 @@ class Description:
         Raises:
           OSError: a file cannot be read or written.
         """
-        with files.open_read(vocab_file) as file:
-            vocab = file.read().decode("utf-8", "ignore")
-        files.write_text(vocab_of(output_dir), vocab)
-        path = os.path.join(output_dir, _NAME)
+        write_vocabulary(output_dir, vocab_file)
+        path = os.path.join(output_dir, DESCRIPTION)
         write_json(path, dataclasses.asdict(self))
 
 
@@ -140,7 +137,7 @@ class PretrainingDescription(Description, kinds=("pretraining",)):
 
 def is_finished(output_dir: str) -> bool:
     """Returns whether a finished run has described its model in a folder."""
-    return files.exists(os.path.join(output_dir, _NAME))
+    return files.exists(os.path.join(output_dir, DESCRIPTION))
 
 
 def read(output_dir: str) -> Description:
@@ -155,10 +152,10 @@ def read(output_dir: str) -> Description:
     Raises:
       ValueError: the folder has no `task.json`, or one of another version.
     """
-    path = os.path.join(output_dir, _NAME)
+    path = os.path.join(output_dir, DESCRIPTION)
     if not is_finished(output_dir):
         raise ValueError(
-            f"{output_dir} has no {_NAME}, so it does not say what its "
+            f"{output_dir} has no {DESCRIPTION}, so it does not say what its "
             "model is for; give the --output_dir of a finished run. If "
             "this is one of an earlier version, run it again with "
             "--do_eval or --do_predict, which writes it."
@@ -178,7 +175,7 @@ def read(output_dir: str) -> Description:
 
 def vocab_of(output_dir: str) -> str:
     """Returns the path of the copy that a run makes of its vocabulary."""
-    return os.path.join(output_dir, _VOCAB)
+    return os.path.join(output_dir, VOCABULARIES[0])
 
 
 def place_of_weights(prefix: str, output_dir: str) -> str:
@@ -196,23 +193,6 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
     if inside != prefix or "://" in prefix:
         return inside
     return os.path.abspath(prefix)
-
-
-def weights_of(output_dir: str, description: Description) -> str:
-    """Returns the prefix of a finished run's checkpoint."""
-    # `join` recognises absolute paths that begin with `/`, but not `gs://`.
-    if "://" in description.weights:
-        return description.weights
-    return os.path.join(output_dir, description.weights)
-
-
-def model_folder(output_dir: str) -> str:
-    """Returns the folder of a run's model; of trials, the chosen trial's."""
-    path = os.path.join(output_dir, "trials.json")
-    if not files.exists(path):
-        return output_dir
-    chosen = read_json(path, ("chosen",), "give the trials' flags again")
-    return os.path.join(output_dir, chosen["chosen"])
 
 
 def _is_pair(task: Task) -> bool:

@@ -9,11 +9,9 @@ from data.storage import files
 from data.storage.json_files import read_json
 from modeling import checkpoints
 from modeling.checkpoints import huggingface
+from modeling.checkpoints.model_folder import BEST, LABELS
 from modeling.config import label_names
-from training.loop.checkpointing import BEST_FOLDER
 
-# A file of an output_dir: a label a line, in the order of the rows.
-FILE = "labels.txt"
 # Transformers writes LABEL_0 if the user gave no names.
 _NUMBER = re.compile(r"(?:label|class)?[ _-]?(\d+)", re.IGNORECASE)
 
@@ -97,10 +95,10 @@ def _read_names(init_checkpoint: str) -> tuple[str, tuple[str, ...]]:
         return path, tuple(label_names(values, path))
     folder = os.path.dirname(checkpoints.find_prefix(init_checkpoint))
     places = [folder]
-    if os.path.basename(folder) == BEST_FOLDER:
+    if os.path.basename(folder) == BEST:
         places.append(os.path.dirname(folder))
     for place in places:
-        path = os.path.join(place, FILE)
+        path = os.path.join(place, LABELS)
         if files.exists(path):
             return path, tuple(files.read_lines(path))
     return "", ()

@@ -63,6 +63,16 @@ def check_length(
         )
 
 
+def changes(before: BertConfig, now: BertConfig) -> list[str]:
+    """Returns what differs between two models, but for dropout."""
+    old, new = before.to_dict(), now.to_dict()
+    return [
+        f"{key} {old.get(key)} -> {new.get(key)}"
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key) and "dropout" not in key
+    ]
+
+
 def check_same_model(folder: str, config: BertConfig) -> None:
     """Refuses to resume a run of another model; dropout may differ.
 
@@ -76,13 +86,7 @@ def check_same_model(folder: str, config: BertConfig) -> None:
     path = os.path.join(folder, "bert_config.json")
     if not tf.io.gfile.exists(path):
         return
-    before = BertConfig.from_json_file(path).to_dict()
-    now = config.to_dict()
-    changed = [
-        f"{key} {before.get(key)} -> {now.get(key)}"
-        for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key) and "dropout" not in key
-    ]
+    changed = changes(BertConfig.from_json_file(path), config)
     if changed:
         raise ValueError(
             f"{folder} holds a run of another model: {'; '.join(changed)}. "

@@ -13,6 +13,7 @@ from data.text.tokenization import (
     validate_case_matches_checkpoint,
 )
 from modeling.checkpoints import huggingface
+from modeling.checkpoints.model_folder import VOCABULARIES
 from modeling.config import BertConfig
 
 
@@ -68,15 +69,37 @@ def check_vocabulary(
         wordpieces.
     """
     vocabulary.require_tokens(vocab, tokens, vocab_file)
-    num_ids = 1 + max(i for token, i in vocab.items() if token)
-    # An embedding table may be padded to a multiple of 8, 64 or 128.
-    padded = {-(-num_ids // m) * m for m in (1, 8, 64, 128)}
-    if config.vocab_size not in padded:
-        raise ValueError(
-            f"{vocab_file} has {num_ids} wordpieces, but --bert_config_file "
-            f"says vocab_size {config.vocab_size}; give the vocabulary the "
-            "model was trained with."
-        )
+    vocabulary.require_size(vocab, vocab_file, config.vocab_size)
+
+
+def keep_vocabulary(
+    output_dir: str, vocab_file: str, config: BertConfig
+) -> None:
+    """Copies the vocabulary to a run's folder, if it is the model's.
+
+    A run that does not read it goes on without it, with a warning.
+
+    Args:
+      output_dir: the run's folder.
+      vocab_file: path of the vocabulary.
+      config: of the model.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    try:
+        check_vocabulary(vocabulary.load_vocab(vocab_file), vocab_file, config)
+    except (ValueError, FileNotFoundError) as error:
+        logging.warning("No vocabulary is kept in %s: %s", output_dir, error)
+        return
+    write_vocabulary(output_dir, vocab_file)
+
+
+def write_vocabulary(output_dir: str, vocab_file: str) -> None:
+    """Copies a vocabulary to a run's folder as `vocab.txt`."""
+    tokens = list(vocabulary.read_tokens(vocab_file))
+    path = os.path.join(output_dir, VOCABULARIES[0])
+    vocabulary.write_vocab(path, tokens)
 
 
 def check_case(
@@ -95,11 +118,8 @@ def check_case(
     """
     if init_checkpoint:
         _compare_tokenizers(init_checkpoint, do_lower_case)
-    # In a released cased vocabulary, a sixth of the wordpieces or more have
-    # capitals; in an uncased one none; in the Chinese one two, <S> and <T>.
-    capitals = [t for t in vocab if t != t.lower() and not t.startswith("[")]
-    is_cased = len(capitals) > len(vocab) / 100
-    if is_cased and do_lower_case:
+    capitals = vocabulary.with_capitals(vocab)
+    if vocabulary.is_cased(vocab) and do_lower_case:
         logging.warning(
             "%s has %d wordpieces with capitals, such as %s, but text is "
             "lower-cased; give --do_lower_case=false for a cased model.",

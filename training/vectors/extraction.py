@@ -22,7 +22,7 @@ from training.devices.strategy import (
     is_tpu,
     policy_of,
 )
-from training.model_files import first_weights, setup
+from training.model_files import first_weights, found_files, setup
 from training.model_files.tokenizer import load_tokenizer
 from training.vectors.extractor import Extractor
 
@@ -38,6 +38,7 @@ def run(options: ExtractionOptions) -> None:
       ValueError, OSError: an input is missing, damaged or does not fit; all
         of them are checked before the first batch.
     """
+    options = found_files.fill(options)
     config = BertConfig.from_json_file(options.bert_config_file)
     tokenizer = _check_model(options, config)
     num_lines = text_rows.count_lines(options.input_file)

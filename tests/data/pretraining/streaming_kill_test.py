@@ -13,7 +13,7 @@ import pytest
 
 from data.storage import files
 from tests.data.pretraining.support import contents, recipe_of, write
-from tests.data.processes_test import HANGS, wait_for
+from tests.data.workers_support import HANGS, wait_for
 
 # It hits itself when so many shards are finished, and then a share of one
 # shard's bytes more: however fast or slow the machine is, that is before the

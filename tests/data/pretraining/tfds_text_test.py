@@ -14,14 +14,20 @@ import tensorflow as tf
 
 from data import tfds
 from data.pretraining import tfds_text
-from tests.tfds_support import ARTICLE, PLAIN, TITLE_ONLY, prepare, text_of
+from tests.tfds_support import (
+    ARTICLE,
+    PLAIN,
+    TITLE_ONLY,
+    prepare_texts,
+    text_of,
+)
 
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tfds")
-    prepare(folder, "my_set", PLAIN)
-    prepare(folder, "articles", [ARTICLE, TITLE_ONLY], config="en")
+    prepare_texts(folder, "my_set", PLAIN)
+    prepare_texts(folder, "articles", [ARTICLE, TITLE_ONLY], config="en")
     return str(folder)
 
 
@@ -245,7 +251,7 @@ def test_an_interrupt_ends_the_process_too(data_dir, tmp_path):
 
 
 def test_a_data_set_without_text_is_an_error(tmp_path):
-    prepare(tmp_path, "blank", [" \n", TITLE_ONLY])
+    prepare_texts(tmp_path, "blank", [" \n", TITLE_ONLY])
     with pytest.raises(
         ValueError, match="the 2 examples of split 'train' have no line of text"
     ):
@@ -257,7 +263,7 @@ def test_a_data_set_without_text_is_an_error(tmp_path):
 
 
 def test_an_error_of_reading_is_not_taken_for_one_of_writing(tmp_path):
-    prepare(tmp_path, "latin", ["schön".encode("latin-1")] * 2)
+    prepare_texts(tmp_path, "latin", ["schön".encode("latin-1")] * 2)
     with pytest.raises(ValueError, match="^--tfds=latin: byte 4"):
         tfds_text.write_text_files(
             tfds_text.TfdsText("latin", data_dir=str(tmp_path)),

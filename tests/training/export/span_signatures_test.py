@@ -91,8 +91,8 @@ def test_scores_of_ids_and_records_are_the_original_s(answered, goldens):
                 np.testing.assert_allclose(
                     answer[name].numpy()[real],
                     wanted[name][:24][real],
-                    rtol=0,
-                    atol=1e-4,
+                    rtol=rounding.EQUAL,
+                    atol=rounding.EQUAL,
                 )
 
 
@@ -124,11 +124,12 @@ def test_answers_are_exact_slices_and_those_of_the_program(answered, goldens):
         wanted = prediction.text.removesuffix("empty")
         equal += normalize_answer(answer["answer"]) == normalize_answer(wanted)
         assert answer["probability"] == pytest.approx(
-            prediction.answer.probability * bool(example.context), abs=1e-3
+            prediction.answer.probability * bool(example.context),
+            abs=rounding.EQUAL,
         )
         if version == "v2.0":
             assert answer["null_score_diff"] == pytest.approx(
-                prediction.score_diff, abs=1e-4
+                prediction.score_diff, abs=rounding.EQUAL
             )
     # This hardly trained model marks a joined emoji, and half a word, for
     # which the original answers the whole words.

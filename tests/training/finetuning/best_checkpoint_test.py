@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
-from tests.classifier_support import write_records
-from tests.training.finetuning.classifier_test import write_table
+from tests.classifier_support import write_records, write_table
 from tests.training.finetuning_support import LENGTHS, make_options, make_run
 from training.config import finetuning_options
 from training.config.finetuning_options import FinetuningOptions

@@ -6,54 +6,10 @@ import numpy as np
 import pytest
 
 from data.storage import tsv_files
+from tests.classifier_support import rows_of, write_table
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
 from training.finetuning import classifier
-
-WORDS = ["old", "the", "mill", "river", "snow", "town"]
-
-
-def rows_of(kind, count):
-    """A table of a kind, as JSON lines; what is right depends on the text."""
-    rng = np.random.default_rng(count)
-    for _ in range(count):
-        words = rng.choice(WORDS, 6).tolist()
-        number = words.count("mill")
-        yield {
-            "single": {"text": " ".join(words), "label": f"l{number % 2}"},
-            "pair": {
-                "text_a": " ".join(words[:3]),
-                "text_b": " ".join(words[3:]),
-                "label": "x" if number else "y",
-            },
-            "regression": {"text": " ".join(words), "label": number / 2},
-            "multilabel": {
-                "text": " ".join(words),
-                "label": ",".join(sorted({*words} & {"mill", "snow"})),
-            },
-            "choice": {
-                "text": words[0],
-                "endings": words[1:4],
-                "label": number % 3,
-            },
-            "tagging": {
-                "words": words,
-                "label": ["B-M" if w == "mill" else "O" for w in words],
-            },
-        }[kind]
-
-
-def write_table(folder, kind):
-    folder.mkdir()
-    for name, count in (("train", 24), ("dev", 9), ("test", 7)):
-        rows = list(rows_of(kind, count))
-        if name == "test":
-            rows = [
-                {key: v for key, v in row.items() if key != "label"}
-                for row in rows
-            ]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(text, "utf-8")
 
 
 @pytest.mark.parametrize(

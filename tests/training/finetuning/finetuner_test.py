@@ -336,7 +336,11 @@ def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
     np.testing.assert_allclose(
         one["losses"], two["losses"], atol=rounding.EQUAL
     )
-    np.testing.assert_allclose(one["scores"], two["scores"], atol=1e-3)
+    np.testing.assert_allclose(
+        one["scores"], two["scores"], atol=rounding.TRAINED_OUTPUTS
+    )
     assert one["labels"] == two["labels"]
     for name, value in one["results"].items():
-        assert value == pytest.approx(two["results"][name], abs=1e-4), name
+        assert value == pytest.approx(
+            two["results"][name], abs=rounding.TRAINED_OUTPUTS
+        ), name

@@ -14,6 +14,7 @@ from tests.training.finetuning_support import (
     make_options,
     outputs_of_devices,
     record_losses,
+    write_tagged,
 )
 from training.config import finetuning_options
 from training.config.options import DeviceOptions, TrainOptions
@@ -27,12 +28,6 @@ def make_run(options, *, mix="weighted_all", head="bilstm", kind="tagging"):
         functools.partial(
             TaskModel, kind=kind, num_labels=3, feature_based=mix, head=head
         ),
-    )
-
-
-def write_tagged(folder):
-    return write_records(
-        folder, LENGTHS, kind="tagging", seq_length=64, num_labels=3
     )
 
 
@@ -143,7 +138,7 @@ def train_both_ways(goldens, folder, monkeypatch, train_files, name, **options):
 
 
 SCRIPT = """
-import json, pathlib, sys
+import functools, json, pathlib, sys
 import tensorflow as tf
 goldens, out, devices = sys.argv[1:]
 out = pathlib.Path(out)
@@ -151,15 +146,20 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
 import pytest
-from modeling import bilstm
-from tests.training.finetuning.frozen_encoder_test import (
-    DeviceOptions, make_options, make_run, record_losses, write_tagged)
+from modeling import TaskModel, bilstm
+from tests.training.finetuning_support import (
+    make_options, record_losses, write_tagged)
+from training.config.options import DeviceOptions
+from training.finetuning import finetuner
 bilstm.DROPOUT = 0.0
 kind = "mirrored" if int(devices) > 1 else "one_device"
 files = write_tagged(out)
-run = make_run(make_options(
+options = make_options(
     pathlib.Path(goldens), out / "run", num_train_epochs=1.0,
-    device=DeviceOptions(distribution_strategy=kind)))
+    device=DeviceOptions(distribution_strategy=kind))
+run = finetuner.Finetuning(options, functools.partial(
+    TaskModel, kind="tagging", num_labels=3, feature_based="weighted_all",
+    head="bilstm"))
 run.model._head_dropout = 0.0
 losses = record_losses(pytest.MonkeyPatch())
 run.train(files)
@@ -174,7 +174,9 @@ def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
     )
     np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
     for name, value in results.items():
-        assert value == pytest.approx(same[name], abs=1e-4), name
+        assert value == pytest.approx(
+            same[name], abs=rounding.TRAINED_OUTPUTS
+        ), name
 
 
 @pytest.mark.parametrize(

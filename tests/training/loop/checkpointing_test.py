@@ -9,9 +9,8 @@ import pytest
 import tensorflow as tf
 
 from modeling import checkpoints
+from tests.training.support import FILES
 from training.loop.checkpointing import CheckpointManager, ResumePoint
-
-FILES = (".index", ".data-00000-of-00001", ".resume.json")
 
 
 def save(folder, steps=(1, 2), keep_max=5):

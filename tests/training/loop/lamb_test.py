@@ -67,7 +67,7 @@ def test_thirty_updates_equal_numpy(scale):
                 lamb.slots[f"{name}/{slot}"],
                 want[i],
                 rtol=share,
-                atol=1e-6 * np.abs(want[i]).max(),
+                atol=rounding.ONE_SUM * np.abs(want[i]).max(),
             )
 
 
@@ -82,9 +82,13 @@ def test_the_first_update_by_hand():
     direction = np.array([1 + 0.03, -1 + 0.04])
     moved = 0.01 * 5 * direction / np.linalg.norm(direction)
     np.testing.assert_allclose(
-        variables["x/kernel"], [3 - moved[0], 4 - moved[1]], rtol=1e-5
+        variables["x/kernel"],
+        [3 - moved[0], 4 - moved[1]],
+        rtol=rounding.ONE_SUM,
     )
-    np.testing.assert_allclose(variables["x/bias"], [2.99, 4.01], rtol=1e-5)
+    np.testing.assert_allclose(
+        variables["x/bias"], [2.99, 4.01], rtol=rounding.ONE_SUM
+    )
 
 
 def test_a_gradient_of_zero_moves_nothing_but_by_decay():
@@ -93,5 +97,5 @@ def test_a_gradient_of_zero_moves_nothing_but_by_decay():
     apply(lamb, [[0.0, 0.0]], 0.01, 1)
     # The direction is the decay alone, and the ratio undoes its 0.01.
     np.testing.assert_allclose(
-        variables["x/kernel"], [3 * 0.99, 4 * 0.99], rtol=1e-6
+        variables["x/kernel"], [3 * 0.99, 4 * 0.99], rtol=rounding.ONE_SUM
     )

@@ -66,7 +66,7 @@ def test_an_overflow_leaves_weights_and_slots_as_they_are(bad):
 def twenty_steps(goldens, tmp_path_factory):
     out = tmp_path_factory.mktemp("float16")
     metrics, _ = golden_run(
-        goldens, out, dtype="mixed_float16", stop_at_step=20
+        goldens, out, num_layers=3, dtype="mixed_float16", stop_at_step=20
     )
     return metrics, out
 

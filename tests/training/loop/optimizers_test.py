@@ -117,7 +117,7 @@ def test_forty_updates_equal_numpy(scale):
                 adam.slots[f"{name}/{slot}"],
                 want[i],
                 rtol=share,
-                atol=1e-6 * np.abs(want[i]).max(),
+                atol=rounding.ONE_SUM * np.abs(want[i]).max(),
             )
 
 
@@ -189,11 +189,13 @@ def test_updates_with_rates_of_their_own_equal_numpy():
 
 def test_there_is_no_bias_correction():
     # With it the first step would be lr * sign(g); without it
-    # 0.1 g / sqrt(0.001 g^2) = 3.162 times as long.
+    # 0.1 g / (sqrt(0.001 g^2) + 1e-6) = 3.162 times as long.
     variable = tf.Variable([0.0])
     adam = optimizers.AdamWeightDecay({"x/bias": variable})
     apply(adam, [[0.5]], 0.01)
-    assert float(variable[0]) == pytest.approx(-0.01 * 3.1622, rel=1e-3)
+    assert float(variable[0]) == pytest.approx(
+        -0.01 * 0.05 / (0.00025**0.5 + 1e-6), rel=rounding.ONE_SUM
+    )
 
 
 @pytest.mark.parametrize("kind", [optimizers.AdamWeightDecay, Lamb])
@@ -227,12 +229,15 @@ def test_gradients_of_looked_up_rows_are_those_of_the_table(kind, scale):
             expected = np.sqrt(
                 (values**2).numpy().sum() + (other**2).numpy().sum()
             )
-            np.testing.assert_allclose(norm, expected, rtol=1e-6)
+            np.testing.assert_allclose(norm, expected, rtol=rounding.ONE_SUM)
             norms.append(norm)
         wholes.append([table, bias, *optimizer.slots.values()])
     for ours, dense in zip(*wholes, strict=True):
-        # float32: another order of multiplications.
-        np.testing.assert_allclose(ours, dense, rtol=1e-5, atol=1e-9)
+        # Up to ten roundings an update, in another order.
+        share = rounding.most(1, "float32", 10 * 6)
+        np.testing.assert_allclose(
+            ours, dense, rtol=share, atol=share * np.abs(dense).max()
+        )
     assert (np.array(norms) > 1).any() == (scale == 1.0)
 
 
@@ -245,7 +250,9 @@ def test_another_update_rule_gets_the_whole_gradient():
     slices = tf.IndexedSlices(values, rows, tf.constant([4, 2]))
     optimizer.apply([slices], tf.constant(1.0), tf.constant(1, tf.int64))
     np.testing.assert_allclose(
-        table, [[0, 0], [-0.2, -0.4], [0, 0], [-0.1, -0.2]], rtol=1e-6
+        table,
+        [[0, 0], [-0.2, -0.4], [0, 0], [-0.1, -0.2]],
+        rtol=rounding.ONE_SUM,
     )
     for slot in optimizer.slots.values():
         np.testing.assert_array_equal(slot, tf.zeros([4, 2]))

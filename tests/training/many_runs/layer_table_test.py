@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
-from tests.training.finetuning.classifier_test import write_table
+from tests.classifier_support import write_table
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
 from training.finetuning import classifier

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from modeling import BertConfig
-from training.model_files.tokenizer import load_tokenizer
+from training.model_files.tokenizer import keep_vocabulary, load_tokenizer
 
 
 @pytest.fixture
@@ -44,3 +44,21 @@ def test_a_checkpoint_of_the_other_case_is_refused(goldens, config):
             config,
             init_checkpoint="/tmp/cased_L-12_H-768_A-12/bert_model.ckpt",
         )
+
+
+def test_a_run_keeps_only_the_vocabulary_of_its_model(
+    goldens, config, tmp_path, caplog
+):
+    source = goldens / "vocab.txt"
+    keep_vocabulary(str(tmp_path), str(source), config)
+    assert (tmp_path / "vocab.txt").read_bytes() == source.read_bytes()
+    (tmp_path / "vocab.txt").unlink()
+    other = dataclasses.replace(config, vocab_size=9)
+    for path, message in (
+        (source, "has 1200 wordpieces, but --bert_config_file says vocab_s"),
+        (tmp_path / "no.txt", "no.txt: no such text file"),
+    ):
+        keep_vocabulary(str(tmp_path), str(path), other)
+        assert f"No vocabulary is kept in {tmp_path}: " in caplog.messages[-1]
+        assert message in caplog.messages[-1]
+    assert not (tmp_path / "vocab.txt").exists()

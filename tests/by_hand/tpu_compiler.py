@@ -1,8 +1,8 @@
 r"""Compiles the step of every program for a Cloud TPU, without a TPU.
 
     python3 -m venv jax && jax/bin/pip install 'jax[tpu]==0.10.2'
-    .venv/bin/python benchmarks/tpu_compiler.py --folder=/tmp/steps
-    jax/bin/python benchmarks/tpu_compiler_theirs.py /tmp/steps v5e:2x2
+    .venv/bin/python tests/by_hand/tpu_compiler.py --folder=/tmp/steps
+    jax/bin/python tests/by_hand/tpu_compiler_theirs.py /tmp/steps v5e:2x2
 
 The first command writes each step as the program that TensorFlow gives to XLA.
 The second imports nothing of this project. It compiles each program with libtpu
@@ -17,7 +17,7 @@ import sys
 import tensorflow as tf
 from absl import app, flags, logging
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
 from data.finetuning import features  # noqa: E402
 from data.records.feature_spec import pretraining_features  # noqa: E402

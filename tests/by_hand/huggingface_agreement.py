@@ -1,7 +1,7 @@
 r"""Compares outputs with those of Hugging Face's transformers, both ways.
 
   make peers
-  python benchmarks/huggingface_agreement.py --minilm=all-MiniLM-L6-v2
+  python tests/by_hand/huggingface_agreement.py --minilm=all-MiniLM-L6-v2
 
 Random models of every kind go to transformers through convert_checkpoint.py's
 code, and transformers' random models come back as with --init_checkpoint. So
@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 from absl import app, flags
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from data.text.tokenization import FullTokenizer  # noqa: E402

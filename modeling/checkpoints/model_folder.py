@@ -1,0 +1,298 @@
+"""The folder of a model: which files it holds, and what they say."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from data.storage import files
+from data.storage.json_files import read_json
+from modeling.checkpoints import huggingface, tf1
+from modeling.config import BertConfig, label_names
+
+CONFIG = "bert_config.json"
+# The vocabulary; the second is the only one that transformers 5 writes.
+VOCABULARIES = ("vocab.txt", "tokenizer.json")
+# A label a line, in the order of the rows of the output layer.
+LABELS = "labels.txt"
+# What a finished run says of its model.
+DESCRIPTION = "task.json"
+# The head of an unfinished run, unless it is linear.
+HEAD = "head.json"
+# The folder in an output_dir with the weights that --save_best chose.
+BEST = "best"
+_TRIALS = "trials.json"
+_PRETRAINING = "pretraining"
+_MOST_NAMES = 12
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelFolder:
+    """The files of a model, and what they say; the weights are not read.
+
+    Attributes:
+      path: the folder; of trials, that of the chosen one.
+      weights: what `checkpoints.open_checkpoint` takes.
+      config_file: path of the configuration; None = there is none.
+      vocab_file: path of the vocabulary; None = there is none.
+      labels: names of the rows of the output layer; () = no file says.
+      do_lower_case: whether text is lower-cased; None = no file says.
+      kind: what the model is for, see `modeling.load`; None = no file says.
+      head: arguments of `TaskModel` beside kind and number of labels.
+      description: the content of `task.json`; None = there is none.
+    """
+
+    path: str
+    weights: str
+    config_file: str | None
+    vocab_file: str | None
+    labels: tuple[str, ...] = ()
+    do_lower_case: bool | None = None
+    kind: str | None = None
+    head: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    description: Mapping[str, Any] | None = None
+
+    def read_config(self) -> BertConfig:
+        """Reads the configuration.
+
+        Returns:
+          The model's sizes.
+
+        Raises:
+          FileNotFoundError: there is none.
+          ValueError: see `BertConfig.from_json_file`.
+        """
+        if not self.config_file:
+            raise FileNotFoundError(
+                f"{self.weights} is there, but no {CONFIG} or "
+                f"{huggingface.CONFIG} in {self.path}; put the configuration "
+                "that came with the weights there."
+            )
+        return BertConfig.from_json_file(self.config_file)
+
+
+def find(path: str) -> ModelFolder:
+    """Finds the files of a model.
+
+    Args:
+      path: a folder of the original release (`bert_model.ckpt`,
+        `bert_config.json`, `vocab.txt`), of Hugging Face (`model.safetensors`,
+        `config.json`, `vocab.txt`), or the output_dir of a run: of trials the
+        chosen one, of --save_best the best weights, else the last. Or a
+        checkpoint in such a folder by its prefix, such as
+        `DIR/bert_model.ckpt`.
+
+    Returns:
+      The files.
+
+    Raises:
+      FileNotFoundError: there is no such folder, or no model in it.
+      ValueError: the path is a file, the folder holds several models, or a file
+        is damaged.
+      OSError: the folder cannot be read.
+    """
+    try:
+        return _find(os.fspath(path))
+    except tf.errors.OpError as error:
+        reason = error.message.splitlines()[0]
+        raise OSError(
+            f"{path}: the folder cannot be read ({reason})."
+        ) from None
+
+
+def _find(path: str) -> ModelFolder:
+    """See `find`."""
+    if not tf.io.gfile.isdir(path):
+        prefix = tf1.without_ending(path)
+        if not path or not tf.io.gfile.exists(f"{prefix}.index"):
+            raise _no_folder(path)
+        return _original(_beside(prefix), prefix)
+    folder = chosen_trial(path)
+    names = [name.rstrip("/") for name in tf.io.gfile.listdir(folder)]
+    prefixes = [n.removesuffix(".index") for n in names if n.endswith(".index")]
+    is_huggingface = huggingface.is_folder(folder)
+    if is_huggingface and prefixes:
+        raise ValueError(
+            f"{folder} holds two models, {prefixes[0]} of the original's "
+            f"format and {_weights_among(names)} of Hugging Face's; put each "
+            "into a folder of its own."
+        )
+    if is_huggingface:
+        return _theirs(folder)
+    described = _described(folder, prefixes)
+    if described:
+        return _original(folder, described)
+    if not prefixes:
+        raise _no_model(folder, names)
+    if len(prefixes) > 1 and tf1.latest_name(folder) not in prefixes:
+        raise ValueError(
+            f"{folder} holds {len(prefixes)} models, {_some(prefixes)}, and no "
+            "`checkpoint` file that names one of them; give one by its "
+            f"prefix: {os.path.join(folder, sorted(prefixes)[0])}"
+        )
+    return _original(folder, tf1.find_prefix(folder))
+
+
+def chosen_trial(output_dir: str) -> str:
+    """Returns the folder of a run's model; of trials, the chosen trial's."""
+    path = os.path.join(output_dir, _TRIALS)
+    if not files.exists(path):
+        return output_dir
+    chosen = read_json(path, ("chosen",), "give the trials' flags again")
+    return os.path.join(output_dir, chosen["chosen"])
+
+
+def place_of(output_dir: str, weights: str) -> str:
+    """Returns the prefix of the checkpoint that a `task.json` names."""
+    # `join` recognises absolute paths that begin with `/`, but not `gs://`.
+    return weights if "://" in weights else os.path.join(output_dir, weights)
+
+
+def existing(folder: str, names: Iterable[str]) -> str | None:
+    """Returns the path of the first of some files in a folder, or None."""
+    paths = (os.path.join(folder, name) for name in names)
+    return next(filter(files.exists, paths), None)
+
+
+def records_made_from(folder: str) -> dict[str, Any]:
+    """Returns what an output_dir's records were made from; {} = no records."""
+    for name in sorted(tf.io.gfile.listdir(folder)):
+        if name.endswith(f".tf_record{files.MANIFEST_SUFFIX}"):
+            made_from = read_json(os.path.join(folder, name)).get("made_from")
+            if made_from:
+                return made_from
+    return {}
+
+
+def _described(folder: str, prefixes: list[str]) -> str | None:
+    """Returns the prefix that `task.json` names; None = look for the latest."""
+    description = _read_description(folder)
+    if not description:
+        return None
+    # That of a pretrained model names the checkpoint that was exported last,
+    # which need not be the newest one.
+    if description["kind"] == _PRETRAINING and prefixes:
+        return None
+    return place_of(folder, description["weights"])
+
+
+def _original(folder: str, prefix: str) -> ModelFolder:
+    """A model of the original's format, or of a run."""
+    beside = os.path.dirname(prefix)
+    places = [folder, beside, os.path.dirname(beside)]
+    if os.path.basename(beside) != BEST:
+        del places[2]
+    description = _read_description(folder)
+    facts = description or records_made_from(folder)
+    kind = facts.get("kind")
+    labels = _first(places, (LABELS,))
+    head = existing(folder, (HEAD,))
+    return ModelFolder(
+        path=folder,
+        weights=prefix,
+        config_file=_first(places, (CONFIG, huggingface.CONFIG)),
+        vocab_file=_first(places, VOCABULARIES),
+        labels=tuple(files.read_lines(labels)) if labels else (),
+        do_lower_case=facts.get("do_lower_case"),
+        kind=kind,
+        head=read_json(head) if head else {},
+        description=description,
+    )
+
+
+def _theirs(folder: str) -> ModelFolder:
+    """A model of Hugging Face."""
+    config_file = existing(folder, (huggingface.CONFIG, CONFIG))
+    remedy = "get the folder again"
+    values = read_json(config_file, remedy=remedy) if config_file else {}
+    tokenizer = existing(folder, ("tokenizer_config.json",))
+    lower = None
+    if tokenizer:
+        # BertTokenizer lower-cases unless the file says otherwise.
+        lower = read_json(tokenizer, remedy=remedy).get("do_lower_case", True)
+    return ModelFolder(
+        path=folder,
+        weights=folder,
+        config_file=config_file,
+        vocab_file=existing(folder, VOCABULARIES),
+        labels=tuple(label_names(values, config_file or "")),
+        do_lower_case=lower,
+        kind=huggingface.kind_of(values),
+    )
+
+
+def _beside(prefix: str) -> str:
+    """Returns the folder that describes a checkpoint."""
+    folder = os.path.dirname(prefix)
+    is_best = os.path.basename(folder) == BEST
+    return (os.path.dirname(folder) if is_best else folder) or "."
+
+
+def _read_description(folder: str) -> dict[str, Any] | None:
+    """Returns the content of `task.json`, or None."""
+    path = os.path.join(folder, DESCRIPTION)
+    if not files.exists(path):
+        return None
+    remedy = (
+        "run its program again with --do_eval or --do_predict, which writes "
+        "it anew"
+    )
+    content = read_json(path, ("kind", "weights", "model"), remedy)
+    if not isinstance(content["weights"], str) or not isinstance(
+        content["model"], dict
+    ):
+        raise ValueError(
+            f"{path} is damaged: weights is {content['weights']!r} and model "
+            f"{content['model']!r}, expected a path and an object; {remedy}."
+        )
+    return content
+
+
+def _first(places: Iterable[str], names: tuple[str, ...]) -> str | None:
+    """Returns the first of some files in the first of some folders."""
+    found = (existing(place, names) for place in places)
+    return next(filter(None, found), None)
+
+
+def _weights_among(names: Iterable[str]) -> str:
+    """Returns the name of Hugging Face's weights."""
+    theirs = (huggingface.WEIGHTS, huggingface.INDEX, *huggingface.PICKLED)
+    return next(name for name in theirs if name in set(names))
+
+
+def _some(names: Iterable[str]) -> str:
+    """Lists names, at most `_MOST_NAMES`."""
+    names = sorted(names)
+    more = len(names) - _MOST_NAMES
+    text = ", ".join(names[:_MOST_NAMES])
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _no_folder(path: str) -> Exception:
+    """The error for a path that is no folder."""
+    if path and tf.io.gfile.exists(path):
+        return ValueError(
+            f"{path} is a file; give the folder of a model, here "
+            f"{os.path.dirname(path) or '.'}, or a checkpoint by its prefix, "
+            "such as DIR/bert_model.ckpt."
+        )
+    return FileNotFoundError(
+        f"{path!r}: there is no such folder, and no checkpoint of this prefix. "
+        "Names of models on a hub, such as bert-base-uncased, are not looked "
+        "up and nothing is downloaded; get the model's files ("
+        f"{huggingface.CONFIG}, {VOCABULARIES[0]}, {huggingface.WEIGHTS}) and "
+        "give their folder."
+    )
+
+
+def _no_model(folder: str, names: list[str]) -> FileNotFoundError:
+    """The error for a folder without weights."""
+    return FileNotFoundError(
+        f"{folder} holds no model, but {_some(names) or 'nothing'}. Expected "
+        f"{CONFIG}, {VOCABULARIES[0]} and a checkpoint such as "
+        f"bert_model.ckpt.index, or {huggingface.CONFIG}, {VOCABULARIES[0]} "
+        f"and {huggingface.WEIGHTS}, or the output_dir of a run; give the "
+        "folder with these files."
+    )

@@ -1,0 +1,243 @@
+"""`modeling.load(FOLDER)`: a model with its weights and its tokenizer."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from absl import logging
+
+from data.text import vocabulary
+from data.text.tokenization import FullTokenizer
+from modeling import checkpoints, objectives
+from modeling.bert import BertModel
+from modeling.checkpoints import LoadReport, huggingface
+from modeling.checkpoints.model_folder import ModelFolder, find
+from modeling.config import BertConfig
+
+ENCODER, PRETRAINING, SPAN = "encoder", "pretraining", "span"
+# Kind -> name of its objective.
+_OBJECTIVES = {
+    PRETRAINING: "pretraining",
+    **dict.fromkeys(huggingface.TASKS, "tasks"),
+    SPAN: "spans",
+}
+KINDS = (ENCODER, *_OBJECTIVES)
+# Any of these variables shows the kind of a model.
+_HEADS = {
+    SPAN: ("cls/squad/output_weights",),
+    PRETRAINING: (
+        "cls/predictions/output_bias",
+        "cls/seq_relationship/output_weights",
+    ),
+}
+_OUTPUT = "output_weights"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoadedModel:
+    """A model of a folder, with all that its use needs.
+
+    Attributes:
+      kind: `encoder`; `pretraining`; a kind of `TaskModel`, such as
+        `classification`; or `span`, for answers to questions.
+      model: a `BertModel`, `PretrainingModel`, `TaskModel` or `SpanModel`.
+      encoder: the model's `BertModel`.
+      config: its sizes.
+      tokenizer: of its vocabulary. That of a `pretraining` model leaves
+        `[MASK]` whole.
+      labels: names of the labels in the order of their ids; None = the model
+        has none, or the folder does not name them.
+      report: which variables were loaded.
+      max_seq_length: most wordpieces of a row in its training; None = the
+        folder does not say.
+      description: the content of `task.json`, which our runs write; None =
+        the folder has none.
+    """
+
+    kind: str
+    model: Any
+    encoder: BertModel
+    config: BertConfig
+    tokenizer: FullTokenizer
+    labels: list[str] | None
+    report: LoadReport
+    max_seq_length: int | None
+    description: Mapping[str, Any] | None
+
+
+def load(
+    folder: str,
+    *,
+    kind: str | None = None,
+    num_choices: int | None = None,
+    vocab_file: str | None = None,
+    do_lower_case: bool | None = None,
+    dtype: str = "float32",
+    **options: Any,
+) -> LoadedModel:
+    """Loads the model of a folder: of the original, Hugging Face or a run.
+
+    Example:
+      loaded = modeling.load("/models/uncased_L-12_H-768_A-12")
+      loaded.tokenizer.tokenize("Hello world")
+      print(loaded.report)
+
+    Args:
+      folder: see `checkpoints.model_folder.find`.
+      kind: what the model is for, see `LoadedModel`; None = what the folder
+        says. `encoder` leaves heads aside.
+      num_choices: choices of an example, of a multiple-choice model of Hugging
+        Face, which does not say.
+      vocab_file: path of the vocabulary; None = that of the folder.
+      do_lower_case: whether text is lower-cased; None = what the folder says,
+        else whether the vocabulary has no capitals.
+      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
+      **options: other arguments of `BertModel`.
+
+    Returns:
+      The model.
+
+    Raises:
+      FileNotFoundError: there is no model, or a file of it is missing.
+      ValueError: the folder holds several models, one of an unknown kind, or
+        files that are damaged or do not fit each other.
+    """
+    found = find(folder)
+    config = found.read_config()
+    checkpoint = checkpoints.open_checkpoint(found.weights)
+    kind = kind or _kind_of(found, checkpoint.shapes)
+    labels = _labels(found, kind, checkpoint.shapes)
+    tokenizer = _tokenizer(found, kind, config, vocab_file, do_lower_case)
+    if kind == ENCODER:
+        model = BertModel(config, dtype=dtype, **options)
+        encoder, layers = model, (model,)
+    else:
+        arguments = _arguments(found, kind, checkpoint.shapes, num_choices)
+        model = objectives.get(_OBJECTIVES[kind])(
+            config, dtype=dtype, **arguments, **options
+        )
+        encoder, layers = model.bert, model.layers
+    report = _assign(checkpoint, kind, layers)
+    description = found.description
+    return LoadedModel(
+        kind=kind,
+        model=model,
+        encoder=encoder,
+        config=config,
+        tokenizer=tokenizer,
+        labels=labels,
+        report=report,
+        max_seq_length=description and description.get("max_seq_length"),
+        description=description,
+    )
+
+
+def _kind_of(found: ModelFolder, shapes: Mapping[str, Any]) -> str:
+    """Returns the kind that the files say, or that the variables show."""
+    if found.kind:
+        return found.kind
+    for kind, names in _HEADS.items():
+        if any(name in shapes for name in names):
+            return kind
+    if _OUTPUT in shapes:
+        raise ValueError(
+            f"{found.weights} has an output layer of {shapes[_OUTPUT][0]} rows "
+            "that does not say what it answers; pass kind=, one of "
+            f"{', '.join(huggingface.TASKS)}, or kind='{ENCODER}' to leave it "
+            "aside."
+        )
+    return ENCODER
+
+
+def _arguments(
+    found: ModelFolder,
+    kind: str,
+    shapes: Mapping[str, Any],
+    num_choices: int | None,
+) -> dict[str, Any]:
+    """Returns the arguments of an objective beside those of the encoder."""
+    if kind not in huggingface.TASKS:
+        return {}
+    if found.description and found.kind == kind:
+        return dict(found.description["model"])
+    size = num_choices if kind == "choice" else shapes.get(_OUTPUT, (0,))[0]
+    if not size and kind == "choice":
+        raise ValueError(
+            f"{found.weights} is a multiple-choice model that does not say how "
+            "many choices an example has; pass num_choices=."
+        )
+    return {"kind": kind, "num_labels": size, **found.head}
+
+
+def _labels(
+    found: ModelFolder, kind: str, shapes: Mapping[str, Any]
+) -> list[str] | None:
+    """Returns the names of a model's labels, if it has any."""
+    if kind not in KINDS:
+        raise ValueError(
+            f"{found.path}: its kind of model is {kind!r}; it must be one of "
+            f"{', '.join(KINDS)}."
+        )
+    if kind not in huggingface.TASKS:
+        return None
+    if _OUTPUT not in shapes:
+        raise ValueError(
+            f"{found.weights} is no {kind} model: it has no {_OUTPUT}. Pass "
+            "kind=, or the folder of a model that was trained for this."
+        )
+    labels = list((found.description or {}).get("labels") or found.labels)
+    if kind == "regression" or not labels:
+        return None
+    if kind != "choice" and len(labels) != shapes[_OUTPUT][0]:
+        raise ValueError(
+            f"{found.path} names {len(labels)} labels ({', '.join(labels)}), "
+            f"but the output layer of {found.weights} has "
+            f"{shapes[_OUTPUT][0]}; correct the names."
+        )
+    return labels
+
+
+def _tokenizer(
+    found: ModelFolder,
+    kind: str,
+    config: BertConfig,
+    vocab_file: str | None,
+    do_lower_case: bool | None,
+) -> FullTokenizer:
+    """Returns the tokenizer, if its vocabulary fits the model."""
+    path = vocab_file or found.vocab_file
+    if not path:
+        raise FileNotFoundError(
+            f"{found.path} has no vocab.txt and no tokenizer.json; pass "
+            "vocab_file=, the vocabulary that the model was trained with, or "
+            "take the encoder alone by BertModel.from_folder."
+        )
+    vocab = vocabulary.load_vocab(path)
+    vocabulary.require_tokens(vocab, ("[UNK]", "[CLS]", "[SEP]"), path)
+    vocabulary.require_size(vocab, path, config.vocab_size, found.config_file)
+    if do_lower_case is None:
+        do_lower_case = found.do_lower_case
+    if do_lower_case is None:
+        do_lower_case = not vocabulary.is_cased(vocab)
+    whole = ("[MASK]",) if kind == PRETRAINING else ()
+    return FullTokenizer(path, do_lower_case, never_split=whole)
+
+
+def _assign(
+    checkpoint: Any, kind: str, layers: tuple[keras.layers.Layer, ...]
+) -> LoadReport:
+    """Assigns the weights; refuses a model without those of its head."""
+    variables = checkpoints.variables_by_name(layers)
+    report = checkpoints.require_fit(checkpoint, variables)
+    heads = [name for name in report.missing if not name.startswith("bert/")]
+    # A model of Hugging Face may have one of both heads of pretraining.
+    is_pretrained = any(name in report.loaded for name in _HEADS[PRETRAINING])
+    if heads and not is_pretrained:
+        raise ValueError(
+            f"{checkpoint.prefix} is no {kind} model: it has no {heads[0]}. "
+            "Pass kind=, or the folder of a model that was trained for this."
+        )
+    checkpoints.assign(checkpoint, {n: variables[n] for n in report.loaded})
+    logging.info("%s", report)
+    return report

@@ -1,0 +1,330 @@
+"""Every layer behaves as Keras's own do; a new layer needs a row in `CASES`.
+
+In the manner of keras-hub's `run_layer_test`.
+"""
+
+import dataclasses
+import importlib
+import inspect
+import json
+import pkgutil
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import modeling
+from modeling import BertConfig, layers
+from tests import rounding
+
+H, NUM_CLASSES, WIDTH = 8, 3, 5
+# Four texts of four wordpieces, and four words: Keras wants one length of the
+# first axis of all inputs, whether it is the batch, the time or the vocabulary.
+CONFIG = BertConfig(
+    vocab_size=4,
+    hidden_size=H,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=12,
+    hidden_act="gelu_exact",
+    hidden_dropout_prob=0.5,
+    attention_probs_dropout_prob=0.5,
+    max_position_embeddings=6,
+    type_vocab_size=2,
+    initializer_range=0.5,
+)
+TWO_BLOCKS = dataclasses.replace(CONFIG, num_hidden_layers=2)
+RANDOM = np.random.default_rng(0)
+IDS = RANDOM.integers(0, 4, (4, 4)).astype(np.int32)
+SEGMENTS = RANDOM.integers(0, 2, (4, 4)).astype(np.int32)
+LENGTHS = np.array([4, 1, 3, 2], np.int32)
+MASK = (np.arange(4) < LENGTHS[:, np.newaxis]).astype(np.int32)
+HIDDEN = RANDOM.normal(size=(4, 4, H)).astype(np.float32)
+OTHER = RANDOM.normal(size=(4, 4, H)).astype(np.float32)
+TABLE = RANDOM.normal(size=(4, H)).astype(np.float32)
+
+
+class Case(NamedTuple):
+    """How a layer is made and called.
+
+    Attributes:
+      num_weights: its variables after the first call.
+      inputs: the arguments of a call.
+      settings: the arguments of the constructor.
+    """
+
+    num_weights: int
+    inputs: tuple
+    settings: dict[str, Any] = {"config": CONFIG}
+
+
+SEEDED = {"config": CONFIG, "seed": 7}
+CASES = {
+    "Attention": Case(10, (HIDDEN, MASK), SEEDED),
+    "BertModel": Case(
+        23,
+        (IDS, MASK, SEGMENTS),
+        SEEDED | {"use_one_hot_embeddings": True, "whole_last_layer": True},
+    ),
+    "BiLSTM": Case(
+        12, (HIDDEN, MASK), {"input_size": H, "width": WIDTH, "seed": 7}
+    ),
+    "BiLSTMLayer": Case(6, (HIDDEN, LENGTHS), {"width": WIDTH}),
+    "Dense": Case(
+        2, (HIDDEN,), {"units": WIDTH, "stddev": 0.5, "activation": "tanh"}
+    ),
+    "Direction": Case(3, (HIDDEN,), {"width": WIDTH}),
+    "Embeddings": Case(5, (IDS, SEGMENTS), SEEDED),
+    "Encoder": Case(16, (HIDDEN, MASK), SEEDED),
+    "Intermediate": Case(2, (HIDDEN,)),
+    "LayerMix": Case(
+        2,
+        (HIDDEN, (OTHER, HIDDEN)),
+        {"config": TWO_BLOCKS, "mix": "weighted_all"},
+    ),
+    "LayerNorm": Case(2, (HIDDEN,), {}),
+    "LinearOutput": Case(
+        2, (HIDDEN,), {"num_classes": NUM_CLASSES, "stddev": 0.5}
+    ),
+    "MaskedLM": Case(5, (HIDDEN, TABLE)),
+    "Pooler": Case(2, (HIDDEN,)),
+    "PretrainingHeads": Case(7, (HIDDEN, HIDDEN[:, 0], TABLE)),
+    "ResidualOutput": Case(4, (HIDDEN, OTHER), SEEDED),
+    "SelfAttention": Case(6, (HIDDEN, MASK), SEEDED),
+    "SpanHead": Case(2, (HIDDEN,), {"hidden_size": H}),
+    "TaskOutput": Case(
+        2, (HIDDEN,), {"num_classes": NUM_CLASSES, "hidden_size": H}
+    ),
+    "Transform": Case(4, (HIDDEN,)),
+    "TransformerBlock": Case(16, (HIDDEN, MASK), SEEDED),
+}
+# Layers that are only parts of others; `modeling` gives all the rest.
+PARTS = {
+    "Attention",
+    "BiLSTMLayer",
+    "Direction",
+    "Intermediate",
+    "ResidualOutput",
+    "Transform",
+}
+# A weight that a layer's owner reads.
+UNREAD = {"Direction": {"/recurrent_kernel"}}
+DROPS = [name for name in CASES if "seed" in CASES[name].settings]
+# Those that Keras can stack: the other arguments have defaults.
+STACKED = [
+    name
+    for name in CASES
+    if len(CASES[name].inputs) == 1 or name in {*DROPS} - {"ResidualOutput"}
+]
+each = pytest.mark.parametrize("name", CASES)
+
+
+def found_layers():
+    """Name -> class of every layer in the files of modeling/."""
+    classes = {}
+    for info in pkgutil.walk_packages(modeling.__path__, "modeling."):
+        module = importlib.import_module(info.name)
+        for name, value in vars(module).items():
+            if (
+                isinstance(value, type)
+                and issubclass(value, keras.layers.Layer)
+                and value.__module__ == info.name
+            ):
+                classes[name] = value
+    return classes
+
+
+CLASSES = found_layers()
+
+
+def make(name, /, **options):
+    keras.utils.set_random_seed(1)
+    return CLASSES[name](**CASES[name].settings, **options)
+
+
+def call(layer, inputs, **options):
+    """The outputs of a call, in a list."""
+    return tf.nest.flatten(layer(*inputs, **options))
+
+
+def model_of(layer, inputs):
+    """A functional model of one layer."""
+    symbols = tf.nest.map_structure(
+        lambda x: keras.Input(x.shape[1:], dtype=x.dtype.name), inputs
+    )
+    return keras.Model(tf.nest.flatten(symbols), call(layer, symbols))
+
+
+def assert_same(got, want):
+    assert len(got) == len(want)
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_every_layer_is_in_the_table():
+    bases = {"Layer", "DropoutLayer"}
+    assert {*CLASSES} - bases == {*CASES}
+    given = {
+        name
+        for name in modeling.__all__
+        if issubclass(getattr(modeling, name), keras.layers.Layer)
+    }
+    assert given == {*CASES} - PARTS
+
+
+@each
+def test_a_configuration_gives_the_layer_again(name):
+    layer = make(name, dtype="mixed_bfloat16", name="my", trainable=False)
+    config = layer.get_config()
+    arguments = inspect.signature(type(layer)).parameters.keys()
+    assert arguments - {"kwargs"} <= config.keys()
+    again = type(layer).from_config(json.loads(json.dumps(config)))
+    assert again.get_config() == config
+    assert again.name == "my"
+    assert not again.trainable
+    assert again.compute_dtype == "bfloat16"
+    saved = keras.saving.serialize_keras_object(layer)
+    assert saved["registered_name"] == f"bert>{name}"
+    assert type(keras.saving.deserialize_keras_object(saved)) is CLASSES[name]
+
+
+@each
+def test_tensors_symbols_and_lists_give_the_same(name):
+    layer, case = make(name), CASES[name]
+    model = model_of(layer, case.inputs)
+    assert len(layer.weights) == case.num_weights
+    assert len(model.weights) == case.num_weights
+    want = call(layer, case.inputs)
+    for found, symbol in zip(want, model.outputs, strict=True):
+        assert symbol.dtype == found.dtype
+        assert tf.TensorShape(symbol.shape).is_compatible_with(found.shape)
+    assert_same(call(model, [tf.nest.flatten(case.inputs)]), want)
+    tensors = tf.nest.map_structure(tf.constant, case.inputs)
+    assert_same(call(layer, tensors), want)
+    lists = tf.nest.map_structure(np.ndarray.tolist, case.inputs)
+    assert_same(call(layer, lists), want)
+
+
+@each
+@pytest.mark.filterwarnings("ignore:Gradients do not exist.*recurrent_kernel")
+def test_a_compiled_step_changes_every_weight(name):
+    layer, case = make(name), CASES[name]
+    model = model_of(layer, case.inputs)
+    model.compile(
+        optimizer=keras.optimizers.SGD(1.0),
+        loss=["mse"] * len(model.outputs),
+        jit_compile=True,
+    )
+    before = {v.path: v.numpy() for v in model.trainable_variables}
+    wanted = [
+        RANDOM.normal(size=output.shape).astype(np.float32)
+        for output in call(layer, case.inputs)
+    ]
+    model.fit(tf.nest.flatten(case.inputs), wanted, batch_size=4, verbose=0)
+    same = {
+        v.path.removeprefix(layer.name)
+        for v in model.trainable_variables
+        if np.array_equal(v.numpy(), before[v.path])
+    }
+    assert same == UNREAD.get(name, set())
+    assert all(np.isfinite(v.numpy()).all() for v in model.trainable_variables)
+
+
+@each
+@pytest.mark.parametrize(
+    "policy", ["float32", "mixed_bfloat16", "mixed_float16"]
+)
+def test_weights_are_float32_under_every_policy(name, policy):
+    layer = make(name, dtype=policy)
+    narrow = policy.removeprefix("mixed_")
+    assert layer.compute_dtype == narrow
+    for output in call(layer, CASES[name].inputs):
+        assert output.dtype.name in ("float32", narrow)
+        assert np.isfinite(tf.cast(output, tf.float32)).all()
+    assert {v.dtype for v in layer.weights} == {"float32"}
+    for inner in layer._flatten_layers():
+        assert inner.compute_dtype == narrow
+
+
+@pytest.mark.parametrize("name", DROPS)
+def test_training_means_dropout(name):
+    layer, inputs = make(name), CASES[name].inputs
+    plain = call(layer, inputs)
+    assert_same(call(layer, inputs, training=False), plain)
+    drops = [call(layer, inputs, training=True) for _ in range(2)]
+    assert not np.array_equal(drops[0][0], plain[0])
+    assert not np.array_equal(drops[0][0], drops[1][0])
+    again = type(layer).from_config(layer.get_config())
+    call(again, inputs)
+    again.set_weights(layer.get_weights())
+    for drop in drops:
+        assert_same(call(again, inputs, training=True), drop)
+    seeded = [
+        call(layer, inputs, training=training, dropout_seed=tf.constant([1, 2]))
+        for training in (True, False, None)
+    ]
+    assert not np.array_equal(seeded[0][0], plain[0])
+    for other in seeded[1:]:
+        assert_same(other, seeded[0])
+
+
+@each
+def test_files_give_the_layer_again(name, tmp_path):
+    inputs = tf.nest.flatten(CASES[name].inputs)
+    model = model_of(make(name), CASES[name].inputs)
+    want = call(model, [inputs])
+
+    model.save(tmp_path / "model.keras")
+    assert_same(
+        call(keras.models.load_model(tmp_path / "model.keras"), [inputs]), want
+    )
+
+    model.save_weights(tmp_path / "a.weights.h5")
+    other = model_of(make(name), CASES[name].inputs)
+    for variable in other.trainable_variables:
+        variable.assign(variable + 1.0)
+    other.load_weights(tmp_path / "a.weights.h5")
+    assert_same(call(other, [inputs]), want)
+
+    model.export(tmp_path / "exported", verbose=False)
+    exported = tf.saved_model.load(tmp_path / "exported")
+    served = exported.signatures["serving_default"](
+        **{
+            symbol.name: tf.constant(x)
+            for symbol, x in zip(model.inputs, inputs, strict=True)
+        }
+    )
+    assert len(served) == len(want)
+    for i, expected in enumerate(want):
+        np.testing.assert_allclose(
+            served[f"output_{i}"], expected, atol=rounding.EQUAL
+        )
+
+
+@pytest.mark.parametrize("name", STACKED)
+def test_keras_stacks_it(name):
+    layer = make(name)
+    x = CASES[name].inputs[0]
+    model = keras.Sequential(
+        [keras.Input(x.shape[1:], dtype=x.dtype.name), layer]
+    )
+    assert_same(call(model, [x]), call(layer, [x]))
+
+
+def test_layers_in_a_row_drop_differently():
+    keras.utils.set_random_seed(1)
+    seeds = [
+        layers.DropoutLayer().seed_generator.state.numpy()[0] for _ in range(3)
+    ]
+    assert len({*seeds}) == 3
+
+
+def test_seeds_of_dropout_leave_the_initial_weights_as_they_are():
+    drawn = []
+    for first in (layers.Layer, layers.DropoutLayer):
+        keras.utils.set_random_seed(1)
+        first()
+        drawn.append(keras.initializers.RandomNormal()([3]))
+    np.testing.assert_array_equal(*drawn)

@@ -1,0 +1,287 @@
+"""--vocab_file and --bert_config_file where no flag gives them."""
+
+import dataclasses
+import json
+import shutil
+
+import pytest
+
+import modeling
+from modeling import checkpoints
+from tests import huggingface_support as theirs
+from tests.classifier_support import write_table
+from tests.model_folder_support import write_original
+from tests.training import squad_support
+from training import pretraining
+from training.config.extraction_options import (
+    ExtractionOptions,
+    VectorOptions,
+)
+from training.config.finetuning_options import (
+    ClassifierOptions,
+    FinetuningOptions,
+    TrialOptions,
+)
+from training.config.options import DeviceOptions, TrainOptions
+from training.finetuning import classifier, questions
+from training.many_runs.trials import Trials
+from training.model_files import found_files
+from training.vectors import extraction
+
+NOTHING = {"vocab_file": None, "bert_config_file": None}
+
+
+@pytest.fixture
+def released(goldens, tmp_path):
+    return write_original(goldens, tmp_path / "released")
+
+
+@pytest.fixture
+def out(tmp_path):
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out"
+
+
+def find(out=None, init=None, needed=tuple(found_files.FILES), **given):
+    return found_files.find(
+        NOTHING | given,
+        output_dir=out and str(out),
+        init_checkpoint=init and str(init),
+        needed=needed,
+    )
+
+
+def begin_run(out, released):
+    """Makes a folder one of a run with a checkpoint."""
+    for name in "vocab.txt", "bert_config.json":
+        shutil.copy(released / name, out)
+    checkpoints.write_state(str(out), ["model.ckpt-1"])
+
+
+@pytest.mark.parametrize(
+    "name", ["", "bert_model.ckpt", "bert_model.ckpt.index"]
+)
+def test_both_lie_beside_the_checkpoint(released, out, name):
+    assert find(out, released / name) == {
+        "vocab_file": f"{released}/vocab.txt",
+        "bert_config_file": f"{released}/bert_config.json",
+    }
+
+
+def test_both_lie_in_a_folder_of_hugging_face(tmp_path, goldens):
+    folder = tmp_path / "theirs"
+    theirs.write_folder(folder, theirs.tensors_of())
+    (folder / "tokenizer.json").touch()
+    assert find(None, folder) == {
+        "vocab_file": f"{folder}/tokenizer.json",
+        "bert_config_file": f"{folder}/config.json",
+    }
+
+
+def test_what_is_given_is_taken(released, out):
+    begin_run(out, released)
+    (out / "vocab.txt").write_text("another\n")
+    (out / "bert_config.json").write_text("{}")
+    given = {"vocab_file": "v", "bert_config_file": "b"}
+    assert find(out, released, **given) == given
+    assert find(None, released, vocab_file="v") == {
+        "vocab_file": "v",
+        "bert_config_file": f"{released}/bert_config.json",
+    }
+
+
+def test_a_run_that_goes_on_has_them_too(released, out, tmp_path):
+    begin_run(out, released)
+    in_run = {
+        "vocab_file": f"{out}/vocab.txt",
+        "bert_config_file": f"{out}/bert_config.json",
+    }
+    assert find(out) == in_run
+    assert find(out, released) == in_run
+    # Dropout may differ, as when its flag is given.
+    config = json.loads((out / "bert_config.json").read_text())
+    config["hidden_dropout_prob"] = 0.3
+    (out / "bert_config.json").write_text(json.dumps(config))
+    assert find(out, released) == in_run
+    # The weights that it began with may be gone, as they are not read again.
+    assert find(out, tmp_path / "gone/bert_model.ckpt") == in_run
+    (tmp_path / "trials").mkdir()
+    (tmp_path / "trials/trials.json").write_text('{"chosen": "../out"}')
+    assert find(tmp_path / "trials")["vocab_file"].endswith("../out/vocab.txt")
+
+
+def test_a_contradiction_is_refused(released, out):
+    begin_run(out, released)
+    tokens = (out / "vocab.txt").read_text("utf-8").splitlines()
+    tokens[7], tokens[9] = tokens[9], tokens[7]
+    (out / "vocab.txt").write_text("\n".join(tokens), "utf-8")
+    with pytest.raises(
+        ValueError,
+        match="--vocab_file is not given.*out/vocab.txt in --output_dir, but "
+        ".*released/vocab.txt beside --init_checkpoint "
+        r"\(token 7: '&' -> '\$' and 1 more\). Give the right one by --vocab_f",
+    ):
+        find(out, released)
+    (out / "vocab.txt").write_text("\n".join(tokens[:9]), "utf-8")
+    with pytest.raises(ValueError, match=r"\(9 -> 1200 tokens\)"):
+        find(out, released)
+    vocab = str(out / "vocab.txt")
+    config = json.loads((out / "bert_config.json").read_text())
+    config["num_attention_heads"] = 8
+    (out / "bert_config.json").write_text(json.dumps(config))
+    with pytest.raises(
+        ValueError,
+        match="--bert_config_file is not given.*out/bert_config.json in "
+        r"--output_dir, but .*beside --init_checkpoint \(num_attention_heads "
+        r"8 -> 4\). Give the right one by --bert_config_file, or another --out",
+    ):
+        find(out, released, vocab_file=vocab)
+
+
+def test_before_its_first_checkpoint_a_run_may_get_another_model(released, out):
+    begin_run(out, released)
+    (out / "checkpoint").unlink()
+    (out / "vocab.txt").write_text("another\n")
+    assert find(out, released)["vocab_file"] == f"{released}/vocab.txt"
+    assert find(out)["vocab_file"] == f"{out}/vocab.txt"
+
+
+def test_the_error_names_where_it_looked(released, out):
+    (released / "vocab.txt").unlink()
+    with pytest.raises(
+        ValueError,
+        match="Flag --vocab_file must have a value other than None: no "
+        "vocab.txt or tokenizer.json is beside --init_checkpoint=.*/released "
+        "or in --output_dir=.*/out.$",
+    ):
+        find(out, released)
+    assert find(out, released, needed=["bert_config_file"]) == {
+        "vocab_file": None,
+        "bert_config_file": f"{released}/bert_config.json",
+    }
+    with pytest.raises(ValueError, match="no bert_config.json or config.json"):
+        find(out, vocab_file="v")
+    with pytest.raises(FileNotFoundError, match="'nowhere': there is no such"):
+        find(out, "nowhere")
+
+
+def test_options_without_any_place_are_refused_at_once(tmp_path):
+    train = TrainOptions(output_dir=str(tmp_path / "new"), num_train_steps=1)
+    with pytest.raises(
+        ValueError,
+        match="Flag --bert_config_file must have a value other than None: "
+        "there is no --init_checkpoint to look beside, and nothing yet in "
+        "--output_dir=.*/new",
+    ):
+        ClassifierOptions(
+            task_name="mrpc",
+            data_dir=None,
+            do_train=True,
+            vocab_file="v",
+            finetuning=FinetuningOptions(train=train, device=DeviceOptions()),
+        )
+
+
+def classifier_options(tmp_path, **changes):
+    train = TrainOptions(
+        output_dir=str(tmp_path / "out"),
+        num_train_steps=1,
+        train_batch_size=8,
+        learning_rate=1e-3,
+    )
+    finetuning = FinetuningOptions(
+        train=train,
+        device=DeviceOptions(),
+        max_seq_length=16,
+        num_train_epochs=1.0,
+        init_checkpoint=changes.pop("init_checkpoint", None),
+    )
+    return ClassifierOptions(
+        task_name="tsv",
+        data_dir=str(tmp_path / "data"),
+        task_options={"kind": "single"},
+        finetuning=finetuning,
+        **changes,
+    )
+
+
+def test_a_task_is_trained_answered_and_loaded_without_both(released, tmp_path):
+    write_table(tmp_path / "data", "single")
+    runs = Trials(TrialOptions(), classifier)
+    out = tmp_path / "out"
+    init = str(released / "bert_model.ckpt")
+    runs.run(classifier_options(tmp_path, do_train=True, init_checkpoint=init))
+    shutil.rmtree(released)
+    runs.run(classifier_options(tmp_path, do_predict=True))
+    answers = (out / "predictions.tsv").read_text("utf-8").splitlines()
+    loaded = modeling.load(str(out))
+    assert (loaded.kind, loaded.labels) == ("classification", ["l0", "l1"])
+    assert loaded.max_seq_length == 16
+    assert answers[0].split("\t")[2:] == loaded.labels
+
+
+def test_questions_are_answered_without_both(goldens, released, tmp_path):
+    options = squad_support.make_options(goldens, tmp_path / "a")
+    finetuned = goldens / "squad/finetuned_v1.1/model.ckpt-60"
+    for ending in ".index", ".data-00000-of-00001":
+        shutil.copy(
+            f"{finetuned}{ending}", released / f"bert_model.ckpt{ending}"
+        )
+    options = options.replace(init_checkpoint=str(released))
+    questions.run(options)
+    questions.run(options.replace(output_dir=str(tmp_path / "b"), **NOTHING))
+    for name in "predictions.json", "nbest_predictions.json", "task.json":
+        one, other = (tmp_path / place / name for place in "ab")
+        assert one.read_text() == other.read_text()
+    assert modeling.load(str(tmp_path / "b")).kind == "span"
+
+
+def test_vectors_are_the_same_without_both(goldens, released, tmp_path):
+    options = ExtractionOptions(
+        input_file=str(goldens / "extract_features/input.txt"),
+        output_file=str(tmp_path / "one.jsonl"),
+        bert_config_file=str(goldens / "bert_config.json"),
+        init_checkpoint=str(released / "bert_model.ckpt"),
+        vocab_file=str(goldens / "vocab.txt"),
+        max_seq_length=64,
+        vectors=VectorOptions(layers=(-1,)),
+        device=DeviceOptions(),
+    )
+    extraction.run(options)
+    other = str(tmp_path / "other.jsonl")
+    extraction.run(options.replace(output_file=other, **NOTHING))
+    assert (tmp_path / "one.jsonl").read_bytes() == (
+        tmp_path / "other.jsonl"
+    ).read_bytes()
+
+
+def test_a_pretraining_run_keeps_its_vocabulary(
+    options, goldens, released, tmp_path
+):
+    options = options.replace(init_checkpoint=str(released), **NOTHING)
+    pretraining.run(options)
+    out = tmp_path / "out"
+    assert (out / "vocab.txt").read_bytes() == (
+        goldens / "vocab.txt"
+    ).read_bytes()
+    loaded = modeling.load(str(out))
+    assert loaded.kind == "pretraining"
+    assert loaded.report.source == f"{out}/model.ckpt-2"
+    queries = tmp_path / "queries.txt"
+    queries.write_text("the [MASK] went home .\n")
+    pretraining.run(
+        dataclasses.replace(
+            options,
+            init_checkpoint=None,
+            do_train=False,
+            do_predict=True,
+            predict_file=str(queries),
+        )
+    )
+    assert (out / "predict_results.jsonl").exists()
+    (released / "vocab.txt").unlink()
+    (out / "vocab.txt").unlink()
+    with pytest.raises(ValueError, match="Flag --vocab_file must have a val"):
+        pretraining.run(
+            options.replace(do_predict=True, predict_file=str(queries))
+        )
