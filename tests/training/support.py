@@ -50,9 +50,8 @@ def golden_run(
     Returns:
       The metrics of each step as {name: [steps]}, and the weights by name.
     """
-    model, variables = _golden_model(
-        goldens, num_layers, dropout, dtype, options
-    )
+    sizes = num_layers, dropout
+    model, variables = _golden_model(goldens, *sizes, dtype, options)
     train_options = TrainOptions(
         output_dir=str(output_dir),
         train_batch_size=16,
@@ -64,18 +63,19 @@ def golden_run(
     trainer = loop.Trainer(model, train_options, clock)
     opened = _golden_records(goldens)
     history = _recorded_metrics(trainer)
-    trainer.train(
-        lambda first_example, shard: input_pipeline.training_batches(
+
+    def batches(first_example, shard):
+        return input_pipeline.training_batches(
             opened,
             batch_size=16,
             seed=1,
             first_example=offset + first_example,
             shard=shard,
             shuffle_window=shuffle_window,
-        ),
-        CheckpointManager(str(output_dir)),
-        num_examples=opened.count,
-    )
+        )
+
+    manager = CheckpointManager(str(output_dir))
+    trainer.train(batches, manager, num_examples=opened.count)
     metrics = _metrics_of_steps(history, trainer.metric_names)
     return metrics, {n: v.numpy() for n, v in variables.items()}
 
