@@ -64,9 +64,8 @@ def run(options: PretrainingOptions) -> None:
       ValueError, OSError: an input is missing, damaged or does not fit; all
         of them are checked before the first training step.
     """
-    options = found_files.fill(
-        options, ("bert_config_file", *options.needs_vocab)
-    )
+    needed = ("bert_config_file", *options.needs_vocab)
+    options = found_files.fill(options, needed)
     config = BertConfig.from_json_file(options.bert_config_file)
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
     strategy = create_strategy(options.device)
@@ -81,9 +80,8 @@ def run(options: PretrainingOptions) -> None:
         first = setup.load_first_weights(
             options.init_checkpoint, weights, manager, output_dir, config
         )
-        evaluate = functools.partial(
-            _evaluate, options, Evaluator(model), inputs
-        )
+        evaluator = Evaluator(model)
+        evaluate = functools.partial(_evaluate, options, evaluator, inputs)
         if options.do_train:
             _check_pair_head_before(options, model, manager, weights, inputs)
             step = _train(options, model, manager, inputs, evaluate)

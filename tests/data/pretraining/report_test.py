@@ -15,7 +15,7 @@ from data.pretraining.report import warn_of_cut_text
             900,
             "the examples hold at most 45 % of the text: lines are longer "
             "than an example and are cut. Give one sentence on each line, or "
-            "--split_sentences with --num_processes.",
+            "pass --split_sentences with --num_processes.",
         ),
     ],
 )

@@ -118,7 +118,8 @@ def test_a_full_disk_is_told_with_its_place(tmp_path, small_buckets):
                 pathlib.Path(some._path(number)).symlink_to("/dev/full")
             some.add(frames(0, 300))
     assert str(error.value) == (
-        f"cannot write {some._folder.name}, where the records of a shard wait "
-        "to be shuffled: [Errno 28] No space left on device; free some space."
+        f"cannot write {some._folder.name}, the folder in which the records of "
+        "a shard are shuffled: [Errno 28] No space left on device; free some "
+        "space."
     )
     assert not list(tmp_path.iterdir())
