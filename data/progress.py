@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, plain lines in a log."""
+"""Progress of long work: a bar on a terminal or in a notebook, or log lines."""
 
 import shutil
 import sys
@@ -7,12 +7,15 @@ import time
 from absl import logging
 from tqdm import tqdm
 
+_MOMENT = 2.0  # seconds
+
 
 class Progress:
     """Counts work done and shows it.
 
     Use it as a context manager. On a terminal it is a bar with rate and time
-    left; elsewhere one log line every `seconds`, and one at the end.
+    left, and in a notebook if the work takes longer than a moment; elsewhere
+    one log line every `seconds`, and one at the end.
 
     Args:
       description: what is being done, such as `pretraining`.
@@ -41,6 +44,7 @@ class Progress:
         self._start = self._last_line = time.monotonic()
         # Some terminals say they have no size; this gives them 80 x 24.
         columns, lines = shutil.get_terminal_size()
+        is_terminal = sys.stderr.isatty()
         self._bar = tqdm(
             total=total,
             initial=initial,
@@ -48,7 +52,8 @@ class Progress:
             unit=f" {unit}",
             ncols=columns,
             nrows=lines,
-            disable=not sys.stderr.isatty(),
+            delay=0 if is_terminal else _MOMENT,
+            disable=not is_terminal and "ipykernel" not in sys.modules,
         )
 
     def advance(self, count: int = 1, figures: str = "") -> None:

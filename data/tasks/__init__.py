@@ -1,15 +1,16 @@
 """Fine-tuning tasks: what their files hold, and how predictions are scored.
 
-rows      tab- or comma-separated tables and JSON lines to rows
-examples  what one example of a task is
-task      what a task is, and how one is added
-glue      the nine tasks of GLUE and its diagnostic set
-xnli      XNLI
-swag      SWAG and CODAH
-race      RACE
-conll     a label for every word: CoNLL-2003, CoNLL-U
-user      the user's own table
-tfds      the same tasks from tensorflow-datasets
+rows         tab- or comma-separated tables and JSON lines to rows
+python_rows  tables that are Python objects to JSON lines
+examples     what one example of a task is
+task         what a task is, and how one is added
+glue         the nine tasks of GLUE and its diagnostic set
+xnli         XNLI
+swag         SWAG and CODAH
+race         RACE
+conll        a label for every word: CoNLL-2003, CoNLL-U
+user         the user's own table
+tfds         the same tasks from tensorflow-datasets
 """
 
 import difflib
