@@ -13,6 +13,7 @@ progress      progress of long work, on a terminal and in a log
 processes     tasks worked on by several processes
 tfds          data sets of tensorflow-datasets
 metrics       accuracy, F1, correlations and entity F1 of predictions
+entities      labels of words to entities of a text
 text/         vocabularies, tokenizers, input rows
 records/      features, TFRecord files, batches
 pretraining/  text to pretraining records
@@ -20,5 +21,6 @@ tasks/        classification, tagging and multiple-choice data sets
 finetuning/   examples of a task to rows and record files
 squad/        questions on paragraphs: windows, answers, scores
 vectors/      lines of text to rows, vectors to files
+asking        what a model is asked, and its answers, also as lines
 in_graph/     tokenizer, rows and answers as TensorFlow operations
 """

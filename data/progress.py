@@ -1,4 +1,4 @@
-"""Shows the progress of long work on a terminal or in a log."""
+"""Shows the progress of long work: in a terminal, a notebook or a log."""
 
 import shutil
 import sys
@@ -7,12 +7,15 @@ import time
 from absl import logging
 from tqdm import tqdm
 
+_MOMENT = 2.0  # seconds
+
 
 class Progress:
     """Counts finished work and shows it; use it as a context manager.
 
-    On a terminal it is a bar with the rate and the remaining time, otherwise a
-    log line at most every `seconds` and one at the end.
+    On a terminal it is a bar with the rate and the remaining time, and in a
+    notebook too if the work takes longer than a moment. Otherwise it is a log
+    line at most every `seconds` and one at the end.
 
     Args:
       description: name of the work, such as `pretraining`.
@@ -41,6 +44,7 @@ class Progress:
         self._start = self._last_line = time.monotonic()
         # 80 x 24 for terminals without a size.
         columns, lines = shutil.get_terminal_size()
+        is_terminal = sys.stderr.isatty()
         self._bar = tqdm(
             total=total,
             initial=initial,
@@ -48,7 +52,8 @@ class Progress:
             unit=f" {unit}",
             ncols=columns,
             nrows=lines,
-            disable=not sys.stderr.isatty(),
+            delay=0 if is_terminal else _MOMENT,
+            disable=not is_terminal and "ipykernel" not in sys.modules,
         )
 
     def advance(self, count: int = 1, figures: str = "") -> None:

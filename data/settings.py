@@ -12,7 +12,7 @@ made: `--batch_size=0; it must be at least 1.`
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 
@@ -172,6 +172,44 @@ def group(**fixed: Any) -> Any:
         fields have no flags.
     """
     return dataclasses.field(metadata={"fixed": fixed})
+
+
+def make(options_class: type, values: Mapping[str, Any]) -> Any:
+    """Makes options of values that are not sorted into groups.
+
+    Args:
+      options_class: a subclass of `Settings`.
+      values: flag -> value, or field -> value of a field without a flag. It
+        holds wherever the field occurs, in groups too, but not where a group
+        fixes it. A list given for a tuple is converted.
+
+    Returns:
+      An instance of options_class; fields without a value have their default.
+
+    Raises:
+      TypeError: a field has neither a value nor a default.
+      ValueError: a value is out of bounds, or values contradict each other.
+    """
+    given = {}
+    for field in fields_of(options_class):
+        if field.is_group:
+            given[field.name] = make(field.type, {**values, **field.fixed})
+        elif (field.flag or field.name) in values:
+            value = values[field.flag or field.name]
+            is_list = field.item and isinstance(value, list | tuple)
+            given[field.name] = field.type(value) if is_list else value
+    return options_class(**given)
+
+
+def names_of(options_class: type) -> set[str]:
+    """Returns the names of all fields that `make` takes values for."""
+    names = set()
+    for field in fields_of(options_class):
+        if field.is_group:
+            names |= names_of(field.type) - field.fixed.keys()
+        else:
+            names.add(field.flag or field.name)
+    return names
 
 
 def fields_of(options_class: type) -> Iterator[Field]:

@@ -188,8 +188,8 @@ def test_flags_and_defaults(program, pytestconfig):
 
 
 def test_all_programs_are_listed(pytestconfig):
-    programs = {path.stem for path in pytestconfig.rootpath.glob("*.py")}
-    assert ALL.keys() == programs
+    files = {path.stem for path in pytestconfig.rootpath.glob("*.py")}
+    assert {*ALL, "bert"} == files  # bert.py is a module for Python
 
 
 @pytest.mark.parametrize("program", ALL)

@@ -34,7 +34,9 @@ def run(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("program", [p.name for p in ROOT.glob("*.py")])
+@pytest.mark.parametrize(
+    "program", [p.name for p in ROOT.glob("*.py") if p.stem != "bert"]
+)
 def test_help(run, program):
     done = run(program, "--help")
     assert f"{ROOT / program}:" in done.stdout, done.stderr

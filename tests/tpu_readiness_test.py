@@ -24,6 +24,7 @@ from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from modeling import (
     BertConfig,
+    BertModel,
     PretrainingModel,
     SpanModel,
     TaskModel,
@@ -330,11 +331,10 @@ def test_run_squad_trains_and_predicts(config, goldens, score_padding):
 def extractor_of(config, **options):
     layers = (-1, "embeddings")
     return Extractor(
-        config,
+        BertModel(config, use_one_hot_embeddings=True),
         VectorOptions(**{"layers": layers, **options}),
         max_seq_length=32,
         batch_size=4,
-        use_one_hot_embeddings=True,
     )
 
 

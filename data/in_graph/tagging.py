@@ -59,7 +59,8 @@ def words_of_pieces(
       The words.
     """
     first = tf.where(~tf.gather(tf.constant(continues), ids.values))[:, 0]
-    last = tf.concat([first[1:], ids.row_splits[-1:]], axis=0)
+    # Texts without any word have no last one, either.
+    last = tf.concat([first[1:], ids.row_splits[-1:]], axis=0)[: tf.size(first)]
     pieces = tf.RaggedTensor.from_row_splits(
         ids.values, tf.concat([first, ids.row_splits[-1:]], axis=0)
     )

@@ -40,7 +40,7 @@ class InGraphTokenizer:
     `import tensorflow_text` in the process that loads it.
 
     Args:
-      vocab_file: path of a vocabulary.
+      vocab_file: path of a vocabulary, or token -> id.
       do_lower_case: False for a cased vocabulary.
       never_split: as in `FullTokenizer`.
 
@@ -51,11 +51,15 @@ class InGraphTokenizer:
 
     def __init__(
         self,
-        vocab_file: str,
+        vocab_file: str | Mapping[str, int],
         do_lower_case: bool = True,
         never_split: Collection[str] = (),
     ):
-        vocab = load_vocab(vocab_file)
+        vocab = vocab_file
+        if isinstance(vocab, str):
+            vocab = load_vocab(vocab_file)
+        else:
+            vocab_file = "the vocabulary"  # for errors
         self._never_split = never_split and tokenization.any_of(never_split)
         require_tokens(vocab, [_UNKNOWN, *never_split], vocab_file)
         pieces = _reachable_pieces(vocab, do_lower_case, vocab_file)

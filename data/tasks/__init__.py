@@ -1,15 +1,16 @@
 """Fine-tuning tasks: their examples and the scores of predictions.
 
-rows      tab- or comma-separated tables and JSON lines to rows
-examples  the classes of examples
-task      the base class of tasks, and their registration
-glue      the nine tasks of GLUE and its diagnostic set
-xnli      XNLI
-swag      SWAG and CODAH
-race      RACE
-conll     a label for each word: CoNLL-2003, CoNLL-U
-user      tables of the user
-tfds      tasks whose examples come from tensorflow-datasets
+rows         tab- or comma-separated tables and JSON lines to rows
+python_rows  tables that are Python objects to JSON lines
+examples     the classes of examples
+task         the base class of tasks, and their registration
+glue         the nine tasks of GLUE and its diagnostic set
+xnli         XNLI
+swag         SWAG and CODAH
+race         RACE
+conll        a label for each word: CoNLL-2003, CoNLL-U
+user         tables of the user
+tfds         tasks whose examples come from tensorflow-datasets
 """
 
 import difflib

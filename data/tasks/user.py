@@ -82,14 +82,9 @@ class UserTable(Task):
         source: Callable[[str], Iterator[Row]] | None = None,
     ):
         super().__init__(data_dir)
-        if kind not in _KINDS:
-            raise ValueError(
-                f"--task_name=tsv: kind {kind!r}, expected one of "
-                f"{', '.join(_KINDS)}."
-            )
+        self._texts = _columns(text_columns or usual_texts(kind))
         self._row_kind = kind
-        self.kind, self._usual_metrics, usual_texts = _KINDS[kind]
-        self._texts = _columns(text_columns or usual_texts)
+        self.kind, self._usual_metrics, _ = _KINDS[kind]
         self._label = Column.parse(label_column)
         self._choices = _columns(choice_columns)
         self._id = Column.parse(id_column) if id_column else None
@@ -162,8 +157,11 @@ class UserTable(Task):
 
     def _path(self, set_name: str) -> str:
         """The file of a set."""
-        if self._files[set_name]:
-            return os.path.join(self.data_dir, self._files[set_name])
+        name = self._files[set_name]
+        if name:
+            # `join` recognises absolute paths, but not `gs://`.
+            is_whole = "://" in name
+            return name if is_whole else os.path.join(self.data_dir, name)
         stem = os.path.join(self.data_dir, set_name)
         for suffix in _SUFFIXES:
             if files.exists(stem + suffix):
@@ -253,6 +251,20 @@ class UserTable(Task):
                 )
             return tuple(map(str, value))
         return tuple(row.text(column) for column in self._choices)
+
+
+def usual_texts(kind: str) -> tuple[str, ...]:
+    """The columns of the texts of a kind of row, if none are given.
+
+    Raises:
+      ValueError: there is no such kind.
+    """
+    if kind not in _KINDS:
+        raise ValueError(
+            f"--task_name=tsv: kind {kind!r}, expected one of "
+            f"{', '.join(_KINDS)}."
+        )
+    return _KINDS[kind][2]
 
 
 def _columns(names: Sequence[str]) -> tuple[Column, ...]:

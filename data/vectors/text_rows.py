@@ -75,16 +75,37 @@ def read_rows(
 def make_row(
     line: str, tokenizer: FullTokenizer, max_seq_length: int, index: int = 0
 ) -> TextRow:
-    """Tokenizes one line (see `read_rows`).
+    """Tokenizes one line (see `read_rows`)."""
+    first, second = packing.split_pair(line.strip())
+    return row_of(first, second or "", tokenizer, max_seq_length, index)
+
+
+def row_of(
+    first: str,
+    second: str,
+    tokenizer: FullTokenizer,
+    max_seq_length: int,
+    index: int = 0,
+) -> TextRow:
+    """Tokenizes a text, or a pair of texts.
 
     A single text is cut at its end. In a pair, the longer text loses its last
     wordpiece until both fit.
 
+    Args:
+      first: the text.
+      second: the second text; "" = there is none.
+      tokenizer: of the model's vocabulary.
+      max_seq_length: most wordpieces of the row, 3 at least.
+      index: number of the text, from 0.
+
+    Returns:
+      The row.
+
     Source: `convert_examples_to_features` in extract_features.py.
     """
-    first, second = packing.split_pair(line.strip())
     pieces_a = _pieces(first, tokenizer)
-    pieces_b = _pieces(second or "", tokenizer)
+    pieces_b = _pieces(second, tokenizer)
     num_lost = packing.truncate_longest_first(
         pieces_a, pieces_b, max_seq_length - (3 if pieces_b else 2)
     )

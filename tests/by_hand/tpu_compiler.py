@@ -24,6 +24,7 @@ from data.records.feature_spec import pretraining_features  # noqa: E402
 from data.squad import windows  # noqa: E402
 from modeling import (  # noqa: E402
     BertConfig,
+    BertModel,
     PretrainingModel,
     SpanModel,
     TaskModel,
@@ -114,11 +115,10 @@ def span(trains):
 def vectors():
     """A batch of extract_features.py."""
     extractor = Extractor(
-        SMALL,
+        BertModel(SMALL, use_one_hot_embeddings=True),
         VectorOptions(layers=(-1, -2), whole_words=True),
         max_seq_length=128,
         batch_size=ROWS,
-        use_one_hot_embeddings=True,
     )
     names = ("input_ids", "input_mask", "segment_ids", "word_ids")
     return extractor._replica_step, batch_of(

@@ -6,5 +6,6 @@ squad_options        of run_squad.py
 pretraining_options  of run_pretraining.py
 extraction_options   of extract_features.py
 conversion_options   of convert_checkpoint.py
+asking_options       of ask.py
 flags                flags made of options, options made of flags
 """

@@ -1,14 +1,16 @@
 """Predictions of a trained model: `Predictor.load(dir).predict(texts)`."""
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401, operations of the exported graphs
 
+from data.progress import Progress
 from training.export import saved_model
 
 # The inputs of serve_text, in the order in which `predict` takes them.
@@ -18,6 +20,13 @@ _INPUTS = (
     ("context", "choices"),
     ("question", "context"),
 )
+# Inputs and outputs that only models of one kind have.
+_KINDS = {
+    "positions": "pretraining",
+    "num_words": "tagging",
+    "question": "span",
+    "choices": "choice",
+}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -31,11 +40,17 @@ class Predictor:
 
     Args:
       signatures: name -> function, of an export or a `Serving`.
+
+    Attributes:
+      kind: what the model does, see `Description.kind`.
     """
 
     def __init__(self, signatures: Mapping[str, Any]):
-        self._function = signatures["serve_text"]
-        self._shapes = _shapes_of(self._function)
+        self._function = function = signatures["serve_text"]
+        if hasattr(function, "get_concrete_function"):
+            function = function.get_concrete_function()
+        self._shapes = _shapes_of(function)
+        self.kind = _kind_of(self._shapes, function.structured_outputs)
 
     @classmethod
     def load(cls, folder: str) -> Self:
@@ -51,11 +66,9 @@ class Predictor:
         Raises:
           ValueError: the folder is none of these.
         """
-        newest = saved_model.newest_version(folder)
-        if newest:
-            folder = os.path.join(folder, str(newest))
-        if tf.saved_model.contains_saved_model(folder):
-            loaded = tf.saved_model.load(folder)
+        version = find_version(folder)
+        if version:
+            loaded = tf.saved_model.load(version)
             predictor = cls(loaded.signatures)
             # The signatures do not keep the variables alive; this object does.
             predictor._loaded = loaded
@@ -90,19 +103,28 @@ class Predictor:
         # fails.
         order = sorted(range(len(rows)), key=lambda i: -lengths[i])
         answers = [{}] * len(rows)
-        for start in range(0, len(order), batch_size):
-            chosen = order[start : start + batch_size]
-            columns = zip(*(rows[i] for i in chosen), strict=True)
-            outputs = self._function(
-                **{
-                    name: tf.constant(column)
-                    for name, column in zip(self._shapes, columns, strict=True)
-                }
-            )
-            outputs = {name: x.numpy() for name, x in outputs.items()}
-            for place, i in enumerate(chosen):
-                answers[i] = _answer(outputs, place)
+        shown = contextlib.nullcontext()
+        if len(rows) > batch_size:
+            shown = Progress("answering", total=len(rows), unit="texts")
+        with shown as progress:
+            for start in range(0, len(order), batch_size):
+                chosen = order[start : start + batch_size]
+                outputs = self._outputs([rows[i] for i in chosen])
+                for place, i in enumerate(chosen):
+                    answers[i] = _answer(outputs, place)
+                if progress:
+                    progress.advance(len(chosen))
         return answers
+
+    def _outputs(self, rows: Sequence[tuple]) -> dict[str, np.ndarray]:
+        """Computes a batch."""
+        columns = zip(*rows, strict=True)
+        inputs = {
+            name: tf.constant(column)
+            for name, column in zip(self._shapes, columns, strict=True)
+        }
+        outputs = self._function(**inputs)
+        return {name: x.numpy() for name, x in outputs.items()}
 
     def _row(self, number: int, text: Any) -> tuple:
         """Returns a text as a tuple of inputs."""
@@ -120,14 +142,39 @@ class Predictor:
         return tuple(map(_encoded, row))
 
 
+def find_version(folder: str) -> str | None:
+    """Finds an export.
+
+    Args:
+      folder: an export_dir (its newest version is taken), or one version of
+        it.
+
+    Returns:
+      The version's folder; None = the folder is no export.
+    """
+    folder = os.fspath(folder)
+    newest = saved_model.newest_version(folder)
+    if newest:
+        folder = os.path.join(folder, str(newest))
+    return folder if tf.saved_model.contains_saved_model(folder) else None
+
+
 def _shapes_of(function: Any) -> dict[str, list[int]]:
     """Returns the inputs in the order of _INPUTS, and an example's shapes."""
-    if hasattr(function, "get_concrete_function"):
-        function = function.get_concrete_function()
     specs = tf.nest.flatten(function.structured_input_signature)
     shapes = {spec.name: spec.shape.as_list()[1:] for spec in specs}
     names = next(names for names in _INPUTS if set(names) == shapes.keys())
     return {name: shapes[name] for name in names}
+
+
+def _kind_of(inputs: Collection[str], outputs: Collection[str]) -> str:
+    """Returns what a model does; the signatures of each kind differ."""
+    for name, kind in _KINDS.items():
+        if name in inputs or name in outputs:
+            return kind
+    if "probabilities" not in outputs:
+        return "regression"
+    return "classification" if "score" in outputs else "multilabel"
 
 
 def _is_text(value: Any, shape: list[int]) -> bool:

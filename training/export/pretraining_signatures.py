@@ -3,7 +3,7 @@
 Axes: B batch, S wordpieces, P [MASK]s of a row, V vocabulary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -87,16 +87,15 @@ class PretrainingServing(Serving):
     """
 
     kinds = ("pretraining",)
-    make_model = PretrainingModel
     never_split = (_MASK,)
 
     def __init__(
         self,
         model: PretrainingModel,
         description: PretrainingDescription,
-        vocab_file: str,
+        vocab: str | Mapping[str, int],
     ):
-        super().__init__(model, description, vocab_file)
+        super().__init__(model, description, vocab)
         # Embedding tables may have a few rows more than the vocabulary.
         self._tokens = [f"[id {i}]" for i in range(model.config.vocab_size)]
         for token, i in self._vocab.items():

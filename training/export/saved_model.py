@@ -7,10 +7,8 @@ EXPORT_DIR/1/saved_model.pb, variables/     the model
 
 import contextlib
 import dataclasses
-import importlib
 import itertools
 import os
-import pkgutil
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -26,17 +24,12 @@ from modeling import checkpoints, loading
 from modeling.checkpoints.model_folder import chosen_trial
 from training.config.options import ExportOptions, dtype_policy
 from training.export import model_card, requests
-from training.export.serving import Serving
+from training.export.serving import Serving, class_of
 from training.model_files.description import read, vocab_of
 
 WARM_UP = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST_COMPARED = 256  # examples
 _REMEDY = "evaluate again, or remove it"
-
-# Each kind of model is one file, which defines a subclass of `Serving`.
-for _module in pkgutil.iter_modules([os.path.dirname(__file__)]):
-    if _module.name.endswith("_signatures"):
-        importlib.import_module(f"{__package__}.{_module.name}")
 
 
 def load(output_dir: str, precision: str = "float32") -> Serving:
@@ -60,9 +53,7 @@ def load(output_dir: str, precision: str = "float32") -> Serving:
         vocab_file=vocab_of(output_dir),
         dtype=dtype_policy(precision),
     )
-    (serving,) = (
-        cls for cls in Serving.__subclasses__() if description.kind in cls.kinds
-    )
+    serving = class_of(description.kind)
     return serving(loaded.model, description, vocab_of(output_dir))
 
 

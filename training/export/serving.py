@@ -5,7 +5,10 @@ Axes: B batch, C choices, S wordpieces.
 
 import abc
 import functools
+import importlib
 import math
+import os
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -37,17 +40,15 @@ class Serving(abc.ABC):
     | serve_examples | `examples` string [B], records as the programs write |
 
     A subclass is one file, `training/export/NAME_signatures.py`;
-    `saved_model.load` finds it by its `kinds`.
+    `class_of` finds it by its `kinds`.
 
     Args:
       model: with its weights.
       description: of the model.
-      vocab_file: path of its vocabulary.
+      vocab: path of its vocabulary, or token -> id.
 
     Attributes:
       kinds: values of `Description.kind` that the class serves.
-      make_model: class of the model; takes config, dtype and
-        `Description.model`.
       never_split: tokens that are one wordpiece wherever a text has them.
       cut: how texts that are too long are shortened, see `FeatureOptions`.
       compared: outputs to measure the error of a lower precision by; the
@@ -59,22 +60,26 @@ class Serving(abc.ABC):
     """
 
     kinds: ClassVar[tuple[str, ...]]
-    make_model: ClassVar[Callable[..., Any]]
     never_split: ClassVar[tuple[str, ...]] = ()
     compared: ClassVar[tuple[str, ...]] = ("probabilities",)
     cut = "longest"
 
-    def __init__(self, model: Any, description: Description, vocab_file: str):
+    def __init__(
+        self,
+        model: Any,
+        description: Description,
+        vocab: str | Mapping[str, int],
+    ):
         self.description = description
         self.weights = checkpoints.variables_by_name(model.layers)
         self._model = model
-        self._vocab = load_vocab(vocab_file)
+        self._vocab = load_vocab(vocab) if isinstance(vocab, str) else vocab
         self._special = {
             "cls_id": self._vocab["[CLS]"],
             "sep_id": self._vocab["[SEP]"],
         }
         self._tokenizer = InGraphTokenizer(
-            vocab_file, description.do_lower_case, never_split=self.never_split
+            vocab, description.do_lower_case, never_split=self.never_split
         )
         self._specs = [s for s in self._record_specs() if s.name in INPUTS]
         self._choices = []
@@ -199,6 +204,18 @@ class Serving(abc.ABC):
         rows = _same_shape(input_ids, input_mask, segment_ids)
         rows = _checked(_trimmed(rows), self._model.config)
         return self._outputs(rows, input_mask)
+
+
+def class_of(kind: str) -> type[Serving]:
+    """Returns the class that serves a kind of model.
+
+    Each is one file of this package, which defines a subclass of `Serving`.
+    """
+    for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
+        if module.name.endswith("_signatures"):
+            importlib.import_module(f"{__package__}.{module.name}")
+    (found,) = (cls for cls in Serving.__subclasses__() if kind in cls.kinds)
+    return found
 
 
 def as_function(specs: Sequence[tf.TensorSpec]) -> Callable:

@@ -11,7 +11,6 @@ from data.in_graph import answers, packing, windows
 from data.records.feature_spec import FeatureSpec
 from data.squad.candidates import LARGE_SCORE
 from data.squad.windows import feature_specs
-from modeling.objectives.spans import SpanModel
 from training.export.serving import Serving, as_function, padded, strings
 
 # Windows computed at once: a long text costs time, not memory.
@@ -39,7 +38,6 @@ class SpanServing(Serving):
     """
 
     kinds = ("span",)
-    make_model = SpanModel
     compared = ("start_logits",)
 
     def in_words(self) -> str:

@@ -3,14 +3,14 @@
 Axes: B batch, S wordpieces, C choices, L labels, W words.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
 from data.finetuning.features import feature_specs
 from data.in_graph import packing, tagging
 from data.records.feature_spec import FeatureSpec
-from data.tasks import KINDS
+from data.tasks.task import KINDS
 from modeling.objectives.tasks import TaskModel
 from training.export.serving import Serving, as_function, padded, strings
 from training.model_files.description import TaskDescription
@@ -43,14 +43,16 @@ class TaskServing(Serving):
     """
 
     kinds = KINDS
-    make_model = TaskModel
     compared = ("probabilities", "score")
 
     def __init__(
-        self, model: TaskModel, description: TaskDescription, vocab_file: str
+        self,
+        model: TaskModel,
+        description: TaskDescription,
+        vocab: str | Mapping[str, int],
     ):
         self.cut = description.cut
-        super().__init__(model, description, vocab_file)
+        super().__init__(model, description, vocab)
 
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""

@@ -8,9 +8,14 @@ from typing import Any, ClassVar, Self
 from data.squad.options import AnswerOptions, WindowOptions
 from data.storage import files
 from data.storage.json_files import read_json, write_json
-from data.tasks import KINDS, InputExample, Task
+from data.tasks.examples import InputExample
+from data.tasks.task import KINDS, Task
 from modeling.checkpoints.model_folder import DESCRIPTION, VOCABULARIES
 from training.model_files.tokenizer import write_vocabulary
+
+_REMEDY = (
+    "run its program again with --do_eval or --do_predict, which writes it anew"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -160,16 +165,27 @@ def read(output_dir: str) -> Description:
             "this is one of an earlier version, run it again with "
             "--do_eval or --do_predict, which writes it."
         )
-    remedy = (
-        "run its program again with --do_eval or --do_predict, which writes "
-        "it anew"
-    )
-    facts = read_json(path, ("kind",), remedy)
+    return of_facts(read_json(path, ("kind",), _REMEDY), path)
+
+
+def of_facts(facts: Mapping[str, Any], path: str) -> Description:
+    """Makes the description of the content of `task.json`.
+
+    Args:
+      facts: the content.
+      path: of the file, for the error.
+
+    Returns:
+      The subclass of `Description` for the kind of the model.
+
+    Raises:
+      ValueError: it is of another version.
+    """
     try:
         return Description.classes[facts["kind"]](**facts)
     except (KeyError, TypeError) as error:
         raise ValueError(
-            f"{path} is of another version ({error}); {remedy}."
+            f"{path} is of another version ({error}); {_REMEDY}."
         ) from None
 
 

@@ -11,6 +11,7 @@ from data.storage import files
 from data.vectors import attention_picture, text_rows, vector_files
 from data.vectors.text_rows import TextRow
 from modeling import checkpoints
+from modeling.bert import BertModel
 from modeling.choices import EMBEDDINGS
 from modeling.config import BertConfig
 from training.config.extraction_options import ExtractionOptions
@@ -54,13 +55,15 @@ def run(options: ExtractionOptions) -> None:
     )
     with strategy.scope():
         extractor = Extractor(
-            config,
+            BertModel(
+                config,
+                dtype=policy_of(options.device),
+                use_one_hot_embeddings=options.use_one_hot_embeddings
+                or is_tpu(strategy),
+            ),
             options.vectors,
             max_seq_length=options.max_seq_length,
             batch_size=options.batch_size,
-            dtype=policy_of(options.device),
-            use_one_hot_embeddings=options.use_one_hot_embeddings
-            or is_tpu(strategy),
         )
         first_weights.compare_with_huggingface(options.init_checkpoint, config)
         report = checkpoints.init_from_checkpoint(

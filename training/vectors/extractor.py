@@ -14,7 +14,6 @@ from data.vectors.text_rows import TextRow
 from data.vectors.vector_files import LineVectors
 from modeling import kernels, pooling
 from modeling.bert import BertModel, BertOutput
-from modeling.config import BertConfig
 from training.config.extraction_options import VectorOptions
 from training.devices.strategy import inference_form, is_tpu
 
@@ -23,30 +22,24 @@ class Extractor:
     """Computes vectors of rows; create it in the strategy's scope.
 
     Args:
-      config: of the model.
+      model: the encoder; vectors are float32 whatever it computes in.
       options: of the vectors.
       max_seq_length: most wordpieces of a row.
       batch_size: B, over all devices.
-      dtype: `float32` or `mixed_bfloat16`; vectors are always float32.
-      use_one_hot_embeddings: see `embeddings.Embeddings`.
 
     Attributes:
-      model: to load weights into.
+      model: as given.
     """
 
     def __init__(
         self,
-        config: BertConfig,
+        model: BertModel,
         options: VectorOptions,
         *,
         max_seq_length: int,
         batch_size: int,
-        dtype: str = "float32",
-        use_one_hot_embeddings: bool = False,
     ):
-        self.model = BertModel(
-            config, dtype=dtype, use_one_hot_embeddings=use_one_hot_embeddings
-        )
+        self.model = model
         self._options = options
         self._max_seq_length = max_seq_length
         self._batch_size = batch_size

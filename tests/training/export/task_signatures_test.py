@@ -201,6 +201,12 @@ def test_a_predictor_takes_the_words_off_their_padding(tagger):
     assert short["labels"] == ["O", "B-PER", "I-PER"]
 
 
+def test_texts_that_have_no_word_at_all(tagger):
+    answers = Predictor(tagger).predict(["", "\u200b", " "])
+    assert [answer["words"] for answer in answers] == [[]] * 3
+    assert [answer["label"] for answer in answers] == [[]] * 3
+
+
 def test_a_predictor_chooses(loaded, goldens):
     model, signatures = loaded("choice", False)
     # The others have one choice twice: rounding says which of both is better.

@@ -10,7 +10,7 @@ from absl import logging
 
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
-from modeling import BertConfig, checkpoints
+from modeling import BertConfig, BertModel, checkpoints
 from tests import rounding
 from training.config.extraction_options import (
     ExtractionOptions,
@@ -58,11 +58,10 @@ def changed(options, vectors=None, **fields):
 def make_extractor(goldens, batch_size, dtype="float32", **vectors):
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     extractor = Extractor(
-        config,
+        BertModel(config, dtype=dtype),
         VectorOptions(**{"layers": (-1, 0)} | vectors),
         max_seq_length=40,
         batch_size=batch_size,
-        dtype=dtype,
     )
     checkpoints.init_from_checkpoint(
         str(goldens / "model/trained"),

@@ -1,0 +1,111 @@
+r"""Asks a model about lines of text: labels, entities, fillings or answers.
+
+  python ask.py --model=/tmp/mrpc_output --input_file=pairs.tsv
+
+  cat lines_with_masks.txt | python ask.py --model=$BERT --format=jsonl
+
+  python ask.py --model=/tmp/squad_base --context_file=article.txt
+
+The folder is of the original release, of Hugging Face, the output_dir of a run,
+or an export. What the lines are depends on the model in it:
+
+  classifier                 a text; for pairs two with a tab between
+  tagger                     a text, whose entities are printed
+  pretrained model           a text with [MASK]s, which are filled in
+  model of questions         a question, a tab, and the text with the answer; or
+                             a question alone, with --context_file
+  model of multiple choice   a text, a tab, and its choices with tabs between
+
+Empty lines are passed over. On a terminal each line is answered at once, until
+Ctrl-D. The Python interface is bert.py, see docs/python.md.
+"""
+
+import itertools
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from data import asking
+from data.storage import files
+from training import program
+from training.config import flags
+from training.config.asking_options import AskingOptions
+
+# Batches of a file whose lines are sorted by length together.
+_BATCHES_AT_ONCE = 100
+
+
+def define_flags() -> None:
+    """Defines this program's flags."""
+    flags.define(AskingOptions)
+
+
+def main() -> None:
+    """Answers the lines that the flags name."""
+    options = flags.read(AskingOptions)
+    context = None
+    for path in filter(None, (options.input_file, options.context_file)):
+        files.require_file(path, "text")
+    if options.context_file:
+        context = "\n".join(files.read_lines(options.context_file))
+    import bert
+
+    vocabulary = {"vocab_file": options.vocab_file}
+    model = bert.load(
+        options.model,
+        max_seq_length=options.max_seq_length,
+        **(vocabulary if options.vocab_file else {}),
+    )
+    settings: dict[str, Any] = {"batch_size": options.batch_size}
+    if options.top_k:
+        _require(model, "pretraining", f"--top_k={options.top_k}")
+        settings["top_k"] = options.top_k
+    if options.context_file:
+        _require(model, "span", f"--context_file={options.context_file}")
+    write = {"text": asking.to_text, "jsonl": asking.to_json}[options.format]
+    is_terminal = not options.input_file and sys.stdin.isatty()
+    lines = _lines(options.input_file)
+    size = 1 if is_terminal else options.batch_size * _BATCHES_AT_ONCE
+    while some := list(itertools.islice(lines, size)):
+        try:
+            asked = [
+                asking.asked_by(line, model.kind, context=context, where=where)
+                for where, line in some
+            ]
+            for (_, line), answer in zip(
+                some, model.ask(asked, **settings), strict=True
+            ):
+                print(write(line, model.kind, answer), flush=is_terminal)
+        except ValueError as error:
+            if not is_terminal:
+                raise
+            print(f"error: {error}", file=sys.stderr)
+
+
+def _lines(path: str | None) -> Iterator[tuple[str, str]]:
+    """Yields the place and the text of each line that is not empty."""
+    if path:
+        lines = files.read_lines(path)
+    else:
+        lines = (
+            files.decode_line(line, lambda: "standard input")
+            for line in sys.stdin.buffer
+        )
+    name = path or "standard input"
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield f"{name}, line {number}", line
+
+
+def _require(model: Any, kind: str, flag: str) -> None:
+    """Refuses a flag that is for another kind of model."""
+    if model.kind != kind:
+        raise ValueError(
+            f"{flag} is for a model of the kind {kind}, but {model.folder} is "
+            f"of the kind {model.kind}; leave it out."
+        )
+
+
+if __name__ == "__main__":
+    define_flags()
+    program.run(main)

@@ -1,0 +1,399 @@
+"""BERT in Python: load a model, ask it, fine-tune it.
+
+    import bert
+
+    model = bert.load("/models/uncased_L-12_H-768_A-12")
+    model.encode(["He left.", "She stayed."])
+    model.fill_mask(["Paris is the [MASK] of France."])
+
+    bert.finetune(table, "/models/uncased_L-12_H-768_A-12", "/tmp/reviews")
+    bert.load("/tmp/reviews").predict(["A fine film."])
+
+Everything here calls what the programs call; see docs/python.md.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from data.asking import fillings, listed, named
+from data.entities import entities_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from data.vectors.vector_files import LineVectors
+    from modeling import LoadedModel
+    from training.vectors.texts import TextVectors
+
+Text = str | tuple[str, str]
+
+# Method -> the kinds of model that have it.
+_KINDS = {
+    "fill_mask": ("pretraining",),
+    "predict": ("classification", "multilabel", "regression", "choice"),
+    "entities": ("tagging",),
+    "answer": ("span",),
+}
+_METHODS = {kind: name for name, kinds in _KINDS.items() for kind in kinds}
+
+
+def load(
+    folder: str, *, max_seq_length: int | None = None, **options: Any
+) -> "Model":
+    """Loads a model.
+
+    Args:
+      folder: of the original release, of Hugging Face, or the output_dir of a
+        run, see `modeling.load`; or an export_dir, or one version of it.
+      max_seq_length: most wordpieces of a text; None = as the model was
+        trained, else as many as it has positions. An export has its own.
+      **options: see `modeling.load`, such as `kind`. An export takes none.
+
+    Returns:
+      The model.
+
+    Raises:
+      FileNotFoundError, ValueError: see `modeling.load`.
+    """
+    return Model(folder, max_seq_length, **options)
+
+
+class Model:
+    """A model that is asked about lists of texts; `load` makes it.
+
+    The texts of one call are sorted by length and computed in batches. Results
+    are in the order of the texts. Texts that are too long are cut, except those
+    of `entities` and `answer`, which are read in several rows.
+
+    A method raises ValueError if the model is of another kind, if the list is
+    empty, or if something in it is no text.
+
+    Attributes:
+      folder: as given to `load`.
+      kind: `encoder`, `pretraining`, `classification`, `multilabel`,
+        `regression`, `choice`, `tagging` or `span`.
+      loaded: what `modeling.load` returned: the Keras model, its encoder,
+        tokenizer, labels and more; None = it is an export.
+    """
+
+    def __init__(
+        self, folder: str, max_seq_length: int | None = None, **options: Any
+    ):
+        import modeling
+        from training.export import predictor
+        from training.vectors.texts import TextVectors
+
+        self.folder = folder
+        self.loaded: LoadedModel | None = None
+        self._vectors: TextVectors | None = None
+        # Settings -> what computes by them. Each traces its graph once.
+        self._predictors: dict[tuple, predictor.Predictor] = {}
+        self._settings = {}
+        if max_seq_length is not None:
+            self._settings["max_seq_length"] = max_seq_length
+        if predictor.find_version(folder):
+            self._refuse_for_export(self._settings | options)
+            self._predictors[()] = predictor.Predictor.load(folder)
+            self.kind = self._predictors[()].kind
+        else:
+            self.loaded = modeling.load(folder, **options)
+            self.kind = self.loaded.kind
+            self._vectors = TextVectors(self.loaded, max_seq_length)
+
+    def __repr__(self):
+        return f"<bert.Model {self.folder!r}: {self.kind}>"
+
+    def encode(
+        self,
+        texts: Iterable[Text],
+        *,
+        pooling: str = "mean",
+        layers: Sequence[int | str] = (-1,),
+        layer_mix: str = "concat",
+        batch_size: int = 32,
+    ) -> "np.ndarray":
+        """Computes a vector of each text, as extract_features.py does.
+
+        Args:
+          texts: strings, or pairs of strings.
+          pooling: `mean` or `max` of all wordpieces, or `cls`, that of [CLS].
+          layers: blocks whose outputs are taken: 0 = the first, -1 = the last,
+            `embeddings` = what enters the first.
+          layer_mix: how those of several layers become one: `concat` or `sum`.
+          batch_size: texts computed at once.
+
+        Returns:
+          float32 [texts, width]; the width is the hidden size, times the
+          number of layers if they are concatenated.
+        """
+        import numpy as np
+
+        if pooling == "none":
+            raise ValueError("pooling is 'none'; call encode_words for that.")
+        lines = self._lines(
+            texts, batch_size, layers, layer_mix, pooling=pooling
+        )
+        return np.stack([line.vectors[0, 0] for line in lines])
+
+    def encode_words(
+        self,
+        texts: Iterable[Text],
+        *,
+        whole_words: bool = True,
+        layers: Sequence[int | str] = (-1,),
+        layer_mix: str = "concat",
+        batch_size: int = 32,
+    ) -> list[tuple[list[str], "np.ndarray"]]:
+        """Computes a vector of each word, as extract_features.py does.
+
+        Args:
+          texts: see `encode`.
+          whole_words: False = a vector of each wordpiece.
+          layers: see `encode`.
+          layer_mix: see `encode`.
+          batch_size: see `encode`.
+
+        Returns:
+          For each text its words or wordpieces, with [CLS] and [SEP], and their
+          vectors, float32 [words, width].
+        """
+        lines = self._lines(
+            texts, batch_size, layers, layer_mix, whole_words=whole_words
+        )
+        return [(list(line.names), line.vectors[:, 0]) for line in lines]
+
+    def attention(
+        self, text: Text, layer: int = -1
+    ) -> tuple[list[str], "np.ndarray"]:
+        """Computes how much the wordpieces of one text attend to each other.
+
+        Args:
+          text: a string, or a pair of strings.
+          layer: 0 = the first block, -1 = the last.
+
+        Returns:
+          The wordpieces, and float32 [heads, wordpieces, wordpieces]: a row
+          sums to 1 and says what its wordpiece attends to.
+        """
+        return self._text_vectors().attention(text, layer)
+
+    def fill_mask(
+        self,
+        texts: Iterable[str],
+        *,
+        top_k: int | None = None,
+        batch_size: int = 32,
+    ) -> list[list[list[dict[str, Any]]]]:
+        """Finds the likeliest wordpieces for every [MASK].
+
+        Args:
+          texts: strings with one `[MASK]` or more.
+          top_k: wordpieces for each [MASK]; None = as the run of the model
+            says, else 5. An export has its own.
+          batch_size: texts computed at once.
+
+        Returns:
+          For each text, for each [MASK] in it, the likeliest wordpieces:
+          `token`, and `score`, its probability.
+        """
+        texts = self._checked("fill_mask", texts)
+        settings = {} if top_k is None else {"top_k": top_k}
+        answers = self._answers(texts, batch_size, **settings)
+        pairs = zip(texts, answers, strict=True)
+        return [fillings(i, *pair) for i, pair in enumerate(pairs)]
+
+    def predict(
+        self, texts: Iterable[Any], *, batch_size: int = 32
+    ) -> list[dict[str, Any]]:
+        """Predicts the label, the labels, the number or the choice.
+
+        Args:
+          texts: strings; for a task of pairs tuples of two strings; for a
+            choice tuples of a string and the list of its choices.
+          batch_size: texts computed at once.
+
+        Returns:
+          For each text, by the kind of the model:
+
+          - classification: `label`, `score` (its probability) and
+            `probabilities`, label -> probability.
+          - multilabel: `labels`, those above 0.5, and `probabilities`.
+          - regression: `score`, the number.
+          - choice: `choice` (the place of the best, from 0), `score` and
+            `probabilities`, in the order of the choices.
+        """
+        texts = self._checked("predict", texts)
+        answers = self._answers(texts, batch_size)
+        return [named(self.kind, answer) for answer in answers]
+
+    def entities(
+        self, texts: Iterable[str], *, batch_size: int = 32
+    ) -> list[list[dict[str, Any]]]:
+        """Finds the entities of texts: wordpieces and words are joined.
+
+        Args:
+          texts: strings.
+          batch_size: texts computed at once.
+
+        Returns:
+          For each text its entities: `text`, `label`, `start` and `end`
+          (characters of the text) and `score`, the mean probability of the
+          labels of its words. With labels other than O, B-x and I-x, such as
+          parts of speech, each word.
+        """
+        texts = self._checked("entities", texts)
+        answers = self._answers(texts, batch_size)
+        columns = ("starts", "ends", "label", "score")
+        return [
+            entities_of(text, *(answer[name] for name in columns))
+            for text, answer in zip(texts, answers, strict=True)
+        ]
+
+    def answer(
+        self,
+        questions: Iterable[tuple[str, str]],
+        *,
+        batch_size: int = 32,
+        **settings: Any,
+    ) -> list[dict[str, Any]]:
+        """Answers questions, each with a span of a text.
+
+        Args:
+          questions: tuples of a question and the text that has the answer.
+          batch_size: questions computed at once.
+          **settings: flags of run_squad.py, such as version_2_with_negative or
+            max_answer_length, with other values than in its run.
+
+        Returns:
+          For each question `answer`, `start` and `end` (characters of the
+          text) and `score`, its probability among the best answers. If there
+          may be no answer, which is "", also `null_score_diff`.
+        """
+        questions = self._checked("answer", questions)
+        answers = self._answers(questions, batch_size, **settings)
+        for answer in answers:
+            answer["score"] = answer.pop("probability")
+        return answers
+
+    def ask(self, texts: Iterable[Any], **settings: Any) -> list[Any]:
+        """Calls the one of the four methods above that the model has."""
+        method = _METHODS.get(self.kind)
+        if not method:
+            self._checked("ask", texts)
+        return getattr(self, method)(texts, **settings)
+
+    def _checked(self, method: str, texts: Iterable[Any]) -> list[Any]:
+        """Refuses a call for another kind of model; returns the texts."""
+        kinds = _KINDS.get(method, tuple(_METHODS))
+        if self.kind not in kinds:
+            raise ValueError(
+                f"{self.folder} is a model of the kind {self.kind}, but "
+                f"{method} needs {' or '.join(kinds)}. Call "
+                f"{_METHODS.get(self.kind, 'encode')}, or load a model that "
+                "was trained for this."
+            )
+        return listed(texts)
+
+    def _answers(
+        self, texts: list[Any], batch_size: int, **settings: Any
+    ) -> list[dict[str, Any]]:
+        """Returns what an export's `serve_text` says of each text."""
+        from training.export.loaded_model import signatures_of
+        from training.export.predictor import Predictor
+
+        settings |= self._settings
+        # Only our runs say whether they were trained on pairs.
+        if self.loaded and not self.loaded.description:
+            if self.kind in _KINDS["predict"] and self.kind != "choice":
+                settings["is_pair"] = isinstance(texts[0], tuple | list)
+        key = tuple(sorted(settings.items()))
+        if key not in self._predictors:
+            self._refuse_for_export(settings)
+            signatures = signatures_of(self.loaded, **settings)
+            self._predictors[key] = Predictor(signatures)
+        return self._predictors[key].predict(texts, batch_size)
+
+    def _lines(
+        self,
+        texts: Iterable[Any],
+        batch_size: int,
+        layers: Sequence[int | str],
+        layer_mix: str,
+        **options: Any,
+    ) -> "list[LineVectors]":
+        """Returns what extract_features.py says of each text."""
+        options |= {"layers": tuple(layers), "layer_mix": layer_mix}
+        return self._text_vectors().lines(listed(texts), batch_size, **options)
+
+    def _text_vectors(self) -> "TextVectors":
+        if not self._vectors:
+            raise ValueError(
+                f"{self.folder} is an export, which gives no vectors; load the "
+                "output_dir of its run."
+            )
+        return self._vectors
+
+    def _refuse_for_export(self, settings: Mapping[str, Any]) -> None:
+        if settings and not self.loaded:
+            raise ValueError(
+                f"{self.folder} is an export with fixed settings; leave out "
+                f"{', '.join(settings)}, or load the output_dir of its run."
+            )
+
+
+def finetune(
+    train: Any,
+    folder: str,
+    output_dir: str,
+    *,
+    dev: Any = None,
+    test: Any = None,
+    kind: str = "single",
+    text: str | Sequence[str] = "",
+    label: str = "label",
+    **settings: Any,
+) -> dict[str, float]:
+    """Fine-tunes a model on a table, as run_classifier.py does.
+
+    The same call resumes a run that was stopped. `load(output_dir)` loads the
+    result.
+
+    Args:
+      train: a pandas DataFrame; a dict of columns; a list of dicts; a list of
+        tuples, the texts first and the label last; or the path of a file, tsv,
+        csv or JSON lines. A value is a string, a number or a list of them.
+      folder: of the model to begin with, see `modeling.load`.
+      output_dir: folder of checkpoints and results, as run_classifier.py
+        writes them; tables that are no files are kept in its folder `data`.
+      dev: a table to evaluate on; or the share of `train` that is drawn for
+        this, such as 0.1; None = no evaluation.
+      test: a table to predict, with or without labels: predictions.tsv.
+      kind: what a row is: `single` or `pair` (texts and a label),
+        `regression`, `multilabel`, `choice` or `tagging`.
+      text: column of the text, or both columns of two texts; "" = `text`, for
+        pairs `text_a` and `text_b`, for tagging `words`.
+      label: column of the label.
+      **settings: flags of run_classifier.py, such as `learning_rate`,
+        `num_train_epochs`, `max_seq_length`, `num_trials`, `labels`.
+
+    Returns:
+      Metric -> value on the dev set, as in metrics.json; {} without one.
+
+    Raises:
+      ValueError, OSError: a table, a column or a value is missing or wrong, or
+        the model does not fit.
+    """
+    from training.finetuning import classifier
+    from training.many_runs import table_run
+    from training.many_runs.trials import Trials
+
+    return table_run.run(
+        {"train": train, "dev": dev, "test": test},
+        folder,
+        output_dir,
+        lambda trials, options: Trials(trials, classifier).run(options),
+        kind=kind,
+        text=text,
+        label=label,
+        **settings,
+    )

@@ -1,0 +1,186 @@
+"""What a model is asked, and its answers: in Python, and as lines of text."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+_MASK = "[MASK]"
+
+
+def listed(texts: Iterable[Any]) -> list[Any]:
+    """Returns texts as a list.
+
+    Raises:
+      ValueError: they are a lone text, or none.
+    """
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise ValueError(
+            f"texts is {texts!r:.60}, a {type(texts).__name__}, expected a "
+            "list: put a single text into a list."
+        )
+    texts = list(texts)
+    if not texts:
+        raise ValueError("texts is an empty list, expected one text at least.")
+    return texts
+
+
+def named(kind: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """Names the outputs of a classifier; see `Model.predict` of bert.py."""
+    if kind == "regression":
+        return {"score": answer["score"]}
+    if kind == "choice":
+        return {n: answer[n] for n in ("choice", "score", "probabilities")}
+    labels, probabilities = answer["labels"], answer["probabilities"]
+    by_label = dict(zip(labels, probabilities, strict=True))
+    if kind == "multilabel":
+        chosen = [label for label, p in by_label.items() if p > 0.5]
+        return {"labels": chosen, "probabilities": by_label}
+    best = {name: answer[name] for name in ("label", "score")}
+    return best | {"probabilities": by_label}
+
+
+def fillings(
+    number: int, text: str, answer: dict[str, Any]
+) -> list[list[dict[str, Any]]]:
+    """Returns token and score of the fillings of each [MASK] of a text.
+
+    Args:
+      number: of the text, for the error.
+      text: the text.
+      answer: of the model.
+
+    Raises:
+      ValueError: there is no [MASK], or one behind the end of the row.
+    """
+    found, wanted = len(answer["tokens"]), text.count(_MASK)
+    if not wanted:
+        raise ValueError(f"texts[{number}] is {text!r:.60} without a {_MASK}.")
+    if found < wanted:
+        raise ValueError(
+            f"texts[{number}] is {text!r:.60} with {wanted} {_MASK}, but only "
+            f"{found} of them are within the greatest length of a text; "
+            "shorten it."
+        )
+    return [
+        [
+            {"token": token, "score": score}
+            for token, score in zip(tokens, scores, strict=True)
+        ]
+        for tokens, scores in zip(
+            answer["tokens"], answer["probabilities"], strict=True
+        )
+    ]
+
+
+def asked_by(
+    line: str, kind: str, *, context: str | None = None, where: str = "the line"
+) -> Any:
+    """Reads what a line asks.
+
+    Args:
+      line: a text; of several texts with a tab between.
+      kind: of the model, see bert.py.
+      context: the text that all questions are about, or None.
+      where: the place of the line, for errors.
+
+    Returns:
+      What the model takes: a string; a tuple of two strings; or for `choice` a
+      tuple of a string and a list of strings.
+
+    Raises:
+      ValueError: the line asks nothing that such a model answers.
+    """
+    if kind == "pretraining" and _MASK not in line:
+        raise ValueError(
+            f"{where} has no {_MASK}: {line!r:.60}; write {_MASK} for each "
+            "word that is to be found."
+        )
+    if kind == "span":
+        if context is not None:
+            return line, context
+        question, tab, text = line.partition("\t")
+        if not tab:
+            raise ValueError(
+                f"{where} is a question without a text: {line!r:.60}; write "
+                "both with a tab between, or give --context_file."
+            )
+        return question, text
+    texts = line.split("\t")
+    if kind == "choice":
+        return texts[0], texts[1:]
+    is_pair = kind in ("classification", "multilabel", "regression")
+    return tuple(texts) if is_pair and len(texts) == 2 else line
+
+
+def to_json(line: str, kind: str, answer: Any) -> str:
+    """Writes an answer as one JSON object, without a line's end.
+
+    Args:
+      line: what was asked.
+      kind: of the model.
+      answer: see the methods of `Model` in bert.py. A list is the member
+        `fillings` or `entities`.
+    """
+    if not isinstance(answer, Mapping):
+        name = "entities" if kind == "tagging" else "fillings"
+        answer = {name: answer}
+    return json.dumps({"text": line, **answer}, ensure_ascii=False)
+
+
+def to_text(line: str, kind: str, answer: Any) -> str:
+    """Writes an answer for people, without the last line's end.
+
+    Args:
+      line: what was asked.
+      kind: of the model.
+      answer: see `to_json`.
+
+    Returns:
+      The answer and its score before the line, with tabs between; of entities
+      and fillings the line, and an indented line for each.
+    """
+    return _WRITERS[kind](line, answer)
+
+
+def _label(line: str, answer: Mapping[str, Any]) -> str:
+    return f"{answer['label']}\t{answer['score']:.4f}\t{line}"
+
+
+def _labels(line: str, answer: Mapping[str, Any]) -> str:
+    return f"{','.join(answer['labels'])}\t{line}"
+
+
+def _number(line: str, answer: Mapping[str, Any]) -> str:
+    return f"{answer['score']:.4f}\t{line}"
+
+
+def _choice(line: str, answer: Mapping[str, Any]) -> str:
+    return f"{answer['choice']}\t{answer['score']:.4f}\t{line}"
+
+
+def _answer(line: str, answer: Mapping[str, Any]) -> str:
+    return f"{answer['answer']}\t{answer['score']:.4f}\t{line}"
+
+
+def _entities(line: str, answer: Sequence[Mapping[str, Any]]) -> str:
+    found = [f"    {x['label']}\t{x['score']:.4f}\t{x['text']}" for x in answer]
+    return "\n".join([line, *found])
+
+
+def _fillings(line: str, answer: Sequence[Sequence[Mapping]]) -> str:
+    found = [
+        "    " + "  ".join(f"{x['token']} {x['score']:.0%}" for x in mask)
+        for mask in answer
+    ]
+    return "\n".join([line, *found])
+
+
+_WRITERS: dict[str, Callable[[str, Any], str]] = {
+    "classification": _label,
+    "multilabel": _labels,
+    "regression": _number,
+    "choice": _choice,
+    "span": _answer,
+    "tagging": _entities,
+    "pretraining": _fillings,
+}

@@ -1,0 +1,68 @@
+"""Labels of words to entities: the spans of a text that have a name."""
+
+from collections.abc import Sequence
+from typing import Any
+
+_BEGINS, _GOES_ON = ("B-", "S-"), ("I-", "E-")
+_ENDS = ("S-", "E-")
+
+
+def entities_of(
+    text: str,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    labels: Sequence[str],
+    scores: Sequence[float],
+) -> list[dict[str, Any]]:
+    """Joins the words of a text to entities, by the rules of conlleval.
+
+    `B-x` begins an entity, `I-x` continues one of the same type; an `I-x` that
+    continues none begins one, too. `S-x` is an entity of one word and `E-x` the
+    end of one. `O` is no entity. A word with any other label, such as a part
+    of speech, is an entity of its own.
+
+    Args:
+      text: the text.
+      starts: of each word, the character where it begins.
+      ends: of each word, the character behind it.
+      labels: of each word.
+      scores: of each word, the probability of its label.
+
+    Returns:
+      The entities in the order of the text: `text`, `label` without prefix,
+      `start` and `end` in characters of the text, `score`, the mean of the
+      scores of its words.
+    """
+    spans = []
+    before = "O"
+    for place, label in enumerate(labels):
+        if label != "O" and _goes_on(before, label):
+            spans[-1][1] = place + 1
+        elif label != "O":
+            spans.append([place, place + 1])
+        before = label
+    return [
+        {
+            "text": text[starts[first] : ends[last - 1]],
+            "label": _type_of(labels[first]),
+            "start": starts[first],
+            "end": ends[last - 1],
+            "score": sum(scores[first:last]) / (last - first),
+        }
+        for first, last in spans
+    ]
+
+
+def _goes_on(before: str, label: str) -> bool:
+    """Returns whether a label continues the entity of the word before."""
+    return (
+        label.startswith(_GOES_ON)
+        and before.startswith((*_BEGINS, *_GOES_ON))
+        and not before.startswith(_ENDS)
+        and before[2:] == label[2:]
+    )
+
+
+def _type_of(label: str) -> str:
+    """Returns a label without its prefix."""
+    return label[2:] if label.startswith((*_BEGINS, *_GOES_ON)) else label

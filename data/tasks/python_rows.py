@@ -1,0 +1,140 @@
+"""Tables that are Python objects, as files of JSON lines for the task `tsv`."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from data.storage import files
+
+
+def rows_of(
+    data: Any,
+    columns: Sequence[str],
+    *,
+    may_lack: Collection[str] = (),
+    name: str = "data",
+) -> list[dict[str, Any]]:
+    """Reads the columns of a table.
+
+    Args:
+      data: a pandas DataFrame, or another object with `columns` and
+        `data[column]`; a dict of columns; a list of dicts; or a list of tuples
+        with the values in the order of `columns`.
+      columns: names of the columns that are read.
+      may_lack: columns that the table may be without, such as the label of a
+        test set.
+      name: of the table, for errors.
+
+    Returns:
+      Column -> value for each row, as values that JSON can hold.
+
+    Raises:
+      ValueError: the table is none of these, is empty, or lacks a column or a
+        value.
+    """
+    rows = []
+    for number, row in enumerate(_rows(data, columns, may_lack, name)):
+        for column, value in row.items():
+            row[column] = value = _plain(value)
+            if _is_missing(value):
+                raise ValueError(
+                    f"{name}, row {number}: column {column!r} is {value}, "
+                    "expected a value; leave the row out."
+                )
+        rows.append(row)
+    if not rows:
+        raise ValueError(f"{name} has no row; expected one at least.")
+    return rows
+
+
+def write_rows(path: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes rows as one JSON object a line.
+
+    Args:
+      path: of the file.
+      rows: what `rows_of` returned.
+
+    Raises:
+      OSError: the file cannot be written.
+      ValueError: a value is nothing that JSON can hold.
+    """
+    try:
+        lines = [json.dumps(row) + "\n" for row in rows]
+    except TypeError as error:
+        raise ValueError(
+            f"{path} cannot be written: {error}; expected strings, numbers, "
+            "or lists of them."
+        ) from None
+    files.write_text(path, "".join(lines))
+
+
+def _rows(
+    data: Any, columns: Sequence[str], may_lack: Collection[str], name: str
+) -> Iterator[dict[str, Any]]:
+    """Yields column -> value for each row."""
+    if isinstance(data, Mapping) or hasattr(data, "columns"):
+        names = list(getattr(data, "columns", data))
+        kept = _kept(columns, names, may_lack, name)
+        lists = [list(data[column]) for column in kept]
+        lengths = dict(zip(kept, map(len, lists), strict=True))
+        if len(set(lengths.values())) > 1:
+            raise ValueError(
+                f"{name}: the columns differ in length: "
+                + ", ".join(f"{c} {size}" for c, size in lengths.items())
+                + "; expected a value in each row."
+            )
+        for values in zip(*lists, strict=True):
+            yield dict(zip(kept, values, strict=True))
+        return
+    if isinstance(data, str | bytes) or not isinstance(data, Sequence):
+        raise ValueError(
+            f"{name} is a {type(data).__name__}, expected a pandas DataFrame, "
+            "a dict of columns, a list of rows, or the path of a file."
+        )
+    for number, row in enumerate(data):
+        where = f"{name}, row {number}"
+        if isinstance(row, Mapping):
+            kept = _kept(columns, list(row), may_lack, where)
+            yield {column: row[column] for column in kept}
+            continue
+        least = len([c for c in columns if c not in may_lack])
+        if not isinstance(row, tuple | list) or not (
+            least <= len(row) <= len(columns)
+        ):
+            raise ValueError(
+                f"{where} is {row!r:.60}, expected a tuple or dict of "
+                f"{', '.join(columns)}."
+            )
+        yield dict(zip(columns, row, strict=False))
+
+
+def _kept(
+    columns: Sequence[str],
+    names: Sequence[Any],
+    may_lack: Collection[str],
+    where: str,
+) -> list[str]:
+    """Returns the columns that are there; refuses a table that lacks one."""
+    for column in columns:
+        if column not in names and column not in may_lack:
+            raise ValueError(
+                f"{where} has no column {column!r}; it has "
+                f"{', '.join(map(str, names)) or 'none'}. Name the columns by "
+                "text=... and label=..."
+            )
+    return [column for column in columns if column in names]
+
+
+def _is_missing(value: Any) -> bool:
+    """Returns whether a value is None, or what pandas has in its place."""
+    try:
+        return value is None or bool(value != value)  # nan is not itself
+    except TypeError:  # pandas.NA is neither equal nor unequal
+        return True
+
+
+def _plain(value: Any) -> Any:
+    """Converts values of NumPy to those of Python."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,173 @@
+"""ask.py prints what bert.load answers, line by line."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import bert
+from tests import fork_server
+from tests.model_folders import write_questions, write_released
+from tests.serving_support import finished_run
+
+LINES = ["The man went to the store.", "", "Caf\u00e9 \u4e2d \u2028x", "a"]
+KINDS = ["classification", "multilabel", "regression", "choice", "tagging"]
+
+
+@pytest.fixture(scope="module")
+def folders(goldens, tmp_path_factory):
+    """Kind -> the folder of a model."""
+    made = {
+        "pretraining": write_released(
+            goldens, tmp_path_factory.mktemp("released")
+        ),
+        "span": write_questions(goldens, tmp_path_factory.mktemp("span")),
+    }
+    for kind in KINDS:
+        folder = tmp_path_factory.mktemp(kind)
+        finished_run(goldens, folder, kind)
+        made[kind] = str(folder)
+    return made
+
+
+@pytest.fixture
+def ask(pytestconfig, tmp_path):
+    """Starts the program on lines."""
+
+    def ask(folder, lines, *flags):
+        path = tmp_path / "lines.txt"
+        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        return fork_server.run(
+            [
+                sys.executable,
+                "ask.py",
+                f"--model={folder}",
+                f"--input_file={path}",
+                *flags,
+            ],
+            cwd=pytestconfig.rootpath,
+        )
+
+    return ask
+
+
+def answers_of(done):
+    assert done.returncode == 0, done.stderr[-3000:]
+    # U+2028 ends no line.
+    return [json.loads(line) for line in done.stdout.split("\n")[:-1]]
+
+
+TEXTS = [line for line in LINES if line]
+QUESTION = ("where did the man go?", "the man went to the store .")
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "asked"),
+    [
+        ("classification", LINES, TEXTS),
+        ("multilabel", LINES, TEXTS),
+        ("regression", LINES, TEXTS),
+        ("choice", ["a\tb\tc\td"], [("a", ["b", "c", "d"])]),
+        ("tagging", LINES, TEXTS),
+        ("pretraining", ["a [MASK] \u4e2d[MASK]"], ["a [MASK] \u4e2d[MASK]"]),
+        ("span", ["\t".join(QUESTION)], [QUESTION]),
+    ],
+)
+def test_every_kind_prints_its_answers(ask, folders, kind, lines, asked):
+    answers = answers_of(ask(folders[kind], lines, "--format=jsonl"))
+    assert [x.pop("text") for x in answers] == [x for x in lines if x]
+    wanted = bert.load(folders[kind]).ask(asked)
+    name = {"tagging": "entities", "pretraining": "fillings"}.get(kind)
+    if name:
+        wanted = [{name: answer} for answer in wanted]
+    # The same program on the same batch; JSON keeps every digit.
+    assert answers == wanted
+    plain = ask(folders[kind], lines).stdout
+    assert all(text in plain for text in map(str.strip, lines))
+
+
+def test_text_for_people(ask, folders):
+    done = ask(folders["classification"], LINES)
+    label, score, text = done.stdout.split("\n")[0].split("\t")
+    (answer,) = bert.load(folders["classification"]).predict(LINES[:1])
+    assert (label, text) == (answer["label"], LINES[0])
+    assert float(score) == pytest.approx(answer["score"], abs=5e-5)
+    done = ask(folders["pretraining"], ["a [MASK] [MASK]"], "--top_k=2")
+    first, *fillings = done.stdout.splitlines()
+    assert first == "a [MASK] [MASK]"
+    assert [line.count("%") for line in fillings] == [2, 2]
+
+
+def test_questions_on_one_text(ask, folders, tmp_path):
+    (tmp_path / "context.txt").write_text(QUESTION[1], "utf-8")
+    done = ask(
+        folders["span"],
+        [QUESTION[0], "who?"],
+        f"--context_file={tmp_path}/context.txt",
+        "--format=jsonl",
+    )
+    first, second = answers_of(done)
+    wanted = bert.load(folders["span"]).answer(
+        [QUESTION, ("who?", QUESTION[1])]
+    )
+    assert first.pop("text") == QUESTION[0]
+    assert [first, {n: x for n, x in second.items() if n != "text"}] == wanted
+
+
+def test_standard_input(folders, pytestconfig):
+    done = subprocess.run(
+        [
+            sys.executable,
+            "ask.py",
+            f"--model={folders['classification']}",
+            "--format=jsonl",
+        ],
+        input="a\r\n\nCaf\u00e9".encode(),
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stdout.decode("utf-8").splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["a", "Caf\u00e9"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "flags", "message"),
+    [
+        (
+            "pretraining",
+            ["", "a [MASK]", "b"],
+            [],
+            "lines.txt, line 3 has no [MASK]: 'b'; write [MASK] for each",
+        ),
+        (
+            "span",
+            ["who?"],
+            [],
+            "line 1 is a question without a text: 'who?'; write both with a "
+            "tab between, or give --context_file.",
+        ),
+        (
+            "tagging",
+            ["a"],
+            ["--top_k=3"],
+            "--top_k=3 is for a model of the kind pretraining, but",
+        ),
+        (
+            "tagging",
+            ["a"],
+            ["--context_file=ask.py"],
+            "--context_file=ask.py is for a model of the kind span, but",
+        ),
+        ("tagging", ["a"], ["--context_file=no"], "no: no such text file."),
+        ("tagging", ["a"], ["--input_file=no"], "no: no such text file."),
+        ("tagging", ["a"], ["--model=no"], "'no': there is no such folder"),
+        ("tagging", ["a"], ["--max_seq_length=2"], "it must be at least 3."),
+    ],
+)
+def test_bad_input(ask, folders, kind, lines, flags, message):
+    done = ask(folders[kind], lines, *flags)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert not done.stdout

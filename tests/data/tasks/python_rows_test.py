@@ -1,0 +1,110 @@
+"""Tables of Python: every form gives the same rows, and faults are named."""
+
+import json
+
+import numpy as np
+import pytest
+
+from data.tasks.python_rows import rows_of, write_rows
+
+TEXTS = ["Caf\u00e9 \u4e2d\u6587", "", "a\nb\tc \u2028"]
+ROWS = [
+    {"text": text, "label": label}
+    for text, label in zip(TEXTS, [1, 0, 1], strict=True)
+]
+
+
+class Frame:
+    """What is used of a pandas DataFrame."""
+
+    def __init__(self, **columns):
+        self._columns = columns
+        self.columns = np.array(list(columns), object)
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        Frame(stars=[5, 5, 5], text=TEXTS, label=np.array([1, 0, 1])),
+        {"text": np.array(TEXTS), "label": [1, 0, 1]},
+        [row | {"stars": None} for row in ROWS],
+        [(row["text"], np.int64(row["label"])) for row in ROWS],
+        tuple([row["text"], row["label"]] for row in ROWS),
+    ],
+    ids=["frame", "columns", "dicts", "tuples", "lists"],
+)
+def test_every_form_gives_the_rows(data, tmp_path):
+    rows = rows_of(data, ["text", "label"])
+    assert rows == ROWS
+    path = tmp_path / "rows.jsonl"
+    write_rows(str(path), rows)
+    lines = path.read_text("utf-8").split("\n")
+    assert [json.loads(line) for line in lines[:-1]] == ROWS
+    assert lines[-1] == ""
+
+
+def test_lists_stay_lists():
+    data = [(["a", "b"], ("O", "B-x")), (np.array(["c"]), ["O"])]
+    assert rows_of(data, ["words", "label"]) == [
+        {"words": ["a", "b"], "label": ["O", "B-x"]},
+        {"words": ["c"], "label": ["O"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    "data", [{"text": ["a"]}, [{"text": "a"}], [("a",)], Frame(text=["a"])]
+)
+def test_a_column_may_be_left_out_if_told(data):
+    assert rows_of(data, ["text", "label"], may_lack=["label"]) == [
+        {"text": "a"}
+    ]
+
+
+class Missing:
+    """As pandas.NA: comparing it gives what has no truth value."""
+
+    def __ne__(self, other):
+        return self
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+    def __repr__(self):
+        return "<NA>"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            Frame(review=["a"], label=[1]),
+            r"train has no column 'text'; it has review, label\. Name the "
+            r"columns by text=",
+        ),
+        ({}, "train has no column 'text'; it has none. Name"),
+        ([{"text": "a"}], "train, row 0 has no column 'label'; it has text"),
+        ([("a", 1), ("b",)], r"train, row 1 is \('b',\), expected a tuple"),
+        (["ab"], "train, row 0 is 'ab', expected a tuple or dict of text, la"),
+        ({"text": ["a", "b"], "label": [1]}, "differ in length: text 2, lab"),
+        ([], "train has no row; expected one at least"),
+        ({"text": [], "label": []}, "train has no row"),
+        ("train.tsv", "train is a str, expected a pandas DataFrame"),
+        (7, "train is a int, expected a pandas DataFrame"),
+        ([("a", float("nan"))], "row 0: column 'label' is nan, expected a v"),
+        ([("a", 1), (None, 1)], "row 1: column 'text' is None, expected a v"),
+        ([("a", Missing())], "column 'label' is <NA>"),
+    ],
+)
+def test_faults_are_named(data, message):
+    with pytest.raises(ValueError, match=message):
+        rows_of(data, ["text", "label"], name="train")
+
+
+def test_what_json_cannot_hold_is_refused(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    with pytest.raises(ValueError, match="rows.jsonl cannot be written: Obj"):
+        write_rows(str(path), [{"text": b"a"}])
+    assert not path.exists()

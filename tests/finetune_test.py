@@ -1,0 +1,284 @@
+"""bert.finetune: a run of run_classifier.py on tables of Python."""
+
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+import bert
+from tests import fork_server, rounding
+from tests.model_folders import write_released
+from training.finetuning import classifier
+
+TEXTS = ["the man went", "a dog", "caf\u00e9 \u4e2d", "he bought milk"] * 6
+LABELS = ["yes", "no", "no", "yes"] * 6
+QUICK = {
+    "num_train_epochs": 1,
+    "train_batch_size": 8,
+    "learning_rate": 1e-3,
+    "max_seq_length": 32,
+}
+
+
+class Frame:
+    """What is used of a pandas DataFrame."""
+
+    def __init__(self, **columns):
+        self._columns = {n: np.array(x, object) for n, x in columns.items()}
+        self.columns = list(columns)
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+
+@pytest.fixture(scope="module")
+def released(goldens, tmp_path_factory):
+    """A folder as the original released them."""
+    return write_released(goldens, tmp_path_factory.mktemp("released"))
+
+
+@pytest.fixture(scope="module")
+def tuned(released, tmp_path_factory):
+    """A finished run on a DataFrame, and what it returned."""
+    folder = tmp_path_factory.mktemp("tuned")
+    metrics = bert.finetune(
+        Frame(id=range(24), review=TEXTS, stars=LABELS),
+        released,
+        str(folder),
+        dev=Frame(review=TEXTS[:7], stars=LABELS[:7]),
+        test=Frame(review=[*TEXTS[:5], "", "to be " * 40]),
+        text="review",
+        label="stars",
+        **QUICK,
+    )
+    return folder, metrics
+
+
+def test_the_folder_is_that_of_the_program(tuned, released, pytestconfig):
+    folder, metrics = tuned
+    mine = folder.with_name("program")
+    done = fork_server.run(
+        [
+            sys.executable,
+            "run_classifier.py",
+            "--task_name=tsv",
+            f"--data_dir={folder}/data",
+            f"--vocab_file={released}/vocab.txt",
+            f"--bert_config_file={released}/bert_config.json",
+            f"--init_checkpoint={released}/bert_model.ckpt",
+            f"--output_dir={mine}",
+            "--do_train",
+            "--do_eval",
+            "--do_predict",
+            "--text_columns=review",
+            "--label_column=stars",
+            *(f"--{name}={value}" for name, value in QUICK.items()),
+        ],
+        cwd=pytestconfig.rootpath,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    names = {path.name for path in mine.iterdir()}
+    # Events have the time in their names.
+    names = {n for n in names if "tfevents" not in n}
+    ours = {path.name for path in folder.iterdir()} - {"data"}
+    assert {n for n in ours if "tfevents" not in n} == names
+    for name in "labels.txt", "eval_results.txt", "task.json", "metrics.json":
+        assert (folder / name).read_text() == (mine / name).read_text(), name
+    for name in "train.tf_record", "eval.tf_record", "predict.tf_record":
+        assert (folder / name).read_bytes() == (mine / name).read_bytes(), name
+    for name in "predictions.tsv", "test_results.tsv":
+        assert (folder / name).read_text() == (mine / name).read_text(), name
+    written = json.loads((folder / "metrics.json").read_text())
+    assert metrics
+    for name, value in metrics.items():
+        assert written["dev"][name] == value
+
+
+def test_the_result_is_loaded_and_predicts_what_was_written(tuned):
+    folder, _ = tuned
+    model = bert.load(str(folder))
+    assert (model.kind, model.loaded.labels) == (
+        "classification",
+        ["no", "yes"],
+    )
+    texts = [*TEXTS[:5], "", "to be " * 40]
+    written = np.loadtxt(folder / "test_results.tsv", delimiter="\t")
+    for answer, row in zip(model.predict(texts), written, strict=True):
+        np.testing.assert_allclose(
+            list(answer["probabilities"].values()),
+            row,
+            rtol=0,
+            atol=rounding.EQUAL,
+        )
+        assert answer["label"] == ("no", "yes")[row.argmax()]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"text": TEXTS, "label": LABELS},
+        list(zip(TEXTS, LABELS, strict=True)),
+        [
+            {"text": text, "label": label}
+            for text, label in zip(TEXTS, LABELS, strict=True)
+        ],
+    ],
+    ids=["columns", "tuples", "dicts"],
+)
+def test_every_form_of_table_gives_the_same_run(
+    tuned, released, table, tmp_path, monkeypatch
+):
+    def stop(options, inputs=None):
+        classifier.prepare(options)
+        raise StopIteration
+
+    monkeypatch.setattr(classifier, "run", stop)
+    with pytest.raises(StopIteration):
+        bert.finetune(table, released, str(tmp_path), **QUICK)
+    name = "train.tf_record"
+    assert (tmp_path / name).read_bytes() == (tuned[0] / name).read_bytes()
+
+
+def test_a_file_is_read_where_it_is(released, tmp_path, monkeypatch):
+    path = tmp_path / "mine.csv"
+    path.write_text('text,label\n"a, b",1\nc,0\n' + "d,1\n" * 6, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "out"
+    metrics = bert.finetune("mine.csv", released, str(out), dev=path, **QUICK)
+    assert set(metrics) >= {"accuracy", "macro_f1"}
+    assert not (out / "data").exists()
+    assert (out / "labels.txt").read_text() == "0\n1\n"
+
+
+def test_the_same_call_resumes_and_trains_no_step_twice(
+    released, tmp_path, monkeypatch
+):
+    table = {"text": TEXTS, "label": LABELS}
+    out = str(tmp_path)
+    settings = QUICK | {"save_checkpoints_steps": 1, "dev": 0.25, "seed": 3}
+
+    def times():
+        names = [*tmp_path.glob("model.ckpt-*.index")]
+        return {path.name: path.stat().st_mtime_ns for path in names}
+
+    whole = bert.finetune(table, released, str(tmp_path / "whole"), **settings)
+    from training.loop import trainer
+
+    run_steps = trainer.Trainer.run_steps
+
+    def stopped(self, *arguments, **more):
+        if times():
+            raise KeyboardInterrupt
+        return run_steps(self, *arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.Trainer, "run_steps", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            bert.finetune(table, released, out, **settings)
+    begun = times()
+    assert begun
+    assert bert.finetune(table, released, out, **settings) == whole
+    after = times()
+    assert {name: after[name] for name in begun} == begun
+    # A finished run is evaluated, and not trained again.
+    assert bert.finetune(table, released, out, **settings) == whole
+    assert times() == after
+
+
+def test_a_share_is_drawn_for_the_dev_set(released, tmp_path):
+    table = [(f"text {i}", str(i % 2)) for i in range(20)]
+    out = tmp_path / "out"
+    bert.finetune(table, released, str(out), dev=0.2, **QUICK)
+    found = {}
+    for name in "train", "dev":
+        lines = (out / f"data/{name}.jsonl").read_text().splitlines()
+        found[name] = [json.loads(line)["text"] for line in lines]
+        places = [int(text.split()[1]) for text in found[name]]
+        assert places == sorted(places)
+    assert (len(found["train"]), len(found["dev"])) == (16, 4)
+    assert sorted(found["train"] + found["dev"]) == sorted(x for x, _ in table)
+    assert found["dev"] != [text for text, _ in table[:4]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "changes"),
+    [
+        ("pair", ("a", "b", "x"), {}),
+        ("regression", ("a", 1.5), {}),
+        ("multilabel", ("a", ["x", "y"]), {}),
+        ("tagging", (["a", "b"], ["O", "B-x"]), {}),
+        ("choice", ("a", "b", "c", 1), {"choice_columns": ["one", "two"]}),
+    ],
+)
+def test_other_kinds(released, tmp_path, kind, row, changes):
+    other = {"pair": ("c", "d", "y"), "multilabel": ("b", [])}.get(kind, row)
+    metrics = bert.finetune(
+        [row, other] * 4,
+        released,
+        str(tmp_path),
+        dev=[row, other],
+        kind=kind,
+        **QUICK | changes,
+    )
+    assert metrics
+    assert all(isinstance(value, float) for value in metrics.values())
+    model = bert.load(str(tmp_path))
+    wanted = "classification" if kind == "pair" else kind
+    assert model.kind == wanted
+    asked = {"pair": ("a", "b"), "choice": ("a", ["b", "c"])}.get(kind, "a b")
+    assert len(model.ask([asked])) == 1
+
+
+def test_no_dev_set_gives_no_metrics(released, tmp_path):
+    table = [("a", "x"), ("b", "y")] * 4
+    assert bert.finetune(table, released, str(tmp_path), **QUICK) == {}
+
+
+TABLE = [("a", "x"), ("b", "y")]
+
+
+@pytest.mark.parametrize(
+    ("train", "changes", "message"),
+    [
+        (
+            Frame(review=["a"], label=["x"]),
+            {},
+            "train has no column 'text'; it has review, label. Name",
+        ),
+        (TABLE, {"dev": Frame(text=["a"])}, "dev has no column 'label'; it h"),
+        ([], {}, "train has no row; expected one at least"),
+        (
+            TABLE,
+            {"learning_rat": 1},
+            "no setting 'learning_rat' .* 'learning_r",
+        ),
+        (TABLE, {"output_directory": 1}, "no setting 'output_directory'"),
+        (TABLE, {"task_name": "cola"}, "there is no setting 'task_name'"),
+        (TABLE, {"learning_rate": 0}, "learning_rate=0; it must be above 0"),
+        (TABLE, {"dev": 0.1}, "dev is 0.1, a share of 2 training rows"),
+        ("no.tsv", {"dev": 0.1}, "dev is 0.1, a share of 0 training rows that"),
+        (TABLE, {"kind": "singel"}, "kind 'singel', expected one of single"),
+        ([(1, "x")], {}, "line 1: column 'text' is 1, expected a text"),
+        (TABLE, {"dev": [("a", "z")]}, "column 'label' is 'z', which is no la"),
+        (TABLE, {"max_seq_length": 1000}, "has 128 positions; pass"),
+    ],
+)
+def test_bad_input_is_refused(released, tmp_path, train, changes, message):
+    out = tmp_path / "out"
+    with pytest.raises(ValueError, match=message):
+        bert.finetune(train, released, str(out), **QUICK | changes)
+    assert not list(out.glob("model.ckpt*"))
+
+
+def test_a_folder_without_a_vocabulary_is_refused(released, tmp_path):
+    folder = tmp_path / "bare"
+    shutil.copytree(released, folder)
+    (folder / "vocab.txt").unlink()
+    with pytest.raises(FileNotFoundError, match="bare has no vocab.txt and no"):
+        bert.finetune(TABLE, str(folder), str(tmp_path / "out"))
+    with pytest.raises(FileNotFoundError, match="there is no such folder"):
+        bert.finetune(TABLE, str(tmp_path / "none"), str(tmp_path / "out"))
+    with pytest.raises(FileNotFoundError, match="no.tsv"):
+        bert.finetune("no.tsv", released, str(tmp_path / "out"))

@@ -1,0 +1,37 @@
+"""Folders of the golden models, as users have them."""
+
+import shutil
+
+from training.model_files.description import SpanDescription
+
+
+def write_released(goldens, folder):
+    """Writes a folder as the original released them; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    trained = goldens / "model/trained/model.ckpt-60"
+    for ending in ".index", ".data-00000-of-00001":
+        shutil.copy(f"{trained}{ending}", folder / f"bert_model.ckpt{ending}")
+    for name in "bert_config.json", "vocab.txt":
+        shutil.copy(goldens / name, folder)
+    return str(folder)
+
+
+def write_questions(goldens, folder):
+    """Writes what run_squad.py leaves behind; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(goldens / "bert_config.json", folder)
+    SpanDescription(
+        task_name="SQuAD",
+        kind="span",
+        max_seq_length=96,
+        do_lower_case=True,
+        model={},
+        weights=str(goldens / "squad/finetuned_v1.1/model.ckpt-60"),
+        doc_stride=32,
+        max_query_length=16,
+        n_best_size=20,
+        max_answer_length=30,
+        version_2_with_negative=False,
+        null_score_diff_threshold=0.0,
+    ).write(str(folder), str(goldens / "vocab.txt"))
+    return str(folder)

@@ -1,0 +1,473 @@
+"""bert.load: what it returns is what the programs write for the same texts."""
+
+import functools
+import json
+import shutil
+
+import numpy as np
+import pytest
+from seqeval.metrics.sequence_labeling import get_entities
+
+import bert
+from data.finetuning.tagging import words_of_rows
+from data.squad.scoring import normalize_answer
+from data.tasks import TaggingExample
+from data.text.tokenization import FullTokenizer
+from modeling import BertConfig
+from tests import huggingface_support as theirs
+from tests import rounding
+from tests.model_folders import write_released
+from tests.serving_support import (
+    LABELS,
+    TEXTS,
+    examples_of,
+    finished_run,
+    predictions_of,
+    rows_of,
+)
+from tests.training import squad_support
+from training import pretraining
+from training.config.extraction_options import ExtractionOptions, VectorOptions
+from training.config.options import DeviceOptions, ExportOptions, TrainOptions
+from training.config.pretraining_options import PretrainingOptions
+from training.export import saved_model
+from training.vectors import extraction
+
+MASKED = [
+    "The man [MASK] to the [MASK].",
+    "[MASK]",
+    "caf\u00e9 \u4e2d[MASK][MASK]s",
+    "to be or not to [MASK] " * 5,
+]
+
+
+@pytest.fixture(scope="module")
+def released(goldens, tmp_path_factory):
+    """A folder as the original released them."""
+    return write_released(goldens, tmp_path_factory.mktemp("released"))
+
+
+@pytest.fixture(scope="module")
+def pretrained(released):
+    return bert.load(released)
+
+
+@pytest.fixture(scope="module")
+def finished(goldens, tmp_path_factory):
+    """Kind, is_pair -> the folder of a finished run, and its model."""
+
+    @functools.cache
+    def make(kind, is_pair=False):
+        folder = tmp_path_factory.mktemp(kind)
+        return str(folder), finished_run(goldens, folder, kind, is_pair)
+
+    return make
+
+
+def extracted(released, tmp_path, lines, **vectors):
+    """What extract_features.py writes for lines."""
+    (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    extraction.run(
+        ExtractionOptions(
+            input_file=str(tmp_path / "lines.txt"),
+            output_file=str(tmp_path / "vectors.npz"),
+            bert_config_file=f"{released}/bert_config.json",
+            init_checkpoint=released,
+            vocab_file=f"{released}/vocab.txt",
+            batch_size=2,
+            vectors=VectorOptions(**vectors),
+            format="npz",
+            device=DeviceOptions(),
+        )
+    )
+    return np.load(tmp_path / "vectors.npz")
+
+
+def close(got, wanted):
+    # Another length of the padding: other orders of the sums.
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=rounding.EQUAL)
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        {"pooling": "mean"},
+        {"pooling": "cls", "layers": (-1, 0, "embeddings")},
+        {"pooling": "max", "layers": (-2, -1), "layer_mix": "sum"},
+    ],
+)
+def test_vectors_are_those_of_the_program(
+    pretrained, released, tmp_path, vectors
+):
+    options = {"layers": (-1,), "layer_mix": "concat"} | vectors
+    wanted = extracted(
+        released, tmp_path, [*TEXTS, "the man ||| a dog"], **options
+    )
+    got = pretrained.encode(
+        [*TEXTS, ("the man", "a dog")], **vectors, batch_size=3
+    )
+    assert got.dtype == np.float32
+    close(got, wanted["vectors"][:, 0])
+
+
+def test_vectors_of_words_are_those_of_the_program(
+    pretrained, released, tmp_path
+):
+    for whole_words in True, False:
+        wanted = extracted(
+            released, tmp_path, TEXTS, whole_words=whole_words, layers=(-1,)
+        )
+        got = pretrained.encode_words(TEXTS, whole_words=whole_words)
+        for i, (words, vectors) in enumerate(got):
+            assert words == wanted[f"tokens_{i}"].tolist()
+            close(vectors, wanted[f"vectors_{i}"][:, 0])
+
+
+def test_bars_in_a_text_make_no_pair(pretrained):
+    plain, pair = pretrained.encode(["a ||| b", ("a", "b")])
+    assert np.abs(plain - pair).max() > 100 * rounding.EQUAL
+    (words, _), *_ = pretrained.encode_words(["a ||| b"])
+    assert words == ["[CLS]", "a", "|", "|", "|", "b", "[SEP]"]
+
+
+def test_attention_of_a_text(pretrained, released, tmp_path):
+    text = "Caf\u00e9 unaffable!"
+    wanted = extracted(released, tmp_path, [text], layers=(0,), attention=True)
+    tokens, maps = pretrained.attention(text, layer=0)
+    assert tokens == wanted["attention_tokens_0"].tolist()
+    close(maps, wanted["attention_0"][0])
+    close(maps.sum(axis=-1), 1)
+
+
+def test_masks_are_filled_as_by_the_program(pretrained, released, tmp_path):
+    (tmp_path / "lines.txt").write_text("\n".join(MASKED), "utf-8")
+    pretraining.run(
+        PretrainingOptions(
+            bert_config_file=f"{released}/bert_config.json",
+            init_checkpoint=released,
+            vocab_file=f"{released}/vocab.txt",
+            input_file="",
+            do_predict=True,
+            predict_file=str(tmp_path / "lines.txt"),
+            predict_top_k=7,
+            max_seq_length=128,
+            max_predictions_per_seq=20,
+            train=TrainOptions(
+                output_dir=str(tmp_path / "out"), num_train_steps=1
+            ),
+            device=DeviceOptions(),
+        )
+    )
+    lines = (tmp_path / "out/predict_results.jsonl").read_text("utf-8")
+    filled = pretrained.fill_mask(MASKED, top_k=7, batch_size=2)
+    assert len(filled) == len(MASKED)
+    for fillings, line in zip(filled, lines.splitlines(), strict=True):
+        wanted = json.loads(line)["masks"]
+        assert len(fillings) == len(wanted)
+        for ours, expected in zip(fillings, wanted, strict=True):
+            assert [x["token"] for x in ours] == [word for word, _ in expected]
+            np.testing.assert_allclose(
+                [x["score"] for x in ours],
+                [probability for _, probability in expected],
+                rtol=0,
+                # The program writes six decimals.
+                atol=rounding.EQUAL + 0.5e-6,
+            )
+    assert [len(x) for x in pretrained.fill_mask(["[MASK]"])[0]] == [5]
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_pair"),
+    [
+        ("classification", True),
+        ("classification", False),
+        ("multilabel", False),
+        ("regression", False),
+        ("choice", False),
+    ],
+)
+def test_predictions_are_those_of_the_model(finished, goldens, kind, is_pair):
+    folder, model = finished(kind, is_pair)
+    examples = examples_of(kind, is_pair, 11)
+    wanted = predictions_of(model, rows_of(goldens, kind, examples))
+    if kind == "choice":
+        texts = [(x.contexts[0], x.choices) for x in examples]
+    else:
+        texts = [(x.text_a, x.text_b)[: 1 + is_pair] for x in examples]
+        texts = texts if is_pair else [text for (text,) in texts]
+    labels = LABELS.get(kind, ("no", "yes"))
+    answers = bert.load(folder).predict(texts, batch_size=4)
+    for answer, row in zip(answers, wanted, strict=True):
+        if kind == "regression":
+            assert list(answer) == ["score"]
+            close(answer["score"], row[0])
+            continue
+        probabilities = answer["probabilities"]
+        if kind == "choice":
+            assert answer["score"] == max(probabilities)
+            assert probabilities[answer["choice"]] == answer["score"]
+        else:
+            assert tuple(probabilities) == labels
+            probabilities = list(probabilities.values())
+        close(probabilities, row)
+        if kind == "multilabel":
+            chosen = [x for x, p in zip(labels, row, strict=True) if p > 0.5]
+            assert answer["labels"] == chosen
+        if kind == "classification":
+            assert answer["label"] == labels[row.argmax()]
+            close(answer["score"], row.max())
+
+
+def test_entities_are_the_program_s_labels_joined(finished, goldens):
+    folder, model = finished("tagging")
+    texts = [*TEXTS, "The man  went, to Caf\u00e9 \u4e2d\u6587."]
+    found = bert.load(folder).entities(texts, batch_size=2)
+    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
+    words = [tokenizer.basic_tokenizer.tokenize(text) for text in texts]
+    # The program has no sentence without words.
+    examples = [TaggingExample("", some or ["x"]) for some in words]
+    rows = rows_of(goldens, "tagging", examples)
+    labelled = words_of_rows(
+        predictions_of(model, rows),
+        rows["label_mask"],
+        [len(example.words) for example in examples],
+    )
+    assert found[1] == found[4] == []
+    for text, some, entities, scores in zip(
+        texts, words, found, labelled, strict=True
+    ):
+        labels = [LABELS["tagging"][i] for i in scores.argmax(-1)]
+        wanted = get_entities(labels[: len(some)])
+        assert [x["label"] for x in entities] == [x for x, _, _ in wanted]
+        for entity, (_, first, last) in zip(entities, wanted, strict=True):
+            span = text[entity["start"] : entity["end"]]
+            assert entity["text"] == span
+            part = slice(first, last + 1)
+            assert tokenizer.basic_tokenizer.tokenize(span) == some[part]
+            close(entity["score"], scores[part].max(-1).mean())
+    assert sum(map(len, found)) > 5
+
+
+def test_questions_are_answered_as_by_the_program(goldens, tmp_path):
+    written = squad_support.run(
+        goldens, tmp_path, "v1.1", do_train=False, predict_batch_size=8
+    )
+    data = json.loads((goldens / "squad/dev-v1.1.json").read_text("utf-8"))
+    questions = {
+        question["id"]: (question["question"], paragraph["context"])
+        for article in data["data"]
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    }
+    model = bert.load(str(tmp_path))
+    answers = model.answer(questions.values(), batch_size=7)
+    texts = {}
+    for name, answer in zip(questions, answers, strict=True):
+        context = questions[name][1]
+        place = slice(answer["start"], answer["end"])
+        assert answer["answer"] == context[place]
+        assert 0 <= answer["score"] <= 1
+        assert list(answer) == ["answer", "start", "end", "score"]
+        texts[name] = normalize_answer(answer["answer"])
+    wanted = {n: normalize_answer(x) for n, x in written["predictions"].items()}
+    for name, text in texts.items():
+        # The program gives whole words, where an exact span may end within one
+        # in scripts whose marks and joiners the tokenizer drops.
+        if questions[name][1].isascii():
+            assert text == wanted[name]
+        assert text in wanted[name]
+    assert len(set(texts.values())) > 3
+    # With the possibility of no answer, which is then always the better one.
+    settings = {"null_score_diff_threshold": -1e6}
+    for answer in model.answer(
+        questions.values(), version_2_with_negative=True, **settings
+    ):
+        assert answer.pop("null_score_diff") > -1e6
+        assert (answer["answer"], answer["start"], answer["end"]) == ("", 0, 0)
+
+
+@pytest.fixture(scope="module")
+def their_folder(goldens, tmp_path_factory):
+    """Architecture -> a folder of Hugging Face, which describes little."""
+
+    def make(architecture, **config):
+        folder = tmp_path_factory.mktemp("theirs") / "model"
+        tensors = theirs.tensors_of(architecture)
+        theirs.write_folder(
+            folder, tensors, architectures=[architecture], **config
+        )
+        shutil.copy(goldens / "vocab.txt", folder)
+        return str(folder)
+
+    return make
+
+
+def test_a_model_of_hugging_face_takes_texts_and_pairs(their_folder):
+    names = {"0": "bad", "1": "so-so", "2": "good"}
+    folder = their_folder("BertForSequenceClassification", id2label=names)
+    model = bert.load(folder)
+    single, pair = (
+        model.predict([text])[0]["probabilities"]
+        for text in ("the man", ("the man", "went"))
+    )
+    assert [*single] == [*pair] == [*names.values()]
+    assert sum(single.values()) == pytest.approx(1, abs=rounding.ONE_SUM)
+    assert max(abs(single[n] - pair[n]) for n in single) > 1e-3
+
+
+def test_other_models_of_hugging_face(their_folder):
+    tagger = bert.load(their_folder("BertForTokenClassification"))
+    # Labels without names are those of no entity: all words come back.
+    assert [x["text"] for x in tagger.entities(["the  man"])[0]] == [
+        "the",
+        "man",
+    ]
+    reader = bert.load(their_folder("BertForQuestionAnswering"))
+    settings = {"max_query_length": 8, "doc_stride": 16}
+    (answer,) = reader.answer([("who?", "the man went " * 40)], **settings)
+    assert answer["answer"] in "the man went " * 40
+    encoder = bert.load(their_folder("BertModel"))
+    assert encoder.kind == "encoder"
+    assert encoder.encode(["a"]).shape == (1, theirs.H)
+
+
+@pytest.mark.slow
+def test_an_export_answers_as_its_run(finished, tmp_path):
+    for kind, texts in (
+        ("classification", [(TEXTS[0], TEXTS[3]), (TEXTS[2], "")]),
+        ("tagging", TEXTS),
+    ):
+        folder, _ = finished(kind, kind == "classification")
+        place = str(tmp_path / kind)
+        options = ExportOptions(output_dir=folder, export_dir=place)
+        version = saved_model.run(options)
+        run = bert.load(folder)
+        for where in place, version:
+            export = bert.load(where)
+            assert (export.kind, export.loaded) == (kind, None)
+            for ours, wanted in zip(
+                export.ask(texts), run.ask(texts), strict=True
+            ):
+                for x, y in zip(
+                    ours if kind == "tagging" else [ours],
+                    wanted if kind == "tagging" else [wanted],
+                    strict=True,
+                ):
+                    assert x.pop("score") == pytest.approx(
+                        y.pop("score"), abs=rounding.EQUAL
+                    )
+                    x.pop("probabilities", None), y.pop("probabilities", None)
+                    assert x == y
+    with pytest.raises(ValueError, match="is an export, .* no vectors; load"):
+        export.encode(["a"])
+    with pytest.raises(ValueError, match="fixed; leave out max_seq_length, or"):
+        bert.load(place, max_seq_length=16)
+
+
+def test_results_come_in_the_order_of_the_texts(pretrained):
+    texts = ["a " * (i * 7 % 50) for i in range(60)]
+    together = pretrained.encode(texts, batch_size=8)
+    alone = np.concatenate([pretrained.encode([text]) for text in texts[:9]])
+    close(together[:9], alone)
+    series = np.array(texts[:9], object)
+    np.testing.assert_array_equal(
+        pretrained.encode(iter(series)), pretrained.encode(texts[:9])
+    )
+
+
+def test_texts_that_are_too_long_are_cut_and_counted(released, caplog):
+    model = bert.load(released, max_seq_length=16)
+    with caplog.at_level("WARNING"):
+        ((words, _),) = model.encode_words(["a b " * 20], whole_words=False)
+    assert len(words) == 16
+    message = "1 of 1 texts were longer than 16 wordpieces and lost what"
+    assert message in caplog.text
+    with pytest.raises(ValueError, match=r"9 \[MASK\], but only 7 of them"):
+        model.fill_mask(["[MASK] b " * 9])
+
+
+BAD_TEXTS = [
+    ("a text", "texts is 'a text', a str, expected a list: put"),
+    (b"a", "texts is b'a', a bytes, expected a list"),
+    (None, "texts is None, a NoneType, expected a list"),
+    ([], "texts is an empty list, expected one text at least"),
+]
+
+
+@pytest.mark.parametrize(("texts", "message"), BAD_TEXTS)
+@pytest.mark.parametrize("method", ["encode", "encode_words", "fill_mask"])
+def test_what_is_no_list_of_texts_is_refused(
+    pretrained, method, texts, message
+):
+    with pytest.raises(ValueError, match=message):
+        getattr(pretrained, method)(texts)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda m: m.encode(["a", float("nan")]),
+            r"texts\[1\] is nan, expected a string or a pair of strings",
+        ),
+        (lambda m: m.encode([("a", "b", "c")]), r"texts\[0\] is \('a', 'b', "),
+        (
+            lambda m: m.encode(["a"], pooling="none"),
+            "'none'; call encode_words",
+        ),
+        (lambda m: m.encode(["a"], pooling="sum"), "--pooling=sum; it must be"),
+        (lambda m: m.encode(["a"], layers=(3,)), "there is no layer 3; the mo"),
+        (lambda m: m.encode(["a"], batch_size=0), "batch_size is 0, expected"),
+        (lambda m: m.fill_mask(["a [MASK]", 3]), r"texts\[1\] is 3, expected"),
+        (
+            lambda m: m.fill_mask(["a [MASK]", "b"]),
+            r"texts\[1\] is 'b' without a \[MASK\]",
+        ),
+        (
+            lambda m: m.fill_mask(["[MASK]"], top_k=0),
+            "top_k is 0, expected 1 to 1200",
+        ),
+        (
+            lambda m: m.predict(["a"]),
+            "is a model of the kind pretraining, but predict needs "
+            "classification or multilabel or regression or choice. Call "
+            "fill_mask, or load a model that was trained for this",
+        ),
+        (lambda m: m.answer([("a", "b")]), "but answer needs span. Call fill"),
+        (lambda m: m.entities(["a"]), "but entities needs tagging. Call fill"),
+    ],
+)
+def test_calls_that_do_not_fit_are_refused(pretrained, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(pretrained)
+
+
+def test_an_encoder_answers_nothing(released):
+    model = bert.load(released, kind="encoder")
+    with pytest.raises(ValueError, match="kind encoder, but ask needs pretr"):
+        model.ask(["a"])
+    for length in 2, 129:
+        with pytest.raises(ValueError, match=f"is {length}, expected 3 to 128"):
+            bert.load(released, max_seq_length=length)
+
+
+def test_texts_of_another_form_than_the_model_s_are_refused(finished):
+    pairs = bert.load(finished("classification", True)[0])
+    with pytest.raises(ValueError, match=r"texts\[0\] is 'a', expected text_a"):
+        pairs.predict(["a"])
+    single = bert.load(finished("classification", False)[0])
+    with pytest.raises(ValueError, match=r"texts\[1\] is \('a', 'b'\), expec"):
+        single.predict(["a", ("a", "b")])
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no model, but nothing"):
+        bert.load(str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="bert-base-uncased.*no such f"):
+        bert.load("bert-base-uncased")
+
+
+def test_a_model_says_what_it_is(pretrained, released):
+    assert repr(pretrained) == f"<bert.Model {released!r}: pretraining>"
+    assert isinstance(pretrained.loaded.config, BertConfig)
+    assert pretrained.ask(MASKED[:1]) == pretrained.fill_mask(MASKED[:1])

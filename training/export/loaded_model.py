@@ -1,0 +1,90 @@
+"""Signatures of a model that `modeling.load` has loaded."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from data.squad.options import AnswerOptions, WindowOptions
+from data.tasks.task import KINDS
+from modeling.loading import LoadedModel
+from training.export.serving import class_of
+from training.model_files import description
+from training.model_files.description import (
+    Description,
+    PretrainingDescription,
+    SpanDescription,
+    TaskDescription,
+)
+
+TOP_K = 5
+
+
+def signatures_of(
+    loaded: LoadedModel, **settings: Any
+) -> dict[str, Callable[..., Any]]:
+    """Returns the signatures of a model, as its export would have them.
+
+    Args:
+      loaded: any but an encoder.
+      **settings: fields of the model's `Description` with other values than
+        those of its run, such as `top_k`.
+
+    Returns:
+      Name -> function, see `Serving`.
+
+    Raises:
+      ValueError: a setting is out of bounds.
+    """
+    top_k, most = settings.get("top_k"), loaded.config.vocab_size
+    if top_k is not None and not 1 <= top_k <= most:
+        raise ValueError(f"top_k is {top_k}, expected 1 to {most}.")
+    described = dataclasses.replace(describe(loaded), **settings)
+    serving = class_of(described.kind)
+    return serving(loaded.model, described, loaded.tokenizer.vocab).signatures
+
+
+def describe(loaded: LoadedModel) -> Description:
+    """Describes a model as its run did, else by the defaults of the programs.
+
+    Args:
+      loaded: any but an encoder.
+
+    Returns:
+      The description.
+
+    Raises:
+      ValueError: `task.json` is of another version.
+    """
+    if loaded.description:
+        return description.of_facts(loaded.description, "task.json")
+    most = loaded.config.max_position_embeddings
+    known = {
+        "task_name": loaded.kind,
+        "kind": loaded.kind,
+        "max_seq_length": loaded.max_seq_length or most,
+        "do_lower_case": loaded.tokenizer.basic_tokenizer.do_lower_case,
+        "model": {},
+        "weights": "",
+    }
+    if loaded.kind == "pretraining":
+        return PretrainingDescription(**known, top_k=TOP_K)
+    if loaded.kind in KINDS:
+        return TaskDescription(
+            **known,
+            labels=_labels_of(loaded),
+            is_pair=False,
+            cut="longest",
+            label_separator=",",
+            document_context=False,
+        )
+    windows = dataclasses.asdict(WindowOptions())
+    windows["max_seq_length"] = min(windows["max_seq_length"], most)
+    answers = dataclasses.asdict(AnswerOptions())
+    return SpanDescription(**known | windows | answers)
+
+
+def _labels_of(loaded: LoadedModel) -> tuple[str, ...]:
+    """Returns the labels; without names their numbers."""
+    if loaded.kind == "regression":
+        return ()
+    return tuple(loaded.labels or map(str, range(loaded.model.num_labels)))
