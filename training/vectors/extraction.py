@@ -54,23 +54,7 @@ def run(options: ExtractionOptions) -> None:
         "batch_size", options.batch_size, strategy.num_replicas_in_sync
     )
     with strategy.scope():
-        extractor = Extractor(
-            BertModel(
-                config,
-                dtype=policy_of(options.device),
-                use_one_hot_embeddings=options.use_one_hot_embeddings
-                or is_tpu(strategy),
-            ),
-            options.vectors,
-            max_seq_length=options.max_seq_length,
-            batch_size=options.batch_size,
-        )
-        first_weights.compare_with_huggingface(options.init_checkpoint, config)
-        report = checkpoints.init_from_checkpoint(
-            options.init_checkpoint,
-            checkpoints.variables_by_name([extractor.model]),
-        )
-        logging.info("%s", report)
+        extractor = _load_extractor(options, config, is_tpu(strategy))
 
     def rows() -> Iterator[TextRow]:
         return text_rows.read_rows(
@@ -81,6 +65,27 @@ def run(options: ExtractionOptions) -> None:
         line = options.attention_line
         _draw(options, extractor, next(islice(rows(), line, None)))
     _write(options, extractor, rows(), num_lines)
+
+
+def _load_extractor(options, config, on_tpu):
+    """Returns the extractor with the weights of the checkpoint."""
+    extractor = Extractor(
+        BertModel(
+            config,
+            dtype=policy_of(options.device),
+            use_one_hot_embeddings=options.use_one_hot_embeddings or on_tpu,
+        ),
+        options.vectors,
+        max_seq_length=options.max_seq_length,
+        batch_size=options.batch_size,
+    )
+    first_weights.compare_with_huggingface(options.init_checkpoint, config)
+    report = checkpoints.init_from_checkpoint(
+        options.init_checkpoint,
+        checkpoints.variables_by_name([extractor.model]),
+    )
+    logging.info("%s", report)
+    return extractor
 
 
 def _write(options, extractor, rows, num_lines):
