@@ -12,6 +12,7 @@
 Everything here calls what the programs call; see docs/python.md.
 """
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,7 @@ class Model:
         from training.export import predictor
         from training.vectors.texts import TextVectors
 
-        self.folder = folder
+        folder = self.folder = os.fspath(folder)
         self.loaded: LoadedModel | None = None
         self._vectors: TextVectors | None = None
         # Settings -> what computes by them. Each traces its graph once.
@@ -389,8 +390,8 @@ def finetune(
 
     return table_run.run(
         {"train": train, "dev": dev, "test": test},
-        folder,
-        output_dir,
+        os.fspath(folder),
+        os.fspath(output_dir),
         lambda trials, options: Trials(trials, classifier).run(options),
         kind=kind,
         text=text,

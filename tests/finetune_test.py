@@ -1,6 +1,7 @@
 """bert.finetune: a run of run_classifier.py on tables of Python."""
 
 import json
+import pathlib
 import shutil
 import sys
 
@@ -45,8 +46,8 @@ def tuned(released, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tuned")
     metrics = bert.finetune(
         Frame(id=range(24), review=TEXTS, stars=LABELS),
-        released,
-        str(folder),
+        pathlib.Path(released),
+        folder,
         dev=Frame(review=TEXTS[:7], stars=LABELS[:7]),
         test=Frame(review=[*TEXTS[:5], "", "to be " * 40]),
         text="review",
