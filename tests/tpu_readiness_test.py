@@ -384,7 +384,7 @@ def test_every_program_looks_words_up_by_a_product(
     monkeypatch.setattr(pretraining.objectives, "get", lambda name: make)
     with pytest.raises(Made):
         pretraining.run(options)
-    monkeypatch.setattr(extraction, "Extractor", make)
+    monkeypatch.setattr(extraction, "BertModel", make)
     with pytest.raises(Made):
         extraction.run(
             extraction.ExtractionOptions(

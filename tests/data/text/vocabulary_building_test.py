@@ -117,8 +117,14 @@ def test_small_text_gives_a_smaller_vocabulary():
             {"reserved_tokens": ["[UNK]", "[PAD]"]},
             r"reserved_tokens are \[UNK\],\[PAD\]; they must begin with",
         ),
-        ({"reserved_tokens": [*SPECIAL, "a b"]}, "reserved token 'a b' stands"),
-        ({"reserved_tokens": [*SPECIAL, "[UNK]"]}, r"'\[UNK\]' stands twice"),
+        (
+            {"reserved_tokens": [*SPECIAL, "a b"]},
+            "reserved token 'a b' is repeated, is empty or contains white",
+        ),
+        (
+            {"reserved_tokens": [*SPECIAL, "[UNK]"]},
+            r"'\[UNK\]' is repeated, is empty",
+        ),
     ],
 )
 def test_impossible_options_are_refused(options, message):

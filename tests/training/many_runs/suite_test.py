@@ -173,7 +173,7 @@ def test_one_failing_task_does_not_lose_the_others(goldens, tmp_path, ran):
     (tmp_path / "glue/CoLA/diverges").write_text("")
     with pytest.raises(
         ValueError,
-        match="^1 of 3 tasks failed: CoLA: step 3: loss became nan Any others",
+        match="^1 of 3 tasks failed: CoLA: step 3: loss became nan All others",
     ):
         suite.run(options_of(goldens, tmp_path, "CoLA,rte,MRPC"), runs())
     found = json.loads((tmp_path / "out/glue.json").read_text())
