@@ -56,6 +56,7 @@ def make_run(options, kind="classification", num_labels=2, labels=()):
     return finetuner.Finetuning(
         options,
         functools.partial(TaskModel, kind=kind, num_labels=num_labels),
+        num_choices=num_labels if kind == "choice" else 1,
         labels=labels,
     )
 

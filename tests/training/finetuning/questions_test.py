@@ -24,6 +24,7 @@ from tests.training.squad_support import (
 from training.finetuning import answers, questions
 from training.finetuning.finetuner import Finetuning
 from training.loop import trainer
+from training.loop.steps import TrainSteps
 
 
 def test_trimmed_prediction_equals_untrimmed(goldens, tmp_path):
@@ -74,7 +75,7 @@ def with_short_paragraph(goldens, tmp_path):
 def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
     train_file = with_short_paragraph(goldens, tmp_path)
     found, lengths = [], collections.Counter()
-    gradients = trainer.Trainer._gradients
+    gradients = TrainSteps._gradients
 
     def seen(self, batch, *args):
         lengths[batch["input_ids"].shape[1]] += 1
@@ -83,7 +84,7 @@ def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
         )
         return gradients(self, batch, *args)
 
-    monkeypatch.setattr(trainer.Trainer, "_gradients", seen)
+    monkeypatch.setattr(TrainSteps, "_gradients", seen)
     for trim in (True, False):
         with monkeypatch.context() as patch:
             losses = record_losses(patch)
@@ -99,7 +100,8 @@ def test_trimmed_training_equals_untrimmed(goldens, tmp_path, monkeypatch):
             )
         found.append(losses)
         if trim:
-            assert {length for length in lengths if length} >= {24, 96}
+            # The window of the short paragraph is cut, exactly or to 24.
+            assert min(filter(None, lengths)) <= 24 < max(filter(None, lengths))
     np.testing.assert_allclose(*found, atol=rounding.EQUAL, rtol=rounding.EQUAL)
     assert len(found[0]) > 5
 
