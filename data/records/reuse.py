@@ -1,5 +1,6 @@
 """Makes record files once for the same input."""
 
+import abc
 import dataclasses
 import hashlib
 import json
@@ -14,7 +15,7 @@ from data.text.tokenization import FullTokenizer
 
 
 @dataclasses.dataclass
-class RowsReport:
+class RowsReport(abc.ABC):
     """Counts of a record file; each kind of record adds its own.
 
     Attributes:
@@ -34,9 +35,9 @@ class RowsReport:
         """The share of padding in `input_ids`."""
         return 1 - self.num_tokens / max(self.num_places, 1)
 
+    @abc.abstractmethod
     def counts(self) -> list[str]:
         """The counts as text for the log."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         parts = [*self.counts(), f"padding {self.padding_share:.1%}"]
