@@ -42,7 +42,9 @@ def graph_of_training(fuse=False, gradient_checkpointing=False):
         output_dir="unused", train_batch_size=1, num_train_steps=1, fuse=fuse
     )
     batches = iter(tf.data.Dataset.from_tensors(a_batch()))
-    traced = TrainSteps(model, options).run.get_concrete_function(
+    # A bound tf.function does not keep its object: a variable has to.
+    steps = TrainSteps(model, options)
+    traced = steps.run.get_concrete_function(
         batches, tf.constant(1, tf.int64), tf.constant(1)
     )
     return weakref.ref(traced.graph)
