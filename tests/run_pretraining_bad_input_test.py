@@ -370,6 +370,8 @@ def test_a_mistake_ends_in_one_line_without_traceback(
     assert done.stderr.splitlines()[-1].startswith(
         "error: absent.json: cannot read the BERT configuration"
     )
+    # A run that was refused leaves no folder behind.
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_diverging_run_ends_in_one_message(goldens, pytestconfig, tmp_path):

@@ -109,7 +109,9 @@ def _keep_files(options, config, manager):
     output_dir = options.train.output_dir
     setup.keep_config(output_dir, config, manager)
     if options.vocab_file:
-        keep_vocabulary(output_dir, options.vocab_file, config)
+        keep_vocabulary(
+            output_dir, options.vocab_file, config, options.bert_config_file
+        )
 
 
 def _load_inputs(options, config, strategy):
@@ -117,7 +119,10 @@ def _load_inputs(options, config, strategy):
     train_files = eval_files = queries = masker = None
     if options.masking:
         masker = pretraining_input.load_masker(
-            options.vocab_file, config, options.masking
+            options.vocab_file,
+            config,
+            options.bert_config_file,
+            options.masking,
         )
     if options.do_train:
         train_files = _open_records(options.input_file, options, config)
@@ -137,6 +142,7 @@ def _load_inputs(options, config, strategy):
             options.predict_file,
             options.vocab_file,
             config,
+            options.bert_config_file,
             do_lower_case=options.do_lower_case,
             init_checkpoint=options.init_checkpoint,
             max_seq_length=options.max_seq_length,

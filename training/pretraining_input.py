@@ -234,13 +234,17 @@ def _check_made_with(opened: RecordFiles, vocab_file: str) -> None:
 
 
 def load_masker(
-    vocab_file: str, config: BertConfig, options: PretrainingDataOptions
+    vocab_file: str,
+    config: BertConfig,
+    config_file: str,
+    options: PretrainingDataOptions,
 ) -> Masker:
     """Creates the masker of examples that are masked while they are read.
 
     Args:
       vocab_file: the vocabulary of the records.
       config: of the model.
+      config_file: where it comes from, for the error.
       options: how tokens are masked.
 
     Returns:
@@ -250,7 +254,7 @@ def load_masker(
       ValueError: the vocabulary is not the model's.
     """
     vocab = vocabulary.load_vocab(vocab_file)
-    check_vocabulary(vocab, vocab_file, config, SPECIAL_TOKENS)
+    check_vocabulary(vocab, vocab_file, config, config_file, SPECIAL_TOKENS)
     return Masker(Wordpieces.from_vocab(vocab), options)
 
 
@@ -258,6 +262,7 @@ def load_queries(
     predict_file: str,
     vocab_file: str,
     config: BertConfig,
+    config_file: str,
     *,
     do_lower_case: bool,
     init_checkpoint: str | None,
@@ -269,6 +274,7 @@ def load_queries(
       predict_file: see `queries.read_queries`.
       vocab_file: the vocabulary of the model.
       config: of the model.
+      config_file: where it comes from, for the error.
       do_lower_case: casing of the vocabulary.
       init_checkpoint: to compare its casing, or None.
       max_seq_length: most wordpieces of a query.
@@ -283,6 +289,7 @@ def load_queries(
         vocab_file,
         do_lower_case,
         config,
+        config_file,
         init_checkpoint=init_checkpoint,
         tokens=SPECIAL_TOKENS,
     )

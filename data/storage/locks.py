@@ -34,8 +34,8 @@ def sole_use(folder: str) -> Iterator[None]:
     it does not keep the lock.
 
     Args:
-      folder: created if it is missing; a path of `tf.io.gfile` (`gs://...`)
-        is not locked.
+      folder: created if it is missing, and removed at the end if it then holds
+        no file; a path of `tf.io.gfile` (`gs://...`) is not locked.
 
     Raises:
       OSError: another run holds the lock, or the folder cannot be written.
@@ -52,8 +52,8 @@ def sole_use(folder: str) -> Iterator[None]:
             _held[key] -= 1
         return
     path = os.path.join(folder, _NAME)
+    made = _missing(key[1])
     try:
-        os.makedirs(folder or ".", exist_ok=True)
         file = _open_locked(path)
     except BlockingIOError:
         raise OSError(
@@ -75,6 +75,30 @@ def sole_use(folder: str) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 os.remove(path)
             os.close(file)
+        _remove_empty(made)
+
+
+def _missing(folder: str) -> list[str]:
+    """Returns a folder and its parents that do not exist, the deepest first."""
+    missing = []
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    return missing
+
+
+def _remove_empty(made: list[str]) -> None:
+    """Removes the folders that this run made, if there is no file in them.
+
+    A run that is refused before its first step leaves no folder behind.
+    """
+    with contextlib.suppress(OSError):
+        for folder in made:
+            tree = list(os.walk(folder, topdown=False))
+            if any(names for _, _, names in tree):
+                return
+            for path, *_ in tree:
+                os.rmdir(path)
 
 
 def _open_locked(path: str) -> int | None:
@@ -85,6 +109,8 @@ def _open_locked(path: str) -> int | None:
       OSError: the file cannot be written.
     """
     while True:
+        # The previous holder may have removed the folder with its lock.
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -108,7 +108,7 @@ def require_size(
     vocab: Mapping[str, int],
     vocab_file: str,
     vocab_size: int,
-    config_file: str = "--bert_config_file",
+    config_file: str,
 ) -> None:
     """Refuses a vocabulary that a model was not trained with.
 
@@ -116,7 +116,7 @@ def require_size(
       vocab: token -> id.
       vocab_file: its path, for the error.
       vocab_size: rows of the model's embedding table.
-      config_file: where they are from, for the error.
+      config_file: its configuration, for the error.
 
     Raises:
       ValueError: the model has another number of wordpieces.

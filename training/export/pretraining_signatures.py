@@ -56,7 +56,8 @@ def describe(
     config = BertConfig.from_json_file(bert_config_file)
     setup.keep_config(output_dir, config, manager)
     vocab = load_vocab(vocab_file)
-    check_vocabulary(vocab, vocab_file, config, ["[CLS]", "[SEP]", _MASK])
+    tokens = ["[CLS]", "[SEP]", _MASK]
+    check_vocabulary(vocab, vocab_file, config, bert_config_file, tokens)
     PretrainingDescription(
         task_name="pretraining",
         kind="pretraining",

@@ -50,6 +50,7 @@ class _Sets:
             options.vocab_file,
             options.do_lower_case,
             self._config,
+            options.finetuning.bert_config_file,
             init_checkpoint=options.finetuning.init_checkpoint,
         )
         self._features = FeatureOptions.of_task(

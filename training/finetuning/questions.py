@@ -133,6 +133,7 @@ def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
         options.vocab_file,
         options.do_lower_case,
         config,
+        finetuning.bert_config_file,
         init_checkpoint=finetuning.init_checkpoint,
     )
 

@@ -97,7 +97,7 @@ def _to_original(
     files.write_text(
         os.path.join(folder, "bert_config.json"), config.to_json_string()
     )
-    _write_vocabulary(folder, vocab_file, config)
+    _write_vocabulary(folder, vocab_file, config, found.config_file)
     labels = list(found.labels)
     # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
@@ -118,11 +118,12 @@ def _to_huggingface(
 ) -> None:
     """A checkpoint -> model.safetensors, config.json and a tokenizer."""
     logging.info("Converting %s.", found.weights)
-    config = BertConfig.from_json_file(
+    config_file = (
         options.bert_config_file
         or found.config_file
         or os.path.join(found.path, model_folder.CONFIG)
     )
+    config = BertConfig.from_json_file(config_file)
     values = to_huggingface(config.to_dict())
     checkpoint = _checked(found.weights, config)
     shapes = {n: s for n, s in checkpoint.shapes.items() if is_weight(n)}
@@ -135,7 +136,9 @@ def _to_huggingface(
         or found.vocab_file
         or os.path.join(found.path, model_folder.VOCABULARIES[0])
     )
-    vocab = _write_tokenizer(folder, vocab_file, config, lower_case)
+    vocab = _write_tokenizer(
+        folder, vocab_file, config, config_file, lower_case
+    )
     values["pad_token_id"] = vocab["[PAD]"]
     _write_sorted_json(folder, huggingface.CONFIG, values)
     weights = {name: checkpoint.read(name) for name in shapes}
@@ -149,7 +152,11 @@ def _to_huggingface(
 
 
 def _write_tokenizer(
-    folder: str, vocab_file: str, config: BertConfig, do_lower_case: bool
+    folder: str,
+    vocab_file: str,
+    config: BertConfig,
+    config_file: str,
+    do_lower_case: bool,
 ) -> dict[str, int]:
     """Writes the files of Hugging Face's tokenizer; returns the vocabulary."""
     if not files.exists(vocab_file):
@@ -157,7 +164,7 @@ def _write_tokenizer(
             f"{vocab_file}: no such vocabulary; give --vocab_file, the one "
             "that the model was trained with."
         )
-    vocab = _write_vocabulary(folder, vocab_file, config)
+    vocab = _write_vocabulary(folder, vocab_file, config, config_file)
     vocabulary.require_tokens(vocab, [*_SPECIAL_TOKENS.values()], vocab_file)
     tokenizer = _SPECIAL_TOKENS | {
         "tokenizer_class": "BertTokenizer",
@@ -255,12 +262,12 @@ def _labels(
 
 
 def _write_vocabulary(
-    folder: str, vocab_file: str, config: BertConfig
+    folder: str, vocab_file: str, config: BertConfig, config_file: str
 ) -> dict[str, int]:
     """Writes vocab.txt and returns its tokens, if they fit the model."""
     path = os.path.join(folder, "vocab.txt")
     tokens = vocabulary.read_tokens(vocab_file)
     vocabulary.write_vocab(path, list(tokens))
     vocab = vocabulary.load_vocab(path)
-    check_vocabulary(vocab, "the vocabulary", config)
+    check_vocabulary(vocab, vocab_file, config, config_file)
     return vocab

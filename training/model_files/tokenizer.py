@@ -21,6 +21,7 @@ def load_tokenizer(
     vocab_file: str,
     do_lower_case: bool,
     config: BertConfig,
+    config_file: str,
     *,
     init_checkpoint: str | None = None,
     tokens: Collection[str] = ("[UNK]", "[CLS]", "[SEP]"),
@@ -32,6 +33,7 @@ def load_tokenizer(
       do_lower_case: whether text is lower-cased; a warning is logged if the
         vocabulary or the model was made for the other case.
       config: of the model.
+      config_file: where it comes from, for the error.
       init_checkpoint: of the model; None = no weights.
       tokens: special tokens that the vocabulary must have.
 
@@ -45,7 +47,7 @@ def load_tokenizer(
     """
     validate_case_matches_checkpoint(do_lower_case, init_checkpoint)
     tokenizer = FullTokenizer(vocab_file, do_lower_case)
-    check_vocabulary(tokenizer.vocab, vocab_file, config, tokens)
+    check_vocabulary(tokenizer.vocab, vocab_file, config, config_file, tokens)
     check_case(tokenizer.vocab, vocab_file, do_lower_case, init_checkpoint)
     return tokenizer
 
@@ -54,6 +56,7 @@ def check_vocabulary(
     vocab: Mapping[str, int],
     vocab_file: str,
     config: BertConfig,
+    config_file: str,
     tokens: Collection[str] = (),
 ) -> None:
     """Refuses a vocabulary that the model was not trained with.
@@ -62,6 +65,7 @@ def check_vocabulary(
       vocab: token -> id.
       vocab_file: path of the vocabulary, for the error.
       config: of the model.
+      config_file: where it comes from, for the error.
       tokens: special tokens that it must have.
 
     Raises:
@@ -69,11 +73,11 @@ def check_vocabulary(
         wordpieces.
     """
     vocabulary.require_tokens(vocab, tokens, vocab_file)
-    vocabulary.require_size(vocab, vocab_file, config.vocab_size)
+    vocabulary.require_size(vocab, vocab_file, config.vocab_size, config_file)
 
 
 def keep_vocabulary(
-    output_dir: str, vocab_file: str, config: BertConfig
+    output_dir: str, vocab_file: str, config: BertConfig, config_file: str
 ) -> None:
     """Copies the vocabulary to a run's folder, if it is the model's.
 
@@ -83,12 +87,14 @@ def keep_vocabulary(
       output_dir: the run's folder.
       vocab_file: path of the vocabulary.
       config: of the model.
+      config_file: where it comes from, for the warning.
 
     Raises:
       OSError: it cannot be written.
     """
     try:
-        check_vocabulary(vocabulary.load_vocab(vocab_file), vocab_file, config)
+        vocab = vocabulary.load_vocab(vocab_file)
+        check_vocabulary(vocab, vocab_file, config, config_file)
     except (ValueError, FileNotFoundError) as error:
         logging.warning("No vocabulary is kept in %s: %s", output_dir, error)
         return

@@ -183,6 +183,7 @@ def _check_model(options, config):
         options.vocab_file,
         options.do_lower_case,
         config,
+        options.bert_config_file,
         init_checkpoint=options.init_checkpoint,
     )
 

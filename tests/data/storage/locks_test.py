@@ -103,6 +103,49 @@ def test_a_fork_does_not_take_the_lock_along(tmp_path):
         assert os.waitstatus_to_exitcode(status) == 7
 
 
+def test_a_folder_that_stays_empty_goes_with_the_lock(tmp_path):
+    with pytest.raises(ValueError):
+        with locks.sole_use(f"{tmp_path}/new/parent/out/"):
+            (tmp_path / "new/parent/out/task").mkdir()
+            raise ValueError("refused")
+    assert not os.listdir(tmp_path)
+
+
+def test_a_folder_with_a_file_or_of_the_user_stays(tmp_path):
+    with pytest.raises(ValueError):
+        with locks.sole_use(str(tmp_path / "new/out")):
+            (tmp_path / "new/out/empty").mkdir()
+            (tmp_path / "new/out/task").mkdir()
+            (tmp_path / "new/out/task/record").write_text("")
+            raise ValueError("stopped")
+    assert sorted(os.listdir(tmp_path / "new/out")) == ["empty", "task"]
+    (tmp_path / "users").mkdir()
+    with locks.sole_use(str(tmp_path / "users")):
+        pass
+    with locks.sole_use(str(tmp_path / "users/out")):
+        (tmp_path / "users/beside").write_text("")
+    assert os.listdir(tmp_path / "users") == ["beside"]
+
+
+def test_a_folder_removed_while_its_lock_is_waited_for_is_made_anew(
+    tmp_path, monkeypatch
+):
+    folder = tmp_path / "out"
+    lockf, calls = fcntl.lockf, []
+
+    def removed_first(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:  # as a refused run does at its end
+            os.remove(folder / ".lock")
+            folder.rmdir()
+        return lockf(*arguments)
+
+    monkeypatch.setattr(fcntl, "lockf", removed_first)
+    with locks.sole_use(str(folder)):
+        assert (folder / ".lock").exists()
+    assert len(calls) == 2
+
+
 def test_a_bucket_is_not_locked():
     with locks.sole_use("gs://bucket/that/nobody/asks"):
         pass

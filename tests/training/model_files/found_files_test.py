@@ -255,6 +255,29 @@ def test_vectors_are_the_same_without_both(goldens, released, tmp_path):
     ).read_bytes()
 
 
+def test_what_does_not_fit_is_named_by_where_it_was_found(
+    goldens, released, tmp_path
+):
+    config = json.loads((released / "bert_config.json").read_text())
+    config["vocab_size"] = 2000
+    (released / "bert_config.json").write_text(json.dumps(config))
+    options = ExtractionOptions(
+        input_file=str(goldens / "extract_features/input.txt"),
+        output_file=str(tmp_path / "one.jsonl"),
+        init_checkpoint=str(released / "bert_model.ckpt"),
+        max_seq_length=64,
+        vectors=VectorOptions(layers=(-1,)),
+        device=DeviceOptions(),
+    )
+    with pytest.raises(ValueError) as caught:
+        extraction.run(options)
+    assert str(caught.value) == (
+        f"{released}/vocab.txt has 1200 wordpieces, but "
+        f"{released}/bert_config.json says vocab_size 2000; give the "
+        "vocabulary the model was trained with."
+    )
+
+
 def test_a_pretraining_run_keeps_its_vocabulary(
     options, goldens, released, tmp_path
 ):
