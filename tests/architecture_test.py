@@ -197,7 +197,7 @@ def test_importing_a_program_defines_no_flag():
                 assert "DEFINE" not in ast.unparse(node), path
 
 
-@pytest.mark.parametrize("top", ["tests", "benchmarks", "demo"])
+@pytest.mark.parametrize("top", ["tests", "benchmarks", "demo", "examples"])
 def test_nothing_is_imported_from_a_test_file(top):
     # What two files need is in a support module. Scripts in strings count too.
     found = re.compile(r"^(?:from|import) .*_test\b", re.MULTILINE)
@@ -239,7 +239,8 @@ def long_functions(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "folder", ["data", "modeling", "training", "demo", "benchmarks", "tests"]
+    "folder",
+    [*MAY_IMPORT, "demo", "benchmarks", "tests", "examples"],
 )
 def test_functions_are_short(folder):
     paths = [*PROGRAMS, *sorted((ROOT / folder).rglob("*.py"))]

@@ -28,7 +28,15 @@ PAGES = sorted(
     ]
 )
 LIBRARY = ("data", "modeling", "training")
-FOLDERS = (*LIBRARY, "benchmarks", "configs", "demo", "docs", "tests")
+FOLDERS = (
+    *LIBRARY,
+    "benchmarks",
+    "configs",
+    "demo",
+    "docs",
+    "examples",
+    "tests",
+)
 MOST_README_LINES = 230
 # Of the original alone, and of every package.
 NOT_HERE = {
