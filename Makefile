@@ -11,7 +11,8 @@ PEERS_READY := .venv-peers/.ready
 GARDEN_READY := .venv-model-garden/.ready
 
 # A process for each core; four processes need 10 GiB of memory.
-PYTEST := $(RUN) -m pytest -n auto --maxprocesses=4 --dist=loadgroup
+PYTEST := $(RUN) -m pytest -n auto --maxprocesses=4 --dist=loadgroup \
+	--no-loadscope-reorder
 
 .PHONY: demo test test-slow lint format bench peers peers-model-garden \
 	clean

@@ -42,11 +42,15 @@ def pytest_addoption(parser):
     )
 
 
+# Before pytest-xdist reads the marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     for item in items:
         alone = item.path.stem.endswith(ALONE)
         name = "alone" if alone else str(item.path.relative_to(TESTS))
         item.add_marker(pytest.mark.xdist_group(name))
+    # The longest unit first, so that no process waits for it at the end.
+    items.sort(key=lambda item: not item.path.stem.endswith(ALONE))
     if config.getoption("--slow"):
         return
     left_out = [item for item in items if item.get_closest_marker("slow")]
@@ -98,7 +102,7 @@ def real_data(pytestconfig):
 def options(goldens, tmp_path):
     """Two steps of training on the golden records, to be changed."""
     return pretraining.PretrainingOptions(
-        bert_config_file=str(goldens / "bert_config.json"),
+        bert_config_file=str(goldens / "first_layer.json"),
         input_file=str(goldens / RECORDS),
         init_checkpoint=str(goldens / "model/init"),
         max_seq_length=64,

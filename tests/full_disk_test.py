@@ -112,7 +112,7 @@ def test_the_last_good_checkpoint_stays_and_the_run_goes_on(
     done = fork_server.run(
         [
             *(sys.executable, "-c", SCRIPT, goldens / RECORDS),
-            *(goldens / "bert_config.json", tmp_path, left),
+            *(goldens / "first_layer.json", tmp_path, left),
         ],
         cwd=pytestconfig.rootpath,
     )

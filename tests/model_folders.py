@@ -11,15 +11,15 @@ def write_released(goldens, folder):
     trained = goldens / "model/trained/model.ckpt-60"
     for ending in ".index", ".data-00000-of-00001":
         shutil.copy(f"{trained}{ending}", folder / f"bert_model.ckpt{ending}")
-    for name in "bert_config.json", "vocab.txt":
-        shutil.copy(goldens / name, folder)
+    shutil.copy(goldens / "first_layer.json", folder / "bert_config.json")
+    shutil.copy(goldens / "vocab.txt", folder)
     return str(folder)
 
 
 def write_questions(goldens, folder):
     """Writes what run_squad.py leaves behind; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(goldens / "bert_config.json", folder)
+    shutil.copy(goldens / "first_layer.json", folder / "bert_config.json")
     SpanDescription(
         task_name="SQuAD",
         kind="span",

@@ -75,7 +75,7 @@ def test_records_of_other_predictions(options):
 
 
 def test_records_of_another_vocabulary(options, goldens, tmp_path):
-    config = json.loads((goldens / "bert_config.json").read_text())
+    config = json.loads((goldens / "first_layer.json").read_text())
     path = tmp_path / "small.json"
     path.write_text(json.dumps(config | {"vocab_size": 1000}))
     refused(
@@ -173,7 +173,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(options, tmp_path, monkeypatch):
 
 def test_another_model_in_the_output_folder(options, goldens, tmp_path):
     pretraining.run(options)
-    config = json.loads((goldens / "bert_config.json").read_text())
+    config = json.loads((goldens / "first_layer.json").read_text())
     path = tmp_path / "deep.json"
     path.write_text(json.dumps(config | {"num_hidden_layers": 4}))
     with pytest.raises(ValueError, match="holds a run of another model"):
@@ -198,8 +198,8 @@ def test_another_model_of_the_same_shapes_in_the_output_folder(
     # These change no variable, so the checkpoint alone would fit.
     out = tmp_path / "out"
     shutil.copytree(goldens / "model/trained", out)
-    shutil.copy(goldens / "bert_config.json", out)
-    config = json.loads((goldens / "bert_config.json").read_text())
+    shutil.copy(goldens / "first_layer.json", out)
+    config = json.loads((goldens / "first_layer.json").read_text())
     path = tmp_path / "other.json"
     path.write_text(json.dumps(config | change))
     with pytest.raises(ValueError, match=f"of another model: {message}"):
@@ -380,7 +380,7 @@ def test_a_diverging_run_ends_in_one_message(goldens, pytestconfig, tmp_path):
             goldens,
             tmp_path / "out",
             "--do_train",
-            f"--bert_config_file={goldens / 'bert_config.json'}",
+            f"--bert_config_file={goldens / 'first_layer.json'}",
             "--learning_rate=1e30",
             "--num_warmup_steps=0",
             "--num_train_steps=20",

@@ -34,7 +34,7 @@ def test_a_folder_in_use_is_not_touched(goldens, pytestconfig, tmp_path, flags):
                 [
                     sys.executable,
                     *program.split(),
-                    f"--bert_config_file={goldens}/bert_config.json",
+                    f"--bert_config_file={goldens}/first_layer.json",
                     f"--output_dir={tmp_path}",
                     *others,
                 ],
@@ -59,7 +59,7 @@ def test_a_task_of_several_that_is_in_use_fails_alone(
                 "--task_name=CoLA,MRPC",
                 f"--data_dir={goldens}/classifier",
                 f"--vocab_file={goldens}/vocab.txt",
-                f"--bert_config_file={goldens}/bert_config.json",
+                f"--bert_config_file={goldens}/first_layer.json",
                 f"--output_dir={tmp_path}",
                 "--init_checkpoint="
                 f"{goldens}/classifier/MRPC/expected/model.ckpt-16",

@@ -213,7 +213,7 @@ def test_a_worker_outside_the_cluster_is_refused(goldens, tmp_path):
             "run_pretraining.py",
             "--do_train",
             f"--input_file={goldens / 'none'}",
-            f"--bert_config_file={goldens / 'bert_config.json'}",
+            f"--bert_config_file={goldens / 'first_layer.json'}",
             f"--output_dir={tmp_path / 'out'}",
         ],
         cwd=goldens.parent.parent,

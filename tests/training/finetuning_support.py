@@ -24,7 +24,7 @@ def make_options(goldens, output_dir, **changes):
     }
     return finetuner.FinetuningOptions(
         **{
-            "bert_config_file": str(goldens / "bert_config.json"),
+            "bert_config_file": str(goldens / "first_layer.json"),
             "init_checkpoint": str(goldens / "model/trained"),
             "max_seq_length": 64,
             "num_train_epochs": 2.0,

@@ -43,7 +43,7 @@ def make_options(goldens, output_dir, version="v1.1", **changes):
         output_dir=str(output_dir), num_train_steps=1, **taken(TRAIN_NAMES)
     )
     finetuning = FinetuningOptions(
-        bert_config_file=str(goldens / "bert_config.json"),
+        bert_config_file=str(goldens / "first_layer.json"),
         train=train,
         device=DeviceOptions(),
         **taken(OPTION_NAMES),

@@ -232,7 +232,7 @@ def first_model(goldens, kind="classification"):
     }
     if kind == "tagging":
         batch["label_ids"] = rng.integers(0, 2, ids.shape)
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
     changes = {
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,

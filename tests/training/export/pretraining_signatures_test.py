@@ -29,7 +29,7 @@ def finished(goldens, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pretrained")
     pretraining_signatures.describe(
         str(folder),
-        bert_config_file=str(goldens / "bert_config.json"),
+        bert_config_file=str(goldens / "first_layer.json"),
         vocab_file=str(goldens / "vocab.txt"),
         do_lower_case=True,
         max_seq_length=LENGTH,
@@ -46,7 +46,7 @@ def signatures(finished):
 
 def wanted(goldens, lines):
     """The answers of --do_predict, and the rows it makes."""
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
     model = PretrainingModel(config)
     checkpoints.init_from_checkpoint(
         str(goldens / "model/trained"),
@@ -154,7 +154,7 @@ def test_a_folder_without_weights_is_refused(goldens, tmp_path):
     with pytest.raises(ValueError, match="holds no checkpoint; train first"):
         pretraining_signatures.describe(
             str(tmp_path),
-            bert_config_file=str(goldens / "bert_config.json"),
+            bert_config_file=str(goldens / "first_layer.json"),
             vocab_file=str(goldens / "vocab.txt"),
             do_lower_case=True,
             max_seq_length=LENGTH,

@@ -40,7 +40,7 @@ def test_a_table_of_ones_own_is_trained_scored_and_answered(
             do_eval=True,
             do_predict=True,
             finetuning=FinetuningOptions(
-                bert_config_file=str(goldens / "bert_config.json"),
+                bert_config_file=str(goldens / "first_layer.json"),
                 max_seq_length=24,
                 num_train_epochs=2,
                 predict_batch_size=3,  # the last batch is not full
@@ -102,7 +102,7 @@ def test_a_vocabulary_of_another_model_is_refused_before_training(
                 vocab_file=str(vocab),
                 do_train=True,
                 finetuning=FinetuningOptions(
-                    bert_config_file=str(goldens / "bert_config.json"),
+                    bert_config_file=str(goldens / "first_layer.json"),
                     train=TrainOptions(
                         output_dir=str(tmp_path / "out"), num_train_steps=1
                     ),

@@ -40,7 +40,7 @@ strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
 assert strategy.num_replicas_in_sync == 2
 with strategy.scope():
     lamb, weights = golden_run(
-        goldens, out / "lamb", num_train_steps=20, num_layers=2,
+        goldens, out / "lamb", num_train_steps=20,
         optimizer="lamb", gradient_accumulation_steps=2,
         gradient_checkpointing=True)
     float16, _ = golden_run(
@@ -85,7 +85,7 @@ def test_lamb_with_micro_batches_and_recomputation_takes_the_same_steps(
 ):
     figures, weights, *_ = two_devices
     one, plain = golden_run(
-        goldens, tmp_path, num_train_steps=20, num_layers=2, optimizer="lamb"
+        goldens, tmp_path, num_train_steps=20, optimizer="lamb"
     )
     two = figures["lamb"]
     np.testing.assert_allclose(two["loss"], one["loss"], atol=rounding.EQUAL)
