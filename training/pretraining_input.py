@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -260,6 +260,7 @@ def load_queries(
     config: BertConfig,
     *,
     do_lower_case: bool,
+    never_split: Collection[str] = (),
     init_checkpoint: str | None,
     max_seq_length: int,
 ) -> tuple[FullTokenizer, list[queries.Query]]:
@@ -270,6 +271,7 @@ def load_queries(
       vocab_file: the vocabulary of the model.
       config: of the model.
       do_lower_case: casing of the vocabulary.
+      never_split: see `FullTokenizer`.
       init_checkpoint: to compare its casing, or None.
       max_seq_length: most wordpieces of a query.
 
@@ -285,6 +287,7 @@ def load_queries(
         config,
         init_checkpoint=init_checkpoint,
         tokens=SPECIAL_TOKENS,
+        never_split=never_split,
     )
     return tokenizer, queries.read_queries(
         predict_file, tokenizer, max_seq_length=max_seq_length

@@ -11,6 +11,7 @@ from training.config.options import (
     BERT_CONFIG_FILE,
     DO_LOWER_CASE,
     INIT_CHECKPOINT,
+    NEVER_SPLIT,
     ONE_HOT,
     VOCAB_FILE,
     DeviceOptions,
@@ -215,6 +216,7 @@ class ClassifierOptions(Settings):
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     vocab_file: str | None = setting(None, VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     document_context: bool = setting(
         False, "[new] Tagging: fill the window with the sentences around."
     )

@@ -51,6 +51,7 @@ class _Sets:
             options.do_lower_case,
             self._config,
             init_checkpoint=options.finetuning.init_checkpoint,
+            never_split=options.never_split,
         )
         self._features = FeatureOptions.of_task(
             task, options.finetuning.max_seq_length, options.document_context
@@ -279,6 +280,7 @@ def _describe(
         task,
         max_seq_length=options.finetuning.max_seq_length,
         do_lower_case=options.do_lower_case,
+        never_split=options.never_split,
         document_context=options.document_context,
         model=_model_of(options, task),
         weights=place_of_weights(weights, output_dir),

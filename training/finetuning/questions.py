@@ -101,6 +101,7 @@ def _describe(
             weights or finetuning.init_checkpoint, output_dir
         ),
         do_lower_case=options.do_lower_case,
+        never_split=options.never_split,
         **dataclasses.asdict(options.windows),
         **dataclasses.asdict(answers),
     ).write(output_dir, options.vocab_file)
@@ -134,6 +135,7 @@ def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
         options.do_lower_case,
         config,
         init_checkpoint=finetuning.init_checkpoint,
+        never_split=options.never_split,
     )
 
 
@@ -185,6 +187,7 @@ def _records(
         path,
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
+        never_split=options.never_split,
         example_options=ExampleOptions(
             is_training, options.answers.version_2_with_negative
         ),

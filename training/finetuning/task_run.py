@@ -108,6 +108,9 @@ def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
         for name, value in _fields("", dataclasses.asdict(options))
         if name not in _FREE and not name.startswith(_DEVICE)
     }
+    # Runs of earlier versions have no such option.
+    if not options.never_split:
+        del facts["never_split"]
     # `auto` is a different precision on different machines.
     facts[_PRECISION] = precision_of(options.finetuning.device)
     # The contents of these files, because a path may later hold others.

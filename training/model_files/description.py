@@ -33,6 +33,7 @@ class Description:
       model: arguments of the model beside config, dtype and
         use_one_hot_embeddings.
       weights: prefix of the checkpoint, as seen from the folder.
+      never_split: see `FullTokenizer`.
     """
 
     classes: ClassVar[dict[str, type["Description"]]] = {}
@@ -43,6 +44,7 @@ class Description:
     do_lower_case: bool
     model: Mapping[str, Any]
     weights: str
+    never_split: tuple[str, ...] = ()
 
     def __init_subclass__(cls, kinds: tuple[str, ...]):
         Description.classes |= dict.fromkeys(kinds, cls)

@@ -184,6 +184,7 @@ def _check_model(options, config):
         options.do_lower_case,
         config,
         init_checkpoint=options.init_checkpoint,
+        never_split=options.never_split,
     )
 
 
