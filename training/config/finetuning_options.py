@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from data import tasks
+from data.finetuning.long_text import LongTextOptions
 from data.settings import Settings, group, setting
 from modeling.choices import HEADS, MIXES
 from training.config.options import (
@@ -219,6 +220,9 @@ class ClassifierOptions(Settings):
     never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     document_context: bool = setting(
         False, "[new] Tagging: fill the window with the sentences around."
+    )
+    long_text: LongTextOptions = dataclasses.field(
+        default_factory=LongTextOptions
     )
     do_train: bool = setting(False, "Whether to train.")
     do_eval: bool = setting(False, "Whether to score the dev sets.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from absl import logging
 
-from data.finetuning.features import FeatureOptions
+from data.finetuning.feature_options import FeatureOptions
 from data.finetuning.records import make_records
 from data.records import input_pipeline
 from data.records.input_pipeline import RecordFiles
@@ -53,9 +53,7 @@ class _Sets:
             init_checkpoint=options.finetuning.init_checkpoint,
             never_split=options.never_split,
         )
-        self._features = FeatureOptions.of_task(
-            task, options.finetuning.max_seq_length, options.document_context
-        )
+        self._features = _features_of(options, task)
 
     def records(self, name: str, set_name: str) -> RecordFiles:
         """Makes `NAME.tf_record` of a set, unless it is there."""
@@ -170,6 +168,17 @@ def _check(
     )
 
 
+def _features_of(options: ClassifierOptions, task: Task) -> FeatureOptions:
+    """How a task's examples become rows."""
+    length = options.finetuning.max_seq_length
+    return FeatureOptions.of_task(
+        task,
+        length,
+        options.document_context,
+        options.long_text.stride_of(length),
+    )
+
+
 def _model_of(options: ClassifierOptions, task: Task) -> dict[str, Any]:
     """Arguments of `TaskModel` for a task."""
     return {
@@ -239,6 +248,7 @@ def _make_finetuning(options: ClassifierOptions, inputs: Inputs) -> Finetuning:
         batch_sizes=["eval_batch_size"] * bool(inputs.dev)
         + ["predict_batch_size"] * bool(inputs.test),
         labels=_row_labels(task),
+        pooling=options.long_text.pooling,
     )
     if options.do_train:
         frozen_encoder.check_start(
@@ -282,6 +292,8 @@ def _describe(
         do_lower_case=options.do_lower_case,
         never_split=options.never_split,
         document_context=options.document_context,
+        stride=options.long_text.stride_of(options.finetuning.max_seq_length),
+        pooling=options.long_text.pooling,
         model=_model_of(options, task),
         weights=place_of_weights(weights, output_dir),
     ).write(output_dir, options.vocab_file)

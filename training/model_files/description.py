@@ -74,6 +74,8 @@ class TaskDescription(Description, kinds=KINDS):
       cut: see `FeatureOptions`.
       label_separator: see `Task`.
       document_context: see `FeatureOptions`; a server sees single sentences.
+      stride: see `FeatureOptions`.
+      pooling: see `LongTextOptions`.
     """
 
     labels: tuple[str, ...]
@@ -81,6 +83,8 @@ class TaskDescription(Description, kinds=KINDS):
     cut: str
     label_separator: str
     document_context: bool
+    stride: int = 0
+    pooling: str = "mean"
 
     def __post_init__(self):
         # JSON has lists only.
