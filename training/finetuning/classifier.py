@@ -28,7 +28,11 @@ from training.finetuning.task_run import Inputs, Outcome
 from training.finetuning.task_scorer import TaskScorer
 from training.loop.checkpointing import CheckpointManager
 from training.model_files import setup
-from training.model_files.description import TaskDescription, place_of_weights
+from training.model_files.description import (
+    TaskDescription,
+    place_of_weights,
+    warn_of_changes,
+)
 from training.model_files.tokenizer import load_tokenizer
 
 
@@ -160,6 +164,14 @@ def _check(
         )
     frozen_encoder.check_head(output_dir, feature, first.head, manager)
     _check_labels(output_dir, task.labels, manager)
+    if not first.do_train:
+        length = finetuning.max_seq_length
+        warn_of_changes(
+            output_dir,
+            never_split=first.never_split,
+            stride=first.long_text.stride_of(length),
+            pooling=first.long_text.pooling,
+        )
     check_start(
         finetuning,
         functools.partial(TaskModel, **_model_of(first, task)),

@@ -104,9 +104,9 @@ def expected(tmp_path, name, pooling):
     ("kind", "pooling"),
     [
         ("single", "mean"),
-        ("single", "max"),
-        ("regression", "mean"),
-        ("multilabel", "max"),
+        pytest.param("single", "max", marks=pytest.mark.slow),
+        pytest.param("regression", "mean", marks=pytest.mark.slow),
+        pytest.param("multilabel", "max", marks=pytest.mark.slow),
     ],
 )
 def test_an_example_has_one_answer(goldens, tmp_path, kind, pooling, caplog):
@@ -153,7 +153,10 @@ def test_an_example_has_one_answer(goldens, tmp_path, kind, pooling, caplog):
     assert f"Num examples = {num_windows}\n" in caplog.text
 
 
-@pytest.mark.parametrize("kind", ["single", "regression"])
+@pytest.mark.parametrize(
+    "kind",
+    ["single", pytest.param("regression", marks=pytest.mark.slow)],
+)
 def test_the_model_answers_texts_as_the_run_did(goldens, tmp_path, kind):
     run_windows(goldens, tmp_path, kind, "max")
     out = tmp_path / "out"
@@ -187,7 +190,7 @@ def test_words_are_labelled_once_also_by_the_export(goldens, tmp_path):
     assert [x for answer in answers for x in answer["label"]] == labels
 
 
-def test_a_finished_folder_predicts_without_training(goldens, tmp_path):
+def test_a_finished_folder_predicts_without_training(goldens, tmp_path, caplog):
     options, _ = run_windows(goldens, tmp_path, "single")
     path = tmp_path / "out/test_results.tsv"
     before = path.read_text()
@@ -195,6 +198,11 @@ def test_a_finished_folder_predicts_without_training(goldens, tmp_path):
     again = options.replace(do_train=False, do_eval=False)
     classifier.run(again)
     assert path.read_text() == before
+    assert "the model was made with" not in caplog.text
+    classifier.check(again.replace(long_text=LongTextOptions()))
+    assert "task.json: the model was made with stride 9, but now it" in (
+        caplog.text
+    )
 
 
 def test_trials_of_earlier_versions_count_as_finished(goldens, tmp_path):
@@ -226,6 +234,7 @@ run_table(
 """
 
 
+@pytest.mark.slow
 def test_two_devices_give_the_answers_of_one(goldens, tmp_path, pytestconfig):
     """Also if the last batch is not full."""
     write_long_table(tmp_path / "data", "single")
