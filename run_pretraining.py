@@ -77,6 +77,7 @@ def _facts(output_dir: str) -> dict[str, Any]:
     init_checkpoint = flags.value("init_checkpoint")
     return {
         "do_lower_case": flags.value("do_lower_case"),
+        "never_split": flags.value("never_split"),
         "max_seq_length": flags.value("max_seq_length"),
         "top_k": flags.value("predict_top_k"),
         "init_checkpoint": init_checkpoint,

@@ -12,7 +12,7 @@ from benchmarks.ours import arithmetic
 from benchmarks.ours.steps import dtype_of, train_options
 from benchmarks.peers import inputs
 from benchmarks.peers.protocol import elapsed
-from data.finetuning.features import FeatureOptions, feature_specs
+from data.finetuning.feature_options import FeatureOptions, feature_specs
 from data.finetuning.records import make_records
 from data.records import input_pipeline, length_batches, tfrecord
 from data.records.feature_spec import encode_examples

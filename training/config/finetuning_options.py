@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from data import tasks
+from data.finetuning.long_text import LongTextOptions
 from data.settings import Settings, group, setting
 from modeling.choices import HEADS, MIXES
 from training.config.options import (
     BERT_CONFIG_FILE,
     DO_LOWER_CASE,
     INIT_CHECKPOINT,
+    NEVER_SPLIT,
     ONE_HOT,
     VOCAB_FILE,
     DeviceOptions,
@@ -215,8 +217,12 @@ class ClassifierOptions(Settings):
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     vocab_file: str | None = setting(None, VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     document_context: bool = setting(
         False, "[new] Tagging: fill the window with the sentences around."
+    )
+    long_text: LongTextOptions = dataclasses.field(
+        default_factory=LongTextOptions
     )
     do_train: bool = setting(False, "Whether to train.")
     do_eval: bool = setting(False, "Whether to score the dev sets.")

@@ -32,6 +32,10 @@ VOCAB_FILE = (
     "--init_checkpoint."
 )
 DO_LOWER_CASE = "False for cased models."
+NEVER_SPLIT = (
+    "[new] Tokens of the vocabulary, comma-separated, that stay whole wherever "
+    "a text has them, such as [ENTITY]."
+)
 ONE_HOT = "[new] Look words up by matrix product; always so on a TPU."
 
 

@@ -49,7 +49,8 @@ class Serving(abc.ABC):
 
     Attributes:
       kinds: values of `Description.kind` that the class serves.
-      never_split: tokens that are one wordpiece wherever a text has them.
+      never_split: tokens that are one wordpiece wherever a text has them,
+        beside those of the description.
       cut: how texts that are too long are shortened, see `FeatureOptions`.
       compared: outputs to measure the error of a lower precision by; the
         first one that the model has is taken.
@@ -78,8 +79,9 @@ class Serving(abc.ABC):
             "cls_id": self._vocab["[CLS]"],
             "sep_id": self._vocab["[SEP]"],
         }
+        whole = dict.fromkeys([*self.never_split, *description.never_split])
         self._tokenizer = InGraphTokenizer(
-            vocab, description.do_lower_case, never_split=self.never_split
+            vocab, description.do_lower_case, never_split=list(whole)
         )
         self._specs = [s for s in self._record_specs() if s.name in INPUTS]
         self._choices = []

@@ -116,6 +116,7 @@ class Finetuning:
       batch_sizes: fields of options, such as `eval_batch_size`, that will be
         used, beside the batch size of training.
       labels: see `FirstWeights`.
+      pooling: see `long_text.pool`, if examples have several windows.
 
     Attributes:
       model: made by make_model. Until `train` or `restore` it has the weights
@@ -136,10 +137,12 @@ class Finetuning:
             "predict_batch_size",
         ),
         labels: Sequence[str] = (),
+        pooling: str = "",
     ):
         # Reference cycles keep the previous model alive.
         gc.collect()
         self.options = options
+        self._pooling = pooling
         config = BertConfig.from_json_file(options.bert_config_file)
         setup.check_length(
             options.max_seq_length, config, options.bert_config_file
@@ -327,12 +330,17 @@ class Finetuning:
         """
         batch_size = self.options.eval_batch_size
         outputs = self._collect(eval_files, batch_size, "evaluating")
-        scores = ExampleScores.of_outputs(outputs)
+        scores = self._scores(outputs)
         return scores.summary(self.model.metric, batch_size), scores
 
     def predict(self, predict_files: RecordFiles) -> ExampleScores:
         """The scores of every example; labels in the records are not used."""
-        return ExampleScores.of_outputs(self.outputs(predict_files))
+        return self._scores(self.outputs(predict_files))
+
+    def _scores(self, outputs: dict[str, np.ndarray]) -> ExampleScores:
+        """The scores of every example; windows are pooled."""
+        kind = getattr(self.model, "kind", "")
+        return ExampleScores.of_outputs(outputs, kind, self._pooling)
 
     def outputs(self, predict_files: RecordFiles) -> dict[str, np.ndarray]:
         """The model's outputs; see `OutputCollector.collect`."""

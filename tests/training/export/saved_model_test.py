@@ -8,7 +8,7 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tensorflow.core.framework import tensor_pb2  # noqa: F401, for the pool
 
-from data.finetuning.features import feature_specs
+from data.finetuning.feature_options import feature_specs
 from data.finetuning.tagging import words_of_rows
 from data.records import tfrecord
 from data.records.feature_spec import encode_examples
