@@ -187,9 +187,9 @@ class CheckpointManager:
 
     def keep_latest(self) -> None:
         """Removes all checkpoints before the one that `restore` loads."""
-        *others, latest = self._steps_up_to_latest()
-        if others:
-            tf1.write_state(self._dir, [os.path.basename(self.prefix(latest))])
+        steps = self._steps_up_to_latest()
+        if others := steps[:-1]:
+            tf1.write_state(self._dir, [f"model.ckpt-{steps[-1]}"])
             for step in others:
                 self._remove(step)
             logging.info(

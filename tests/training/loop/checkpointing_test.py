@@ -318,6 +318,13 @@ def test_the_latest_is_kept_and_what_comes_after_it(tmp_path, caplog):
     assert "the checkpoints of steps 1, 2, which --keep_ch" in caplog.text
 
 
+def test_a_folder_without_checkpoints_has_none_to_spare(tmp_path):
+    manager = CheckpointManager(str(tmp_path))
+    manager.keep_latest()
+    manager.strip()
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("keep_max", "saves", "text"),
     [
