@@ -24,6 +24,7 @@ from training.config.finetuning_options import (
     ClassifierOptions,
     TaskOptions,
     TrialOptions,
+    check_strip,
     task_names,
 )
 from training.config.options import DeviceOptions, ExportOptions
@@ -42,6 +43,7 @@ def main() -> None:
     exported = _export_options() if flags.value("do_export") else None
     options = None
     works = ("do_train", "do_eval", "do_predict")
+    check_strip(flags.value("strip_checkpoint"), flags.value("do_train"))
     if any(map(flags.value, works)) or not exported:
         trials = flags.read(TrialOptions)
         options = _classifier_options(trials)

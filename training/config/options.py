@@ -161,8 +161,11 @@ class TrainOptions(Settings):
     save_checkpoints_steps: int = setting(
         1000, "Updates between checkpoints.", least=1
     )
-    keep_checkpoint_max: int = setting(
-        5, "[new] Checkpoints kept; 0 = all.", least=0
+    keep_checkpoint_max: int | None = setting(
+        None,
+        "[new] Checkpoints kept; 0 = all. If not given, 5 while training, and "
+        "of a finished fine-tuning the last one.",
+        least=0,
     )
     iterations_per_loop: int = setting(
         1000,

@@ -268,4 +268,6 @@ def _metrics(output_dir: str) -> dict[str, Any]:
     path = os.path.join(output_dir, "metrics.json")
     if not files.exists(path):
         return {}
-    return read_json(path, remedy=_REMEDY)
+    found = read_json(path, remedy=_REMEDY)
+    found.pop("details", None)  # too long for a card
+    return found

@@ -22,7 +22,10 @@ from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.checkpoint_table import compare_checkpoints
 from training.finetuning.finetuner import Finetuning, check_start
 from training.finetuning.metric_values import Results
-from training.finetuning.prediction_files import write_predictions
+from training.finetuning.prediction_files import (
+    write_dev_predictions,
+    write_predictions,
+)
 from training.finetuning.predictions import summary_names
 from training.finetuning.task_run import Inputs, Outcome
 from training.finetuning.task_scorer import TaskScorer
@@ -126,7 +129,12 @@ def prepare(
 
 
 def _task_of(options: ClassifierOptions) -> Task:
-    return get_task(options.task_name, options.data_dir, **options.task_options)
+    """The task; without training, it can do without its train set."""
+    task = get_task(options.task_name, options.data_dir, **options.task_options)
+    path = os.path.join(options.finetuning.train.output_dir, LABELS)
+    if not options.do_train and files.exists(path):
+        task.model_labels = tuple(files.read_lines(path))
+    return task
 
 
 def _sets_asked_for(
@@ -238,6 +246,15 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
         if scorer.step != step:
             scorer.write(step)
         scorer.write_metrics(best.note())
+    for number, set_name in enumerate(inputs.dev):
+        write_dev_predictions(
+            task,
+            set_name,
+            scorer.scores[set_name],
+            output_dir,
+            is_first=number == 0,
+            step=step,
+        )
     for number, (set_name, record_files) in enumerate(inputs.test.items()):
         scores = finetuning.predict(record_files)
         write_predictions(task, set_name, scores, output_dir, number == 0)
@@ -245,6 +262,8 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     _describe(
         options, task, weights if step else options.finetuning.init_checkpoint
     )
+    if options.do_train:
+        finetuning.finish(keeps_all=options.eval_checkpoints != "last")
     return Outcome(step, scorer.results, weights)
 
 

@@ -299,6 +299,19 @@ class Finetuning:
             self.load(self.manager.prefix(step))
             return step
 
+    def finish(self, *, keeps_all: bool = False) -> None:
+        """Removes the checkpoints and slots that a finished run can spare.
+
+        Args:
+          keeps_all: whether all checkpoints are kept, to be compared.
+        """
+        # Differs from the original: the last checkpoint alone is kept, because
+        # five of BERT-Large with slots take 20 GB.
+        if self.options.train.keep_checkpoint_max is None and not keeps_all:
+            self.manager.keep_latest()
+        if self.options.strip_checkpoint:
+            self.manager.strip()
+
     def save_weights(self, prefix: str) -> None:
         """Writes a checkpoint of the weights, without slots and step."""
         checkpoints.write(

@@ -86,6 +86,8 @@ def run(options: SquadOptions) -> None:
         output_dir = options.finetuning.train.output_dir
         threshold = saved_threshold(output_dir, step)
     _describe(options, best.weights(step) if step else None, threshold)
+    if train_files:
+        finetuning.finish()
 
 
 def _describe(

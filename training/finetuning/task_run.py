@@ -36,6 +36,7 @@ _FREE = {
     "finetuning.predict_batch_size",
     "finetuning.train.output_dir",
     "finetuning.train.save_checkpoints_steps",
+    "finetuning.strip_checkpoint",
     "finetuning.train.keep_checkpoint_max",
     "finetuning.train.log_steps",
     "finetuning.train.iterations_per_loop",
