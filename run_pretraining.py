@@ -55,6 +55,7 @@ def main() -> None:
             masking = flags.read(PretrainingDataOptions)
         options = flags.read(PretrainingOptions, masking=masking)
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
+    program.load_tensorflow()
     from training import pretraining
     from training.devices import session
     from training.export import pretraining_signatures, saved_model
