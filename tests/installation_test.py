@@ -95,6 +95,21 @@ def test_pythons_that_are_refused(monkeypatch, minor):
         exec(compile(source, "data", "exec"), {})
 
 
+@pytest.mark.parametrize("package", ["data", "training"])
+def test_a_program_says_that_its_python_is_too_old(package):
+    pretend = f"import sys; sys.version_info = (3, 10, 13); import {package}"
+    done = subprocess.run(
+        # Without the installed packages, which such a Python may not have.
+        [sys.executable, "-S", "-c", pretend],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: Python 3.10 is too old: the sources ")
+
+
 def test_make_refuses_a_python_that_is_too_new(tmp_path):
     recipe = text_of("Makefile").split('-c "')[1].split('"\n')[0]
     code = recipe.replace("\\\n", "").replace("\t", "").replace("$$", "$")

@@ -16,3 +16,5 @@ many_runs/         trials, all of GLUE, the table of layers
 export/            SavedModels for TF Serving
 vectors/           vectors of texts
 """
+
+import data  # noqa: F401, which refuses a Python that is too old
