@@ -39,6 +39,7 @@ def define_flags() -> None:
 def main() -> None:
     """Converts what the flags say."""
     options = flags.read(ConversionOptions)
+    program.load_tensorflow()
     from training.model_files import conversion
 
     conversion.run(options)

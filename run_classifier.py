@@ -48,6 +48,7 @@ def main() -> None:
         trials = flags.read(TrialOptions)
         options = _classifier_options(trials)
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
+    program.load_tensorflow()
     from training.devices import session
     from training.export import saved_model
     from training.finetuning import classifier

@@ -47,6 +47,7 @@ def main() -> None:
             eval_batch_size=flags.value("predict_batch_size"),
         )
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
+    program.load_tensorflow()
     from training.devices import session
     from training.export import saved_model
     from training.finetuning import questions

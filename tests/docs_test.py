@@ -45,8 +45,12 @@ NOT_HERE = {
     "modeling.get_assignment_map_from_checkpoint",
     "__init__.py",
 }
-# Flags of TensorBoard and pytest.
-OTHERS_FLAGS = {"logdir", "slow", "real_data", "durations"}
+# Flags of absl, TensorBoard, pytest, Docker and Slurm.
+OTHERS_FLAGS = {"version", "logdir", "slow", "real_data"} | {
+    "durations",
+    "gpus",
+    "signal",
+}
 
 
 def page_id(path):

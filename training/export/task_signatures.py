@@ -12,7 +12,8 @@ from data.in_graph import packing, tagging, windows
 from data.records.feature_spec import FeatureSpec
 from data.tasks.task import KINDS
 from modeling.objectives.tasks import TaskModel
-from training.export.serving import Serving, as_function, padded, strings
+from training.export.functions import as_function, strings
+from training.export.serving import Serving, padded
 from training.model_files.description import TaskDescription
 
 _TEXT = "The man went to the store."

@@ -1,0 +1,3 @@
+"""The version of the project, of which `--version` and CITATION.cff speak."""
+
+VERSION = "1.0.0"
