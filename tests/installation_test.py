@@ -10,7 +10,7 @@ import sys
 import pytest
 import yaml
 
-from training.version import VERSION
+from training.program import VERSION
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCKERFILES = ["Dockerfile", "Dockerfile.gpu"]

@@ -4,9 +4,8 @@ Each package may import those above it in this table.
 
 config/            options of the programs, and the flags made of them
 devices/           distribution strategy, worker processes, SIGTERM
-version            the version of the project
 tensorflow_log     what TensorFlow prints while it is loaded
-program            how every program starts and ends
+program            how every program starts and ends; the version
 loop/              optimizers, training steps, checkpoints, evaluation
 model_files/       first weights, configuration and description of a model
 pretraining_input  records, vocabulary and queries of a pretraining run

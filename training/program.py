@@ -11,8 +11,8 @@ from data.storage import files
 from training import tensorflow_log
 from training.config import flags
 from training.devices import preemption
-from training.version import VERSION
 
+VERSION = "1.0.0"  # also in CITATION.cff and CHANGELOG.md
 # Name -> whether it adds the flags of absl.
 _HELP = dict.fromkeys(("help", "helpshort", "h", "?"), False)
 _HELP |= {"helpfull": True}
