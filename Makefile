@@ -1,5 +1,5 @@
 # Each target makes the virtual environment by itself; only the first time
-# takes long. Needs Python 3.11 with venv, and make.
+# takes long. Needs Python 3.11, 3.12 or 3.13 with venv, and make.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -14,8 +14,22 @@ GARDEN_READY := .venv-model-garden/.ready
 PYTEST := $(RUN) -m pytest -n auto --maxprocesses=4 --dist=loadgroup \
 	--no-loadscope-reorder
 
-.PHONY: demo test test-slow lint format bench peers peers-model-garden \
+.PHONY: machine demo test test-slow lint format bench peers peers-model-garden \
 	clean
+
+## machine: refuses a Python or a system that the packages do not exist for
+machine:
+	@case "$$(uname -sm)" in \
+	"Linux x86_64"|"Linux aarch64"|"Darwin arm64") ;; \
+	*) echo "error: $$(uname -sm) is not supported: TensorFlow has packages" \
+		"for Linux (x86-64, aarch64) and macOS (arm64). On Windows use" \
+		"WSL, which is Linux." >&2; exit 1 ;; \
+	esac
+	@$(PYTHON) -c "import sys; sys.tracebacklimit = 0; import data; \
+	sys.exit('error: Python %d.%d is too new: the pinned TensorFlow has ' \
+	'packages for 3.11, 3.12 and 3.13; name one of them, such as: ' \
+	'make PYTHON=python3.13' % sys.version_info[:2] \
+	if sys.version_info >= (3, 14) else 0)"
 
 ## demo: raw text to a pretrained BERT, on text every Python carries
 ##       (make demo TEXT=my.txt takes yours)
@@ -34,6 +48,8 @@ test-slow: $(READY) $(BEAM_READY)
 lint: $(READY)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/zizmor --offline --quiet .github/workflows
+	$(VENV)/bin/hadolint Dockerfile Dockerfile.gpu
 
 format: $(READY)
 	$(VENV)/bin/ruff check --fix .
@@ -63,6 +79,7 @@ $(BEAM_READY): requirements-beam.txt
 $(PEERS_READY): benchmarks/peers/requirements.txt
 $(GARDEN_READY): benchmarks/peers/requirements-model-garden.txt
 $(READY) $(BEAM_READY) $(PEERS_READY) $(GARDEN_READY):
+	@$(MAKE) --no-print-directory machine
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@

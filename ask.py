@@ -48,6 +48,7 @@ def main() -> None:
         files.require_file(path, "text")
     if options.context_file:
         context = "\n".join(files.read_lines(options.context_file))
+    program.load_tensorflow()
     import bert
 
     vocabulary = {"vocab_file": options.vocab_file}

@@ -64,7 +64,7 @@ class Model:
 
     The texts of one call are sorted by length and computed in batches. Results
     are in the order of the texts. Texts that are too long are cut, except those
-    of `entities` and `answer`, which are read in several rows.
+    of `entities`, `answer` and a model of `long_text=windows`: several rows.
 
     A method raises ValueError if the model is of another kind, if the list is
     empty, or if something in it is no text.

@@ -58,6 +58,7 @@ def main() -> None:
     options = flags.read(VocabularyOptions)
     paths = files.expand_patterns(options.input_file)
     files.check_outputs(paths, [options.output_file])
+    program.load_tensorflow()
     from data.text import vocabulary_building
 
     word_counts = vocabulary_building.count_words(

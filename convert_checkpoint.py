@@ -5,12 +5,19 @@ r"""Converts a model between the original's files and Hugging Face's.
   python convert_checkpoint.py --model=/tmp/mrpc_output \
     --vocab_file=$BERT_BASE_DIR/vocab.txt --output_dir=mrpc_for_transformers
 
+  python convert_checkpoint.py --model=$BERT_BASE_DIR --output_dir=medical \
+    --output_format=original --extra_words=words.txt
+
 A folder with config.json and model.safetensors becomes bert_model.ckpt,
 bert_config.json, vocab.txt and, if it has labels, labels.txt. A checkpoint, or
 the output_dir of run_pretraining.py, run_classifier.py or run_squad.py, becomes
 config.json, model.safetensors, vocab.txt, tokenizer_config.json and
 special_tokens_map.json, which AutoModelFor... and AutoTokenizer load. Of trials
 it is the chosen one, of --save_best the best weights, else the last.
+--output_format chooses the format of the result.
+
+--extra_words adds words and --max_position_embeddings adds positions. Both need
+training afterwards.
 
 The programs need no conversion to begin with a model of Hugging Face: they take
 its folder as --init_checkpoint, its config.json as --bert_config_file and its
@@ -32,6 +39,7 @@ def define_flags() -> None:
 def main() -> None:
     """Converts what the flags say."""
     options = flags.read(ConversionOptions)
+    program.load_tensorflow()
     from training.model_files import conversion
 
     conversion.run(options)

@@ -20,7 +20,7 @@ resumes a run that was stopped, and OUT.manifest.json describes the records.
 
 import dataclasses
 
-from data.pretraining import tfds_text
+from data.pretraining import tfds_text, words
 from data.pretraining.exact import in_memory
 from data.pretraining.options import PretrainingDataOptions
 from data.pretraining.streaming import all_shards
@@ -31,6 +31,7 @@ from data.settings import Settings, setting
 from data.storage import files
 from training import program
 from training.config import flags
+from training.config.options import NEVER_SPLIT
 
 _STREAMING_ONLY = (
     "split_sentences",
@@ -58,7 +59,16 @@ class CreationOptions(Settings):
     do_lower_case: bool = setting(
         True, "Lower-case the text: True for uncased models."
     )
+    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     examples: PretrainingDataOptions
+    word_segmenter: str | None = setting(
+        None,
+        "[new] What is a word for --do_whole_word_mask in text without spaces "
+        "between words, such as Chinese: the separator in text that is divided "
+        "into words already (space, tab, or one character such as /, which is "
+        "no part of the text), or a function of a line that returns its words, "
+        "such as jieba:lcut.",
+    )
     num_processes: int = setting(
         0,
         "[new] Number of processes that convert text of any size with constant "
@@ -101,6 +111,8 @@ class CreationOptions(Settings):
     )
 
     def _check(self) -> None:
+        if self.word_segmenter:
+            self._check_words()
         if bool(self.input_file) == bool(self.tfds):
             raise ValueError(
                 "give either --input_file or --tfds, the source of the text."
@@ -114,6 +126,22 @@ class CreationOptions(Settings):
                     f"--{name} is for streaming; pass --num_processes=1 or "
                     "more."
                 )
+
+    def _check_words(self) -> None:
+        words.check_name(self.word_segmenter)
+        if not self.examples.do_whole_word_mask:
+            raise ValueError(
+                f"--word_segmenter={self.word_segmenter} says what "
+                "--do_whole_word_mask masks, which is not given; give both, or "
+                "neither."
+            )
+        if self.examples.masking == "dynamic":
+            raise ValueError(
+                f"--word_segmenter={self.word_segmenter}; with "
+                "--masking=dynamic the records have no masks, and "
+                "run_pretraining.py does not know the words. Give "
+                "--masking=static."
+            )
 
 
 def define_flags() -> None:
@@ -135,6 +163,8 @@ def main() -> None:
             vocab_file=options.vocab_file,
             do_lower_case=options.do_lower_case,
             options=options.examples,
+            word_segmenter=options.word_segmenter,
+            never_split=options.never_split,
         )
         return
     recipe = ShardRecipe(
@@ -143,6 +173,8 @@ def main() -> None:
         do_lower_case=options.do_lower_case,
         split_sentences=options.split_sentences,
         compression=options.compression,
+        word_segmenter=options.word_segmenter,
+        never_split=options.never_split,
     )
     runner = None
     if options.runner:

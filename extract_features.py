@@ -31,6 +31,7 @@ def define_flags() -> None:
 def main() -> None:
     """Writes the vectors that the flags ask for."""
     options = flags.read(ExtractionOptions)
+    program.load_tensorflow()
     from training.vectors import extraction
 
     extraction.run(options)

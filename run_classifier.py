@@ -24,6 +24,7 @@ from training.config.finetuning_options import (
     ClassifierOptions,
     TaskOptions,
     TrialOptions,
+    check_strip,
     task_names,
 )
 from training.config.options import DeviceOptions, ExportOptions
@@ -42,10 +43,12 @@ def main() -> None:
     exported = _export_options() if flags.value("do_export") else None
     options = None
     works = ("do_train", "do_eval", "do_predict")
+    check_strip(flags.value("strip_checkpoint"), flags.value("do_train"))
     if any(map(flags.value, works)) or not exported:
         trials = flags.read(TrialOptions)
         options = _classifier_options(trials)
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
+    program.load_tensorflow()
     from training.devices import session
     from training.export import saved_model
     from training.finetuning import classifier

@@ -46,9 +46,7 @@ def define_flags() -> None:
 
 def main() -> None:
     """Trains, evaluates, predicts and exports, as the flags ask for."""
-    exported = None
-    if flags.value("do_export"):
-        exported = flags.read(ExportOptions)
+    exported = _export_options() if flags.value("do_export") else None
     options = None
     works = ("do_train", "do_eval", "do_predict", "strip_checkpoint")
     if any(map(flags.value, works)) or not exported:
@@ -57,6 +55,7 @@ def main() -> None:
             masking = flags.read(PretrainingDataOptions)
         options = flags.read(PretrainingOptions, masking=masking)
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
+    program.load_tensorflow()
     from training import pretraining
     from training.devices import session
     from training.export import pretraining_signatures, saved_model
@@ -70,6 +69,17 @@ def main() -> None:
             saved_model.run(exported)
 
 
+def _export_options() -> ExportOptions:
+    """What to export; refuses what the original has no counterpart of."""
+    options = flags.read(ExportOptions)
+    if options.serving.like_original:
+        raise ValueError(
+            "--serving_like_original: the original exports classifiers and "
+            "models of questions, but no pretrained model; drop the flag."
+        )
+    return options
+
+
 def _facts(output_dir: str) -> dict[str, Any]:
     """What an export needs to know of the flags, and of what they leave out."""
     from training.model_files import found_files
@@ -77,6 +87,7 @@ def _facts(output_dir: str) -> dict[str, Any]:
     init_checkpoint = flags.value("init_checkpoint")
     return {
         "do_lower_case": flags.value("do_lower_case"),
+        "never_split": flags.value("never_split"),
         "max_seq_length": flags.value("max_seq_length"),
         "top_k": flags.value("predict_top_k"),
         "init_checkpoint": init_checkpoint,

@@ -19,6 +19,7 @@ that was stopped.
 
 from training import program
 from training.config import flags
+from training.config.finetuning_options import check_strip
 from training.config.options import DeviceOptions, ExportOptions
 from training.config.squad_options import SquadOptions
 
@@ -38,6 +39,7 @@ def main() -> None:
     """Trains, answers and exports, as the flags ask for."""
     exported = flags.read(ExportOptions) if flags.value("do_export") else None
     options = None
+    check_strip(flags.value("strip_checkpoint"), flags.value("do_train"))
     if flags.value("do_train") or flags.value("do_predict") or not exported:
         options = flags.read(
             SquadOptions,
@@ -45,6 +47,7 @@ def main() -> None:
             eval_batch_size=flags.value("predict_batch_size"),
         )
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
+    program.load_tensorflow()
     from training.devices import session
     from training.export import saved_model
     from training.finetuning import questions

@@ -24,3 +24,14 @@ vectors/      lines of text to rows, vectors to files
 asking        what a model is asked, and its answers, also as lines
 in_graph/     tokenizer, rows and answers as TensorFlow operations
 """
+
+import sys
+
+# No newer syntax in this file: an older Python must be able to read it.
+if sys.version_info < (3, 11):  # noqa: UP036
+    raise ImportError(
+        "Python {}.{} is too old: the sources need 3.11 or newer, as do the "
+        "pinned releases of NumPy, SciPy and scikit-learn. Supported are 3.11, "
+        "3.12 and 3.13; name one of them, such as: make "
+        "PYTHON=python3.12".format(*sys.version_info[:2])
+    )

@@ -168,9 +168,7 @@ def confusion_table(
     gold: np.ndarray, predicted: np.ndarray, labels: Sequence[str]
 ) -> str:
     """The confusion matrix as text: a row for each right label."""
-    from sklearn.metrics import confusion_matrix
-
-    counts = confusion_matrix(gold, predicted, labels=range(len(labels)))
+    counts = _confusion(gold, predicted, labels)
     shown = labels[:_MAX_LABELS]
     lines = [["gold \\ predicted", *shown]]
     for label, row in zip(shown, counts, strict=False):
@@ -188,22 +186,116 @@ def class_table(
       predicted: likewise.
       labels: texts of the labels.
     """
-    from sklearn.metrics import precision_recall_fscore_support
-
-    gold, predicted = np.asarray(gold), np.asarray(predicted)
-    if gold.ndim == 1:
-        ids = np.arange(len(labels))
-        gold, predicted = gold[:, None] == ids, predicted[:, None] == ids
     lines = [["label", "precision", "recall", "f1", "gold", "predicted"]]
-    for i, label in enumerate(labels[:_MAX_LABELS]):
-        of_gold, found = gold[:, i] == 1, predicted[:, i] == 1
-        scores = precision_recall_fscore_support(
-            of_gold, found, average="binary", zero_division=0
-        )
-        numbers = [f"{score:.3f}" for score in scores[:3]]
-        numbers += [str(of_gold.sum()), str(found.sum())]
+    found = by_label(gold, predicted, labels[:_MAX_LABELS])
+    for label, scores in found.items():
+        numbers = [f"{scores[name]:.3f}" for name in lines[0][1:4]]
+        numbers += [str(scores[name]) for name in lines[0][4:]]
         lines.append([label, *numbers])
     return _aligned(lines, len(labels) - len(lines) + 1)
+
+
+def by_label(
+    gold: np.ndarray, predicted: np.ndarray, labels: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Scores each label alone.
+
+    Args:
+      gold: ids [N], or 0 and 1 [N, L].
+      predicted: likewise.
+      labels: texts of the first labels, or of all.
+
+    Returns:
+      Label -> `precision`, `recall` and `f1`, and the numbers of examples,
+      `gold` and `predicted`.
+    """
+    from sklearn.metrics import precision_recall_fscore_support
+
+    gold, predicted = _columns(gold, labels), _columns(predicted, labels)
+    found = {}
+    for i, label in enumerate(labels):
+        of_gold, of_predicted = gold[:, i], predicted[:, i]
+        scores = precision_recall_fscore_support(
+            of_gold, of_predicted, average="binary", zero_division=0
+        )
+        found[label] = dict(
+            zip(("precision", "recall", "f1"), map(float, scores), strict=False)
+        )
+        found[label]["gold"] = int(of_gold.sum())
+        found[label]["predicted"] = int(of_predicted.sum())
+    return found
+
+
+def roc_auc(
+    gold: np.ndarray, probabilities: np.ndarray, labels: Sequence[str]
+) -> float | None:
+    """The area under the ROC curve.
+
+    Args:
+      gold: ids [N], or 0 and 1 [N, L].
+      probabilities: [N, L].
+      labels: texts of the labels. Of two that exclude each other, the second
+        is the positive one; of others, each is compared with the rest.
+
+    Returns:
+      The area of the positive label, or the mean of those of all labels which
+      some examples have and others lack. None = there is no such label.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    is_binary = np.ndim(gold) == 1 and len(labels) == 2
+    gold = _columns(gold, labels)
+    areas = [
+        roc_auc_score(gold[:, i], probabilities[:, i])
+        for i in range(1 if is_binary else 0, len(labels))
+        if 0 < gold[:, i].sum() < len(gold)
+    ]
+    return float(np.mean(areas)) if areas else None
+
+
+def details(
+    gold: np.ndarray,
+    predicted: np.ndarray,
+    probabilities: np.ndarray,
+    labels: Sequence[str],
+) -> dict[str, Any]:
+    """What is worth knowing of a classifier beside its metrics.
+
+    Args:
+      gold: ids [N], or 0 and 1 [N, L].
+      predicted: likewise.
+      probabilities: [N, L].
+      labels: texts of the labels.
+
+    Returns:
+      `roc_auc`; `by_label`; and for ids `confusion_matrix`, a row for each
+      right label, a column for each predicted one, in the order of `labels`.
+    """
+    found: dict[str, Any] = {
+        "roc_auc": roc_auc(gold, probabilities, labels),
+        "by_label": by_label(gold, predicted, labels),
+    }
+    if np.ndim(gold) == 1:
+        found["labels"] = list(labels)
+        found["confusion_matrix"] = _confusion(gold, predicted, labels).tolist()
+    return found
+
+
+def _columns(values: np.ndarray, labels: Sequence[str]) -> np.ndarray:
+    """Returns whether each example has each label: [N, L]."""
+    values = np.asarray(values)
+    if values.ndim == 1:
+        return values[:, None] == np.arange(len(labels))
+    return values == 1
+
+
+def _confusion(
+    gold: np.ndarray, predicted: np.ndarray, labels: Sequence[str]
+) -> np.ndarray:
+    """Counts [L, L]: a row for each right label."""
+    from sklearn.metrics import confusion_matrix
+
+    return confusion_matrix(gold, predicted, labels=range(len(labels)))
 
 
 def entity_table(

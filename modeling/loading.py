@@ -219,8 +219,10 @@ def _tokenizer(
         do_lower_case = found.do_lower_case
     if do_lower_case is None:
         do_lower_case = not vocabulary.is_cased(vocab)
-    whole = ("[MASK]",) if kind == PRETRAINING else ()
-    return FullTokenizer(path, do_lower_case, never_split=whole)
+    # Not twice: a run of run_pretraining.py may name [MASK], too.
+    whole = dict.fromkeys(("[MASK]",) if kind == PRETRAINING else ())
+    whole |= dict.fromkeys((found.description or {}).get("never_split", ()))
+    return FullTokenizer(path, do_lower_case, never_split=list(whole))
 
 
 def _assign(

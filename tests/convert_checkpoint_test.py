@@ -281,7 +281,7 @@ def test_what_it_cannot_know_it_asks_for(goldens, config, tmp_path):
     (source / "vocab.txt").unlink()
     refused(
         FileNotFoundError,
-        "vocab.txt: no such vocabulary; give --vocab_file",
+        "out: no such vocabulary, neither vocab.txt .*; give --vocab_file",
         source,
         target,
         kind="tagging",

@@ -81,6 +81,20 @@ def test_help_names_every_flag_with_the_originals_default():
     [
         ("--max_seq_length=4", "error: --max_seq_length=4; it must be at le"),
         ("--input_file=absent*", "error: --input_file: no file matches 'abse"),
+        (
+            "--word_segmenter=space",
+            "error: --word_segmenter=space says what --do_whole_word_mask mask",
+        ),
+        (
+            "--word_segmenter=space --do_whole_word_mask --masking=dynamic "
+            "--num_processes=1",
+            "error: --word_segmenter=space; with --masking=dynamic the records",
+        ),
+        ("--word_segmenter=ab", "error: --word_segmenter=ab; expected what is"),
+        (
+            "--word_segmenter=absent:cut --do_whole_word_mask",
+            "error: --word_segmenter=absent:cut cannot be imported",
+        ),
     ],
 )
 def test_bad_flags_end_in_one_line(goldens, tmp_path, flag, message):
@@ -88,7 +102,7 @@ def test_bad_flags_end_in_one_line(goldens, tmp_path, flag, message):
         f"--input_file={goldens}/pretraining_data/corpus.txt",
         f"--output_file={tmp_path}/out",
         f"--vocab_file={goldens}/vocab.txt",
-        flag,
+        *flag.split(),
     )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(message)

@@ -159,6 +159,7 @@ def test_the_same_call_resumes_and_trains_no_step_twice(
     table = {"text": TEXTS, "label": LABELS}
     out = str(tmp_path)
     settings = QUICK | {"save_checkpoints_steps": 1, "dev": 0.25, "seed": 3}
+    settings["keep_checkpoint_max"] = 5
 
     def times():
         names = [*tmp_path.glob("model.ckpt-*.index")]
@@ -201,6 +202,33 @@ def test_a_share_is_drawn_for_the_dev_set(released, tmp_path):
     assert (len(found["train"]), len(found["dev"])) == (16, 4)
     assert sorted(found["train"] + found["dev"]) == sorted(x for x, _ in table)
     assert found["dev"] != [text for text, _ in table[:4]]
+    # As many of each label.
+    assert sorted(int(text.split()[1]) % 2 for text in found["dev"]) == [
+        *(0, 0, 1, 1)
+    ]
+
+
+def test_the_dev_set_of_an_earlier_call_is_kept(released, tmp_path):
+    # An earlier version drew other rows; the model has seen all but those.
+    table = [(f"text {i}", str(i % 2)) for i in range(20)]
+    rows = [{"text": text, "label": label} for text, label in table]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    data = tmp_path / "out/data"
+    data.mkdir(parents=True)
+    (data / "dev.jsonl").write_text("".join(lines[:4]))
+    (data / "train.jsonl").write_text("".join(lines[4:]))
+    bert.finetune(table, released, str(tmp_path / "out"), dev=0.2, **QUICK)
+    assert (data / "dev.jsonl").read_text() == "".join(lines[:4])
+    assert (data / "train.jsonl").read_text() == "".join(lines[4:])
+
+
+def test_a_share_of_a_file_is_drawn(released, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("text;label\n" + "a;1\nb;0\n" * 10, "utf-8")
+    out = tmp_path / "out"
+    assert bert.finetune(path, released, str(out), dev=0.2, **QUICK)
+    lines = (out / "dev_predictions.tsv").read_text().splitlines()
+    assert len(lines) == 1 + 4
 
 
 @pytest.mark.parametrize(
@@ -258,8 +286,8 @@ TABLE = [("a", "x"), ("b", "y")]
         (TABLE, {"output_directory": 1}, "no setting 'output_directory'"),
         (TABLE, {"task_name": "cola"}, "there is no setting 'task_name'"),
         (TABLE, {"learning_rate": 0}, "learning_rate=0; it must be above 0"),
-        (TABLE, {"dev": 0.1}, "dev is 0.1, a share of 2 training rows"),
-        ("no.tsv", {"dev": 0.1}, "dev is 0.1, a share of 0 training rows that"),
+        (TABLE, {"dev": 0.1}, "a share of 0.1 for the dev set: 2 training ro"),
+        (TABLE, {"dev": 1.5}, "--dev_share=1.5; it must be above 0 and below"),
         (TABLE, {"kind": "singel"}, "kind 'singel', expected one of single"),
         ([(1, "x")], {}, "line 1: column 'text' is 1, expected a text"),
         (TABLE, {"dev": [("a", "z")]}, "column 'label' is 'z', which is no la"),

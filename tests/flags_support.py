@@ -13,7 +13,7 @@ from absl import app, flags
 sys.path[0] = os.getcwd()
 sys.modules |= {"tensorflow": None, "keras": None}
 started = []
-app.run = started.append
+app.run = lambda main, **_: started.append(main)
 runpy.run_path(f"{sys.argv[1]}.py", run_name="__main__")
 (main,) = started
 FLAGS = flags.FLAGS

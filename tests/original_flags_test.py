@@ -137,7 +137,7 @@ NEUTRAL = {
     "run_pretraining": {
         "precision": "float32",
         "gradient_accumulation_steps": 1,
-        "keep_checkpoint_max": 5,
+        "keep_checkpoint_max": None,  # five
         "eval_every_steps": 0,
         "optimizer": "adamw",
         "num_train_minutes": 0.0,

@@ -94,7 +94,8 @@ def test_predictions_have_ids_and_labels(scored):
 def test_metrics_are_the_tasks_own(scored):
     task, _, folder = scored
     metrics = json.loads((folder / "metrics.json").read_text("utf-8"))
-    (dev,) = [x for x in metrics.values() if isinstance(x, dict)]
+    (name,) = metrics["details"]
+    dev = metrics[name]
     assert dev["accuracy"] == pytest.approx(dev["eval_accuracy"])
     own = {"CoLA": "matthews", "MRPC": "f1", "MNLI": "accuracy"}[task]
     assert -1 <= dev[own] <= 1

@@ -18,8 +18,7 @@ SERVER = """
 import json, sys
 import numpy as np
 import tensorflow as tf
-import tensorflow_text
-
+{imports}
 folder, requests, answers = sys.argv[1:]
 with tf.compat.v1.Session(graph=tf.Graph()) as session:
     loaded = tf.compat.v1.saved_model.load(session, ["serve"], folder)
@@ -147,15 +146,18 @@ def predictions_of(model, rows):
     ).numpy()
 
 
-def served(folder, asked, tmp_path):
-    """What a fresh process answers: (request, output) -> array."""
+def served(folder, asked, tmp_path, has_text=True):
+    """What a fresh process answers: (request, output) -> array.
+
+    Without `has_text` it has not the operations of TensorFlow Text."""
+    imports = "import tensorflow_text" if has_text else ""
     (tmp_path / "asked.json").write_text(json.dumps(asked))
     done = subprocess.run(
         [
             sys.executable,
             "-I",  # neither this folder nor PYTHONPATH
             "-c",
-            SERVER,
+            SERVER.replace("{imports}", imports),
             folder,
             "asked.json",
             "answers.npz",

@@ -4,8 +4,11 @@ It takes seconds, and so does Keras, which loads scikit-learn. Here modules of
 these names end a program that imports one of them.
 """
 
+import ast
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -39,8 +42,60 @@ def run(tmp_path):
 )
 def test_help(run, program):
     done = run(program, "--help")
-    assert f"{ROOT / program}:" in done.stdout, done.stderr
+    assert done.returncode == 0
     assert not done.stderr
+    docstring = ast.get_docstring(ast.parse((ROOT / program).read_text()))
+    assert done.stdout.startswith(docstring.splitlines()[0])
+    described = json.loads(ROOT.joinpath("tests/flags.json").read_text("utf-8"))
+    places = {
+        name: re.search(rf"^  --(\[no\])?{name}: ", done.stdout, re.M).start()
+        for name in described[program.removesuffix(".py")]
+    }
+    needed = {
+        name
+        for name, flag in described[program.removesuffix(".py")].items()
+        if flag["is_required"]
+    }
+    # The required flags come first.
+    assert set(sorted(places, key=places.get)[: len(needed)]) == needed
+    assert ("\nRequired:\n" in done.stdout) == bool(needed)
+    assert "--logtostderr" not in done.stdout
+
+
+def test_help_is_in_groups(run):
+    text = run("run_squad.py", "--help").stdout
+    titles = re.findall(r"^(\S.*):$", text, re.M)
+    assert titles[:1] == ["Required"]
+    for title in ("How a model is trained", "Sizes of the windows"):
+        assert title in titles
+    # A flag is in the group of its class.
+    group = text.split("How a model is trained:\n")[1].split("\n\n")[0]
+    assert "--train_batch_size: " in group
+    assert "--doc_stride: " not in group
+    assert "--[no]do_train: Whether to train. Default: false." in text
+    assert "Default: ids,examples,text." in " ".join(text.split())
+    assert re.search(r"--optimizer: <adamw\|lamb>:[^-]+Default: adamw\.", text)
+
+
+@pytest.mark.parametrize("flag", ["-h", "-?", "-help", "--helpshort"])
+def test_other_names_of_help(run, flag):
+    done = run("ask.py", "--format=text", flag)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == run("ask.py", "--help").stdout
+
+
+def test_full_help_has_the_flags_of_the_log(run):
+    done = run("ask.py", "--helpfull")
+    assert (done.returncode, done.stderr) == (0, "")
+    for flag in ("--model: ", "--[no]logtostderr:", "-v,--verbosity:"):
+        assert f" {flag}" in done.stdout
+
+
+def test_help_into_a_pipe_that_closes():
+    command = f"'{sys.executable}' '{ROOT}/run_classifier.py' --help | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert not done.stderr
+    assert done.stdout.startswith("Fine-tunes BERT")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +106,19 @@ def test_help(run, program):
             "Did you mean: learning_rate",
         ),
         (["run_classifier.py", *MODEL], "--task_name must have a value"),
+        (
+            ["run_classifier.py", "--do_train", "true", *MRPC],
+            "error: unexpected argument 'true' after --do_train; give "
+            "--do_train=true as one word.",
+        ),
+        (
+            ["run_classifier.py", *MRPC, "--do_train", "mrpc"],
+            "error: unexpected argument 'mrpc'; flags look like --name=value",
+        ),
+        (
+            ["run_classifier.py", *MRPC, "stray", "--do_train"],
+            "error: unexpected argument 'stray'; flags look like --name=value",
+        ),
         (
             ["run_classifier.py", *MRPC, "--do_train", "--vocab_file="],
             "Flag --vocab_file must have a value other than None: there is no "
@@ -91,6 +159,16 @@ def test_help(run, program):
         (
             ["run_pretraining.py", *MODEL, "--output_dir=out", "--do_export"],
             "--do_export: give --export_dir",
+        ),
+        (
+            ["run_pretraining.py", *MODEL, "--output_dir=out", "--do_export"]
+            + ["--export_dir=export", "--serving_like_original"],
+            "--serving_like_original: the original exports classifiers and",
+        ),
+        (
+            ["run_squad.py", *MODEL, "--output_dir=out", "--do_export"]
+            + ["--export_dir=export", "--export_signatures=text,id"],
+            "--export_signatures=text,id; it must be some of ids,examples,text",
         ),
         (
             ["extract_features.py", *MODEL, "--layers=-1,last"]

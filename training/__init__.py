@@ -4,7 +4,8 @@ Each package may import those above it in this table.
 
 config/            options of the programs, and the flags made of them
 devices/           distribution strategy, worker processes, SIGTERM
-program            how every program starts and ends
+tensorflow_log     what TensorFlow prints while it is loaded
+program            how every program starts and ends; the version
 loop/              optimizers, training steps, checkpoints, evaluation
 model_files/       first weights, configuration and description of a model
 pretraining_input  records, vocabulary and queries of a pretraining run
@@ -14,3 +15,5 @@ many_runs/         trials, all of GLUE, the table of layers
 export/            SavedModels for TF Serving
 vectors/           vectors of texts
 """
+
+import data  # noqa: F401, which refuses a Python that is too old

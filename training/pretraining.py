@@ -144,6 +144,7 @@ def _load_inputs(options, config, strategy):
             config,
             options.bert_config_file,
             do_lower_case=options.do_lower_case,
+            never_split=options.never_split,
             init_checkpoint=options.init_checkpoint,
             max_seq_length=options.max_seq_length,
         )

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -265,6 +265,7 @@ def load_queries(
     config_file: str,
     *,
     do_lower_case: bool,
+    never_split: Collection[str] = (),
     init_checkpoint: str | None,
     max_seq_length: int,
 ) -> tuple[FullTokenizer, list[queries.Query]]:
@@ -276,6 +277,7 @@ def load_queries(
       config: of the model.
       config_file: where it comes from, for the error.
       do_lower_case: casing of the vocabulary.
+      never_split: see `FullTokenizer`.
       init_checkpoint: to compare its casing, or None.
       max_seq_length: most wordpieces of a query.
 
@@ -292,6 +294,7 @@ def load_queries(
         config_file,
         init_checkpoint=init_checkpoint,
         tokens=SPECIAL_TOKENS,
+        never_split=never_split,
     )
     return tokenizer, queries.read_queries(
         predict_file, tokenizer, max_seq_length=max_seq_length

@@ -1,12 +1,24 @@
 """Starts a program: parses its flags and reports its errors."""
 
+import itertools
+import os
 import sys
 from collections.abc import Callable, Sequence
 
 from absl import app, logging
 
 from data.storage import files
+from training import tensorflow_log
+from training.config import flags
 from training.devices import preemption
+
+VERSION = "1.0.0"  # also in CITATION.cff and CHANGELOG.md
+# Name -> whether it adds the flags of absl.
+_HELP = dict.fromkeys(("help", "helpshort", "h", "?"), False)
+_HELP |= {"helpfull": True}
+_MORE = """--help, --helpshort, -h and -? print this, --version the version.
+--helpfull also lists the flags of absl, such as those of the log.
+--verbosity=1 shows TensorFlow's own messages and the tracebacks of errors."""
 
 
 def run(main: Callable[[], None]) -> None:
@@ -23,16 +35,46 @@ def run(main: Callable[[], None]) -> None:
     and has a traceback. SIGTERM ends with `preemption.EXIT_CODE`.
     """
     logging.set_verbosity(logging.INFO)
-    app.run(lambda argv: _guarded(main, argv[1:]))
+    # Flags after an argument that is no flag are read, too.
+    flags.FLAGS.set_gnu_getopt(True)
+    app.run(lambda argv: _guarded(main, argv[1:]), flags_parser=_parse)
+
+
+def load_tensorflow() -> None:
+    """Imports TensorFlow; a program's `main` calls it first.
+
+    TensorFlow's own messages are hidden as `tensorflow_log.load` says, or shown
+    by `--verbosity=1`.
+    """
+    is_verbose = logging.get_verbosity() >= logging.DEBUG
+    tensorflow_log.load(is_verbose)
+
+
+def _parse(argv: Sequence[str]) -> list[str]:
+    """Answers --help and --version with exit code 0, or parses the flags."""
+    for argument in itertools.takewhile(lambda x: x != "--", argv[1:]):
+        name = argument.removeprefix("-").removeprefix("-")
+        if argument == "--version":
+            _print(f"{os.path.basename(argv[0])} {VERSION}")
+            sys.exit(0)
+        if argument.startswith("-") and name in _HELP:
+            doc = sys.modules["__main__"].__doc__ or ""
+            _print(f"{doc}\n{flags.help_text(_HELP[name])}\n{_MORE}")
+            sys.exit(0)
+    return app.parse_flags_with_usage(argv)
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # such as `--help | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
     """Runs `main`; turns expected errors into messages and exit codes."""
     if arguments:
-        sys.exit(
-            f"error: unexpected argument {arguments[0]!r}; flags look like "
-            "--name=value (see --help)."
-        )
+        sys.exit(f"error: {_unexpected(arguments[0])}")
     try:
         preemption.install()
         main()
@@ -65,3 +107,19 @@ def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
         sys.exit(f"error: {error}")
     finally:
         preemption.ignore()
+
+
+def _unexpected(argument: str) -> str:
+    """Says what is wrong with an argument that is no flag."""
+    before = sys.argv[sys.argv.index(argument, 1) - 1]
+    name = before.lstrip("-")
+    is_switch = name in flags.FLAGS and flags.FLAGS[name].boolean
+    if is_switch and argument.lower() in ("true", "false", "t", "f", "1", "0"):
+        return (
+            f"unexpected argument {argument!r} after {before}; give "
+            f"--{name}={argument} as one word."
+        )
+    return (
+        f"unexpected argument {argument!r}; flags look like --name=value (see "
+        "--help)."
+    )

@@ -12,7 +12,7 @@ from benchmarks.ours import arithmetic
 from benchmarks.ours.steps import dtype_of, train_options
 from benchmarks.peers import inputs
 from benchmarks.peers.protocol import elapsed
-from data.finetuning.features import FeatureOptions, feature_specs
+from data.finetuning.feature_options import FeatureOptions, feature_specs
 from data.finetuning.records import make_records
 from data.records import input_pipeline, length_batches, tfrecord
 from data.records.feature_spec import encode_examples
@@ -23,7 +23,11 @@ from data.squad.examples import ExampleOptions
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, SpanModel, TaskModel
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.options import (
+    DeviceOptions,
+    ServingOptions,
+    TrainOptions,
+)
 from training.export import saved_model
 from training.export.predictor import Predictor
 from training.export.task_signatures import TaskServing
@@ -213,7 +217,8 @@ def latency(case):
         case["vocab"],
     )
     export_dir = f"{case['folder']}/export"
-    saved_model.write(serving, serving.samples(), "", export_dir)
+    exported = serving.interface(ServingOptions())
+    saved_model.write(exported, "", export_dir)
     predictor = Predictor.load(export_dir)
     texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
 

@@ -10,7 +10,8 @@ import json
 import numpy as np
 
 from benchmarks.peers.cases import VOCAB_SIZE
-from data.finetuning.features import FeatureOptions, convert_examples
+from data.finetuning.feature_options import FeatureOptions
+from data.finetuning.features import convert_examples
 from data.squad import windows
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples

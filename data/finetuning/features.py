@@ -6,13 +6,16 @@ Axes: S sequence, C choices, L labels.
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Self
 
 import numpy as np
 
 from data.finetuning import tagging
+from data.finetuning.feature_options import (
+    EXAMPLE_NUMBER,
+    INPUTS,
+    FeatureOptions,
+)
 from data.records import reuse
-from data.records.feature_spec import FeatureSpec
 from data.tasks.examples import (
     ChoiceExample,
     Example,
@@ -20,13 +23,9 @@ from data.tasks.examples import (
     PaddingInputExample,
     TaggingExample,
 )
-from data.tasks.task import Task
 from data.text import packing
+from data.text.spans import starts_of
 from data.text.tokenization import FullTokenizer
-
-_INPUTS = ("input_ids", "input_mask", "segment_ids")
-# [CLS] a [SEP] b [SEP] with one token in each text.
-_MIN_SEQ_LENGTH = 5
 
 Row = dict[str, list]
 
@@ -38,8 +37,8 @@ class RecordsReport(reuse.RowsReport):
     Attributes:
       num_records: rows; more than examples if sentences were split.
       num_shortened: examples that lost tokens.
-      num_split: tagged sentences that continue in another row. They lose no
-        words.
+      num_split: texts and tagged sentences that continue in another row. They
+        lose no words.
     """
 
     num_records: int = 0
@@ -56,93 +55,6 @@ class RecordsReport(reuse.RowsReport):
         if self.num_split:
             parts.append(f"{self.num_split:,} split over several rows")
         return parts
-
-
-@dataclasses.dataclass(frozen=True)
-class FeatureOptions:
-    """How examples are converted to rows.
-
-    Attributes:
-      kind: one of `tasks.KINDS`.
-      labels: the labels in the order of their ids.
-      max_seq_length: S, tokens of a row with [CLS] and [SEP].
-      cut: how a pair that is too long is shortened: `longest` = the longer
-        text, token by token; `first` = the first text.
-      document_context: fill the row of a tagged sentence with the words around
-        it in its document (section 5.3 of the paper).
-
-    Raises:
-      ValueError: max_seq_length is too small.
-    """
-
-    kind: str
-    labels: tuple[str, ...]
-    max_seq_length: int = 128
-    cut: str = "longest"
-    document_context: bool = False
-
-    def __post_init__(self):
-        if self.max_seq_length < _MIN_SEQ_LENGTH:
-            raise ValueError(
-                f"--max_seq_length is {self.max_seq_length}, expected "
-                f"{_MIN_SEQ_LENGTH} or more: [CLS] a [SEP] b [SEP]."
-            )
-        if self.document_context and self.kind != "tagging":
-            raise ValueError(
-                f"--document_context is for tagging, but the task is "
-                f"{self.kind}."
-            )
-
-    @classmethod
-    def of_task(
-        cls, task: Task, max_seq_length: int, document_context: bool = False
-    ) -> Self:
-        """The options for the examples of a task."""
-        return cls(
-            task.kind, task.labels, max_seq_length, task.cut, document_context
-        )
-
-    @property
-    def specs(self) -> tuple[FeatureSpec, ...]:
-        """The features of the rows."""
-        return feature_specs(self.kind, self.max_seq_length, len(self.labels))
-
-
-def feature_specs(
-    kind: str, max_seq_length: int, num_labels: int
-) -> tuple[FeatureSpec, ...]:
-    """The features of a task's records, under the original's names.
-
-    Args:
-      kind: one of `tasks.KINDS`.
-      max_seq_length: S, tokens with padding.
-      num_labels: L; C if kind is choice.
-
-    Returns:
-      `input_ids`, `input_mask` (1 = token, 0 = padding) and `segment_ids`,
-      each [S], or [C * S] for choice, one choice after the other; `label_ids`:
-      an id [1], for regression a float32 [1], for multilabel 0 and 1 [L], for
-      tagging ids [S]; for tagging also `label_mask` [S] (1 = first wordpiece
-      of a word with a label in this row); `is_real_example` [1] (0 = padding
-      of a batch).
-
-    Source: file_based_convert_examples_to_features in run_classifier.py.
-    """
-    num_places = max_seq_length * (num_labels if kind == "choice" else 1)
-    inputs = [
-        FeatureSpec(name, num_places, flag="max_seq_length") for name in _INPUTS
-    ]
-    labels = [FeatureSpec("label_ids", 1)]
-    if kind == "regression":
-        labels = [FeatureSpec("label_ids", 1, "float32")]
-    elif kind == "multilabel":
-        labels = [FeatureSpec("label_ids", num_labels)]
-    elif kind == "tagging":
-        labels = [
-            FeatureSpec(name, max_seq_length, flag="max_seq_length")
-            for name in ("label_ids", "label_mask")
-        ]
-    return (*inputs, *labels, FeatureSpec("is_real_example", 1))
 
 
 class Converter:
@@ -175,6 +87,8 @@ class Converter:
         """Yields the rows of examples; see `convert_examples`."""
         if self._options.kind == "tagging":
             made = self._tagging_rows(examples)
+        elif self._options.stride:
+            made = self._windows(self._counted(examples))
         else:
             made = map(self._row, self._counted(examples))
         for row in made:
@@ -211,6 +125,28 @@ class Converter:
             "label_ids": self._answer(example),
             "is_real_example": [1],
         }
+
+    def _windows(self, examples: Iterable[InputExample]) -> Iterator[Row]:
+        """Yields the rows of texts, which may have several."""
+        room = self._options.max_seq_length - 2
+        for number, example in enumerate(examples):
+            _require(example, InputExample, self._options.kind)
+            if example.text_b is not None:
+                raise ValueError(
+                    f"--long_text=windows is for single texts, but example "
+                    f"{example.guid} is a pair; leave it out."
+                )
+            ids = self._encode(example.text_a)
+            starts = starts_of(len(ids), room, self._options.stride)
+            self.report.num_split += len(starts) > 1
+            for start in starts:
+                row, _ = self._pair(ids[start : start + room], [])
+                yield {
+                    **row,
+                    "label_ids": self._answer(example),
+                    "is_real_example": [1],
+                    EXAMPLE_NUMBER: [number],
+                }
 
     def _pair(self, ids_a: list[int], ids_b: list[int]) -> tuple[Row, int]:
         """Returns the inputs of a pair and the number of lost tokens."""
@@ -256,7 +192,7 @@ class Converter:
         self.report.num_shortened += any(num_lost for _, num_lost in pairs)
         row = {
             name: list(itertools.chain(*(inputs[name] for inputs, _ in pairs)))
-            for name in _INPUTS
+            for name in INPUTS
         }
         return {
             **row,
@@ -306,7 +242,9 @@ class Converter:
         for sentence in sentences:
             labels = self._word_labels(sentence)
             end = start + len(labels)
-            cuts = tagging.cut_sentence(words[start:end], room)
+            cuts = tagging.cut_sentence(
+                words[start:end], room, self._options.stride
+            )
             self.report.num_split += len(cuts) > 1
             for first, last in cuts:
                 part = tagging.tagged_part(
@@ -374,9 +312,10 @@ def convert_examples(
       options: how examples are converted.
 
     Yields:
-      The features of `feature_specs`: name -> array [length]. An example has
-      one row. A tagged sentence longer than a row has several, and each word
-      has its label in one of them (see `tagging.words_of_rows`).
+      The features of the options: name -> array [length]. An example has one
+      row, or with a stride one for each window. A tagged sentence longer than
+      a row has several, and each word has its label in one of them (see
+      `tagging.words_of_rows`).
 
     Raises:
       ValueError: an example's label, choices or words do not fit the options.

@@ -136,9 +136,12 @@ def _facts(
     checksum = hashlib.sha256()
     for example in read():
         checksum.update(f"{example!r}\n".encode())
+    settings = dataclasses.asdict(options)
+    if not options.stride:
+        del settings["stride"]  # as in the records of earlier versions
     return {
         "format": _FORMAT,
-        **dataclasses.asdict(options),
+        **settings,
         "labels": list(options.labels),
         **reuse.tokenizer_facts(tokenizer),
         "examples_sha256": checksum.hexdigest(),

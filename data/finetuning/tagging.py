@@ -28,16 +28,25 @@ class Part(NamedTuple):
 
 
 def cut_sentence(
-    words: Sequence[Sequence[int]], room: int
+    words: Sequence[Sequence[int]], room: int, stride: int = 0
 ) -> list[tuple[int, int]]:
     """Returns start and end (exclusive) of the parts that fit in a row.
 
     Each part has as many words as fit: if the words of a sentence have 7, 2 and
     3 wordpieces and the room is 9, the parts are [(0, 2), (2, 3)].
+
+    Args:
+      words: wordpieces of each word.
+      room: most wordpieces of a row.
+      stride: wordpieces of a part of a sentence that does not fit in one row,
+        so that its rows have room for the words around the part; a longer
+        word is a part. 0 = room.
     """
+    if stride and sum(map(len, words)) > room:
+        room = min(room, stride)
     cuts, first, size = [], 0, 0
     for number, word in enumerate(words):
-        if size + len(word) > room:
+        if size and size + len(word) > room:
             cuts.append((first, number))
             first, size = number, 0
         size += len(word)

@@ -84,6 +84,7 @@ def tagged_rows(
     cls_id: int,
     sep_id: int,
     unknown_id: int,
+    stride: int = 0,
 ) -> TaggedRows:
     """Lays out sentences as `features.convert_examples` does.
 
@@ -97,6 +98,7 @@ def tagged_rows(
       sep_id: id of [SEP].
       unknown_id: id of [UNK], which stands for a word of control characters:
         it has no wordpieces, but a label.
+      stride: see `tagging.cut_sentence`.
 
     Returns:
       The rows.
@@ -105,7 +107,7 @@ def tagged_rows(
     words = _fitting(pieces.values, room, unknown_id)
     # Where each word begins in the wordpieces of all sentences, and the end.
     places = words.row_splits
-    starts, ends = _cuts(pieces.row_splits, places, room)
+    starts, ends = _cuts(pieces.row_splits, places, room, stride or room)
     left, right = _surroundings(
         starts, ends, *_sentences(starts, ends, pieces.row_splits), places, room
     )
@@ -139,17 +141,22 @@ def _fitting(words, room, unknown_id):
     return tf.concat([shortened, unknown], axis=1)
 
 
-def _cuts(sentences, places, room):
+def _cuts(sentences, places, room, stride):
     """Returns the first word of each row and the word behind its last.
 
     Both are int64 [N]. The rows are as full as those of `tagging.cut_sentence`.
     """
     first, last = sentences[:-1], sentences[1:]
+    sizes = tf.gather(places, last) - tf.gather(places, first)
+    # Of a sentence that does not fit, each row has this many of its own.
+    own = [tf.constant(x, tf.int64) for x in (min(room, stride), room)]
+    most = tf.where(sizes > room, *own)
 
     def fill(start, starts, ends):
-        limit = tf.gather(places, start) + room
+        limit = tf.gather(places, start) + most
         end = tf.searchsorted(places, limit, "right", out_type=tf.int64) - 1
-        end = tf.minimum(end, last)
+        # A word of more wordpieces than the stride is a part.
+        end = tf.minimum(tf.maximum(end, start + 1), last)
         return (
             end,
             tf.concat([starts, start[:, tf.newaxis]], axis=1),

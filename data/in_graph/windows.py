@@ -1,4 +1,4 @@
-"""`squad/windows` as TensorFlow operations, for SavedModels.
+"""`text/spans` and `squad/windows` as TensorFlow operations, for SavedModels.
 
 Axes: B questions, N windows of all of them, K places in a window.
 """
@@ -42,7 +42,7 @@ class GraphWindows(NamedTuple):
 
         Returns:
           Bool [N, K]; False for places outside of the text. See
-          `squad.windows.spans`.
+          `text.spans.spans`.
         """
         by_question = [
             tf.gather(
@@ -87,13 +87,8 @@ def make_windows(
     query = packing.beginnings(query_ids, num_query)
     num_tokens = doc_ids.row_lengths()
     room = options.max_seq_length - num_query - 3
-    step = tf.minimum(tf.constant(options.doc_stride, tf.int64), room)
-    further = tf.maximum(num_tokens - room + step - 1, 0) // step
-    numbers = tf.ragged.range(further + 1)
-    question, number = numbers.value_rowids(), numbers.values
-    doc_start = number * tf.gather(step, question)
-    doc_length = tf.minimum(
-        tf.gather(room, question), tf.gather(num_tokens, question) - doc_start
+    question, number, doc_start, doc_length = _spans(
+        num_tokens, room, options.doc_stride
     )
     first = tf.gather(doc_ids.row_starts(), question) + doc_start
     rows, doc_offset = packing.add_special_tokens(
@@ -105,3 +100,62 @@ def make_windows(
     return GraphWindows(
         rows, question, number, doc_offset, doc_start, doc_length
     )
+
+
+def text_windows(
+    ids: tf.RaggedTensor,
+    stride: int,
+    *,
+    max_seq_length: int,
+    cls_id: int,
+    sep_id: int,
+) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    """Lays out texts as `features.convert_examples` does with a stride.
+
+    Args:
+      ids: int32 [B, (wordpieces)].
+      stride: wordpieces from the start of a window to the start of the next.
+      max_seq_length: most wordpieces of a row, with [CLS] and [SEP].
+      cls_id: id of [CLS].
+      sep_id: id of [SEP].
+
+    Returns:
+      The model's input, int32 [N, S] each; the text of each row, int64 [N].
+    """
+    num_tokens = ids.row_lengths()
+    room = tf.ones_like(num_tokens) * (max_seq_length - 2)
+    text, _, start, length = _spans(num_tokens, room, stride)
+    first = tf.gather(ids.row_starts(), text) + start
+    batch = packing.pack(
+        packing.slices(ids.values, first, first + length),
+        None,
+        max_seq_length=max_seq_length,
+        cls_id=cls_id,
+        sep_id=sep_id,
+    )
+    return batch, text
+
+
+def _spans(
+    num_tokens: tf.Tensor, room: tf.Tensor, stride: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Divides texts as `text.spans.spans` does; an empty one has a part.
+
+    Args:
+      num_tokens: int64 [B], wordpieces of each text.
+      room: int64 [B], most wordpieces of a part.
+      stride: wordpieces from the start of a part to the start of the next.
+
+    Returns:
+      Number of the text, number within the text, first wordpiece and number of
+      wordpieces of each part, int64 [N] each.
+    """
+    step = tf.minimum(tf.constant(stride, tf.int64), room)
+    further = tf.maximum(num_tokens - room + step - 1, 0) // step
+    numbers = tf.ragged.range(further + 1)
+    text, number = numbers.value_rowids(), numbers.values
+    start = number * tf.gather(step, text)
+    length = tf.minimum(
+        tf.gather(room, text), tf.gather(num_tokens, text) - start
+    )
+    return text, number, start, length

@@ -45,6 +45,7 @@ class Masker:
         self.num_predictions = options.max_predictions_per_seq
         self._mask_id = wordpieces.mask_id
         self._ids = np.array(wordpieces.ids, np.int32)
+        self._num_ids = wordpieces.num_ids
         self._is_special = np.zeros(len(wordpieces.starts_word), bool)
         self._is_special[[wordpieces.cls_id, wordpieces.sep_id]] = True
         self._starts_unit = np.ones_like(self._is_special)
@@ -63,7 +64,8 @@ class Masker:
 
         Args:
           input_ids: integers [N, S] with [CLS] and [SEP], which are never
-            masked.
+            masked. They may say which tokens continue a word, see
+            `Wordpieces`; the result's do not.
           lengths: [N], tokens of each row without padding.
           rng: source of all random decisions. Each row uses only its own row of
             the drawn arrays.
@@ -81,6 +83,11 @@ class Masker:
         slot = np.arange(len(row)) - np.repeat(
             np.cumsum(counts) - counts, counts
         )
+        if self._num_ids:  # the words are not needed any more
+            input_ids, labels = (
+                input_ids % self._num_ids,
+                labels % self._num_ids,
+            )
         masked_ids = input_ids.copy()
         shape = len(input_ids), self.num_predictions
         masked_ids[row, column] = self._replace(

@@ -129,6 +129,9 @@ class Wordpieces(NamedTuple):
       mask_id: id of [MASK].
       ids: all ids in the vocabulary's order; random tokens are drawn from them.
       starts_word: for each id, False if the token begins with `##`.
+      num_ids: number of ids, if a token that continues a word may have this
+        added to its id (see `data.pretraining.words`), and `starts_word` is
+        twice as long; 0 = only `##` continues a word.
     """
 
     cls_id: int
@@ -136,19 +139,32 @@ class Wordpieces(NamedTuple):
     mask_id: int
     ids: list[int]
     starts_word: list[bool]
+    num_ids: int = 0
 
     @classmethod
-    def from_vocab(cls, vocab: Mapping[str, int]) -> Self:
-        """Reads the facts from a vocabulary: token -> id."""
+    def from_vocab(
+        cls, vocab: Mapping[str, int], with_words: bool = False
+    ) -> Self:
+        """Reads the facts from a vocabulary: token -> id.
+
+        Args:
+          vocab: token -> id.
+          with_words: whether ids may say that a token continues a word.
+
+        Returns:
+          The facts.
+        """
         starts_word = [True] * (max(vocab.values()) + 1)
         for token, token_id in vocab.items():
             starts_word[token_id] = not token.startswith("##")
+        num_ids = len(starts_word) if with_words else 0
         return cls(
             cls_id=vocab["[CLS]"],
             sep_id=vocab["[SEP]"],
             mask_id=vocab["[MASK]"],
             ids=list(vocab.values()),
-            starts_word=starts_word,
+            starts_word=starts_word + num_ids * [False],
+            num_ids=num_ids,
         )
 
     @property

@@ -1,54 +1,32 @@
-"""Writes questions, predictions and answers as one HTML page.
+"""Writes questions, predictions and answers as one HTML page."""
 
-The page is `page.html` with the predictions as JSON. It needs no network. Its
-script inserts all texts as text nodes, so that they are never run as code.
-"""
-
-import contextlib
-import html
-import json
 import pathlib
 from typing import Any
 
 from data.squad.predictions import Answer, Prediction
 from data.squad.scoring import QuestionScore
-from data.storage import files
+from data.storage import html_pages
 
-_TEMPLATE = pathlib.Path(__file__).with_name("page.html")
+_SCRIPT = pathlib.Path(__file__).with_name("page.js")
 _NUM_OTHERS = 4  # next best answers that are shown
-# Characters that could end the page's script; JSON allows them as escapes.
-_ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
 class PageWriter:
     """Writes the page one paragraph at a time; use it as a context manager."""
 
     def __init__(self, path: str, title: str):
-        self._path = path
-        self._title = title
-        self._stack = contextlib.ExitStack()
+        self._page = html_pages.PageWriter(path, title, _SCRIPT)
         self._paragraph: Any = None
         self._questions: list[dict[str, Any]] = []
-        self._num_written = 0
 
     def __enter__(self):
-        with self._stack:
-            (temporary,) = self._stack.enter_context(
-                files.whole_files([self._path])
-            )
-            self._file = self._stack.enter_context(files.open_write(temporary))
-            template = _TEMPLATE.read_text("utf-8")
-            template = template.replace("{{title}}", html.escape(self._title))
-            before, self._after = template.split("{{paragraphs}}")
-            self._write(before)
-            self._stack = self._stack.pop_all()
+        self._page.__enter__()
         return self
 
     def __exit__(self, *error):
         if error[0] is None:
             self._end_paragraph()
-            self._write(self._after)
-        return self._stack.__exit__(*error)
+        return self._page.__exit__(*error)
 
     def add(self, prediction: Prediction, score: QuestionScore | None) -> None:
         """Adds a question.
@@ -94,18 +72,14 @@ class PageWriter:
     def _end_paragraph(self) -> None:
         if not self._questions:
             return
-        paragraph = {
-            "title": self._paragraph.title,
-            "context": self._paragraph.context,
-            "questions": self._questions,
-        }
-        text = json.dumps(paragraph, ensure_ascii=False).translate(_ESCAPES)
-        self._write(f"{',' if self._num_written else ''}\n{text}")
-        self._num_written += 1
+        self._page.add(
+            {
+                "title": self._paragraph.title,
+                "context": self._paragraph.context,
+                "questions": self._questions,
+            }
+        )
         self._questions = []
-
-    def _write(self, text: str) -> None:
-        self._file.write(text.encode("utf-8", "replace"))
 
 
 def utf16_length(text: str) -> int:

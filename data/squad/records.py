@@ -112,12 +112,17 @@ class _Recipe(NamedTuple):
 
     vocab_file: str
     do_lower_case: bool
+    never_split: tuple[str, ...]
     example_options: ExampleOptions
     window_options: WindowOptions
 
     @property
     def is_training(self) -> bool:
         return self.example_options.is_training
+
+    def tokenizer(self) -> FullTokenizer:
+        """Returns the tokenizer, which each process makes once."""
+        return _tokenizer(self.vocab_file, self.do_lower_case, self.never_split)
 
 
 def make_records(
@@ -129,6 +134,7 @@ def make_records(
     example_options: ExampleOptions,
     window_options: WindowOptions,
     num_processes: int = 1,
+    never_split: tuple[str, ...] = (),
 ) -> SquadReport:
     """Writes the windows of all questions, unless an earlier run did so.
 
@@ -147,6 +153,7 @@ def make_records(
       window_options: lengths.
       num_processes: processes for a large file; the bytes do not depend on
         it.
+      never_split: see `FullTokenizer`.
 
     Returns:
       The counts of the file; `reused` says whether it already existed.
@@ -155,8 +162,10 @@ def make_records(
       ValueError: see `read_examples`; or there is no question at all.
       OSError: the file cannot be written.
     """
-    recipe = _Recipe(vocab_file, do_lower_case, example_options, window_options)
-    tokenizer = _tokenizer(vocab_file, do_lower_case)
+    recipe = _Recipe(
+        vocab_file, do_lower_case, never_split, example_options, window_options
+    )
+    tokenizer = recipe.tokenizer()
     vocabulary.require_tokens(
         tokenizer.vocab, ("[CLS]", "[SEP]", "[UNK]"), vocab_file
     )
@@ -264,7 +273,7 @@ class _Converted(NamedTuple):
 
 def _convert(recipe: _Recipe, article: Article) -> _Converted:
     """Converts one article, in any process."""
-    tokenizer = _tokenizer(recipe.vocab_file, recipe.do_lower_case)
+    tokenizer = recipe.tokenizer()
     examples_report, windows_report = ExamplesReport(), WindowsReport()
     converted = list(
         convert_examples(
@@ -284,8 +293,10 @@ def _convert(recipe: _Recipe, article: Article) -> _Converted:
 
 
 @functools.lru_cache(maxsize=2)
-def _tokenizer(vocab_file: str, do_lower_case: bool) -> FullTokenizer:
-    return FullTokenizer(vocab_file, do_lower_case)
+def _tokenizer(
+    vocab_file: str, do_lower_case: bool, never_split: tuple[str, ...]
+) -> FullTokenizer:
+    return FullTokenizer(vocab_file, do_lower_case, never_split)
 
 
 def _shuffled(blocks: Iterable[Rows], path: str) -> Iterator[Rows]:
@@ -328,7 +339,7 @@ def _write_block(
 
 def _log(columns: dict[str, np.ndarray], recipe: _Recipe, number: int) -> None:
     """Logs the first windows, which show a wrong file or casing."""
-    tokenizer = _tokenizer(recipe.vocab_file, recipe.do_lower_case)
+    tokenizer = recipe.tokenizer()
     for i in range(min(number, len(columns["unique_ids"]))):
         num_tokens = int(columns["input_mask"][i].sum())
         tokens = tokenizer.convert_ids_to_tokens(

@@ -8,13 +8,13 @@ Axes: N windows, S sequence.
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from data.records.feature_spec import FeatureSpec
 from data.squad.examples import Paragraph, SquadExample
 from data.squad.options import NUM_SPECIAL, WindowOptions
+from data.text.spans import spans
 from data.text.tokenization import FullTokenizer
 
 # [CLS] and the [SEP] after the question precede the text.
@@ -169,58 +169,6 @@ def convert_examples(
         report.num_examples += 1
         report.num_windows += len(windows)
         yield example, windows
-
-
-class Span(NamedTuple):
-    """The part of a paragraph that is in a window; see `Window`."""
-
-    doc_start: int
-    doc_length: int
-    best_start: int
-    best_end: int
-
-
-@functools.lru_cache(maxsize=1 << 14)
-def spans(num_tokens: int, room: int, stride: int) -> tuple[Span, ...]:
-    """Divides a paragraph into overlapping parts.
-
-    Args:
-      num_tokens: number of wordpieces of the paragraph.
-      room: most wordpieces of a part.
-      stride: wordpieces from the start of a part to the start of the next.
-
-    Returns:
-      The parts in order. A wordpiece has the most context in the part with the
-      largest min(tokens to its left, tokens to its right) + 0.01 length, and
-      in the first of equal ones.
-
-    Source: _check_is_max_context in run_squad.py.
-    """
-    if num_tokens <= room:
-        return (Span(0, num_tokens, 0, num_tokens),) if num_tokens else ()
-    # The original takes min(length, doc_stride). Only the last part is shorter
-    # than the room, so this is min(room, stride).
-    last = -(-(num_tokens - room) // min(stride, room))
-    starts = np.arange(last + 1) * min(stride, room)
-    lengths = np.minimum(room, num_tokens - starts)
-    token = np.arange(num_tokens)
-    left = token - starts[:, None]
-    right = lengths[:, None] - 1 - left
-    least = np.minimum(left, right)
-    # In float64 as in the original, which decides what is a tie.
-    score = np.where(least >= 0, least + 0.01 * lengths[:, None], -1.0)
-    best = np.argmax(score, axis=0)  # of equals the first
-    numbers = np.arange(last + 1)
-    return tuple(
-        map(
-            Span,
-            starts.tolist(),
-            lengths.tolist(),
-            # `best` is ascending.
-            np.searchsorted(best, numbers, "left").tolist(),
-            np.searchsorted(best, numbers, "right").tolist(),
-        )
-    )
 
 
 def _place_answer(

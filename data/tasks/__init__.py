@@ -2,6 +2,7 @@
 
 rows         tab- or comma-separated tables and JSON lines to rows
 python_rows  tables that are Python objects to JSON lines
+splits       a dev set drawn from the train set
 examples     the classes of examples
 task         the base class of tasks, and their registration
 glue         the nine tasks of GLUE and its diagnostic set

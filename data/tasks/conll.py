@@ -74,11 +74,18 @@ class Conll(Task):
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
         """The given labels, or those of the training file, sorted."""
-        return self._given_labels or rows.sorted_labels(
-            label
-            for example in self._read_any("train")
-            for label in example.labels
-        )
+        if self._given_labels:
+            return self._given_labels
+        try:
+            return rows.sorted_labels(
+                label
+                for example in self._read_any("train")
+                for label in example.labels
+            )
+        except FileNotFoundError:
+            if not self.model_labels:
+                raise
+            return self.model_labels
 
     @functools.cached_property
     def metrics(self) -> tuple[str, ...]:

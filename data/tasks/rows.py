@@ -12,6 +12,8 @@ from absl import logging
 
 from data.storage import files
 
+# What may separate the cells of a csv file, the usual one first.
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 # Most characters of a quoted cell, to limit the memory of an unclosed quote.
 _MAX_CELL = 2**27
 
@@ -23,17 +25,18 @@ class Column(NamedTuple):
       name: name in the header.
       number: index from 0, -1 = the last, if the header lacks the name. None =
         the name is required.
+      flag: the flag that names the column, for errors; "" = there is none.
     """
 
     name: str | None
     number: int | None = None
+    flag: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> "Column":
+    def parse(cls, text: str, flag: str = "") -> "Column":
         """Parses a name such as `sentence` or a number such as `3`."""
-        if text.lstrip("-").isdigit():
-            return cls(text, int(text))
-        return cls(text)
+        number = int(text) if text.lstrip("-").isdigit() else None
+        return cls(text, number, flag)
 
     def __str__(self) -> str:
         if self.name is None or self.name == str(self.number):
@@ -79,10 +82,25 @@ class Row(NamedTuple):
         if not self.has(column):
             columns = ", ".join(self.names) or f"{len(self.cells)} columns"
             self.fail(
-                f"there is no column {column}; it has {columns}. Name the "
-                "columns as they are in the file, or number them from 0."
+                f"there is no column {column}; it has {columns}. "
+                f"{self._hint()}Name the columns as they are in the file, or "
+                f"number them from 0{column.flag and f', by --{column.flag}'}."
             )
         return self.cells[column.number]
+
+    def _hint(self) -> str:
+        """Names the separator of a line that was read as one cell."""
+        if len(self.names) != 1:
+            return ""
+        line = self.names[0]
+        found = [name for mark, name in SEPARATORS.items() if mark in line]
+        if not found:
+            return ""
+        return (
+            f"That is one column, in which there are {' and '.join(found)}: if "
+            "they separate columns, give --task_name=csv and end the file's "
+            "name in .csv. "
+        )
 
     def text(self, column: Column) -> str:
         """Returns the text in a column; ValueError if there is none."""
@@ -210,6 +228,58 @@ def _quoted(
             f"cells in quotes ({quotechar}) to be closed, and quotes in them "
             "doubled."
         ) from None
+
+
+def find_separator(
+    path: str, columns: Sequence[Column], quotechar: str | None
+) -> str:
+    """Finds out what separates the cells of a csv file, by its first line.
+
+    Args:
+      path: see `read_cells`.
+      columns: those that are read.
+      quotechar: see `read_cells`.
+
+    Returns:
+      The first of `SEPARATORS` by which the first line has all columns; the
+      comma if there is none, but the line has commas; else the only other one
+      in the line.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: see `read_cells`; or the line has several other separators.
+    """
+    first = {}
+    for mark in SEPARATORS:
+        cells = _first_cells(path, mark, quotechar)
+        row = Row(path, 1, 0, cells, cells)
+        # By numbers such as 0 and -1, a line of one cell has every column.
+        is_wide = len(cells) >= len({column.name for column in columns})
+        if is_wide and all(map(row.has, columns)):
+            return mark
+        first[mark] = len(cells)
+    usual, *others = SEPARATORS
+    found = [mark for mark in others if first[mark] > 1]
+    if first[usual] > 1 or not found:
+        return usual
+    if len(found) > 1:
+        raise ValueError(
+            f"{path}: the first line has "
+            f"{' and '.join(SEPARATORS[mark] for mark in found)}, and by none "
+            "of them the columns "
+            f"{', '.join(map(str, columns))}; what separates the columns? "
+            "Write the table with commas, or name its columns by "
+            "--text_columns and --label_column."
+        )
+    return found[0]
+
+
+def _first_cells(path: str, delimiter: str, quotechar: str | None) -> list[str]:
+    """The cells of the first row; [] if this separator does not fit it."""
+    try:
+        return next(read_cells(path, delimiter, quotechar), (1, []))[1]
+    except ValueError:
+        return []  # a quote in the middle of a cell
 
 
 def read_table(

@@ -53,6 +53,8 @@ class Task(abc.ABC):
       metrics: names in `data.metrics`, the main metric first.
       label_separator: separates the labels of an example of multilabel.
       train_sets, dev_sets, test_sets: names that `examples` accepts.
+      model_labels: labels of a trained model, which a task of the user takes if
+        the file with its labels is not there; () = unknown.
       cut: how a pair that is too long is shortened: `longest` = the longer
         text, token by token; `first` = the first text.
       submission_files: name of a test set -> file name for the server.
@@ -63,6 +65,7 @@ class Task(abc.ABC):
     labels: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ("accuracy",)
     label_separator: str = ","
+    model_labels: tuple[str, ...] = ()
     train_sets: tuple[str, ...] = ("train",)
     dev_sets: tuple[str, ...] = ("dev",)
     test_sets: tuple[str, ...] = ("test",)

@@ -8,7 +8,7 @@ from typing import Any
 
 from data import metrics
 from data.storage import files
-from data.tasks import rows
+from data.tasks import rows, splits
 from data.tasks.examples import (
     ChoiceExample,
     Example,
@@ -29,12 +29,14 @@ _KINDS = {
 }
 # ASCII only, because a no-break space can be part of a word.
 _WHITE_SPACE = re.compile(r"\s+", re.ASCII)
-_SUFFIXES = (".tsv", ".csv", ".jsonl")
 
 
 @register("tsv")
 class UserTable(Task):
     """A table of the user, for a task of any kind.
+
+    The ending of a file's name is its format. A file with another ending is in
+    the format of the task's name.
 
     Columns are names, or numbers from 0 (-1 = the last). If all columns are
     numbers, the files have no header.
@@ -54,15 +56,20 @@ class UserTable(Task):
       quoted: whether cells may be enclosed in double quotes; None = only in
         csv files.
       train_file: name in the folder; "" = the existing one of train.tsv, .csv
-        and .jsonl; likewise for the other sets.
+        and .jsonl, the format of the task's name first; likewise for the other
+        sets.
       dev_file: file of the dev set.
       test_file: file of the test set.
       labels: labels in the order of their ids; () = those of the training
         file, sorted.
       metrics: names in `data.metrics`, the main metric first; () = those of the
         kind.
+      dev_share: share of the training rows that are the dev set, see
+        `splits.dev_places`; None = the dev set has a file.
       source: returns the rows of a set by its name, instead of the files.
     """
+
+    suffixes = (".tsv", ".csv", ".jsonl")
 
     def __init__(
         self,
@@ -79,22 +86,27 @@ class UserTable(Task):
         test_file: str = "",
         labels: Sequence[str] = (),
         metrics: Sequence[str] = (),
+        dev_share: float | None = None,
         source: Callable[[str], Iterator[Row]] | None = None,
     ):
         super().__init__(data_dir)
-        self._texts = _columns(text_columns or usual_texts(kind))
+        self.name = self.suffixes[0][1:]
+        texts = text_columns or usual_texts(kind, self.name)
+        self._texts = _columns(texts, "text_columns")
         self._row_kind = kind
         self.kind, self._usual_metrics, _ = _KINDS[kind]
-        self._label = Column.parse(label_column)
-        self._choices = _columns(choice_columns)
-        self._id = Column.parse(id_column) if id_column else None
+        self._label = Column.parse(label_column, "label_column")
+        self._choices = _columns(choice_columns, "choice_columns")
+        self._id = Column.parse(id_column, "id_column") if id_column else None
         self.label_separator = label_separator
         self._quoted = quoted
         self._files = dict(train=train_file, dev=dev_file, test=test_file)
         self._given_labels = tuple(labels)
         self._given_metrics = tuple(metrics)
+        self._dev_share = dev_share
         self._source = source or self._rows
         self._check_columns()
+        self._check_share()
 
     def _check_columns(self) -> None:
         """Raises ValueError if the number of columns is wrong for the kind."""
@@ -102,13 +114,33 @@ class UserTable(Task):
         expected = expected.get(self._row_kind, (1,))
         if len(self._texts) not in expected:
             raise ValueError(
-                f"--task_name=tsv: {len(self._texts)} text columns, expected "
-                f"{' or '.join(map(str, expected))} for {self._row_kind}."
+                f"--task_name={self.name}: {len(self._texts)} text columns, "
+                f"expected {' or '.join(map(str, expected))} for "
+                f"{self._row_kind}."
             )
         if (self._row_kind == "choice") != bool(self._choices):
             raise ValueError(
-                f"--task_name=tsv: {len(self._choices)} choice columns for "
-                f"{self._row_kind}; give them for choice, and only for it."
+                f"--task_name={self.name}: {len(self._choices)} choice columns "
+                f"for {self._row_kind}; give them for choice, and only for it."
+            )
+
+    def _check_share(self) -> None:
+        """Raises ValueError if the dev set has both a share and a file."""
+        share, name = self._dev_share, self._files["dev"]
+        if share is None:
+            return
+        if not 0 < share < 1:
+            raise ValueError(
+                f"--dev_share={share}; it must be above 0 and below 1, such as "
+                "0.1."
+            )
+        if not name and self._source == self._rows:
+            name = self._existing("dev") or ""
+        if name:
+            raise ValueError(
+                f"--dev_share={share} draws the dev set from the train set, "
+                f"but there is a file of it, {name}; leave out --dev_share, or "
+                f"{'--dev_file' if self._files['dev'] else 'rename the file'}."
             )
 
     @functools.cached_property
@@ -118,6 +150,15 @@ class UserTable(Task):
             return ()
         if self._given_labels:
             return self._given_labels
+        try:
+            return self._labels_of_training()
+        except FileNotFoundError:
+            if not self.model_labels:
+                raise
+            return self.model_labels
+
+    def _labels_of_training(self) -> tuple[str, ...]:
+        """The labels of the training file, with the rows of `dev_share`."""
         if self.kind == "choice":
             first = next(self._source("train"), None)
             choices = self._choices_of(first) if first else ()
@@ -136,24 +177,50 @@ class UserTable(Task):
 
     def read(self, set_name: str) -> Iterator[Example]:
         """Yields the rows of a set as examples."""
-        for row in self._source(set_name):
+        for row in self._divided(set_name):
             yield self._example(row, set_name)
+
+    def _divided(self, set_name: str) -> Iterator[Row]:
+        """The rows of a set, after the share of the dev set is drawn."""
+        if self._dev_share is None or set_name == "test":
+            return self._source(set_name)
+        return (
+            row
+            for place, row in enumerate(self._source("train"))
+            if (place in self.dev_places) == (set_name == "dev")
+        )
+
+    @functools.cached_property
+    def dev_places(self) -> frozenset[int]:
+        """Which rows of the training file, from 0, are the dev set."""
+        labels = [
+            () if self.kind == "regression" else self._labels_of(row)
+            for row in self._source("train")
+        ]
+        return frozenset(splits.dev_places(labels, self._dev_share))
 
     def _rows(self, set_name: str) -> Iterator[Row]:
         """The rows of a set's file."""
         path = self._path(set_name)
-        if path.endswith(".jsonl"):
-            return rows.read_json_lines(path)
-        is_csv = path.endswith(".csv")
-        quoted = is_csv if self._quoted is None else self._quoted
-        columns = [*self._texts, self._label, *self._choices]
+        suffix = os.path.splitext(path)[1].lower()
+        if suffix not in self.suffixes:
+            suffix = self.suffixes[0]
+        columns = [*self._texts, *self._choices]
+        columns += [self._label] if set_name != "test" else []
         columns += [self._id] if self._id else []
-        return rows.read_table(
-            path,
-            header=any(column.number is None for column in columns),
-            delimiter="," if is_csv else "\t",
-            quotechar='"' if quoted else None,
+        if suffix == ".jsonl":
+            return _with_columns(rows.read_json_lines(path), columns)
+        is_csv = suffix == ".csv"
+        quoted = is_csv if self._quoted is None else self._quoted
+        quotechar = '"' if quoted else None
+        delimiter = "\t"
+        if is_csv:
+            delimiter = rows.find_separator(path, columns, quotechar)
+        header = any(c.number is None for c in [*columns, self._label])
+        table = rows.read_table(
+            path, header=header, delimiter=delimiter, quotechar=quotechar
         )
+        return _with_columns(table, columns)
 
     def _path(self, set_name: str) -> str:
         """The file of a set."""
@@ -162,14 +229,21 @@ class UserTable(Task):
             # `join` recognises absolute paths, but not `gs://`.
             is_whole = "://" in name
             return name if is_whole else os.path.join(self.data_dir, name)
-        stem = os.path.join(self.data_dir, set_name)
-        for suffix in _SUFFIXES:
-            if files.exists(stem + suffix):
-                return stem + suffix
+        found = self._existing(set_name)
+        if found:
+            return found
+        share = " Or draw it from the train set: --dev_share=0.1."
         raise FileNotFoundError(
-            f"{stem}: no such file with {', '.join(_SUFFIXES)}; give its name "
-            f"with --{set_name}_file."
+            f"{os.path.join(self.data_dir, set_name)}: no such file with "
+            f"{', '.join(self.suffixes)}; give its name with "
+            f"--{set_name}_file.{share if set_name == 'dev' else ''}"
         )
+
+    def _existing(self, set_name: str) -> str | None:
+        """The file of a set under one of its usual names, or None."""
+        stem = os.path.join(self.data_dir, set_name)
+        paths = [stem + suffix for suffix in self.suffixes]
+        return next(filter(files.exists, paths), None)
 
     def _example(self, row: Row, set_name: str) -> Example:
         """Converts a row to an example."""
@@ -253,20 +327,48 @@ class UserTable(Task):
         return tuple(row.text(column) for column in self._choices)
 
 
-def usual_texts(kind: str) -> tuple[str, ...]:
+@register("csv")
+class CsvTable(UserTable):
+    """See `UserTable`; the separator is found out by the first line."""
+
+    suffixes = (".csv", ".tsv", ".jsonl")
+
+
+@register("jsonl")
+class JsonTable(UserTable):
+    """See `UserTable`; each line of a file is a JSON object."""
+
+    suffixes = (".jsonl", ".csv", ".tsv")
+
+
+def usual_texts(kind: str, task_name: str = "tsv") -> tuple[str, ...]:
     """The columns of the texts of a kind of row, if none are given.
+
+    Args:
+      kind: see `UserTable`.
+      task_name: for the error.
 
     Raises:
       ValueError: there is no such kind.
     """
     if kind not in _KINDS:
         raise ValueError(
-            f"--task_name=tsv: kind {kind!r}, expected one of "
+            f"--task_name={task_name}: kind {kind!r}, expected one of "
             f"{', '.join(_KINDS)}."
         )
     return _KINDS[kind][2]
 
 
-def _columns(names: Sequence[str]) -> tuple[Column, ...]:
+def _with_columns(
+    table: Iterator[Row], columns: Sequence[Column]
+) -> Iterator[Row]:
+    """Yields rows after checking that the first one has the columns."""
+    for number, row in enumerate(table):
+        for column in columns if number == 0 else ():
+            row.value(column)
+        yield row
+
+
+def _columns(names: Sequence[str], flag: str) -> tuple[Column, ...]:
     """Parses names or numbers of columns."""
-    return tuple(Column.parse(str(name)) for name in names)
+    return tuple(Column.parse(str(name), flag) for name in names)

@@ -4,4 +4,5 @@ vocabulary           vocabulary files
 tokenization         the original's tokenizer
 vocabulary_building  text to a new vocabulary
 packing              [CLS] a [SEP] b [SEP], then padding
+spans                overlapping parts of a long text
 """

@@ -34,6 +34,7 @@ _CJK_RANGES = (
 # so the text around them is one word.
 _JOINING = re.compile("[\v\f\x1c-\x1f\x85]")
 
+_ADD_WORDS = "add them by --extra_words of convert_checkpoint.py"
 _LOWER_CASED_MODELS = (
     "uncased_L-24_H-1024_A-16",
     "uncased_L-12_H-768_A-12",
@@ -63,6 +64,7 @@ class FullTokenizer:
     Attributes:
       vocab: token -> id.
       inv_vocab: id -> token.
+      never_split: as given, a tuple.
 
     Raises:
       ValueError: a token of `never_split` is not in the vocabulary.
@@ -78,7 +80,8 @@ class FullTokenizer:
     ):
         self.vocab = load_vocab(vocab_file)
         self._never_split = never_split and re.compile(any_of(never_split))
-        require_tokens(self.vocab, never_split, vocab_file)
+        self.never_split = tuple(never_split)
+        require_tokens(self.vocab, never_split, vocab_file, _ADD_WORDS)
         self.inv_vocab = {i: token for token, i in self.vocab.items()}
         self.basic_tokenizer = BasicTokenizer(do_lower_case)
         self.wordpiece_tokenizer = WordpieceTokenizer(self.vocab)
@@ -95,6 +98,18 @@ class FullTokenizer:
     def encode(self, text: str | bytes) -> list[int]:
         """Equals `convert_tokens_to_ids(tokenize(text))`, but faster."""
         return self._parts(self._ids, text, whole=self.vocab.__getitem__)
+
+    def words(self, text: str) -> list[tuple[str, list[str]]]:
+        """Returns words and punctuation as in a text, each with its pieces."""
+        texts = self._never_split.split(text) if self._never_split else [text]
+        found = []
+        for number, part in enumerate(texts):
+            if number % 2:
+                found.append((part, [part]))
+                continue
+            for word in self.basic_tokenizer.tokenize(part):
+                found.append((word, self.wordpiece_tokenizer.tokenize(word)))
+        return found
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
         """Looks up the ids of tokens (see `convert_by_vocab`)."""

@@ -133,7 +133,11 @@ def require_size(
 
 
 def require_tokens(
-    vocab: Mapping[str, int], tokens: Iterable[str], path: str
+    vocab: Mapping[str, int],
+    tokens: Iterable[str],
+    path: str,
+    remedy: str = "give the vocabulary of a BERT model, or make one with "
+    "build_vocab.py",
 ) -> None:
     """Checks that a vocabulary has the special tokens a program relies on.
 
@@ -141,6 +145,7 @@ def require_tokens(
       vocab: token -> id.
       tokens: the tokens it must hold, for example `["[CLS]", "[SEP]"]`.
       path: where the vocabulary came from, for the error.
+      remedy: what to do if one is missing.
 
     Raises:
       ValueError: a token is missing; names all that are.
@@ -149,8 +154,7 @@ def require_tokens(
     if missing:
         raise ValueError(
             f"{path} has no {', '.join(missing)} among its {len(vocab)} "
-            "tokens; give the vocabulary of a BERT model, or make one with "
-            "build_vocab.py."
+            f"tokens; {remedy}."
         )
 
 

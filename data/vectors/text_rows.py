@@ -208,6 +208,6 @@ def _pieces(text: str, tokenizer: FullTokenizer) -> list[_Piece]:
     """Tokenizes a text and keeps the word of each wordpiece."""
     return [
         _Piece(token, word, i == 0)
-        for word in tokenizer.basic_tokenizer.tokenize(text)
-        for i, token in enumerate(tokenizer.wordpiece_tokenizer.tokenize(word))
+        for word, tokens in tokenizer.words(text)
+        for i, token in enumerate(tokens)
     ]

@@ -276,10 +276,13 @@ def _no_folder(path: str) -> Exception:
         )
     return FileNotFoundError(
         f"{path!r}: there is no such folder, and no checkpoint of this prefix. "
-        "Names of models on a hub, such as bert-base-uncased, are not looked "
-        "up and nothing is downloaded; get the model's files ("
-        f"{huggingface.CONFIG}, {VOCABULARIES[0]}, {huggingface.WEIGHTS}) and "
-        "give their folder."
+        + (
+            tf1.hub_hint(path)
+            or f"Give a folder with {CONFIG}, {VOCABULARIES[0]} and a "
+            f"checkpoint, or with {huggingface.CONFIG}, {VOCABULARIES[0]} and "
+            f"{huggingface.WEIGHTS}. Names of models on a hub, such as "
+            "bert-base-uncased, are not looked up and nothing is downloaded."
+        )
     )
 
 

@@ -22,6 +22,22 @@ GLOBAL_STEP = "global_step"
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
 # Characters that a glob does not take literally.
 _NOT_ITSELF = re.compile(r"\[[^/]*\]|\\")
+# Hugging Face's name of a released model -> the original's zip file.
+_ZIPS = {
+    "bert-base-uncased": "uncased_L-12_H-768_A-12",
+    "bert-large-uncased": "uncased_L-24_H-1024_A-16",
+    "bert-base-cased": "cased_L-12_H-768_A-12",
+    "bert-large-cased": "cased_L-24_H-1024_A-16",
+    "bert-base-chinese": "chinese_L-12_H-768_A-12",
+    "bert-base-multilingual-cased": "multi_cased_L-12_H-768_A-12",
+    "bert-large-uncased-whole-word-masking": "wwm_uncased_L-24_H-1024_A-16",
+    "bert-large-cased-whole-word-masking": "wwm_cased_L-24_H-1024_A-16",
+}
+_USUAL = "uncased_L-12_H-768_A-12"
+# A name on a hub: `bert-base-uncased`, `google-bert/bert-base-uncased`.
+_HUB_NAME = re.compile(
+    r"(?:[\w-]+/)?([\w.-]*bert[\w.-]*|\w+_l-\d+_h-\d+_a-\d+)", re.IGNORECASE
+)
 
 
 def find_prefix(path: str) -> str:
@@ -43,7 +59,8 @@ def find_prefix(path: str) -> str:
     if not tf.io.gfile.isdir(path):
         raise FileNotFoundError(
             f"{path}: no checkpoint there ({prefix}.index does not exist); "
-            "give its prefix, such as DIR/bert_model.ckpt."
+            "give its prefix, such as DIR/bert_model.ckpt. "
+            f"{hub_hint(path)}".rstrip()
         )
     latest = latest_name(path)
     if latest and tf.io.gfile.exists(os.path.join(path, latest + ".index")):
@@ -58,6 +75,31 @@ def find_prefix(path: str) -> str:
             "prefix, such as DIR/bert_model.ckpt."
         )
     return os.path.join(path, found[0].removesuffix(".index"))
+
+
+def hub_hint(path: str) -> str:
+    """Returns where to get a model whose name was given for its path.
+
+    Args:
+      path: of a checkpoint that is not there.
+
+    Returns:
+      Sentences for an error; "" if the path does not look like a name on a hub.
+    """
+    match = _HUB_NAME.fullmatch(path)
+    if not match or path.endswith((".ckpt", ".index")):
+        return ""
+    folder = os.path.dirname(path)
+    if folder and os.path.isdir(folder):
+        return ""
+    released = _ZIPS.get(match[1].lower(), _USUAL)
+    return (
+        f"If {path} is the name of a model on a hub: names are not looked up, "
+        f"and nothing is downloaded. Get {released}.zip, which the README of "
+        "github.com/google-research/bert links to, unpack it and give "
+        f"{released}/bert_model.ckpt; or get config.json, vocab.txt and "
+        "model.safetensors from huggingface.co and give their folder."
+    )
 
 
 def without_ending(path: str) -> str:

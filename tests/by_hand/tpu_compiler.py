@@ -19,7 +19,7 @@ from absl import app, flags, logging
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-from data.finetuning import features  # noqa: E402
+from data.finetuning import feature_options  # noqa: E402
 from data.records.feature_spec import pretraining_features  # noqa: E402
 from data.squad import windows  # noqa: E402
 from modeling import (  # noqa: E402
@@ -93,7 +93,7 @@ def task(kind, trains, **options):
     model = TaskModel(
         SMALL, kind, NUM_LABELS, use_one_hot_embeddings=True, **options
     )
-    specs = features.feature_specs(kind, 32, NUM_LABELS)
+    specs = feature_options.feature_specs(kind, 32, NUM_LABELS)
     if trains:
         return update_of(model, batch_of(specs, ROWS), 2)
     return OutputCollector(model)._replica_step, batch_of(

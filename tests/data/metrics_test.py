@@ -1,5 +1,7 @@
 """Scores against figures and definitions worked out by hand."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -179,6 +181,67 @@ def test_the_table_of_classes(gold, predicted):
         "no         1.000   0.500  0.667     2          1",
         "yes        0.667   1.000  0.800     2          3",
     ]
+
+
+def test_each_label_is_scored_alone():
+    # Label 0: right once, predicted once, gold twice. Label 2 never occurs.
+    found = metrics.by_label([0, 0, 1, 1], [0, 1, 1, 1], ("no", "yes", "none"))
+    assert found == {
+        "no": {
+            "precision": 1.0,
+            "recall": 0.5,
+            "f1": pytest.approx(2 / 3),
+            "gold": 2,
+            "predicted": 1,
+        },
+        "yes": {
+            "precision": pytest.approx(2 / 3),
+            "recall": 1.0,
+            "f1": pytest.approx(0.8),
+            "gold": 2,
+            "predicted": 3,
+        },
+        "none": {
+            "precision": 0.0,
+            "recall": 0.0,
+            "f1": 0.0,
+            "gold": 0,
+            "predicted": 0,
+        },
+    }
+
+
+def test_the_area_under_the_curve_by_hand():
+    # Of the four pairs of a positive and a negative example, three are in the
+    # right order.
+    second = np.array([0.1, 0.4, 0.35, 0.8])
+    binary = np.stack([1 - second, second], axis=1)
+    assert metrics.roc_auc([0, 0, 1, 1], binary, ("no", "yes")) == 0.75
+    # Of label 0 both positives are above both others: 1. The positive of
+    # label 1 is above one of three: 1/3. That of label 2 is above two of three
+    # and equal to one: 5/6.
+    three = np.array(
+        [[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3], [0.4, 0.5, 0.1]]
+    )
+    area = metrics.roc_auc([0, 1, 2, 0], three, ("a", "b", "c"))
+    assert area == pytest.approx((1 + 1 / 3 + 5 / 6) / 3)
+    # A label that none has, or all have, has no area.
+    assert metrics.roc_auc([0, 0, 0, 0], three, ("a", "b", "c")) is None
+    several = np.array([[1, 1, 0], [0, 1, 0], [0, 1, 0], [1, 1, 0]])
+    assert metrics.roc_auc(several, three, ("a", "b", "c")) == 1.0
+
+
+def test_details_are_values_of_json():
+    gold, predicted = np.array([0, 1, 1]), np.array([0, 0, 1])
+    scores = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]], np.float32)
+    found = metrics.details(gold, predicted, scores, ("no", "yes"))
+    assert json.loads(json.dumps(found)) == found
+    assert found["confusion_matrix"] == [[1, 0], [1, 1]]
+    assert found["labels"] == ["no", "yes"]
+    assert found["roc_auc"] == 1.0
+    assert found["by_label"]["no"]["precision"] == 0.5
+    several = metrics.details(np.eye(2, dtype=int), np.eye(2), scores[1:], "ab")
+    assert several.keys() == {"roc_auc", "by_label"}
 
 
 def test_of_many_labels_some_are_shown():

@@ -351,10 +351,22 @@ def test_what_is_no_folder_is_refused(original, tmp_path):
         "bert-base-uncased",
         FileNotFoundError,
         "'bert-base-uncased': there is no such folder, and no checkpoint of "
-        "this prefix. .*nothing is downloaded; "
-        r"get the model's files \(config.json, vocab.txt, model.safetensors\)",
+        "this prefix. If .* nothing is downloaded. "
+        "Get uncased_L-12_H-768_A-12.zip, which the README of github.com/"
+        "google-research/bert links to, unpack it and give "
+        "uncased_L-12_H-768_A-12/bert_model.ckpt; or get config.json, vocab",
     )
-    refused("", FileNotFoundError, "'': there is no such folder")
+    refused(
+        "google-bert/bert-large-cased",
+        FileNotFoundError,
+        "give cased_L-24_H-1024_A-16/bert_model.ckpt; or",
+    )
+    refused(
+        "",
+        FileNotFoundError,
+        "'': there is no such folder.* Give a folder with bert_config.json, "
+        "vocab.txt and a checkpoint, or with config.json, vocab.txt and model",
+    )
     refused(tmp_path / "gone", FileNotFoundError, "gone'.*no such folder")
     refused(
         original / "bert_config.json",

@@ -5,6 +5,8 @@ import dataclasses
 from data.settings import Settings, setting
 from data.tasks import KINDS
 
+FORMATS = ("original", "huggingface")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConversionOptions(Settings):
@@ -39,3 +41,33 @@ class ConversionOptions(Settings):
         "Whether a checkpoint's text was lower-cased; as its run says if not "
         "given, else true. False for cased models.",
     )
+    output_format: str | None = setting(
+        None,
+        "Format of the new folder; the other than the model's if not given.",
+        choices=FORMATS,
+    )
+    extra_words: str | None = setting(
+        None,
+        "A text file with a word on each line. They replace the vocabulary's "
+        "[unusedN] tokens, then follow its last token. Their first weights are "
+        "the mean of those of their wordpieces.",
+    )
+    never_split: tuple[str, ...] = setting(
+        (),
+        "Words of --extra_words that the tokenizer would split, such as "
+        "[ENTITY], comma-separated. The programs that read text need the same "
+        "flag.",
+    )
+    max_position_embeddings: int | None = setting(
+        None,
+        "Number of positions, at least the model's. The new positions repeat "
+        "the model's and are not trained.",
+        least=1,
+    )
+
+    def _check(self) -> None:
+        if self.never_split and not self.extra_words:
+            raise ValueError(
+                f"--never_split={','.join(self.never_split)} is for words of "
+                "--extra_words, which is not given; give both, or neither."
+            )

@@ -10,6 +10,7 @@ from training.config.options import (
     BERT_CONFIG_FILE,
     DO_LOWER_CASE,
     INIT_CHECKPOINT,
+    NEVER_SPLIT,
     VOCAB_FILE,
     DeviceOptions,
 )
@@ -102,6 +103,7 @@ class ExtractionOptions(Settings):
     init_checkpoint: str = setting(help=INIT_CHECKPOINT)
     vocab_file: str | None = setting(None, VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     max_seq_length: int = setting(
         128,
         "Wordpieces of a line; longer ones are cut, and counted.",

@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from data import tasks
+from data.finetuning.long_text import LongTextOptions
 from data.settings import Settings, group, setting
 from modeling.choices import HEADS, MIXES
 from training.config.options import (
     BERT_CONFIG_FILE,
     DO_LOWER_CASE,
     INIT_CHECKPOINT,
+    NEVER_SPLIT,
     ONE_HOT,
     VOCAB_FILE,
     DeviceOptions,
@@ -72,6 +74,11 @@ class FinetuningOptions(Settings):
         "[new] Stop after so many evaluations that are no better by "
         "--save_best; 0 = never.",
         least=0,
+    )
+    strip_checkpoint: bool = setting(
+        False,
+        "[new] When training is finished, remove the optimizer slots, two "
+        "thirds of a checkpoint. The run cannot be trained further then.",
     )
     use_one_hot_embeddings: bool = setting(False, ONE_HOT)
     # The steps follow from the epochs.
@@ -141,50 +148,56 @@ class TaskOptions(Settings):
     )
     kind: str | None = setting(
         None,
-        "[new] tsv: what a row is: single (a text and a label), pair, "
-        "regression, multilabel, choice or tagging.",
+        "[new] tsv, csv, jsonl: what a row is: single (a text and a label), "
+        "pair, regression, multilabel, choice or tagging.",
     )
     label_column: str | None = setting(
         None,
-        "[new] tsv, conll, conllu: name or number (from 0, -1 = the last) of "
-        "the column with the label.",
+        "[new] tsv, csv, jsonl, conll, conllu: name or number (from 0, -1 = "
+        "the last) of the column with the label.",
     )
     id_column: str | None = setting(
-        None, "[new] tsv: column that names the example."
+        None, "[new] tsv, csv, jsonl: column that names the example."
     )
     label_separator: str | None = setting(
         None,
-        "[new] tsv: between the labels of a multilabel cell; a comma if not "
-        "given.",
+        "[new] tsv, csv, jsonl: between the labels of a multilabel cell; a "
+        "comma if not given.",
     )
     train_file: str | None = setting(
         None,
-        "[new] tsv, conll, conllu: file of the train set in --data_dir.",
+        "[new] tsv, csv, jsonl, conll, conllu: file of the train set in "
+        "--data_dir.",
     )
     dev_file: str | None = setting(
-        None, "[new] tsv, conll, conllu: file of the dev set."
+        None, "[new] tsv, csv, jsonl, conll, conllu: file of the dev set."
     )
     test_file: str | None = setting(
-        None, "[new] tsv, conll, conllu: file of the test set."
+        None, "[new] tsv, csv, jsonl, conll, conllu: file of the test set."
+    )
+    dev_share: float | None = setting(
+        None,
+        "[new] tsv, csv, jsonl: draw the dev set from the train set, this "
+        "share of each label's rows, the same rows in every run.",
     )
     text_columns: list[str] | None = setting(
-        None, "[new] tsv: columns of the text, or of both."
+        None, "[new] tsv, csv, jsonl: columns of the text, or of both."
     )
     choice_columns: list[str] | None = setting(
-        None, "[new] tsv: columns of the endings of a choice."
+        None, "[new] tsv, csv, jsonl: columns of the endings of a choice."
     )
     labels: list[str] | None = setting(
         None,
-        "[new] tsv, conll, conllu: the labels in the order of their ids; "
-        "those of the train set, sorted, if not given.",
+        "[new] tsv, csv, jsonl, conll, conllu: the labels in the order of "
+        "their ids; those of the train set, sorted, if not given.",
     )
     metrics: list[str] | None = setting(
-        None, "[new] tsv: what to score, the main metric first."
+        None, "[new] tsv, csv, jsonl: what to score, the main metric first."
     )
     quoted: bool | None = setting(
         None,
-        "[new] tsv: cells may be in double quotes; if not given, true of csv "
-        "only.",
+        "[new] tsv, csv, jsonl: cells may be in double quotes; if not given, "
+        "true of csv only.",
     )
 
     @property
@@ -215,8 +228,12 @@ class ClassifierOptions(Settings):
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     vocab_file: str | None = setting(None, VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     document_context: bool = setting(
         False, "[new] Tagging: fill the window with the sentences around."
+    )
+    long_text: LongTextOptions = dataclasses.field(
+        default_factory=LongTextOptions
     )
     do_train: bool = setting(False, "Whether to train.")
     do_eval: bool = setting(False, "Whether to score the dev sets.")
@@ -284,6 +301,23 @@ def check_selection(options: FinetuningOptions, do_train: bool) -> None:
         raise ValueError(
             f"--save_best={options.save_best} compares evaluations while "
             "training; say how often, for example --eval_every_steps=100."
+        )
+
+
+def check_strip(strip_checkpoint: bool, do_train: bool) -> None:
+    """Refuses to strip a run that may not be finished.
+
+    Only programs call this: of trials, the chosen one is evaluated by options
+    without `do_train`.
+
+    Raises:
+      ValueError: says which flag is missing.
+    """
+    if strip_checkpoint and not do_train:
+        raise ValueError(
+            "--strip_checkpoint removes the optimizer slots when training is "
+            "finished; give --do_train, too, and the flags of the run. It "
+            "trains nothing if the run is finished."
         )
 
 

@@ -18,6 +18,7 @@ flags.disclaim_key_flags()
 
 # These may differ between the workers of a run.
 _PLACES = ("output_dir", "export_dir", "tfds_data_dir")
+_ABSL = "absl."
 _DEFINE = {
     bool: flags.DEFINE_bool,
     int: flags.DEFINE_integer,
@@ -56,13 +57,18 @@ def define(
             )
         elif field.flag and (only is None or field.name in only):
             if field.flag not in FLAGS:
-                _define_flag(field, is_new, defaults)
+                _define_flag(field, _title(options_class), is_new, defaults)
+
+
+def _title(options_class: type) -> str:
+    """The title of a class's flags in --help: its docstring's first line."""
+    return options_class.__doc__.split("\n", 1)[0].rstrip(".")
 
 
 def _define_flag(
-    field: settings.Field, is_new: bool, defaults: dict[str, Any]
+    field: settings.Field, title: str, is_new: bool, defaults: dict[str, Any]
 ) -> None:
-    """Defines the flag of a field."""
+    """Defines the flag of a field; absl keeps the title as its module."""
     default = defaults.get(field.name, field.default)
     is_required = default is dataclasses.MISSING and not field.is_optional
     if default is dataclasses.MISSING:
@@ -71,15 +77,18 @@ def _define_flag(
     if is_new and not meaning.startswith("[new]"):
         meaning = f"[new] {meaning}"
     if field.setting.choices is not None:
-        flags.DEFINE_enum(field.flag, default, field.setting.choices, meaning)
+        choices = field.setting.choices
+        flags.DEFINE_enum(
+            field.flag, default, choices, meaning, module_name=title
+        )
     elif field.setting.parse:
         text = ",".join(map(str, default))
-        flags.DEFINE_string(field.flag, text, meaning)
+        flags.DEFINE_string(field.flag, text, meaning, module_name=title)
     elif field.item:
         default = None if default is None else list(default)
-        flags.DEFINE_list(field.flag, default, meaning)
+        flags.DEFINE_list(field.flag, default, meaning, module_name=title)
     else:
-        _DEFINE[field.type](field.flag, default, meaning)
+        _DEFINE[field.type](field.flag, default, meaning, module_name=title)
     if is_required:
         flags.mark_flag_as_required(field.flag)
 
@@ -135,12 +144,53 @@ def given(name: str) -> Any:
     return value(name) if FLAGS[name].present else None
 
 
+def help_text(is_full: bool = False) -> str:
+    """Describes the flags by groups; the required ones come first.
+
+    Args:
+      is_full: whether to add the flags of absl, such as those of the log.
+
+    Returns:
+      The text behind the program's docstring.
+    """
+    modules = FLAGS.flags_by_module_dict()
+    groups = {
+        title: [flag for flag in defined if not flag.validators]
+        for title, defined in modules.items()
+        if not title.startswith(_ABSL)
+    }
+    required = [
+        flag for title in groups for flag in modules[title] if flag.validators
+    ]
+    lines = []
+    for title, members in {"Required": required, **groups}.items():
+        if members:
+            lines += [f"{title}:", *map(_entry, members), ""]
+    if is_full:
+        absl = filter(lambda name: name.startswith(_ABSL), modules)
+        lines += [FLAGS.module_help(name).strip() + "\n" for name in absl]
+    return "\n".join(lines)
+
+
+def _entry(flag: flags.Flag) -> str:
+    """Name, meaning and default of a flag."""
+    text = f"--{'[no]' if flag.boolean else ''}{flag.name}: {flag.help}"
+    default = flag.default
+    if isinstance(default, list):
+        default = ",".join(map(str, default))
+    elif flag.boolean and default is not None:
+        default = str(default).lower()
+    if default not in (None, ""):
+        text += f" Default: {default}."
+    return flags.text_wrap(text, indent="      ", firstline_indent="  ")
+
+
 def shared_values() -> dict[str, object]:
     """Flag -> value, of all that every worker of a run must be given alike."""
     return {
         flag.name: flag.value
         for module, defined in FLAGS.flags_by_module_dict().items()
-        if not module.startswith("absl.")  # flags of the log
+        if not module.startswith(_ABSL)  # flags of the log
         for flag in defined
         if flag.name not in _PLACES
     }

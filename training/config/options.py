@@ -7,6 +7,7 @@ from data.storage import files
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
 EXPORT_PRECISIONS = ("float32", "bfloat16")
+SIGNATURES = ("ids", "examples", "text")
 OPTIMIZERS = ("adamw", "lamb")
 STRATEGIES = (
     "auto",
@@ -32,6 +33,10 @@ VOCAB_FILE = (
     "--init_checkpoint."
 )
 DO_LOWER_CASE = "False for cased models."
+NEVER_SPLIT = (
+    "[new] Tokens of the vocabulary, comma-separated, that stay whole wherever "
+    "a text has them, such as [ENTITY]."
+)
 ONE_HOT = "[new] Look words up by matrix product; always so on a TPU."
 
 
@@ -157,8 +162,11 @@ class TrainOptions(Settings):
     save_checkpoints_steps: int = setting(
         1000, "Updates between checkpoints.", least=1
     )
-    keep_checkpoint_max: int = setting(
-        5, "[new] Checkpoints kept; 0 = all.", least=0
+    keep_checkpoint_max: int | None = setting(
+        None,
+        "[new] Checkpoints kept; 0 = all. If not given, 5 while training, and "
+        "of a finished fine-tuning the last one.",
+        least=0,
     )
     iterations_per_loop: int = setting(
         1000,
@@ -263,6 +271,75 @@ class TrainOptions(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class ServingOptions(Settings):
+    """What the clients of an export send, and what they receive."""
+
+    signatures: tuple[str, ...] = setting(
+        SIGNATURES,
+        "[new] Signatures of the export: ids, examples (serialized "
+        "tf.Example), text. Without text, a server needs no operations of "
+        "TensorFlow Text.",
+        flag="export_signatures",
+    )
+    default: str | None = setting(
+        None,
+        "[new] What serving_default takes. If not given, the first of "
+        "--export_signatures.",
+        choices=SIGNATURES,
+        flag="serving_default",
+    )
+    ids_dtype: str = setting(
+        "int32",
+        "[new] Type of the ids that clients send.",
+        choices=("int32", "int64"),
+        flag="serving_ids",
+    )
+    like_original: bool = setting(
+        False,
+        "[new] For clients of the original's usual "
+        "serving_input_receiver_fn: serving_default with ids also takes "
+        "label_ids (a question's: unique_ids), and it returns probabilities "
+        "alone (a question's: unique_ids, start_logits, end_logits).",
+        flag="serving_like_original",
+    )
+
+    @property
+    def default_form(self) -> str:
+        """What `serving_default` takes, one of SIGNATURES."""
+        return self.default or self.signatures[0]
+
+    def _check(self) -> None:
+        given = ",".join(self.signatures)
+        known = set(self.signatures) <= set(SIGNATURES)
+        if not known or len(set(self.signatures)) != len(self.signatures):
+            raise ValueError(
+                f"--export_signatures={given}; it must be some of "
+                f"{','.join(SIGNATURES)}, each once."
+            )
+        if not self.signatures:
+            raise ValueError(
+                "--export_signatures is empty; give some of "
+                f"{','.join(SIGNATURES)}."
+            )
+        if self.default_form not in self.signatures:
+            raise ValueError(
+                f"--serving_default={self.default} is not exported by "
+                f"--export_signatures={given}; add it there."
+            )
+        if self.ids_dtype != "int32" and "ids" not in self.signatures:
+            raise ValueError(
+                f"--serving_ids={self.ids_dtype}: no signature takes ids by "
+                f"--export_signatures={given}; add ids there, or drop "
+                "--serving_ids."
+            )
+        if self.like_original and self.default_form == "text":
+            raise ValueError(
+                "--serving_like_original: clients of the original send ids or "
+                "examples; give --serving_default=ids or examples."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportOptions(Settings):
     """What is exported, and where to.
 
@@ -287,6 +364,7 @@ class ExportOptions(Settings):
         choices=EXPORT_PRECISIONS,
         flag="export_precision",
     )
+    serving: ServingOptions = ServingOptions()
 
     def _check(self) -> None:
         if not self.export_dir:

@@ -8,6 +8,7 @@ from data.settings import Settings, group, setting
 from training.config.options import (
     BERT_CONFIG_FILE,
     INIT_CHECKPOINT,
+    NEVER_SPLIT,
     ONE_HOT,
     DeviceOptions,
     TrainOptions,
@@ -62,6 +63,9 @@ class PretrainingOptions(Settings):
     )
     do_lower_case: bool = setting(
         True, "[new] False for cased models (--do_predict)."
+    )
+    never_split: tuple[str, ...] = setting(
+        (), f"{NEVER_SPLIT} Of the queries and of the export."
     )
     predict_top_k: int = setting(5, "[new] Words for each [MASK].", least=1)
     strip_checkpoint: bool = setting(

@@ -11,6 +11,7 @@ from training.config.finetuning_options import (
 )
 from training.config.options import (
     DO_LOWER_CASE,
+    NEVER_SPLIT,
     VOCAB_FILE,
     check_can_be_found,
 )
@@ -34,6 +35,7 @@ class SquadOptions(Settings):
     )
     vocab_file: str | None = setting(None, VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     do_train: bool = setting(False, "Whether to train.")
     do_predict: bool = setting(
         False,

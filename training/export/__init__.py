@@ -1,6 +1,8 @@
 """Trained models as SavedModels, and their clients.
 
 requests                requests to TF Serving
+functions               functions of tensors
+interface               which signatures an export has
 serving                 base class of the next three: weights, rows, samples
 task_signatures         signatures of a classifier or tagger
 span_signatures         signatures of a model that answers questions

@@ -3,9 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from training.export import requests
+from training.export.interface import Interface
+
+_IMPORT = "import tensorflow_text  # noqa: F401, operations of the graph\n"
+_SHOWN = 8  # ids of a row
 
 _CARD = """# {title}
 
@@ -22,8 +27,7 @@ _CARD = """# {title}
 ## How to call it
 
 With TF Serving; `EXPORT_DIR` is the folder above this one, as an absolute path.
-`serve_text` has operations of TensorFlow Text in its graph: the server must be
-built with them, of TensorFlow {version} or newer. No server was run to make
+{needs} No server was run to make
 this card.
 
 ```shell
@@ -48,23 +52,22 @@ channel = grpc.insecure_channel("localhost:8500")
 service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
 request = predict_pb2.PredictRequest()
 request.model_spec.name = "bert"
-request.model_spec.signature_name = "serve_text"
+request.model_spec.signature_name = "{name}"
 sample = {sample}
 for name, value in sample.items():
-    request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+    request.inputs[name].CopyFrom(tf.make_tensor_proto(value{dtype}))
 print(service.Predict(request, timeout=10.0).outputs)
 ```
 
-In Python, with TensorFlow and tensorflow-text alone:
+In Python, with {packages} alone:
 
 ```python
 import tensorflow as tf
-import tensorflow_text  # noqa: F401, operations of the graph
-
+{imports}
 model = tf.saved_model.load("EXPORT_DIR/1")
 sample = {sample}
-inputs = {{name: tf.constant(value) for name, value in sample.items()}}
-print(model.signatures["serve_text"](**inputs))
+inputs = {{name: tf.constant(value{dtype}) for name, value in sample.items()}}
+print(model.signatures["{name}"](**inputs))
 ```
 
 ## Signatures
@@ -81,8 +84,7 @@ def text(
     *,
     data: Mapping[str, Any],
     figures: Mapping[str, Any],
-    signatures: Mapping[str, Any],
-    sample: Mapping[str, Any],
+    exported: Interface,
 ) -> str:
     """Writes the text of an export's model card.
 
@@ -91,8 +93,7 @@ def text(
       task: what the model does, as Markdown.
       data: the data it was trained on, name -> value or nested values.
       figures: results, likewise.
-      signatures: name -> `tf.function`.
-      sample: an input of `serve_text`.
+      exported: its signatures, one of which the examples call.
 
     Returns:
       Markdown.
@@ -102,21 +103,59 @@ def text(
         f"{_tensors(function.structured_outputs)} |"
         for name, function in (
             (name, function.get_concrete_function())
-            for name, function in signatures.items()
+            for name, function in exported.signatures.items()
         )
     ]
+    name, sample, dtype = _example(exported)
     # A quote inside a quoted string of the shell.
-    body = requests.rest_body("serve_text", sample).replace("'", "'\\''")
+    body = requests.rest_body(name, sample).replace("'", "'\\''")
+    has_text = "serve_text" in exported.signatures
     return _CARD.format(
         title=title,
         task=task,
         data="\n".join(_lines(data)) or "Not known here.",
         figures="\n".join(_lines(figures)) or "None were measured.",
-        version=".".join(tf.version.VERSION.split(".")[:2]),
+        needs=_needs(has_text),
+        packages="TensorFlow and tensorflow-text" if has_text else "TensorFlow",
+        imports=_IMPORT if has_text else "",
+        name=name,
         body=body,
-        sample=dict(sample),
+        sample={name: _listed(value) for name, value in sample.items()},
+        dtype=dtype,
         signatures="\n".join(table),
     )
+
+
+def _example(exported: Interface) -> tuple[str, dict[str, Any], str]:
+    """Returns a signature, a short input of it, and its type as an argument."""
+    known = ("serve_text", "serve_ids", "serve_examples")
+    name = next(name for name in known if name in exported.signatures)
+    sample = dict(exported.samples[name])
+    if name != "serve_ids":
+        return name, sample, ""
+    # A row may have any length.
+    sample["input_ids"] = sample["input_ids"][..., :_SHOWN]
+    is_long = sample["input_ids"].dtype == np.int64
+    return name, sample, ", tf.int64" if is_long else ""
+
+
+def _needs(has_text: bool) -> str:
+    """Returns what a server needs, as Markdown."""
+    version = ".".join(tf.version.VERSION.split(".")[:2])
+    if not has_text:
+        return (
+            "The graph has operations of TensorFlow alone; the server must be "
+            f"of\nTensorFlow {version} or newer."
+        )
+    return (
+        "`serve_text` has operations of TensorFlow Text in its graph: the "
+        f"server must be\nbuilt with them, of TensorFlow {version} or newer."
+    )
+
+
+def _listed(value: Any) -> Any:
+    """Returns an array as a list, other values as they are."""
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _inputs(function: Any) -> dict[str, Any]:
@@ -128,10 +167,16 @@ def _inputs(function: Any) -> dict[str, Any]:
 def _tensors(specs: Mapping[str, Any]) -> str:
     """Returns names, types and shapes, such as "`text` string [?]"."""
     return ", ".join(
-        f"`{name}` {spec.dtype.name} "
-        f"[{', '.join('?' if n is None else str(n) for n in spec.shape)}]"
+        f"`{name}` {spec.dtype.name} [{_dimensions(spec.shape)}]"
         for name, spec in specs.items()
     )
+
+
+def _dimensions(shape: tf.TensorShape) -> str:
+    """Returns a shape such as "?, 128"; "..." = any."""
+    if shape.rank is None:
+        return "..."
+    return ", ".join("?" if n is None else str(n) for n in shape)
 
 
 def _lines(figures: Mapping[str, Any], indent: str = "") -> list[str]:

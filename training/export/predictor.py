@@ -64,11 +64,19 @@ class Predictor:
           The predictor.
 
         Raises:
-          ValueError: the folder is none of these.
+          ValueError: the folder is none of these, or an export without a
+            signature of texts.
         """
         version = find_version(folder)
         if version:
             loaded = tf.saved_model.load(version)
+            if "serve_text" not in loaded.signatures:
+                raise ValueError(
+                    f"{version} has no signature of texts, only "
+                    f"{', '.join(loaded.signatures)}: it was exported with "
+                    "--export_signatures. Load the output_dir of the run, or "
+                    "export it with text among them."
+                )
             predictor = cls(loaded.signatures)
             # The signatures do not keep the variables alive; this object does.
             predictor._loaded = loaded

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from data.records.feature_spec import FeatureSpec, pretraining_features
+from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
 from modeling.config import BertConfig
 from modeling.objectives.pretraining import PretrainingModel
@@ -34,6 +35,7 @@ def describe(
     max_seq_length: int,
     top_k: int,
     init_checkpoint: str | None = None,
+    never_split: Sequence[str] = (),
 ) -> None:
     """Writes into a finished output_dir what an export needs to know.
 
@@ -45,6 +47,7 @@ def describe(
       max_seq_length: most wordpieces of a row.
       top_k: words for each [MASK].
       init_checkpoint: weights, if the folder has no checkpoint.
+      never_split: see `FullTokenizer`.
 
     Raises:
       ValueError: there are no weights, or the vocabulary does not fit.
@@ -58,6 +61,7 @@ def describe(
     vocab = load_vocab(vocab_file)
     tokens = ["[CLS]", "[SEP]", _MASK]
     check_vocabulary(vocab, vocab_file, config, bert_config_file, tokens)
+    FullTokenizer(vocab_file, do_lower_case, never_split)  # checks them
     PretrainingDescription(
         task_name="pretraining",
         kind="pretraining",
@@ -68,6 +72,7 @@ def describe(
             manager.prefix(steps[-1]) if steps else init_checkpoint, output_dir
         ),
         top_k=top_k,
+        never_split=tuple(never_split),
     ).write(output_dir, vocab_file)
 
 

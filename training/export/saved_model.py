@@ -10,7 +10,6 @@ import dataclasses
 import itertools
 import os
 import secrets
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from modeling import checkpoints, loading
 from modeling.checkpoints.model_folder import chosen_trial
 from training.config.options import ExportOptions, dtype_policy
 from training.export import model_card, requests
+from training.export.interface import Interface
 from training.export.serving import Serving, class_of
 from training.model_files.description import read, vocab_of
 
@@ -78,7 +78,7 @@ def run(options: ExportOptions) -> str:
             load(options.output_dir), serving, options.output_dir
         )
         logging.info("%s against float32: %s", options.precision, error)
-    samples = serving.samples()
+    exported = serving.interface(options.serving)
     figures = {"arithmetic": options.precision}
     if error:
         figures["against float32"] = str(error)
@@ -87,11 +87,10 @@ def run(options: ExportOptions) -> str:
         serving.in_words(),
         data=_data(options.output_dir),
         figures=figures | _metrics(options.output_dir),
-        signatures=serving.signatures,
-        sample=samples["serve_text"],
+        exported=exported,
     )
-    folder = write(serving, samples, card, options.export_dir)
-    logging.info("Wrote %s: %s", folder, ", ".join(serving.signatures))
+    folder = write(exported, card, options.export_dir)
+    logging.info("Wrote %s: %s", folder, ", ".join(exported.signatures))
     return folder
 
 
@@ -104,16 +103,14 @@ def newest_version(export_dir: str) -> int:
 
 
 def write(
-    serving: Serving,
-    samples: Mapping[str, requests.Inputs],
+    exported: Interface,
     card: str,
     export_dir: str,
 ) -> str:
     """Writes the next version of a model; it appears complete.
 
     Args:
-      serving: the model with its signatures.
-      samples: signature -> inputs of the warm-up requests.
+      exported: its signatures, and a warm-up request of each.
       card: text of README.md.
       export_dir: folder of the versions.
 
@@ -128,10 +125,10 @@ def write(
     # random, so that no other user can put something else in its place.
     temporary = files.incomplete(folder, secrets.token_hex(8))
     try:
-        _save(serving, temporary)
+        _save(exported, temporary)
         tf.io.gfile.makedirs(os.path.dirname(os.path.join(temporary, WARM_UP)))
         with tfrecord.RecordWriter(os.path.join(temporary, WARM_UP)) as writer:
-            for name, inputs in samples.items():
+            for name, inputs in exported.samples.items():
                 request = requests.predict_request("", name, inputs)
                 writer.write(requests.prediction_log(request))
         files.write_text(os.path.join(temporary, "README.md"), card)
@@ -148,16 +145,16 @@ def write(
     return folder
 
 
-def _save(serving: Serving, folder: str) -> None:
+def _save(exported: Interface, folder: str) -> None:
     """Writes the SavedModel."""
     # Signatures may use only variables that the saved object tracks.
     module = tf.Module()
-    module.weights = list(serving.weights.values())
+    module.weights = list(exported.weights.values())
     before = logging.get_verbosity()
     # TensorFlow logs how it renames the inner inputs of every function.
     logging.set_verbosity(logging.WARNING)
     try:
-        tf.saved_model.save(module, folder, signatures=serving.signatures)
+        tf.saved_model.save(module, folder, signatures=exported.signatures)
     finally:
         logging.set_verbosity(before)
 
@@ -268,4 +265,6 @@ def _metrics(output_dir: str) -> dict[str, Any]:
     path = os.path.join(output_dir, "metrics.json")
     if not files.exists(path):
         return {}
-    return read_json(path, remedy=_REMEDY)
+    found = read_json(path, remedy=_REMEDY)
+    found.pop("details", None)  # too long for a card
+    return found

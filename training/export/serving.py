@@ -4,7 +4,6 @@ Axes: B batch, C choices, S wordpieces.
 """
 
 import abc
-import functools
 import importlib
 import math
 import os
@@ -20,8 +19,12 @@ from data.in_graph.tokenization import InGraphTokenizer
 from data.records import reading
 from data.records.feature_spec import FeatureSpec, encode_examples
 from data.text.vocabulary import load_vocab
-from modeling import checkpoints, kernels
+from modeling import checkpoints
 from modeling.config import BertConfig
+from training.config.options import ServingOptions
+from training.export import interface
+from training.export.functions import as_function, strings
+from training.export.interface import Interface
 from training.model_files.description import Description
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -49,7 +52,8 @@ class Serving(abc.ABC):
 
     Attributes:
       kinds: values of `Description.kind` that the class serves.
-      never_split: tokens that are one wordpiece wherever a text has them.
+      never_split: tokens that are one wordpiece wherever a text has them,
+        beside those of the description.
       cut: how texts that are too long are shortened, see `FeatureOptions`.
       compared: outputs to measure the error of a lower precision by; the
         first one that the model has is taken.
@@ -78,8 +82,9 @@ class Serving(abc.ABC):
             "cls_id": self._vocab["[CLS]"],
             "sep_id": self._vocab["[SEP]"],
         }
+        whole = dict.fromkeys([*self.never_split, *description.never_split])
         self._tokenizer = InGraphTokenizer(
-            vocab, description.do_lower_case, never_split=self.never_split
+            vocab, description.do_lower_case, never_split=list(whole)
         )
         self._specs = [s for s in self._record_specs() if s.name in INPUTS]
         self._choices = []
@@ -131,6 +136,16 @@ class Serving(abc.ABC):
             "serve_ids": {"input_ids": ids},
             "serve_examples": {"examples": records},
         } | self._text_samples()
+
+    def interface(self, options: ServingOptions) -> Interface:
+        """Returns the signatures that an export has.
+
+        Args:
+          options: which ones.
+        """
+        every = Interface(self.weights, self.signatures, self.samples())
+        kind = self.description.kind
+        return interface.choose(every, options, kind, self.compared)
 
     def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draws rows of the greatest length for `serve_ids`.
@@ -216,25 +231,6 @@ def class_of(kind: str) -> type[Serving]:
             importlib.import_module(f"{__package__}.{module.name}")
     (found,) = (cls for cls in Serving.__subclasses__() if kind in cls.kinds)
     return found
-
-
-def as_function(specs: Sequence[tf.TensorSpec]) -> Callable:
-    """Decorates a function of tensors; autograph does not convert it."""
-
-    def decorate(function):
-        @functools.wraps(function)
-        def served(*arguments):
-            with kernels.form(kernels.Form.SERVED):
-                return function(*arguments)
-
-        return tf.function(served, input_signature=specs, autograph=False)
-
-    return decorate
-
-
-def strings(*shape: int | None) -> tf.TensorSpec:
-    """Returns the spec of a string tensor."""
-    return tf.TensorSpec(shape, tf.string)
 
 
 def padded(values: tf.Tensor, size: tf.Tensor) -> tf.Tensor:

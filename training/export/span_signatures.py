@@ -11,7 +11,8 @@ from data.in_graph import answers, packing, windows
 from data.records.feature_spec import FeatureSpec
 from data.squad.candidates import LARGE_SCORE
 from data.squad.windows import feature_specs
-from training.export.serving import Serving, as_function, padded, strings
+from training.export.functions import as_function, strings
+from training.export.serving import Serving, padded
 
 # Windows computed at once: a long text costs time, not memory.
 _WINDOWS_AT_ONCE = 32

@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
-from data.finetuning.features import feature_specs
-from data.in_graph import packing, tagging
+from data.finetuning.feature_options import feature_specs
+from data.in_graph import packing, tagging, windows
 from data.records.feature_spec import FeatureSpec
 from data.tasks.task import KINDS
 from modeling.objectives.tasks import TaskModel
-from training.export.serving import Serving, as_function, padded, strings
+from training.export.functions import as_function, strings
+from training.export.serving import Serving, padded
 from training.model_files.description import TaskDescription
 
 _TEXT = "The man went to the store."
+# Windows computed at once, so that the memory for a book is bounded.
+_WINDOWS_AT_ONCE = 64
 
 
 class TaskServing(Serving):
@@ -74,6 +77,10 @@ class TaskServing(Serving):
             )
         # A tagged text loses no words.
         long = "continue in more rows" if said.kind == "tagging" else "are cut"
+        if said.stride:
+            long = f"are read in windows, one each {said.stride} wordpieces"
+            if said.kind != "tagging":
+                long += f", and the {said.pooling} of their answers counts"
         return (
             f"BERT, fine-tuned for the task {said.task_name}: it {does}"
             f"{': ' if labels else ''}{labels}. Texts of more than "
@@ -104,9 +111,40 @@ class TaskServing(Serving):
             return self._signatures_of_choices()
         if self.description.kind == "tagging":
             return self._signatures_of_words()
+        if self.description.stride:
+            return {"serve_text": self._serve_windows()}
         serve_text, serve_pair = self._text_and_pair()
         is_pair = self.description.is_pair
         return {"serve_text": serve_pair if is_pair else serve_text}
+
+    def _serve_windows(self) -> Callable:
+        """Returns `serve_text` of texts that may have several windows."""
+        kind, pooling = self.description.kind, self.description.pooling
+        output = "score" if kind == "regression" else "probabilities"
+        pool = {
+            "mean": tf.math.segment_mean,
+            "max": tf.math.segment_max,
+        }[pooling]
+
+        def of_rows(rows):
+            values = self._answer(**rows)[output]
+            return tf.reshape(values, [-1, self._model.num_labels])
+
+        @as_function([strings(None)])
+        def serve_text(text):
+            rows, number = windows.text_windows(
+                self._tokenizer.tokenize(text),
+                self.description.stride,
+                max_seq_length=self.description.max_seq_length,
+                **self._special,
+            )
+            predictions = _in_parts(of_rows, rows, self._model.num_labels)
+            pooled = pool(predictions, number)
+            if kind == "classification" and pooling == "max":
+                pooled /= tf.reduce_sum(pooled, axis=1, keepdims=True)
+            return self._named(pooled)
+
+        return serve_text
 
     def _signatures_of_choices(self) -> dict[str, Callable]:
         num_choices = self._model.num_labels
@@ -171,6 +209,7 @@ class TaskServing(Serving):
             pieces,
             max_seq_length=self.description.max_seq_length,
             unknown_id=self._vocab["[UNK]"],
+            stride=self.description.stride,
             **self._special,
         )
         predictions = tf.boolean_mask(
@@ -206,3 +245,33 @@ class TaskServing(Serving):
             "score": tf.reduce_max(predictions, axis=-1),
         }
         return named | ({"choice": best} if kind == "choice" else {})
+
+
+def _in_parts(
+    function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
+    rows: dict[str, tf.Tensor],
+    num_labels: int,
+) -> tf.Tensor:
+    """Applies a function, [N, S] to [N, L], to some rows at a time."""
+    size = tf.shape(rows["input_ids"])[0]
+
+    def compute(start, results):
+        some = slice(start, start + _WINDOWS_AT_ONCE)
+        part = function({name: x[some] for name, x in rows.items()})
+        number = start // _WINDOWS_AT_ONCE
+        return start + _WINDOWS_AT_ONCE, results.write(number, part)
+
+    results = tf.TensorArray(
+        tf.float32,
+        0,
+        dynamic_size=True,
+        infer_shape=False,
+        element_shape=[None, num_labels],
+    )
+    _, results = tf.while_loop(
+        lambda start, _: start < size,
+        compute,
+        [0, results],
+        parallel_iterations=1,
+    )
+    return results.concat()

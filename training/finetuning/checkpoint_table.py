@@ -54,6 +54,7 @@ def _steps(which: str, manager: CheckpointManager) -> list[int]:
             f"--eval_checkpoints={which}: there is no checkpoint"
             + (f" of step {', '.join(map(str, missing))}" if missing else "")
             + f", only of {', '.join(map(str, there)) or 'none'}; "
-            "--keep_checkpoint_max says how many a run keeps."
+            "a finished run keeps the last one, unless --keep_checkpoint_max "
+            "says how many."
         )
     return asked

@@ -7,7 +7,7 @@ from typing import Any
 
 from absl import logging
 
-from data.finetuning.features import FeatureOptions
+from data.finetuning.feature_options import FeatureOptions
 from data.finetuning.records import make_records
 from data.records import input_pipeline
 from data.records.input_pipeline import RecordFiles
@@ -22,13 +22,20 @@ from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.checkpoint_table import compare_checkpoints
 from training.finetuning.finetuner import Finetuning, check_start
 from training.finetuning.metric_values import Results
-from training.finetuning.prediction_files import write_predictions
+from training.finetuning.prediction_files import (
+    write_dev_predictions,
+    write_predictions,
+)
 from training.finetuning.predictions import summary_names
 from training.finetuning.task_run import Inputs, Outcome
 from training.finetuning.task_scorer import TaskScorer
 from training.loop.checkpointing import CheckpointManager
 from training.model_files import setup
-from training.model_files.description import TaskDescription, place_of_weights
+from training.model_files.description import (
+    TaskDescription,
+    place_of_weights,
+    warn_of_changes,
+)
 from training.model_files.tokenizer import load_tokenizer
 
 
@@ -52,10 +59,9 @@ class _Sets:
             self._config,
             options.finetuning.bert_config_file,
             init_checkpoint=options.finetuning.init_checkpoint,
+            never_split=options.never_split,
         )
-        self._features = FeatureOptions.of_task(
-            task, options.finetuning.max_seq_length, options.document_context
-        )
+        self._features = _features_of(options, task)
 
     def records(self, name: str, set_name: str) -> RecordFiles:
         """Makes `NAME.tf_record` of a set, unless it is there."""
@@ -123,7 +129,12 @@ def prepare(
 
 
 def _task_of(options: ClassifierOptions) -> Task:
-    return get_task(options.task_name, options.data_dir, **options.task_options)
+    """The task; without training, it can do without its train set."""
+    task = get_task(options.task_name, options.data_dir, **options.task_options)
+    path = os.path.join(options.finetuning.train.output_dir, LABELS)
+    if not options.do_train and files.exists(path):
+        task.model_labels = tuple(files.read_lines(path))
+    return task
 
 
 def _sets_asked_for(
@@ -162,11 +173,30 @@ def _check(
         )
     frozen_encoder.check_head(output_dir, feature, first.head, manager)
     _check_labels(output_dir, task.labels, manager)
+    if not first.do_train:
+        length = finetuning.max_seq_length
+        warn_of_changes(
+            output_dir,
+            never_split=first.never_split,
+            stride=first.long_text.stride_of(length),
+            pooling=first.long_text.pooling,
+        )
     check_start(
         finetuning,
         functools.partial(TaskModel, **_model_of(first, task)),
         _row_labels(task),
         trains=first.do_train,
+    )
+
+
+def _features_of(options: ClassifierOptions, task: Task) -> FeatureOptions:
+    """How a task's examples become rows."""
+    length = options.finetuning.max_seq_length
+    return FeatureOptions.of_task(
+        task,
+        length,
+        options.document_context,
+        options.long_text.stride_of(length),
     )
 
 
@@ -216,6 +246,15 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
         if scorer.step != step:
             scorer.write(step)
         scorer.write_metrics(best.note())
+    for number, set_name in enumerate(inputs.dev):
+        write_dev_predictions(
+            task,
+            set_name,
+            scorer.scores[set_name],
+            output_dir,
+            is_first=number == 0,
+            step=step,
+        )
     for number, (set_name, record_files) in enumerate(inputs.test.items()):
         scores = finetuning.predict(record_files)
         write_predictions(task, set_name, scores, output_dir, number == 0)
@@ -223,6 +262,8 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     _describe(
         options, task, weights if step else options.finetuning.init_checkpoint
     )
+    if options.do_train:
+        finetuning.finish(keeps_all=options.eval_checkpoints != "last")
     return Outcome(step, scorer.results, weights)
 
 
@@ -239,6 +280,7 @@ def _make_finetuning(options: ClassifierOptions, inputs: Inputs) -> Finetuning:
         batch_sizes=["eval_batch_size"] * bool(inputs.dev)
         + ["predict_batch_size"] * bool(inputs.test),
         labels=_row_labels(task),
+        pooling=options.long_text.pooling,
     )
     if options.do_train:
         frozen_encoder.check_start(
@@ -280,7 +322,10 @@ def _describe(
         task,
         max_seq_length=options.finetuning.max_seq_length,
         do_lower_case=options.do_lower_case,
+        never_split=options.never_split,
         document_context=options.document_context,
+        stride=options.long_text.stride_of(options.finetuning.max_seq_length),
+        pooling=options.long_text.pooling,
         model=_model_of(options, task),
         weights=place_of_weights(weights, output_dir),
     ).write(output_dir, options.vocab_file)

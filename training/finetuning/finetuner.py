@@ -116,6 +116,7 @@ class Finetuning:
       batch_sizes: fields of options, such as `eval_batch_size`, that will be
         used, beside the batch size of training.
       labels: see `FirstWeights`.
+      pooling: see `long_text.pool`, if examples have several windows.
 
     Attributes:
       model: made by make_model. Until `train` or `restore` it has the weights
@@ -136,10 +137,12 @@ class Finetuning:
             "predict_batch_size",
         ),
         labels: Sequence[str] = (),
+        pooling: str = "",
     ):
         # Reference cycles keep the previous model alive.
         gc.collect()
         self.options = options
+        self._pooling = pooling
         config = BertConfig.from_json_file(options.bert_config_file)
         setup.check_length(
             options.max_seq_length, config, options.bert_config_file
@@ -296,6 +299,19 @@ class Finetuning:
             self.load(self.manager.prefix(step))
             return step
 
+    def finish(self, *, keeps_all: bool = False) -> None:
+        """Removes the checkpoints and slots that a finished run can spare.
+
+        Args:
+          keeps_all: whether all checkpoints are kept, to be compared.
+        """
+        # Differs from the original: the last checkpoint alone is kept, because
+        # five of BERT-Large with slots take 20 GB.
+        if self.options.train.keep_checkpoint_max is None and not keeps_all:
+            self.manager.keep_latest()
+        if self.options.strip_checkpoint:
+            self.manager.strip()
+
     def save_weights(self, prefix: str) -> None:
         """Writes a checkpoint of the weights, without slots and step."""
         checkpoints.write(
@@ -327,12 +343,17 @@ class Finetuning:
         """
         batch_size = self.options.eval_batch_size
         outputs = self._collect(eval_files, batch_size, "evaluating")
-        scores = ExampleScores.of_outputs(outputs)
+        scores = self._scores(outputs)
         return scores.summary(self.model.metric, batch_size), scores
 
     def predict(self, predict_files: RecordFiles) -> ExampleScores:
         """The scores of every example; labels in the records are not used."""
-        return ExampleScores.of_outputs(self.outputs(predict_files))
+        return self._scores(self.outputs(predict_files))
+
+    def _scores(self, outputs: dict[str, np.ndarray]) -> ExampleScores:
+        """The scores of every example; windows are pooled."""
+        kind = getattr(self.model, "kind", "")
+        return ExampleScores.of_outputs(outputs, kind, self._pooling)
 
     def outputs(self, predict_files: RecordFiles) -> dict[str, np.ndarray]:
         """The model's outputs; see `OutputCollector.collect`."""

@@ -1,5 +1,6 @@
 """The predictions of a task as files."""
 
+import json
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -7,11 +8,15 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from data.finetuning.error_page import Judged, write_page
 from data.storage import files
 from data.storage.tsv_files import write_tsv
-from data.tasks import Task
+from data.tables import text_of
+from data.tasks import ChoiceExample, Example, Task
 from training.finetuning.predictions import ExampleScores
 from training.finetuning.task_scorer import answers_of
+
+_MOST_SHOWN = 5000  # examples of a page
 
 
 def write_predictions(
@@ -54,6 +59,102 @@ def write_predictions(
         files.write_text(place, submission.text)
         logging.info("Wrote %s", place)
     logging.info("Wrote %s", path)
+
+
+def write_dev_predictions(
+    task: Task,
+    set_name: str,
+    scores: ExampleScores,
+    output_dir: str,
+    *,
+    is_first: bool,
+    step: int,
+) -> None:
+    """Writes dev_predictions.tsv and errors.html, the highest loss first.
+
+    Args:
+      task: the task; nothing is written for tagging.
+      set_name: the dev set.
+      scores: of all its examples.
+      output_dir: folder of the files.
+      is_first: False for a further dev set; its files have its name.
+      step: of the model.
+    """
+    if task.kind == "tagging":
+        return
+    suffix = "" if is_first else f"_{set_name}"
+    judged = _judged(task, set_name, scores)
+    path = os.path.join(output_dir, f"dev_predictions{suffix}.tsv")
+    columns = ["text_a", "text_b"] if len(judged[0].texts) > 1 else ["text"]
+    columns += ["choices"] if task.kind == "choice" else []
+    header = ["id", *columns, "gold", "prediction", "loss", *task.labels]
+    rows = [
+        [
+            *(one.id, *one.texts),
+            *(
+                [json.dumps(one.choices, ensure_ascii=False)]
+                * bool(one.choices)
+            ),
+            *(one.gold, one.prediction, one.loss),
+            *(score for _, score in one.scores),
+        ]
+        for one in judged
+    ]
+    write_tsv(path, [header, *rows])
+    page = os.path.join(output_dir, f"errors{suffix}.html")
+    shown = judged[:_MOST_SHOWN]
+    title = f"{task.name}, {set_name}, step {step}"
+    if len(shown) < len(judged):
+        title += f", {len(shown)} of {len(judged)} examples"
+    write_page(page, title, shown)
+    logging.info("Wrote %s and %s", path, page)
+
+
+def _judged(task: Task, set_name: str, scores: ExampleScores) -> list[Judged]:
+    """Every prediction with the right answer, the highest loss first."""
+    answers = answers_of(task, set_name, scores)
+    predicted = _label_texts(task, answers)
+    labels = list(task.labels)
+    found = []
+    for example, answer, row, loss in zip(
+        task.examples(set_name),
+        predicted,
+        scores.predictions,
+        scores.loss,
+        strict=True,
+    ):
+        gold = example.label
+        if task.kind == "multilabel":
+            known = [label for label in labels if label in gold]
+            gold = task.label_separator.join(known)
+        found.append(
+            Judged(
+                id=_encodable(example.guid),
+                texts=[_encodable(text) for text in _texts_of(example)],
+                choices=[
+                    _encodable(text) for text in getattr(example, "choices", ())
+                ],
+                gold=text_of(gold),
+                prediction=text_of(answer),
+                is_right=gold == answer if labels else None,
+                loss=float(loss),
+                scores=list(zip(labels, map(float, row), strict=False)),
+            )
+        )
+    return sorted(found, key=lambda one: -one.loss)
+
+
+def _encodable(text: str) -> str:
+    """Replaces half of a pair of surrogates, which JSON can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _texts_of(example: Example) -> list[str]:
+    """The texts of an example, without the choices."""
+    if isinstance(example, ChoiceExample):
+        return [example.contexts[0]]
+    texts = [example.text_a, example.text_b]
+    return [text for text in texts if text is not None]
 
 
 def write_test_results(output_dir: str, predictions: np.ndarray) -> str:

@@ -12,6 +12,8 @@ from typing import Self
 import numpy as np
 import tensorflow as tf
 
+from data.finetuning.feature_options import EXAMPLE_NUMBER
+from data.finetuning.long_text import first_windows, pool
 from data.progress import Progress
 from data.records.shard import Shard
 from modeling import kernels, losses
@@ -45,13 +47,45 @@ class ExampleScores:
     weight: np.ndarray
 
     @classmethod
-    def of_outputs(cls, outputs: Mapping[str, np.ndarray]) -> Self:
-        """The scores among what `OutputCollector.collect` returns."""
+    def of_outputs(
+        cls,
+        outputs: Mapping[str, np.ndarray],
+        kind: str = "",
+        pooling: str = "",
+    ) -> Self:
+        """The scores among what `OutputCollector.collect` returns.
+
+        Args:
+          outputs: of every row.
+          kind: of the task, if rows are windows of examples.
+          pooling: see `long_text.pool`, likewise.
+
+        Returns:
+          The scores of every example.
+        """
         values = dict(outputs)
-        return cls(
+        numbers = values.pop(EXAMPLE_NUMBER, None)
+        scores = cls(
             labels=values.pop("label_ids"),
             label_mask=values.pop("label_mask", None),
             **values,
+        )
+        if numbers is None:
+            return scores
+        return scores._pooled(numbers[:, 0], kind, pooling)
+
+    def _pooled(self, numbers: np.ndarray, kind: str, pooling: str) -> Self:
+        """Returns the scores of examples; self has those of their windows."""
+        predictions = pool(self.predictions, numbers, pooling, kind)
+        labels = self.labels[first_windows(numbers)]
+        loss, score = _compare(predictions, labels, kind)
+        return dataclasses.replace(
+            self,
+            predictions=predictions,
+            labels=labels,
+            loss=loss,
+            score=score,
+            weight=np.ones(len(labels), np.float32),
         )
 
     def summary(self, metric: str, batch_size: int) -> dict[str, float]:
@@ -82,6 +116,24 @@ class ExampleScores:
             losses.mean((means.sum(), len(means))),
         )
         return dict(zip(summary_names(metric), figures, strict=True))
+
+
+def _compare(
+    predictions: np.ndarray, labels: np.ndarray, kind: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns loss and metric of pooled predictions, as `TaskModel` does."""
+    if kind == "regression":
+        error = predictions[:, 0] - labels[:, 0]
+        return error**2, np.abs(error)
+    least = np.finfo(np.float32).tiny
+    if kind == "multilabel":
+        right = np.where(labels == 1, predictions, 1 - predictions)
+        loss = -np.log(np.maximum(right, least)).mean(axis=1)
+        hits = (predictions > 0.5) == (labels == 1)
+        return loss, hits.mean(axis=1, dtype=np.float32)
+    right = np.take_along_axis(predictions, labels, axis=1)[:, 0]
+    hits = predictions.argmax(axis=1) == labels[:, 0]
+    return -np.log(np.maximum(right, least)), hits.astype(np.float32)
 
 
 def summary_names(metric: str) -> tuple[str, ...]:
@@ -122,8 +174,8 @@ class OutputCollector:
 
         Returns:
           Name -> array [N, ...] in the order of the files, without fillers,
-          with `label_ids` and `label_mask` if the records have them. Rows of
-          shorter batches are padded with zeros.
+          with `label_ids`, `label_mask` and `example_number` if the records
+          have them. Rows of shorter batches are padded with zeros.
         """
         columns = defaultdict(list)
         with Progress(what, total=num_examples, unit="examples") as progress:
@@ -160,7 +212,13 @@ class OutputCollector:
             )
 
     def _replica_step(self, batch):
-        kept = ("example_index", "is_real_example", "label_ids", "label_mask")
+        kept = (
+            "example_index",
+            "is_real_example",
+            "label_ids",
+            "label_mask",
+            EXAMPLE_NUMBER,
+        )
         dtype = self._model.layers[0].compute_dtype
         with kernels.form(inference_form(self._strategy, dtype)):
             results = self._model.score_examples(batch)

@@ -29,7 +29,11 @@ from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.finetuner import Finetuning, check_start
 from training.finetuning.metric_values import Results
 from training.model_files import found_files, setup
-from training.model_files.description import SpanDescription, place_of_weights
+from training.model_files.description import (
+    SpanDescription,
+    place_of_weights,
+    warn_of_changes,
+)
 from training.model_files.tokenizer import load_tokenizer
 
 
@@ -82,6 +86,8 @@ def run(options: SquadOptions) -> None:
         output_dir = options.finetuning.train.output_dir
         threshold = saved_threshold(output_dir, step)
     _describe(options, best.weights(step) if step else None, threshold)
+    if train_files:
+        finetuning.finish()
 
 
 def _describe(
@@ -101,6 +107,7 @@ def _describe(
             weights or finetuning.init_checkpoint, output_dir
         ),
         do_lower_case=options.do_lower_case,
+        never_split=options.never_split,
         **dataclasses.asdict(options.windows),
         **dataclasses.asdict(answers),
     ).write(output_dir, options.vocab_file)
@@ -129,12 +136,17 @@ def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
         and options.answers.null_score_diff_threshold is None
     ):
         read_threshold(finetuning.train.output_dir)
+    if not options.do_train:
+        warn_of_changes(
+            finetuning.train.output_dir, never_split=options.never_split
+        )
     return load_tokenizer(
         options.vocab_file,
         options.do_lower_case,
         config,
         finetuning.bert_config_file,
         init_checkpoint=finetuning.init_checkpoint,
+        never_split=options.never_split,
     )
 
 
@@ -186,6 +198,7 @@ def _records(
         path,
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
+        never_split=options.never_split,
         example_options=ExampleOptions(
             is_training, options.answers.version_2_with_negative
         ),

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from data.finetuning.long_text import LongTextOptions
 from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.storage.json_files import read_json
@@ -35,6 +36,7 @@ _FREE = {
     "finetuning.predict_batch_size",
     "finetuning.train.output_dir",
     "finetuning.train.save_checkpoints_steps",
+    "finetuning.strip_checkpoint",
     "finetuning.train.keep_checkpoint_max",
     "finetuning.train.log_steps",
     "finetuning.train.iterations_per_loop",
@@ -108,6 +110,11 @@ def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
         for name, value in _fields("", dataclasses.asdict(options))
         if name not in _FREE and not name.startswith(_DEVICE)
     }
+    # Runs of earlier versions have no such options.
+    if options.long_text == LongTextOptions():
+        facts = {n: v for n, v in facts.items() if n[:10] != "long_text."}
+    if not options.never_split:
+        del facts["never_split"]
     # `auto` is a different precision on different machines.
     facts[_PRECISION] = precision_of(options.finetuning.device)
     # The contents of these files, because a path may later hold others.

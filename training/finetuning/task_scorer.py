@@ -15,6 +15,9 @@ from data.tasks import Task
 from training.finetuning.predictions import ExampleScores
 from training.loop import events
 
+# Kinds whose labels are scored one by one in metrics.json.
+_WITH_DETAILS = ("classification", "multilabel")
+
 
 class TaskScorer:
     """Scores a task's dev sets with the current weights of a model.
@@ -30,6 +33,7 @@ class TaskScorer:
     Attributes:
       step: of the last evaluation that was written.
       results: of that evaluation, set -> metric -> value.
+      scores: of that evaluation, set -> scores of every example.
       metric_names: set -> names of the metrics in `results`.
 
     Raises:
@@ -54,6 +58,8 @@ class TaskScorer:
         }
         self.step: int | None = None
         self.results: dict[str, dict[str, float]] = {}
+        self.scores: dict[str, ExampleScores] = {}
+        self._details: dict[str, dict[str, Any]] = {}
 
     def write(self, step: int) -> dict[str, dict[str, float]]:
         """Scores all sets; writes eval_results.txt, metrics.json and the log.
@@ -63,10 +69,11 @@ class TaskScorer:
         """
         self.results = {}
         for number, set_name in enumerate(self._dev_files):
-            summary, scored, answers = self._score(set_name)
+            summary, scored, answers, scores = self._score(set_name)
+            gold = self._gold[set_name]
             name = f"eval_{set_name}" if number else "eval"
             events.write_eval_results(self._output_dir, summary, step, name)
-            _log_tables(self._task, self._gold[set_name], answers)
+            _log_tables(self._task, gold, answers)
             logging.info(
                 "%s: %s",
                 set_name,
@@ -75,6 +82,11 @@ class TaskScorer:
                 ),
             )
             self.results[set_name] = summary | scored
+            self.scores[set_name] = scores
+            if self._task.kind in _WITH_DETAILS:
+                self._details[set_name] = metrics.details(
+                    gold, answers, scores.predictions, self._task.labels
+                )
         self.step = step
         self.write_metrics({})
         return self.results
@@ -82,6 +94,8 @@ class TaskScorer:
     def write_metrics(self, more: Mapping[str, Any]) -> None:
         """Writes metrics.json: the last results and the given values."""
         found = {"global_step": self.step, **self.results, **more}
+        if self._details:
+            found["details"] = self._details
         write_json(os.path.join(self._output_dir, "metrics.json"), found)
 
     def score(self) -> dict[str, dict[str, float]]:
@@ -89,14 +103,15 @@ class TaskScorer:
         scored = {name: self._score(name) for name in self._dev_files}
         return {name: parts[0] | parts[1] for name, parts in scored.items()}
 
-    def _score(self, set_name: str) -> tuple[dict, dict, Any]:
-        """The original's figures of a set, the task's metrics, the answers."""
+    def _score(self, set_name: str) -> tuple[dict, dict, Any, ExampleScores]:
+        """The original's figures, the task's metrics, answers and scores."""
         summary, scores = self._evaluate(self._dev_files[set_name])
         answers = answers_of(self._task, set_name, scores)
         return (
             summary,
             self._task.score(self._gold[set_name], answers),
             answers,
+            scores,
         )
 
 

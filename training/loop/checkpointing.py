@@ -21,6 +21,9 @@ from modeling.checkpoints.tf1 import SLOTS, is_weight
 
 _NAME = re.compile(r"model\.ckpt-(\d+)\.index")
 _RECORD = ".resume.json"
+_DATA = ".data-00000-of-00001"
+# Checkpoints kept if nothing else is said, as the original's.
+_USUAL_NUMBER = 5
 _PART = re.compile(r"(model\.ckpt-\d+)\.(data-\d+-of-\d+|resume\.json)")
 
 
@@ -37,6 +40,7 @@ class ResumePoint:
         names.
       train_seconds: duration of training so far, without interruptions.
       arithmetic: dtype of the last updates, such as `bfloat16`; "" = unknown.
+      is_stripped: whether the slots were removed, so that training is over.
     """
 
     global_step: int
@@ -46,6 +50,7 @@ class ResumePoint:
     optimizer: str = "adamw"
     train_seconds: float = 0.0
     arithmetic: str = ""
+    is_stripped: bool = False
 
 
 class CheckpointManager:
@@ -58,7 +63,7 @@ class CheckpointManager:
 
     Args:
       output_dir: the folder; it is created if it is missing.
-      keep_max: number of checkpoints to keep; 0 = all.
+      keep_max: number of checkpoints to keep; 0 = all, None = 5.
       read_only: whether the folder is only read.
 
     Raises:
@@ -66,10 +71,14 @@ class CheckpointManager:
     """
 
     def __init__(
-        self, output_dir: str, keep_max: int = 5, *, read_only: bool = False
+        self,
+        output_dir: str,
+        keep_max: int | None = None,
+        *,
+        read_only: bool = False,
     ):
         self._dir = output_dir
-        self._keep_max = keep_max
+        self._keep_max = _USUAL_NUMBER if keep_max is None else keep_max
         if not read_only:
             files.check_writable(output_dir)
 
@@ -126,7 +135,8 @@ class CheckpointManager:
             except ValueError as error:
                 logging.warning("%s Trying the checkpoint before it.", error)
                 continue
-            self._assign(checkpoint, variables, values)
+            is_stripped = record.get("is_stripped", False)
+            self._assign(checkpoint, variables, values, is_stripped)
             return step, record
         if steps:
             raise ValueError(
@@ -154,9 +164,7 @@ class CheckpointManager:
         tensors = {name: v.numpy() for name, v in variables.items()}
         tensors["global_step"] = np.int64(point.global_step)
         with tf1.written(prefix, tensors) as index:
-            record = dataclasses.asdict(point)
-            record["index_sha256"] = files.sha256(index)
-            files.write_text(prefix + _RECORD, _encode(record))
+            _write_record(prefix, dataclasses.asdict(point), index)
         # The run may have gone back to an earlier step. Later checkpoints are
         # neither counted nor removed; they are overwritten at their step.
         steps = [step for step in self.steps() if step <= point.global_step]
@@ -177,6 +185,81 @@ class CheckpointManager:
             if other != step:
                 self._remove(other)
 
+    def keep_latest(self) -> None:
+        """Removes all checkpoints before the one that `restore` loads."""
+        steps = self._steps_up_to_latest()
+        if others := steps[:-1]:
+            tf1.write_state(self._dir, [f"model.ckpt-{steps[-1]}"])
+            for step in others:
+                self._remove(step)
+            logging.info(
+                "Removed the checkpoints of steps %s, which "
+                "--keep_checkpoint_max=5 would have kept.",
+                ", ".join(map(str, others)),
+            )
+
+    def strip(self) -> None:
+        """Removes the optimizer slots of all checkpoints of a finished run.
+
+        Raises:
+          OSError: one cannot be written; all are intact.
+        """
+        for step in self._steps_up_to_latest():
+            try:
+                self._strip(self.prefix(step), step)
+            except ValueError as error:  # `restore` skips it, too
+                logging.warning("%s Its slots are left.", error)
+
+    def _strip(self, prefix: str, step: int) -> None:
+        """Removes the optimizer slots of a checkpoint that has some."""
+        record = _read_record(prefix)
+        if record.get("is_stripped"):
+            return
+        checkpoint = tf1.Checkpoint(prefix)
+        names = filter(is_weight, checkpoint.shapes)
+        kept = {name: checkpoint.read(name) for name in names}
+        # The index changes twice while a checkpoint is replaced. A record
+        # without checksums fits each of them, if the run is killed meanwhile.
+        record.pop("index_sha256", None)
+        files.write_text(prefix + _RECORD, json.dumps(record) + "\n")
+        tf1.write(prefix, kept | {tf1.GLOBAL_STEP: np.int64(step)})
+        _write_record(prefix, record | {"is_stripped": True}, f"{prefix}.index")
+        size = sum(value.nbytes for value in kept.values()) / 1e6
+        logging.info("%s: without slots, %.1f MB are left.", prefix, size)
+
+    def log_size(
+        self, variables: Mapping[str, tf.Variable], saves: int
+    ) -> None:
+        """Logs what the checkpoints of a run will take on the disk.
+
+        Args:
+          variables: what each checkpoint holds.
+          saves: how many checkpoints the run writes; 0 = unknown.
+        """
+        size = _num_bytes(variables)
+        # A new checkpoint is complete before the oldest one is removed.
+        most = [n for n in (saves, self._keep_max and self._keep_max + 1) if n]
+        number = min(most, default=0)
+        logging.info(
+            "Checkpoints in %s: %.1f MB each, %s.",
+            self._dir,
+            size / 1e6,
+            f"{number} at once at most, {number * size / 1e6:.1f} MB"
+            if number
+            else "and all of them are kept",
+        )
+        needed = max(0, number - len(self.steps())) * size
+        is_local = "://" not in self._dir
+        if is_local and (free := shutil.disk_usage(self._dir).free) < needed:
+            logging.warning(
+                "%s has %.1f MB left, but the checkpoints need %.1f MB more. "
+                "Free some space, give another --output_dir, or lower "
+                "--keep_checkpoint_max.",
+                self._dir,
+                free / 1e6,
+                needed / 1e6,
+            )
+
     def check(self, variables: Mapping[str, tf.Variable]) -> None:
         """Refuses a folder whose newest checkpoint is of another model.
 
@@ -194,12 +277,12 @@ class CheckpointManager:
                 continue
             self._require_fit(checkpoint, variables)
 
-    def _assign(self, checkpoint, variables, values):
+    def _assign(self, checkpoint, variables, values, is_stripped):
         report = self._require_fit(checkpoint, variables)
         slots_missing = [
             name for name in report.missing if name.endswith(SLOTS)
         ]
-        if slots_missing:
+        if slots_missing and not is_stripped:
             logging.warning(
                 "%s has no optimizer slots for %d variables; they start at 0.",
                 checkpoint.prefix,
@@ -254,12 +337,19 @@ class CheckpointManager:
         # The index is first: a checkpoint without an index does not exist.
         for ending in (
             ".index",
-            ".data-00000-of-00001",
+            _DATA,
             _RECORD,
             ".meta",  # of the original
         ):
             with contextlib.suppress(tf.errors.NotFoundError):
                 tf.io.gfile.remove(self.prefix(step) + ending)
+
+
+def _num_bytes(variables: Mapping[str, tf.Variable]) -> int:
+    """Returns the size of variables in a checkpoint."""
+    return sum(
+        v.dtype.size * v.shape.num_elements() for v in variables.values()
+    )
 
 
 def _remove_whole(path: str) -> None:
@@ -276,6 +366,12 @@ def _encode(record: Mapping[str, Any]) -> str:
     """A resume record as text, with a checksum of itself."""
     checksum = hashlib.sha256(json.dumps(record).encode()).hexdigest()
     return json.dumps({**record, "sha256": checksum}) + "\n"
+
+
+def _write_record(prefix: str, record: Mapping[str, Any], index: str) -> None:
+    """Writes the resume record of a checkpoint with this index."""
+    record = {**record, "index_sha256": files.sha256(index)}
+    files.write_text(prefix + _RECORD, _encode(record))
 
 
 def _read_record(prefix: str) -> dict[str, Any]:

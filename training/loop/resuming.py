@@ -87,6 +87,7 @@ def _restore(
             "examples_seen", step * options.train_batch_size
         ),
         train_seconds=record.get("train_seconds", 0.0),
+        is_stripped=record.get("is_stripped", False),
     )
 
 
@@ -134,6 +135,27 @@ def warn_finished(options: TrainOptions, step: int) -> None:
     )
 
 
+def require_slots(point: ResumePoint, options: TrainOptions) -> None:
+    """Refuses to train on with a checkpoint that has been stripped.
+
+    Args:
+      point: where training would go on.
+      options: of the loop.
+
+    Raises:
+      ValueError: says how to start from its weights.
+    """
+    if point.is_stripped:
+        name, value, _ = options.end
+        raise ValueError(
+            f"{options.output_dir} was finished at step {point.global_step} "
+            "with --strip_checkpoint, which removed the optimizer slots, so "
+            f"training cannot go on to --{name}={value:g}. To start from its "
+            f"weights, give --init_checkpoint={options.output_dir} and another "
+            "--output_dir."
+        )
+
+
 def _continue(saved: Mapping[str, tf.Variable], options: TrainOptions) -> int:
     """Loads `continue_from`, if given; returns its step."""
     if not options.continue_from:
@@ -148,6 +170,13 @@ def _continue(saved: Mapping[str, tf.Variable], options: TrainOptions) -> int:
             "together."
         )
     _check_optimizer(record, options, options.continue_from)
+    if record.get("is_stripped"):
+        raise ValueError(
+            f"--continue_from={options.continue_from} has no optimizer slots, "
+            "because its run was finished with --strip_checkpoint; give "
+            f"--init_checkpoint={options.continue_from}, which takes the "
+            "weights alone."
+        )
     logging.info(
         "Continuing %s at step %d, with the input from its beginning.",
         options.continue_from,

@@ -109,9 +109,18 @@ class Trainer:
         if schedule.is_over(point.global_step):
             resuming.warn_finished(self._options, point.global_step)
             return point.global_step
+        resuming.require_slots(point, self._options)
+        manager.log_size(self._steps.saved, self._num_saves())
         batches = functools.partial(make_batches, point.examples_seen)
         iterator = iter(distribute(self._strategy, batches))
         return self._run(iterator, point, schedule, manager, evaluate)
+
+    def _num_saves(self) -> int:
+        """Number of checkpoints in the folder at the end; 0 = unknown."""
+        if self._options.num_train_minutes:
+            return 0
+        every = self._options.save_checkpoints_steps
+        return -(-self._options.last_step // every)
 
     def _run(
         self,

@@ -1,14 +1,16 @@
 """Fine-tuning on tables that are Python objects, as run_classifier.py does."""
 
 import difflib
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from data import settings
+from data.storage import files
 from data.tasks import python_rows, user
+from data.tasks.rows import Row
 from data.text import vocabulary
 from modeling.checkpoints import model_folder
 from training.config.finetuning_options import (
@@ -24,7 +26,8 @@ _CLASSES = (ClassifierOptions, TrialOptions, TaskOptions)
 # Settings that follow from the arguments of `run`.
 _OWN = {
     *("task_name", "data_dir", "task_options", "kind", "label_column"),
-    *("text_columns", "train_file", "dev_file", "test_file", "output_dir"),
+    *("text_columns", "train_file", "dev_file", "test_file", "dev_share"),
+    "output_dir",
     *("do_train", "do_eval", "do_predict", "tfds", "tfds_data_dir", "language"),
     *("bert_config_file", "vocab_file", "init_checkpoint"),
 }
@@ -47,7 +50,8 @@ def run(
 
     Args:
       tables: `train`, `dev` and `test`: see `python_rows.rows_of`, or the path
-        of a file, or None; `dev` may be the share of the rows of `train`.
+        of a file, or None; `dev` may be the share of the rows of `train`, see
+        `splits.dev_places`.
       folder: of the model to begin with, see `modeling.load`.
       output_dir: see run_classifier.py.
       run_task: runs a task and returns its outcome, see `Trials.run`.
@@ -68,10 +72,18 @@ def run(
     columns = [*(texts or user.usual_texts(kind))]
     columns += [*values.get("choice_columns", ()), label]
     columns += [values[n] for n in ("id_column",) if values.get(n)]
-    rows = _rows_of(tables, columns, label, values.get("seed", 0))
+    rows = _rows_of(tables, columns, label)
     task_options = {"kind": kind, "label_column": label, **_files_of(tables)}
     if texts:
         task_options["text_columns"] = texts
+    share = tables.get("dev")
+    if isinstance(share, float):
+        if "train" in rows:
+            folder_of_rows = os.path.join(output_dir, _FOLDER)
+            options = _of_task(values) | task_options
+            _divide(rows, share, folder_of_rows, options)
+        else:
+            task_options["dev_share"] = share
     trials, options = _options_of(values, folder, output_dir, task_options)
     options = options.replace(
         do_eval="dev" in tables, do_predict="test" in tables
@@ -100,8 +112,6 @@ def _options_of(
             + (f" (the nearest is {nearest[0]!r})" if nearest else "")
             + "; the settings are the flags of run_classifier.py."
         )
-    of_task = settings.names_of(TaskOptions)
-    given = {name: x for name, x in values.items() if name in of_task}
     options = settings.make(
         ClassifierOptions,
         {
@@ -110,12 +120,18 @@ def _options_of(
             **values,
             "task_name": "tsv",
             "data_dir": os.path.join(output_dir, _FOLDER),
-            "task_options": given | task_options,
+            "task_options": _of_task(values) | task_options,
             "do_train": True,
             "output_dir": output_dir,
         },
     )
     return settings.make(TrialOptions, values), options
+
+
+def _of_task(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that are options of the task."""
+    names = settings.names_of(TaskOptions)
+    return {name: value for name, value in values.items() if name in names}
 
 
 def _files_of(tables: Mapping[str, Any]) -> dict[str, str]:
@@ -152,10 +168,10 @@ def _model_files(folder: str) -> dict[str, Any]:
 
 
 def _rows_of(
-    tables: Mapping[str, Any], columns: Sequence[str], label: str, seed: int
+    tables: Mapping[str, Any], columns: Sequence[str], label: str
 ) -> dict[str, list[dict[str, Any]]]:
-    """Reads the tables that are no files; cuts the dev set off, if it must."""
-    rows = {
+    """Reads the tables that are no files."""
+    return {
         name: python_rows.rows_of(
             table,
             columns,
@@ -165,17 +181,43 @@ def _rows_of(
         for name, table in tables.items()
         if not isinstance(table, str | os.PathLike | float)
     }
-    share = tables.get("dev")
-    if isinstance(share, float):
-        everything = rows.get("train", [])
-        count = round(share * len(everything))
-        if not 0 < count < len(everything):
-            raise ValueError(
-                f"dev is {share}, a share of {len(everything)} training rows "
-                "that are no file; expected a share above 0 and below 1 that "
-                "leaves rows for both sets, or a table."
+
+
+def _divide(
+    rows: dict[str, list[dict[str, Any]]],
+    share: float,
+    folder: str,
+    options: Mapping[str, Any],
+) -> None:
+    """Moves a share of the training rows to the dev set, in place.
+
+    An earlier call may have divided the same rows: its dev set is kept.
+    """
+    everything = rows["train"]
+
+    def read(set_name: str) -> Iterator[Row]:
+        for number, row in enumerate(everything):
+            yield Row(
+                set_name, number + 1, number, tuple(row), tuple(row.values())
             )
-        order = np.random.default_rng(seed).permutation(len(everything))
-        for name, places in ("dev", order[:count]), ("train", order[count:]):
-            rows[name] = [everything[place] for place in sorted(places)]
-    return rows
+
+    table = user.UserTable("", **options, dev_share=share, source=read)
+    places = table.dev_places
+    before = {
+        name: _lines(os.path.join(folder, f"{name}.jsonl"))
+        for name in ("train", "dev")
+    }
+    lines = [json.dumps(row, default=str) for row in everything]
+    is_same = Counter(lines) == Counter(before["train"] + before["dev"])
+    if is_same and len(before["dev"]) == len(places):
+        rows |= {n: list(map(json.loads, x)) for n, x in before.items()}
+        return
+    rows["dev"] = [everything[place] for place in sorted(places)]
+    rows["train"] = [
+        row for place, row in enumerate(everything) if place not in places
+    ]
+
+
+def _lines(path: str) -> list[str]:
+    """The lines of a file that may be missing."""
+    return list(files.read_lines(path)) if files.exists(path) else []

@@ -37,7 +37,7 @@ from training.model_files import found_files
 _RECORD = "trial.json"
 _COLUMNS = ("learning_rate", "epochs", "batch_size", "seed")
 # Files of the chosen trial that are copied to output_dir.
-_RESULT_FILES = ("*.txt", "*.tsv", "metrics.json")
+_RESULT_FILES = ("*.txt", "*.tsv", "metrics.json", "errors*.html")
 _ANSWER_FILES = ("predictions*.tsv", "test_results.tsv")
 
 

@@ -6,5 +6,6 @@ setup          configuration and first weights in a run's folder
 found_files    vocabulary and configuration, where no flag gives them
 tokenizer      vocabulary and case, checked against the model and the flags
 description    task.json: what later programs need to know of a model
+growth         more words and positions for a model
 conversion     the original's files to Hugging Face's, and back
 """

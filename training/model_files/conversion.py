@@ -1,4 +1,7 @@
-"""Converts all files of a model to Hugging Face's format, and back."""
+"""Converts all files of a model to Hugging Face's format, and back.
+
+A model may get more words and positions on the way, see `growth`.
+"""
 
 import contextlib
 import json
@@ -19,7 +22,9 @@ from modeling.checkpoints import huggingface, model_folder
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig, to_huggingface
-from training.config.conversion_options import ConversionOptions
+from training.config.conversion_options import FORMATS, ConversionOptions
+from training.model_files import growth
+from training.model_files.growth import Grown
 from training.model_files.tokenizer import check_vocabulary
 
 _SPECIAL_TOKENS = {
@@ -32,7 +37,7 @@ _SPECIAL_TOKENS = {
 
 
 def run(options: ConversionOptions) -> None:
-    """Converts a model; a folder of Hugging Face becomes the original's files.
+    """Converts a model to the other format, or to that of the options.
 
     Args:
       options: what to convert.
@@ -55,7 +60,7 @@ def run(options: ConversionOptions) -> None:
     staging = files.incomplete(output_dir, secrets.token_hex(8))
     files.check_writable(staging)
     try:
-        if huggingface.is_folder(found.weights):
+        if _target(options, found) == "original":
             _to_original(options, found, staging)
         else:
             _to_huggingface(options, found, staging)
@@ -70,34 +75,34 @@ def run(options: ConversionOptions) -> None:
     )
 
 
+def _target(options: ConversionOptions, found: ModelFolder) -> str:
+    """Returns the format of the new folder."""
+    is_theirs = huggingface.is_folder(found.weights)
+    return options.output_format or FORMATS[0 if is_theirs else 1]
+
+
 def _to_original(
     options: ConversionOptions, found: ModelFolder, folder: str
 ) -> None:
-    """Hugging Face -> bert_model.ckpt, bert_config.json, vocab.txt."""
-    config = found.read_config()
-    checkpoint = _checked(found.weights, config)
+    """A model -> bert_model.ckpt, bert_config.json, vocab.txt, labels.txt."""
+    _require_no_head(found, "the original's format")
+    model = _grown(options, found)
     weights = {
-        name: checkpoint.read(name)
-        for name in checkpoint.shapes
+        name: model.read(name)
+        for name in filter(is_weight, model.shapes)
         if huggingface.their_name(name)
     }
-    left_out = sorted(checkpoint.shapes.keys() - weights.keys())
+    left_out = sorted(set(filter(is_weight, model.shapes)) - weights.keys())
     if left_out:
         logging.warning(
             "%d tensors have no counterpart and are left out: %s",
             len(left_out),
             ", ".join(left_out),
         )
-    vocab_file = options.vocab_file or found.vocab_file
-    if not vocab_file:
-        raise FileNotFoundError(
-            f"{found.path}: neither vocab.txt nor tokenizer.json is there; "
-            "give --vocab_file."
-        )
     files.write_text(
-        os.path.join(folder, "bert_config.json"), config.to_json_string()
+        os.path.join(folder, "bert_config.json"), model.config.to_json_string()
     )
-    _write_vocabulary(folder, vocab_file, config, found.config_file)
+    _write_vocabulary(folder, model)
     labels = list(found.labels)
     # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
@@ -116,32 +121,17 @@ def _to_original(
 def _to_huggingface(
     options: ConversionOptions, found: ModelFolder, folder: str
 ) -> None:
-    """A checkpoint -> model.safetensors, config.json and a tokenizer."""
+    """A model -> model.safetensors, config.json and a tokenizer."""
     logging.info("Converting %s.", found.weights)
-    config_file = (
-        options.bert_config_file
-        or found.config_file
-        or os.path.join(found.path, model_folder.CONFIG)
-    )
-    config = BertConfig.from_json_file(config_file)
-    values = to_huggingface(config.to_dict())
-    checkpoint = _checked(found.weights, config)
-    shapes = {n: s for n, s in checkpoint.shapes.items() if is_weight(n)}
+    _require_no_head(found, "Hugging Face's format")
+    model = _grown(options, found)
+    shapes = {n: s for n, s in model.shapes.items() if is_weight(n)}
+    values = to_huggingface(model.config.to_dict())
     values |= _head(options, shapes, found)
-    lower_case = options.do_lower_case
-    if lower_case is None:
-        lower_case = found.do_lower_case is not False
-    vocab_file = (
-        options.vocab_file
-        or found.vocab_file
-        or os.path.join(found.path, model_folder.VOCABULARIES[0])
-    )
-    vocab = _write_tokenizer(
-        folder, vocab_file, config, config_file, lower_case
-    )
+    vocab = _write_tokenizer(folder, model, _lower_case(options, found))
     values["pad_token_id"] = vocab["[PAD]"]
     _write_sorted_json(folder, huggingface.CONFIG, values)
-    weights = {name: checkpoint.read(name) for name in shapes}
+    weights = {name: model.read(name) for name in shapes}
     huggingface.write(
         folder,
         huggingface.to_tensors(
@@ -151,25 +141,54 @@ def _to_huggingface(
     logging.info("For transformers it is a %s.", values["architectures"][0])
 
 
+def _grown(options: ConversionOptions, found: ModelFolder) -> Grown:
+    """Opens a model, with the words and positions that the options add."""
+    config_file = (
+        options.bert_config_file
+        or found.config_file
+        or os.path.join(found.path, model_folder.CONFIG)
+    )
+    config = BertConfig.from_json_file(config_file)
+    checkpoint = _checked(found.weights, config)
+    vocab_file = options.vocab_file or found.vocab_file
+    if not vocab_file or not files.exists(vocab_file):
+        raise FileNotFoundError(
+            f"{vocab_file or found.path}: no such vocabulary, neither "
+            f"{' nor '.join(model_folder.VOCABULARIES)} beside the weights; "
+            "give --vocab_file, the one that the model was trained with."
+        )
+    vocab = vocabulary.load_vocab(vocab_file)
+    check_vocabulary(vocab, vocab_file, config, config_file)
+    model = Grown(checkpoint, config, vocabulary.read_tokens(vocab_file))
+    if options.max_position_embeddings:
+        model.add_positions(options.max_position_embeddings)
+    if options.extra_words:
+        model.add_words(
+            growth.read_words(options.extra_words),
+            _lower_case(options, found),
+            options.never_split,
+            source=f"--extra_words={options.extra_words}",
+        )
+    return model
+
+
+def _lower_case(options: ConversionOptions, found: ModelFolder) -> bool:
+    """Whether the model's text is lower-cased."""
+    if options.do_lower_case is None:
+        return found.do_lower_case is not False
+    return options.do_lower_case
+
+
 def _write_tokenizer(
-    folder: str,
-    vocab_file: str,
-    config: BertConfig,
-    config_file: str,
-    do_lower_case: bool,
+    folder: str, model: Grown, do_lower_case: bool
 ) -> dict[str, int]:
     """Writes the files of Hugging Face's tokenizer; returns the vocabulary."""
-    if not files.exists(vocab_file):
-        raise FileNotFoundError(
-            f"{vocab_file}: no such vocabulary; give --vocab_file, the one "
-            "that the model was trained with."
-        )
-    vocab = _write_vocabulary(folder, vocab_file, config, config_file)
-    vocabulary.require_tokens(vocab, [*_SPECIAL_TOKENS.values()], vocab_file)
+    vocab = _write_vocabulary(folder, model)
+    vocabulary.require_tokens(vocab, [*_SPECIAL_TOKENS.values()], "vocab.txt")
     tokenizer = _SPECIAL_TOKENS | {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": do_lower_case,
-        "model_max_length": config.max_position_embeddings,
+        "model_max_length": model.config.max_position_embeddings,
         "strip_accents": None,  # None = as do_lower_case
         "tokenize_chinese_chars": True,
     }
@@ -195,18 +214,22 @@ def _checked(path: str, config: BertConfig) -> Any:
     return checkpoints.open_checkpoint(path)
 
 
+def _require_no_head(found: ModelFolder, target: str) -> None:
+    """Refuses a head that is more than an output layer."""
+    if found.head:
+        raise ValueError(
+            f"{os.path.join(found.path, model_folder.HEAD)}: a head on a "
+            f"frozen encoder ({json.dumps(found.head)}) has no counterpart in "
+            f"{target}; such a model stays here."
+        )
+
+
 def _head(
     options: ConversionOptions,
     shapes: Mapping[str, tuple[int, ...]],
     found: ModelFolder,
 ) -> dict[str, Any]:
     """Returns what config.json says of the layers above the encoder."""
-    if found.head:
-        raise ValueError(
-            f"{os.path.join(found.path, model_folder.HEAD)}: a head on a "
-            f"frozen encoder ({json.dumps(found.head)}) has no counterpart "
-            "among Hugging Face's classes; such a model stays here."
-        )
     if "output_weights" not in shapes:
         return {"architectures": [_architecture(shapes)]}
     kind = options.kind or found.kind
@@ -261,13 +284,8 @@ def _labels(
     }
 
 
-def _write_vocabulary(
-    folder: str, vocab_file: str, config: BertConfig, config_file: str
-) -> dict[str, int]:
-    """Writes vocab.txt and returns its tokens, if they fit the model."""
+def _write_vocabulary(folder: str, model: Grown) -> dict[str, int]:
+    """Writes vocab.txt and returns its tokens."""
     path = os.path.join(folder, "vocab.txt")
-    tokens = vocabulary.read_tokens(vocab_file)
-    vocabulary.write_vocab(path, list(tokens))
-    vocab = vocabulary.load_vocab(path)
-    check_vocabulary(vocab, vocab_file, config, config_file)
-    return vocab
+    vocabulary.write_vocab(path, model.tokens)
+    return vocabulary.load_vocab(path)

@@ -1,9 +1,12 @@
 """task.json: what later programs need to know of a finished run's model."""
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
+
+from absl import logging
 
 from data.squad.options import AnswerOptions, WindowOptions
 from data.storage import files
@@ -33,6 +36,7 @@ class Description:
       model: arguments of the model beside config, dtype and
         use_one_hot_embeddings.
       weights: prefix of the checkpoint, as seen from the folder.
+      never_split: see `FullTokenizer`.
     """
 
     classes: ClassVar[dict[str, type["Description"]]] = {}
@@ -43,6 +47,7 @@ class Description:
     do_lower_case: bool
     model: Mapping[str, Any]
     weights: str
+    never_split: tuple[str, ...] = ()
 
     def __init_subclass__(cls, kinds: tuple[str, ...]):
         Description.classes |= dict.fromkeys(kinds, cls)
@@ -72,6 +77,8 @@ class TaskDescription(Description, kinds=KINDS):
       cut: see `FeatureOptions`.
       label_separator: see `Task`.
       document_context: see `FeatureOptions`; a server sees single sentences.
+      stride: see `FeatureOptions`.
+      pooling: see `LongTextOptions`.
     """
 
     labels: tuple[str, ...]
@@ -79,6 +86,8 @@ class TaskDescription(Description, kinds=KINDS):
     cut: str
     label_separator: str
     document_context: bool
+    stride: int = 0
+    pooling: str = "mean"
 
     def __post_init__(self):
         # JSON has lists only.
@@ -143,6 +152,32 @@ class PretrainingDescription(Description, kinds=("pretraining",)):
 def is_finished(output_dir: str) -> bool:
     """Returns whether a finished run has described its model in a folder."""
     return files.exists(os.path.join(output_dir, DESCRIPTION))
+
+
+def warn_of_changes(output_dir: str, **settings: Any) -> None:
+    """Warns if a finished run of a folder read texts in another way.
+
+    Args:
+      output_dir: of the run.
+      **settings: field of its `Description` -> the value of now. A folder of
+        an earlier version may lack it.
+    """
+    path, before = os.path.join(output_dir, DESCRIPTION), {}
+    # A damaged file is written anew at the end of the run.
+    with contextlib.suppress(ValueError):
+        before = read_json(path) if is_finished(output_dir) else {}
+    for name, value in settings.items():
+        was = before.get(name, value)
+        was = tuple(was) if isinstance(value, tuple) else was  # JSON: lists
+        if was != value:
+            logging.warning(
+                "%s: the model was made with %s %s, but now it is %s, by which "
+                "texts become other rows; give the flags of that run.",
+                path,
+                name,
+                was,
+                value,
+            )
 
 
 def read(output_dir: str) -> Description:

@@ -25,6 +25,7 @@ def load_tokenizer(
     *,
     init_checkpoint: str | None = None,
     tokens: Collection[str] = ("[UNK]", "[CLS]", "[SEP]"),
+    never_split: Collection[str] = (),
 ) -> FullTokenizer:
     """Reads a vocabulary and checks that it fits the model.
 
@@ -36,6 +37,7 @@ def load_tokenizer(
       config_file: where it comes from, for the error.
       init_checkpoint: of the model; None = no weights.
       tokens: special tokens that the vocabulary must have.
+      never_split: see `FullTokenizer`.
 
     Returns:
       The tokenizer.
@@ -46,7 +48,7 @@ def load_tokenizer(
         case, or the vocabulary is not the model's.
     """
     validate_case_matches_checkpoint(do_lower_case, init_checkpoint)
-    tokenizer = FullTokenizer(vocab_file, do_lower_case)
+    tokenizer = FullTokenizer(vocab_file, do_lower_case, never_split)
     check_vocabulary(tokenizer.vocab, vocab_file, config, config_file, tokens)
     check_case(tokenizer.vocab, vocab_file, do_lower_case, init_checkpoint)
     return tokenizer

@@ -185,6 +185,7 @@ def _check_model(options, config):
         config,
         options.bert_config_file,
         init_checkpoint=options.init_checkpoint,
+        never_split=options.never_split,
     )
 
 

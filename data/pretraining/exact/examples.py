@@ -141,7 +141,8 @@ def create_masked_lm_predictions(
     """Masks tokens or whole words of one row.
 
     Args:
-      tokens: ids with [CLS] and [SEP], which are never masked.
+      tokens: ids with [CLS] and [SEP], which are never masked. They may say
+        which tokens continue a word, see `Wordpieces`; the result's do not.
       wordpieces: facts about the vocabulary.
       options: how many tokens are masked, and how.
       rng: source of all random decisions.
@@ -151,7 +152,7 @@ def create_masked_lm_predictions(
 
     Source: create_masked_lm_predictions in create_pretraining_data.py.
     """
-    cls_id, sep_id, mask_id, ids, starts_word = wordpieces
+    cls_id, sep_id, mask_id, ids, starts_word, num_ids = wordpieces
     # Positions that are masked together. As in the original, if b begins inside
     # a word, its first wordpieces are joined to the last word of a.
     candidates = []
@@ -170,6 +171,8 @@ def create_masked_lm_predictions(
         max(1, round(len(tokens) * options.masked_lm_prob)),
     )
     mask_token_prob, keep_share = options.mask_token_prob, options.keep_share
+    if num_ids:  # the words are not needed any more
+        tokens = [token % num_ids for token in tokens]
     output_tokens = list(tokens)
     positions = []
     for word in candidates:

@@ -10,13 +10,22 @@ import contextlib
 import itertools
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Sized,
+)
 from typing import TypeVar
 
 import numpy as np
 from absl import logging
 
 from data import progress
+from data.pretraining import words
 from data.pretraining.exact.examples import create_training_instances
 from data.pretraining.exact.instances import (
     Document,
@@ -52,6 +61,8 @@ def write_pretraining_data(
     vocab_file: str,
     do_lower_case: bool,
     options: PretrainingDataOptions,
+    word_segmenter: str | None = None,
+    never_split: Collection[str] = (),
 ) -> Report:
     """Converts text to masked examples.
 
@@ -62,6 +73,8 @@ def write_pretraining_data(
       vocab_file: vocabulary with [CLS], [SEP], [MASK] and [UNK].
       do_lower_case: True for an uncased vocabulary.
       options: options of the examples.
+      word_segmenter: see `words.check_name`; None = `##` tells the words.
+      never_split: see `FullTokenizer`.
 
     Returns:
       The counts, which are also logged.
@@ -77,10 +90,11 @@ def write_pretraining_data(
     start_s = time.monotonic()
     files.check_outputs(input_files, output_files)
     warn_of_few_predictions(options)
-    tokenizer = FullTokenizer(vocab_file, do_lower_case)
+    tokenizer = FullTokenizer(vocab_file, do_lower_case, never_split)
     vocabulary.require_tokens(tokenizer.vocab, SPECIAL_TOKENS, vocab_file)
-    wordpieces = Wordpieces.from_vocab(tokenizer.vocab)
-    documents = read_documents(input_files, tokenizer, wordpieces.typecode)
+    wordpieces = Wordpieces.from_vocab(tokenizer.vocab, bool(word_segmenter))
+    encode = words.encoder(tokenizer, word_segmenter)
+    documents = read_documents(input_files, encode, wordpieces.typecode)
     # The outputs are opened first, so that an error is found before the work.
     with files.whole_files(output_files) as paths, _open_all(paths) as writers:
         instances = create_training_instances(
@@ -96,7 +110,7 @@ def write_pretraining_data(
         num_tokens=instances.num_tokens,
         num_masked=instances.num_masked,
         max_seq_length=options.max_seq_length,
-        unknown_share=_unknown_share(documents, tokenizer),
+        unknown_share=_unknown_share(documents, tokenizer.vocab, wordpieces),
         duration_s=time.monotonic() - start_s,
     )
     warn_of_unknown(report.unknown_share)
@@ -107,14 +121,16 @@ def write_pretraining_data(
 
 
 def read_documents(
-    input_files: Sequence[str], tokenizer: FullTokenizer, typecode: str
+    input_files: Sequence[str],
+    encode: Callable[[str], list[int]],
+    typecode: str,
 ) -> list[Document]:
     """Reads and tokenizes the documents that are not empty.
 
     Args:
       input_files: UTF-8 text, one sentence on each line; only blank lines
         separate documents.
-      tokenizer: the tokenizer.
+      encode: a line to ids.
       typecode: `array` type of token ids.
 
     Raises:
@@ -130,7 +146,7 @@ def read_documents(
             line = line.strip()
             if not line and len(documents[-1]):
                 documents.append(Document(typecode))
-            ids = tokenizer.encode(line)
+            ids = encode(line)
             if ids:
                 documents[-1].append(ids)
     if not len(documents[-1]):
@@ -213,11 +229,15 @@ def _open_all(
 
 
 def _unknown_share(
-    documents: Sequence[Document], tokenizer: FullTokenizer
+    documents: Sequence[Document],
+    vocab: Mapping[str, int],
+    wordpieces: Wordpieces,
 ) -> float:
     """The share of [UNK] in all tokens."""
-    unk_id = tokenizer.vocab["[UNK]"]
-    num_unknown = sum(document.tokens.count(unk_id) for document in documents)
+    unk_ids = {vocab["[UNK]"], vocab["[UNK]"] + wordpieces.num_ids}
+    num_unknown = sum(
+        document.tokens.count(i) for document in documents for i in unk_ids
+    )
     return num_unknown / sum(len(document.tokens) for document in documents)
 
 

@@ -196,7 +196,7 @@ def _facts(
     scans: Sequence[FileScan], num_shards: int, recipe: ShardRecipe
 ) -> dict[str, Any]:
     """Returns all that the output depends on."""
-    return {
+    facts = {
         "format": _FORMAT
         if recipe.options.next_sentence_prediction
         else _FORMAT_WITHOUT_PAIRS,
@@ -216,3 +216,8 @@ def _facts(
             for scan in scans
         ],
     }
+    if recipe.word_segmenter:
+        facts["word_segmenter"] = recipe.word_segmenter
+    if recipe.never_split:
+        facts["never_split"] = recipe.never_split
+    return facts

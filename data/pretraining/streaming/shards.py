@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from data.pretraining import words
 from data.pretraining.masking import Masker
 from data.pretraining.options import (
     SPECIAL_TOKENS,
@@ -63,6 +64,8 @@ class ShardRecipe:
       do_lower_case: True for an uncased vocabulary.
       split_sentences: whether lines are paragraphs to split into sentences.
       compression: compression of the shards.
+      word_segmenter: see `words.check_name`; None = `##` tells the words.
+      never_split: see `FullTokenizer`.
     """
 
     options: PretrainingDataOptions
@@ -70,6 +73,8 @@ class ShardRecipe:
     do_lower_case: bool
     split_sentences: bool = False
     compression: tfrecord.Compression = "none"
+    word_segmenter: str | None = None
+    never_split: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,6 +232,7 @@ class _Tools(NamedTuple):
     """The objects that a process keeps between shards."""
 
     tokenizer: FullTokenizer
+    encode: Callable[[str], list[int]]
     wordpieces: Wordpieces
     masker: Masker | None
     specs: tuple[feature_spec.FeatureSpec, ...]
@@ -235,14 +241,19 @@ class _Tools(NamedTuple):
 @functools.lru_cache(maxsize=1)
 def _tools(recipe: ShardRecipe) -> _Tools:
     options = recipe.options
-    tokenizer = FullTokenizer(recipe.vocab_file, recipe.do_lower_case)
+    tokenizer = FullTokenizer(
+        recipe.vocab_file, recipe.do_lower_case, recipe.never_split
+    )
     vocabulary.require_tokens(
         tokenizer.vocab, SPECIAL_TOKENS, recipe.vocab_file
     )
-    wordpieces = Wordpieces.from_vocab(tokenizer.vocab)
+    wordpieces = Wordpieces.from_vocab(
+        tokenizer.vocab, with_words=bool(recipe.word_segmenter)
+    )
     is_static = options.masking == "static"
     return _Tools(
         tokenizer,
+        words.encoder(tokenizer, recipe.word_segmenter),
         wordpieces,
         Masker(wordpieces, options) if is_static else None,
         feature_spec.pretraining_features(
@@ -261,6 +272,7 @@ def _groups(
     """Yields groups, their number of own documents, and bytes of text."""
     tools = _tools(task.recipe)
     unk_id = tools.tokenizer.vocab["[UNK]"]
+    unk_ids = {unk_id, unk_id + tools.wordpieces.num_ids}
     waiting = collections.deque(task.blocks)
     while waiting:
         group = DocumentGroup(tools.wordpieces.typecode)
@@ -275,7 +287,7 @@ def _groups(
         counts["documents"] += num_documents
         counts["sentences"] += len(group.sentence_bounds) - 1
         counts["wordpieces"] += len(group.tokens)
-        counts["unknown"] += group.tokens.count(unk_id)
+        counts["unknown"] += sum(map(group.tokens.count, unk_ids))
         if task.recipe.options.next_sentence_prediction:
             _lend_documents(group, num_bytes, task, rng)
         yield group, num_documents, num_bytes
@@ -324,7 +336,7 @@ def _encode(lines: Iterable[str], recipe: ShardRecipe) -> Iterator[list[int]]:
     """Tokenizes lines; splits them into sentences first if asked to."""
     if recipe.split_sentences:
         lines = itertools.chain.from_iterable(map(split_sentences, lines))
-    return map(_tools(recipe).tokenizer.encode, lines)
+    return map(_tools(recipe).encode, lines)
 
 
 def _columns(
@@ -339,6 +351,7 @@ def _columns(
         "next_sentence_labels": rows.next_sentence_labels[:, None],
     }
     if masker:
+        # In this order, because the masker's input_ids say nothing of words.
         columns |= masker.mask(rows.input_ids, rows.lengths, rng)._asdict()
     return columns
 

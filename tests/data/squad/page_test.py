@@ -1,7 +1,5 @@
 """The page of predictions: all that is in it, and nothing that breaks it."""
 
-import html.parser
-import json
 import re
 
 import pytest
@@ -10,13 +8,7 @@ from data.squad.examples import Paragraph, SquadExample
 from data.squad.page import PageWriter
 from data.squad.predictions import Answer, Prediction
 from data.squad.scoring import QuestionScore
-
-# What a page could take for its own code, or a script for the end of a line.
-HOSTILE = (
-    "</script><script>alert(1)</script> <!-- ]]> \"quotes\" 'single' &amp; "
-    "<img src=x onerror=alert(1)> \\u003c \\ \u2028 \u2029 \x00 \u05d0\u05d1 "
-    "\u202e {{paragraphs}} {{title}} ${x} `tick`"
-)
+from tests.pages_support import HOSTILE, Page
 
 
 def prediction(context, text="", start=None, *, qas_id="q", answers=(), **more):
@@ -31,27 +23,6 @@ def prediction(context, text="", start=None, *, qas_id="q", answers=(), **more):
     best = Answer(text, 0.75, 2.0, 1.0, start, end)
     other = Answer("other", 0.25, 1.0, 1.0)
     return Prediction(example, text, [best, other], more.get("diff"), text)
-
-
-class Page(html.parser.HTMLParser):
-    """The elements of a page, and the text of each script."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.tags, self.scripts, self.attributes = [], [], []
-        self.text = path.read_text("utf-8")
-        self.feed(self.text)
-        self.paragraphs = json.loads(self.scripts[0])
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag == "script":
-            self.scripts.append("")
-
-    def handle_data(self, data):
-        if self.tags[-1:] == ["script"]:
-            self.scripts[-1] += data
 
 
 def write(tmp_path, *added, title="dev.json, step 7"):
@@ -77,7 +48,7 @@ def test_all_of_a_question_is_there(tmp_path):
             QuestionScore(1.0, 1.0),
         ),
     )
-    assert page.paragraphs == [
+    assert page.items == [
         {
             "title": "Title",
             "context": "Ada wrote it.",
@@ -105,7 +76,7 @@ def test_all_of_a_question_is_there(tmp_path):
 
 def test_what_is_not_known_is_left_out(tmp_path):
     page = write(tmp_path, (prediction("Text.", answers=None), None))
-    (question,) = page.paragraphs[0]["questions"]
+    (question,) = page.items[0]["questions"]
     assert question.keys() == {"id", "question", "answer", "others"}
     assert question["answer"] == {"text": "", "probability": 0.75}
 
@@ -123,7 +94,7 @@ def test_a_paragraph_is_written_once(tmp_path):
     assert page.text.count("The first text.") == 1
     assert [
         [question["id"] for question in paragraph["questions"]]
-        for paragraph in page.paragraphs
+        for paragraph in page.items
     ] == [["0", "1", "2"], ["3", "4"]]
 
 
@@ -146,7 +117,7 @@ def test_hostile_text_stays_text(tmp_path):
     )
     assert page.tags == plain.tags
     assert page.scripts[1] == plain.scripts[1]
-    (paragraph,) = page.paragraphs
+    (paragraph,) = page.items
     (question,) = paragraph["questions"]
     for text in (
         paragraph["context"],
@@ -166,7 +137,7 @@ def test_a_script_s_characters_are_counted(tmp_path):
     context = "\U0001f600\U0001f600 caf\u00e9 \u05d0\u05d1 Ada"
     start = context.index("Ada")
     page = write(tmp_path, (prediction(context, "Ada", start), None))
-    (question,) = page.paragraphs[0]["questions"]
+    (question,) = page.items[0]["questions"]
     answer, units = question["answer"], context.encode("utf-16-le")
     found = units[2 * answer["start"] : 2 * answer["end"]]
     assert found.decode("utf-16-le") == "Ada"
@@ -176,8 +147,8 @@ def test_a_script_s_characters_are_counted(tmp_path):
 def test_half_of_a_pair_does_not_stop_the_page(tmp_path):
     # JSON can hold it, UTF-8 cannot.
     page = write(tmp_path, (prediction("a \ud800 b", "b", 4), None))
-    assert page.paragraphs[0]["context"] == "a ? b"
-    (question,) = page.paragraphs[0]["questions"]
+    assert page.items[0]["context"] == "a ? b"
+    (question,) = page.items[0]["questions"]
     assert question["answer"]["start"] == 4
 
 
@@ -190,7 +161,7 @@ def test_the_page_needs_no_network(tmp_path):
 
 
 def test_a_page_of_no_question_is_one(tmp_path):
-    assert write(tmp_path).paragraphs == []
+    assert write(tmp_path).items == []
 
 
 def test_an_interrupted_page_does_not_appear(tmp_path):

@@ -161,6 +161,16 @@ FOLDERS = {
         "dev.csv": table(["text", "label"], [['"a, ""b"""', "no"]], ","),
         "test.jsonl": '{"text": "c"}\n',
     },
+    "csv": {
+        "train.csv": 'text;label\r\n"a; b\nc";yes\r\nc;no\r\n',
+        "dev.csv": "label,text\nno,c\n",
+        "test.tsv": "text\nc\n",
+    },
+    "jsonl": {
+        "train.jsonl": '{"text": "a", "label": 1}\n{"text": "b", "label": 2}\n',
+        "dev.csv": "text,label\na,1\n",
+        "test.jsonl": '{"text": "c"}\n',
+    },
 }
 
 

@@ -8,6 +8,7 @@ import collections
 import hashlib
 import json
 import pickle
+import unicodedata
 
 import hypothesis
 import pytest
@@ -49,15 +50,23 @@ def test_equals_the_original_on_torture_lines(tokenizer, golden_lines):
         assert tokenizer.convert_tokens_to_ids(line["tokens"]) == line["ids"]
 
 
+# Blocks of 256 code points with characters that Unicode 15.0 added. Python 3.12
+# knows them, and there the original's tokenizer changes as ours does.
+ADDED_LATER = {0xE, 0x10E, 0x112, 0x11B, 0x11F, 0x134, 0x1E0, 0x1E4}
+
+
 @pytest.mark.parametrize("casing", ["uncased", "cased"])
 def test_equals_the_original_on_every_code_point(goldens, casing):
     tokenizer = tokenization.BasicTokenizer(do_lower_case=casing == "uncased")
     text = (goldens / "tokenization/code_points.jsonl").read_text("utf-8")
     blocks = [json.loads(line) for line in text.splitlines()]
     assert len(blocks) == 0x110000 // 256
+    is_later = unicodedata.unidata_version != "14.0.0"
     quote = json.encoder.encode_basestring_ascii  # as json.dumps, but faster
     for block in blocks:
         first = int(block["block"], 16)
+        if is_later and first // 256 in ADDED_LATER:
+            continue
         lines = [
             f"[{', '.join(map(quote, tokenizer.tokenize(text)))}]\n"
             for code_point in range(first, first + 256)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tensorflow.core.framework import tensor_pb2  # noqa: F401, for the pool
 
-from data.finetuning.features import feature_specs
+from data.finetuning.feature_options import feature_specs
 from data.finetuning.tagging import words_of_rows
 from data.records import tfrecord
 from data.records.feature_spec import encode_examples
@@ -281,7 +281,9 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
     )
     (finished / "export" / "7").mkdir(parents=True)
     (finished / "export" / "notes").mkdir()
-    (finished / "metrics.json").write_text('{"dev": {"accuracy": 0.25}}')
+    (finished / "metrics.json").write_text(
+        '{"dev": {"accuracy": 0.25}, "details": {"dev": {"roc_auc": 0.5}}}'
+    )
     (finished / "train.tf_record.manifest.json").write_text(
         '{"made_from": {"kind": "x", "examples_sha256": "ab"}, '
         '"report": {"num_examples": 7}}'
@@ -293,7 +295,7 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
     assert names == ["7", "8", "notes"]
     with open(f"{folder}/README.md", encoding="utf-8") as file:
         card = file.read()
-    assert "- dev:\n  - accuracy: 0.25\n" in card
+    assert "- dev:\n  - accuracy: 0.25\n" in card and "roc_auc" not in card
     assert "- train:\n  - examples: 7\n  - examples sha256: ab\n" in card
 
     def fail(serving, folder):

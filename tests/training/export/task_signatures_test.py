@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.finetuning.features import feature_specs
+from data.finetuning.feature_options import feature_specs
 from data.finetuning.tagging import words_of_rows
 from data.records.feature_spec import encode_examples
 from tests import rounding

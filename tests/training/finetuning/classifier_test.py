@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from data.storage import tsv_files
+from data.tasks import get_task
 from tests.classifier_support import rows_of, write_table
+from tests.data.tasks.fixtures import FOLDERS, write_files
+from tests.pages_support import Page
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
-from training.finetuning import classifier
+from training.finetuning import classifier, prediction_files
+from training.finetuning.predictions import ExampleScores
 
 
 @pytest.mark.parametrize(
@@ -58,6 +62,7 @@ def test_a_table_of_ones_own_is_trained_scored_and_answered(
     assert -1 <= metrics["dev"][metric] <= 1
     assert np.isfinite(metrics["dev"]["eval_loss"])
     check_predictions(out, kind, columns)
+    check_dev_predictions(out, kind, metrics)
 
 
 def check_predictions(out, kind, columns):
@@ -85,6 +90,78 @@ def check_predictions(out, kind, columns):
         ]
     else:
         assert [row[1] for row in rows] == [row[2] for row in rows]
+
+
+def check_dev_predictions(out, kind, metrics):
+    """Whether the files of errors have what metrics.json says."""
+    path = out / "dev_predictions.tsv"
+    if kind == "tagging":
+        assert not path.exists() and not (out / "errors.html").exists()
+        return
+    header, *rows = [
+        line.split("\t") for line in path.read_text("utf-8").splitlines()
+    ]
+    rows = [dict(zip(header, row, strict=True)) for row in rows]
+    losses = [float(row["loss"]) for row in rows]
+    assert losses == sorted(losses, reverse=True)
+    # Cells have six digits.
+    mean = metrics["dev"]["eval_loss"]
+    assert np.mean(losses) == pytest.approx(mean, rel=1e-5)
+    assert sorted(row["id"] for row in rows) == [f"dev-{i}" for i in range(9)]
+    for row in rows:
+        given = list(rows_of(kind, 9))[int(row["id"].removeprefix("dev-"))]
+        texts = [row[c] for c in ("text", "text_a", "text_b") if c in row]
+        assert texts == [given[c] for c in given if c.startswith("text")]
+        if kind == "choice":
+            assert json.loads(row["choices"]) == given["endings"]
+        gold = row["gold"] if kind != "regression" else float(row["gold"])
+        assert str(gold) == str(given["label"])
+    items = Page(out / "errors.html").items
+    assert [item["id"] for item in items] == [row["id"] for row in rows]
+    if kind in ("pair", "choice"):
+        right = [row["gold"] == row["prediction"] for row in rows]
+        assert [item["right"] for item in items] == right
+        assert metrics["dev"]["accuracy"] == pytest.approx(np.mean(right))
+    if kind == "pair":
+        found = metrics["details"]["dev"]
+        counts = [
+            [
+                sum((r["gold"], r["prediction"]) == (a, b) for r in rows)
+                for b in found["labels"]
+            ]
+            for a in found["labels"]
+        ]
+        assert found["confusion_matrix"] == counts
+
+
+def test_a_further_dev_set_has_files_of_its_name(tmp_path):
+    write_files(tmp_path, FOLDERS["mnli"])
+    task = get_task("mnli", str(tmp_path))
+    scores = ExampleScores(
+        predictions=np.array([[0.5, 0.3, 0.2]] * 4, np.float32),
+        labels=np.zeros([4, 1]),
+        label_mask=None,
+        loss=np.array([0.5, 2.0, 1.0, 2.0], np.float32),
+        score=np.ones(4),
+        weight=np.ones(4),
+    )
+    for number, name in enumerate(task.dev_sets):
+        prediction_files.write_dev_predictions(
+            task, name, scores, str(tmp_path), is_first=not number, step=3
+        )
+    for suffix in "", "_dev_mismatched":
+        path = tmp_path / f"dev_predictions{suffix}.tsv"
+        lines = path.read_text("utf-8").splitlines()
+        assert lines[0].split("\t")[1:6] == [
+            *("text_a", "text_b", "gold", "prediction", "loss")
+        ]
+        # Of equal losses the first example is first.
+        ids = [line.split("\t")[0].rpartition("-")[2] for line in lines[1:]]
+        first = [
+            e.guid for e in task.examples(f"dev{suffix[4:] or '_matched'}")
+        ]
+        assert ids == [first[i].rpartition("-")[2] for i in (1, 3, 2, 0)]
+        assert (tmp_path / f"errors{suffix}.html").exists()
 
 
 def test_a_vocabulary_of_another_model_is_refused_before_training(

@@ -389,6 +389,7 @@ def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
         "do_train": True,
         "train_batch_size": 16,
         "save_checkpoints_steps": 1,
+        "keep_checkpoint_max": 5,
         "trim_batches": False,  # one graph is made faster
     }
     run(goldens, tmp_path, do_predict=False, **changes)

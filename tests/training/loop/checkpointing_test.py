@@ -3,13 +3,16 @@
 import json
 import os
 import random
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from modeling import checkpoints
+from modeling.checkpoints import tf1
 from tests.training.support import FILES
+from training.loop import checkpointing
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 
 
@@ -225,3 +228,130 @@ def test_what_a_leftover_links_to_is_not_removed(tmp_path):
     CheckpointManager(str(out)).remove_leftovers()
     assert list(out.iterdir()) == []
     assert (target / "kept").exists()
+
+
+def stripped(folder, step):
+    """Whether the checkpoint of a step has weights and step alone."""
+    checkpoint = checkpoints.Checkpoint(str(folder / f"model.ckpt-{step}"))
+    return checkpoint.shapes.keys() == {"bert/one", "global_step"}
+
+
+def test_slots_are_removed_and_the_record_stays(tmp_path, caplog):
+    manager = save(tmp_path, steps=(2,))
+    before = manager.restore(variables())[1]
+    manager.strip()
+    assert stripped(tmp_path, 2)
+    values = variables()
+    caplog.clear()
+    step, record = manager.restore(values)
+    assert step == 2
+    np.testing.assert_array_equal(values["bert/one"], [2] * 3)
+    np.testing.assert_array_equal(values["bert/one/adam_m"], [0] * 3)
+    # It is known that the slots are not there.
+    assert not caplog.records
+    changed = {"index_sha256", "is_stripped"}
+    assert record["is_stripped"] is True and before["is_stripped"] is False
+    assert {k: v for k, v in record.items() if k not in changed} == {
+        k: v for k, v in before.items() if k not in changed
+    }
+    index = (tmp_path / "model.ckpt-2.index").read_bytes()
+    manager.strip()  # a second time nothing happens
+    assert (tmp_path / "model.ckpt-2.index").read_bytes() == index
+    damage(tmp_path / "model.ckpt-2.index", 20, 1)
+    with pytest.raises(ValueError, match="every checkpoint in .* is damaged"):
+        manager.restore(variables())
+
+
+def test_every_checkpoint_is_stripped_but_a_damaged_one(tmp_path, caplog):
+    manager = save(tmp_path, steps=(1, 2, 3))
+    damage(tmp_path / "model.ckpt-2.index", 20, 1)
+    manager.strip()
+    assert stripped(tmp_path, 1) and stripped(tmp_path, 3)
+    assert "model.ckpt-2.index is damaged" in caplog.text
+    assert "Its slots are left." in caplog.text
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("where", "number"),
+    [("_move", 0), ("_move", 1), ("_move", 2), ("_write_record", 0)],
+)
+def test_a_kill_while_slots_are_removed_leaves_the_weights(
+    tmp_path, monkeypatch, where, number
+):
+    manager = save(tmp_path, steps=(2,))
+    module = tf1 if where == "_move" else checkpointing
+    original, calls = getattr(module, where), []
+
+    def killed(*arguments, **more):
+        if len(calls) == number:
+            raise Killed
+        calls.append(arguments)
+        original(*arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, where, killed)
+        if (where, number) == ("_move", 2):  # it is moved only twice
+            manager.strip()
+        else:
+            with pytest.raises(Killed):
+                manager.strip()
+    values = variables()
+    step, record = CheckpointManager(str(tmp_path)).restore(values)
+    assert (step, record["examples_seen"]) == (2, 16)
+    np.testing.assert_array_equal(values["bert/one"], [2] * 3)
+    manager.strip()
+    assert stripped(tmp_path, 2)
+    assert manager.restore(variables())[1]["is_stripped"]
+
+
+def test_the_latest_is_kept_and_what_comes_after_it(tmp_path, caplog):
+    caplog.set_level("INFO")
+    manager = save(tmp_path, steps=(1, 2, 3, 4))
+    checkpoints.write_state(str(tmp_path), ["model.ckpt-3"])
+    manager.keep_latest()
+    assert manager.steps() == [3, 4]
+    assert restored_step(manager) == 3
+    assert "the checkpoints of steps 1, 2, which --keep_ch" in caplog.text
+
+
+def test_a_folder_without_checkpoints_has_none_to_spare(tmp_path):
+    manager = CheckpointManager(str(tmp_path))
+    manager.keep_latest()
+    manager.strip()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("keep_max", "saves", "text"),
+    [
+        (5, 3, "0.1 MB each, 3 at once at most, 0.3 MB"),
+        (5, 90, "0.1 MB each, 6 at once at most, 0.6 MB"),
+        (None, 0, "0.1 MB each, 6 at once at most, 0.6 MB"),
+        (0, 90, "0.1 MB each, 90 at once at most, 9.0 MB"),
+        (0, 0, "0.1 MB each, and all of them are kept"),
+    ],
+)
+def test_the_size_on_disk_is_told(tmp_path, caplog, keep_max, saves, text):
+    caplog.set_level("INFO")
+    manager = CheckpointManager(str(tmp_path), keep_max)
+    manager.log_size({"a": tf.Variable(tf.zeros([25_000]))}, saves)
+    assert text in caplog.text
+
+
+def test_too_little_space_is_told_before_training(
+    tmp_path, caplog, monkeypatch
+):
+    manager = save(tmp_path, steps=(1, 2, 3))
+    usage = shutil.disk_usage(tmp_path)._replace(free=250_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    a = {"a": tf.Variable(tf.zeros([25_000]))}
+    manager.log_size(a, 5)  # two more
+    assert "left" not in caplog.text
+    manager.log_size(a, 90)
+    assert "has 0.2 MB left, but the checkpoints need 0.3 MB more. Free" in (
+        caplog.text
+    )

@@ -1,0 +1,67 @@
+// The page of a dev set's predictions: a card for each example.
+
+const tone = x => x.right === undefined ? "unknown" : x.right ? "right" : "wrong";
+const pair = x => `${x.gold} \u2192 ${x.prediction}`;
+
+const page = {
+  itemsOf: example => [example],
+  textsOf: example => [...example.texts, ...example.choices || []],
+  textsIn: example => [example.id, example.gold, example.prediction],
+  shown: examples => `Examples shown: ${count(examples)}`,
+  card,
+  filters: () => [
+    ["All", () => true],
+    ["Wrong", x => x.right === false],
+    ["Right", x => x.right === true],
+    ...confusions().map(found => [found, x => x.right === false && pair(x) === found]),
+  ],
+  legend: () => [
+    "The example with the highest loss is first. A button such as ",
+    element("b", "", "a \u2192 b"), " shows the examples of a that were predicted as b.",
+  ],
+  scores: () => {
+    const wrong = groups.filter(x => x.right === false).length;
+    const parts = [["", count(groups.length), " examples"]];
+    if (groups.some(x => x.right !== undefined)) parts.push(["", count(wrong), " wrong"]);
+    return parts;
+  },
+};
+
+// The most frequent pairs of the right label and another one.
+function confusions() {
+  const found = new Map();
+  for (const x of groups)
+    if (x.right === false) found.set(pair(x), (found.get(pair(x)) || 0) + 1);
+  return [...found].sort((a, b) => b[1] - a[1]).slice(0, 8).map(([name]) => name);
+}
+
+function card(example) {
+  const section = element("section"), text = element("div", "text");
+  text.append(element("h2", "", example.id));
+  for (const each of example.texts) text.append(element("p", "context", each));
+  if (example.choices) {
+    const list = element("ol");
+    example.choices.forEach((each, i) => {
+      const is = [i === +example.gold && "right", i === +example.prediction && "predicted"];
+      const choice = element("li", i === +example.gold ? "right" : "");
+      choice.append(row(String(i), element("span", "answer", each),
+        element("span", "number", is.filter(Boolean).join(", "))));
+      list.append(choice);
+    });
+    text.append(list);
+  }
+  const facts = element("div", `facts ${tone(example)}`);
+  const said = { right: "right", wrong: "wrong", unknown: "" }[tone(example)];
+  facts.append(
+    row("Predicted", answerText(example.prediction), element("span", "verdict", said)),
+    row("Gold", element("b", "", example.gold || "none")),
+    row("Loss", element("span", "number", String(example.loss))));
+  for (const [label, probability] of example.scores)
+    facts.append(row("", element("span", "", label), meter(probability)));
+  section.append(text, facts);
+  return section;
+}
+
+function answerText(text) {
+  return text ? element("span", "answer", text) : element("span", "none", "none");
+}

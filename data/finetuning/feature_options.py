@@ -1,0 +1,141 @@
+"""How examples become rows, and the features of the rows.
+
+Axes: S sequence, C choices, L labels.
+"""
+
+import dataclasses
+from typing import Self
+
+from data.records.feature_spec import FeatureSpec
+from data.tasks.task import Task
+
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+# The feature of windows with the number of their example, from 0.
+EXAMPLE_NUMBER = "example_number"
+# [CLS] a [SEP] b [SEP] with one token in each text.
+_MIN_SEQ_LENGTH = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureOptions:
+    """How examples are converted to rows.
+
+    Attributes:
+      kind: one of `tasks.KINDS`.
+      labels: the labels in the order of their ids.
+      max_seq_length: S, tokens of a row with [CLS] and [SEP].
+      cut: how a pair that is too long is shortened: `longest` = the longer
+        text, token by token; `first` = the first text.
+      document_context: fill the row of a tagged sentence with the words around
+        it in its document (section 5.3 of the paper).
+      stride: wordpieces from a window of a long text to the next, see
+        `LongTextOptions`; 0 = long texts are cut.
+
+    Raises:
+      ValueError: max_seq_length is too small, or the options do not fit the
+        kind.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    max_seq_length: int = 128
+    cut: str = "longest"
+    document_context: bool = False
+    stride: int = 0
+
+    def __post_init__(self):
+        if self.max_seq_length < _MIN_SEQ_LENGTH:
+            raise ValueError(
+                f"--max_seq_length is {self.max_seq_length}, expected "
+                f"{_MIN_SEQ_LENGTH} or more: [CLS] a [SEP] b [SEP]."
+            )
+        if self.document_context and self.kind != "tagging":
+            raise ValueError(
+                f"--document_context is for tagging, but the task is "
+                f"{self.kind}."
+            )
+        if self.stride:
+            self._check_windows()
+
+    def _check_windows(self) -> None:
+        """Refuses windows that cannot be made."""
+        if self.kind == "choice":
+            raise ValueError(
+                "--long_text=windows is for single texts and words, but the "
+                "task is a choice between texts; leave it out."
+            )
+        room = self.max_seq_length - 2
+        if self.stride > room:
+            raise ValueError(
+                f"--long_text_stride={self.stride}; it must be {room} at most, "
+                "--max_seq_length without [CLS] and [SEP], or text between the "
+                "windows would be left out."
+            )
+
+    @classmethod
+    def of_task(
+        cls,
+        task: Task,
+        max_seq_length: int,
+        document_context: bool = False,
+        stride: int = 0,
+    ) -> Self:
+        """The options for the examples of a task."""
+        return cls(
+            task.kind,
+            task.labels,
+            max_seq_length,
+            task.cut,
+            document_context,
+            stride,
+        )
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether an example may have several rows, which are pooled."""
+        return bool(self.stride) and self.kind != "tagging"
+
+    @property
+    def specs(self) -> tuple[FeatureSpec, ...]:
+        """The features of the rows."""
+        specs = feature_specs(self.kind, self.max_seq_length, len(self.labels))
+        if self.has_windows:
+            return (*specs, FeatureSpec(EXAMPLE_NUMBER, 1))
+        return specs
+
+
+def feature_specs(
+    kind: str, max_seq_length: int, num_labels: int
+) -> tuple[FeatureSpec, ...]:
+    """The features of a task's records, under the original's names.
+
+    Args:
+      kind: one of `tasks.KINDS`.
+      max_seq_length: S, tokens with padding.
+      num_labels: L; C if kind is choice.
+
+    Returns:
+      `input_ids`, `input_mask` (1 = token, 0 = padding) and `segment_ids`,
+      each [S], or [C * S] for choice, one choice after the other; `label_ids`:
+      an id [1], for regression a float32 [1], for multilabel 0 and 1 [L], for
+      tagging ids [S]; for tagging also `label_mask` [S] (1 = first wordpiece
+      of a word with a label in this row); `is_real_example` [1] (0 = padding
+      of a batch).
+
+    Source: file_based_convert_examples_to_features in run_classifier.py.
+    """
+    num_places = max_seq_length * (num_labels if kind == "choice" else 1)
+    inputs = [
+        FeatureSpec(name, num_places, flag="max_seq_length") for name in INPUTS
+    ]
+    labels = [FeatureSpec("label_ids", 1)]
+    if kind == "regression":
+        labels = [FeatureSpec("label_ids", 1, "float32")]
+    elif kind == "multilabel":
+        labels = [FeatureSpec("label_ids", num_labels)]
+    elif kind == "tagging":
+        labels = [
+            FeatureSpec(name, max_seq_length, flag="max_seq_length")
+            for name in ("label_ids", "label_mask")
+        ]
+    return (*inputs, *labels, FeatureSpec("is_real_example", 1))

@@ -1,0 +1,90 @@
+"""Texts that are longer than a row: their windows, and one answer of them."""
+
+import dataclasses
+
+import numpy as np
+
+from data.settings import Settings, setting
+
+MODES = ("truncate", "windows")
+POOLINGS = ("mean", "max")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LongTextOptions(Settings):
+    """What becomes of texts that are longer than a row."""
+
+    mode: str = setting(
+        "truncate",
+        "[new] A text over --max_seq_length: truncate = its end is left out, "
+        "as in the original; windows = it is read in overlapping windows. In "
+        "training each window is an example. A text has one answer, that of "
+        "its windows' probabilities pooled; a word has the label of its "
+        "window. Not for pairs and choices.",
+        choices=MODES,
+        flag="long_text",
+    )
+    stride: int = setting(
+        0,
+        "[new] Wordpieces from the start of a window to the start of the next; "
+        "0 = half of what a window holds.",
+        least=0,
+        flag="long_text_stride",
+    )
+    pooling: str = setting(
+        "mean",
+        "[new] How the probabilities (numbers, of regression) of a text's "
+        "windows become one answer.",
+        choices=POOLINGS,
+        flag="long_text_pooling",
+    )
+
+    def _check(self) -> None:
+        for name in ("stride", "pooling"):
+            value = getattr(self, name)
+            if self.mode != "windows" and value != getattr(type(self), name):
+                raise ValueError(
+                    f"--long_text_{name}={value} is for --long_text=windows, "
+                    "which is not given; give both, or neither."
+                )
+
+    def stride_of(self, max_seq_length: int) -> int:
+        """Returns the wordpieces from a window to the next; 0 = no windows."""
+        if self.mode != "windows":
+            return 0
+        return self.stride or max(1, (max_seq_length - 2) // 2)
+
+
+def pool(
+    values: np.ndarray, numbers: np.ndarray, pooling: str, kind: str
+) -> np.ndarray:
+    """Pools the predictions of the windows of each text.
+
+    Probabilities are pooled and not logits, because probabilities are what
+    files and exports show, and because no window can outweigh all others.
+
+    Args:
+      values: float32 [N, L], of all windows, text by text.
+      numbers: [N], the number of each window's text, ascending.
+      pooling: one of `POOLINGS`.
+      kind: of the task; the largest probabilities of a classification are
+        divided by their sum.
+
+    Returns:
+      Float32 [texts, L].
+    """
+    starts = first_windows(numbers)
+    if pooling == "max":
+        pooled = np.maximum.reduceat(values, starts, axis=0)
+        if kind == "classification":
+            pooled = pooled / pooled.sum(axis=1, keepdims=True)
+        return pooled
+    counts = np.diff([*starts, len(values)])[:, np.newaxis]
+    sums = np.add.reduceat(values, starts, axis=0, dtype=np.float64)
+    return (sums / counts).astype(np.float32)
+
+
+def first_windows(numbers: np.ndarray) -> np.ndarray:
+    """Returns the index of the first window of each text, see `pool`."""
+    is_first = np.diff(numbers, prepend=-1) != 0
+    return np.flatnonzero(is_first)

@@ -1,0 +1,78 @@
+"""Overlapping parts of a text that is longer than a row."""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+
+def starts_of(num_tokens: int, room: int, stride: int) -> range:
+    """Returns where the parts of a text begin; an empty text has one.
+
+    Args:
+      num_tokens: number of wordpieces of the text.
+      room: most wordpieces of a part.
+      stride: wordpieces from the start of a part to the start of the next.
+    """
+    # The original takes min(length, doc_stride). Only the last part is shorter
+    # than the room, so this is min(room, stride).
+    step = min(stride, room)
+    further = -(-max(num_tokens - room, 0) // step)
+    return range(0, (further + 1) * step, step)
+
+
+class Span(NamedTuple):
+    """The part of a text that is in a window.
+
+    Attributes:
+      doc_start: index in the text of the window's first wordpiece.
+      doc_length: number of wordpieces of the text in the window.
+      best_start: index in the text of the first wordpiece that has more context
+        in this window than in any other.
+      best_end: end (exclusive) of these wordpieces.
+    """
+
+    doc_start: int
+    doc_length: int
+    best_start: int
+    best_end: int
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def spans(num_tokens: int, room: int, stride: int) -> tuple[Span, ...]:
+    """Divides a text into overlapping parts.
+
+    Args:
+      num_tokens: number of wordpieces of the text.
+      room: most wordpieces of a part.
+      stride: wordpieces from the start of a part to the start of the next.
+
+    Returns:
+      The parts in order. A wordpiece has the most context in the part with the
+      largest min(tokens to its left, tokens to its right) + 0.01 length, and
+      in the first of equal ones.
+
+    Source: _check_is_max_context in run_squad.py.
+    """
+    if num_tokens <= room:
+        return (Span(0, num_tokens, 0, num_tokens),) if num_tokens else ()
+    starts = np.array(starts_of(num_tokens, room, stride))
+    lengths = np.minimum(room, num_tokens - starts)
+    token = np.arange(num_tokens)
+    left = token - starts[:, None]
+    right = lengths[:, None] - 1 - left
+    least = np.minimum(left, right)
+    # In float64 as in the original, which decides what is a tie.
+    score = np.where(least >= 0, least + 0.01 * lengths[:, None], -1.0)
+    best = np.argmax(score, axis=0)  # of equals the first
+    numbers = np.arange(len(starts))
+    return tuple(
+        map(
+            Span,
+            starts.tolist(),
+            lengths.tolist(),
+            # `best` is ascending.
+            np.searchsorted(best, numbers, "left").tolist(),
+            np.searchsorted(best, numbers, "right").tolist(),
+        )
+    )

@@ -1,0 +1,104 @@
+"""The page of a dev set: all that is in it, and nothing that breaks it."""
+
+import re
+
+import pytest
+
+from data.finetuning.error_page import Judged, write_page
+from tests.pages_support import HOSTILE, Page
+
+
+def judged(text="A text.", **changes):
+    values = {
+        "id": "dev-1",
+        "texts": [text],
+        "choices": (),
+        "gold": "yes",
+        "prediction": "no",
+        "is_right": False,
+        "loss": 1.23456,
+        "scores": [("no", 0.75), ("yes", 0.25)],
+    }
+    return Judged(**values | changes)
+
+
+def write(tmp_path, *examples, title="tsv, dev, step 7"):
+    path = tmp_path / "errors.html"
+    write_page(str(path), title, examples)
+    return Page(path)
+
+
+def test_all_of_an_example_is_there(tmp_path):
+    page = write(tmp_path, judged(scores=[("yes", 0.25), ("no", 0.74999)]))
+    assert page.items == [
+        {
+            "id": "dev-1",
+            "texts": ["A text."],
+            "gold": "yes",
+            "prediction": "no",
+            "loss": 1.2346,
+            "scores": [["no", 0.75], ["yes", 0.25]],
+            "right": False,
+        }
+    ]
+    assert "<title>tsv, dev, step 7</title>" in page.text
+
+
+def test_what_does_not_apply_is_left_out(tmp_path):
+    page = write(
+        tmp_path,
+        judged(is_right=None, scores=[], gold="1.5", prediction="2"),
+        judged(choices=("one", "two")),
+        judged(scores=[(str(i), i / 100) for i in range(9)]),
+    )
+    number, choice, many = page.items
+    assert "right" not in number and number["scores"] == []
+    assert choice["choices"] == ["one", "two"]
+    assert [label for label, _ in many["scores"]] == ["8", "7", "6", "5", "4"]
+
+
+def test_hostile_text_stays_text(tmp_path):
+    plain = write(tmp_path, judged())
+    page = write(
+        tmp_path,
+        judged(
+            HOSTILE,
+            id=HOSTILE,
+            gold=HOSTILE,
+            prediction=HOSTILE,
+            choices=(HOSTILE,),
+            scores=[(HOSTILE, 1.0)],
+        ),
+        title=HOSTILE.split(" {{")[0],
+    )
+    assert page.tags == plain.tags
+    assert page.scripts[1] == plain.scripts[1]
+    (item,) = page.items
+    for text in (
+        *(item["id"], item["gold"], item["prediction"], *item["texts"]),
+        *(*item["choices"], item["scores"][0][0]),
+    ):
+        assert text == HOSTILE
+    # Neither could end the script, nor a line of it in an old browser.
+    assert not re.search("[<>&\u2028\u2029]", page.scripts[0])
+    # The script makes text nodes only.
+    for name in ("innerHTML", "outerHTML", "insertAdjacent", "document.write"):
+        assert name not in page.scripts[1]
+
+
+def test_the_page_needs_no_network(tmp_path):
+    page = write(tmp_path, judged())
+    assert not [x for x in page.attributes if x[0] in ("src", "href")]
+    (policy,) = [x for _, x in page.attributes if "default-src" in (x or "")]
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline';")
+    assert "url(" not in page.text and "import" not in page.scripts[1]
+
+
+def test_an_interrupted_page_does_not_appear(tmp_path):
+    def examples():
+        yield judged()
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_page(str(tmp_path / "errors.html"), "t", examples())
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,210 @@
+"""The user's own tables: formats, separators, missing files and columns."""
+
+import pytest
+
+from data.tasks import get_task
+from tests.data.tasks.fixtures import write_files
+
+
+@pytest.fixture
+def table(tmp_path):
+    def make(contents, name="csv", **options):
+        return get_task(name, write_files(tmp_path, contents), **options)
+
+    return make
+
+
+def train(task):
+    return [
+        (example.text_a, example.label) for example in task.examples("train")
+    ]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_separator_is_found_by_the_names_of_the_columns(table, separator):
+    # Cells hold the other separators, quotes and line breaks.
+    rows = [
+        ["id", "text", "label"],
+        ["1", '"a,;|""\t\nb"', "x, y"],
+        ["2", "c", "z"],
+    ]
+    rows[1][2] = f'"{rows[1][2]}"'
+    data = "\ufeff" + "".join(separator.join(row) + "\r\n" for row in rows)
+    task = table({"train.csv": data})
+    assert train(task) == [('a,;|"\t\nb', "x, y"), ("c", "z")]
+
+
+def test_the_separator_of_columns_by_number_is_the_one_of_the_line(table):
+    columns = {"text_columns": ["-1"], "label_column": "0"}
+    task = table({"train.csv": "yes;a\nno;b, c\n"}, **columns)
+    assert train(task) == [("a", "yes"), ("b, c", "no")]
+
+
+def test_commas_are_taken_if_the_first_line_has_them(table):
+    task = table({"train.csv": "a;b,text\n1;2,x\n"}, label_column="none")
+    with pytest.raises(
+        ValueError,
+        match="line 2: there is no column 'none'; it has a;b, text. Name the "
+        "columns as they are in the file, or number them from 0, by "
+        "--label_column.",
+    ):
+        train(task)
+
+
+def test_two_separators_and_no_known_column_are_an_error(table):
+    task = table({"train.csv": "words;a\tb\nx;y\tz\n"})
+    with pytest.raises(
+        ValueError,
+        match="train.csv: the first line has semicolons and tabs, and by none "
+        "of them the columns 'text', 'label'; what separates",
+    ):
+        train(task)
+
+
+def test_a_missing_column_is_named_with_its_flag_and_the_columns(table):
+    task = table({"train.csv": "review,stars\na,1\n"})
+    with pytest.raises(
+        ValueError,
+        match="there is no column 'text'; it has review, stars. Name .* by "
+        "--text_columns.",
+    ):
+        list(get_task("csv", task.data_dir, labels=["1"]).examples("train"))
+    task = table({"train.jsonl": '{"text": "a"}\n'}, "jsonl")
+    with pytest.raises(ValueError, match="'label'; it has text. .*--label_col"):
+        train(task)
+
+
+def test_a_table_in_the_wrong_format_names_its_separator(table):
+    task = table({"train.tsv": "text;label\na;x\n"}, "tsv", labels=["x"])
+    with pytest.raises(
+        ValueError,
+        match="it has text;label. That is one column, in which there are "
+        "semicolons: if they separate columns, give --task_name=csv",
+    ):
+        train(task)
+
+
+@pytest.mark.parametrize("name", ["tsv", "csv", "jsonl"])
+def test_the_name_of_the_task_decides_between_files(table, name):
+    task = table(
+        {
+            "train.tsv": "text\tlabel\nin tsv\tx\n",
+            "train.csv": "text,label\nin csv,x\n",
+            "train.jsonl": '{"text": "in jsonl", "label": "x"}\n',
+        },
+        name,
+    )
+    assert train(task) == [(f"in {name}", "x")]
+    assert task.name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("tsv", 'text\tlabel\n"a\tx\n'),
+        ("csv", 'text;label\n"""a";x\n'),
+        ("jsonl", '{"text": "\\"a", "label": "x"}\n'),
+    ],
+)
+def test_the_name_of_the_task_is_the_format_of_other_files(table, name, data):
+    task = table({"train.txt": data}, name, train_file="train.txt")
+    assert train(task) == [('"a', "x")]
+
+
+def test_errors_name_the_task_that_was_given(table):
+    with pytest.raises(ValueError, match="--task_name=csv: kind 'two'"):
+        table({}, kind="two")
+    with pytest.raises(ValueError, match="--task_name=jsonl: 0 choice columns"):
+        table({}, "jsonl", kind="choice")
+
+
+ROWS = "text,label\n" + "".join(f"t{i},{'ab'[i % 2]}\n" for i in range(20))
+
+
+def test_a_share_of_the_train_set_is_the_dev_set(table):
+    task = table({"train.csv": ROWS}, dev_share=0.2)
+    sets = {
+        name: {example.text_a for example in task.examples(name)}
+        for name in ("train", "dev")
+    }
+    assert len(sets["train"]) == 16 and len(sets["dev"]) == 4
+    assert sets["train"] | sets["dev"] == {f"t{i}" for i in range(20)}
+    assert sorted(e.label for e in task.examples("dev")) == [*"aabb"]
+    # A later run, perhaps one that only evaluates, finds the same.
+    again = get_task("csv", task.data_dir, dev_share=0.2)
+    assert {e.text_a for e in again.examples("dev")} == sets["dev"]
+
+
+def test_a_label_of_the_dev_share_alone_is_known(table):
+    rows = "text,label\n" + "x,a|b\ny,b\nz,a\n" * 4
+    task = table(
+        {"train.csv": rows},
+        dev_share=0.5,
+        kind="multilabel",
+        label_separator="|",
+    )
+    assert task.labels == ("a", "b")
+    numbers = "text,label\n" + "".join(f"t{i},{i / 2}\n" for i in range(10))
+    task = table({"train.csv": numbers}, dev_share=0.3, kind="regression")
+    assert len(task.gold("dev")) == 3
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        ({}, {"dev_share": 0.0}, "--dev_share=0.0; it must be above 0 and bel"),
+        ({}, {"dev_share": 1.0}, "--dev_share=1.0; it must be above 0 and bel"),
+        (
+            {"dev.tsv": ROWS},
+            {},
+            "there is a file of it, .*dev.tsv; leave out --dev_share, or rena",
+        ),
+        (
+            {},
+            {"dev_file": "d.csv"},
+            "there is a file of it, d.csv; leave out --dev_share, or --dev_fi",
+        ),
+    ],
+)
+def test_a_share_that_contradicts_is_refused(table, files, options, message):
+    with pytest.raises(ValueError, match=message):
+        table({"train.csv": ROWS, **files}, **{"dev_share": 0.1, **options})
+
+
+def test_a_missing_dev_file_names_the_share(table):
+    task = table({"train.csv": ROWS})
+    with pytest.raises(
+        FileNotFoundError,
+        match="no such file with .csv, .tsv, .jsonl; give its name with "
+        "--dev_file. Or draw it from the train set: --dev_share=0.1.",
+    ):
+        list(task.examples("dev"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "labels"),
+    [
+        ("single", '{"text": "a"}', ("x", "y")),
+        ("multilabel", '{"text": "a"}', ("x", "y")),
+        ("tagging", '{"words": "a b"}', ("B-x", "O")),
+        ("choice", '{"text": "a", "c": ["b", "d"]}', ("0", "1")),
+        ("regression", '{"text": "a"}', ()),
+    ],
+)
+def test_labels_of_a_model_stand_in_for_the_train_set(table, kind, row, labels):
+    choice = {"choice_columns": ["c"]} if kind == "choice" else {}
+    task = table({"test.jsonl": row}, "jsonl", kind=kind, **choice)
+    if labels:
+        with pytest.raises(FileNotFoundError, match="train: no such file"):
+            task.labels  # noqa: B018
+    task = table({"test.jsonl": row}, "jsonl", kind=kind, **choice)
+    task.model_labels = labels
+    assert task.labels == labels
+    (example,) = task.examples("test")
+    assert example.guid == "test-0"
+
+
+def test_the_train_set_rules_over_the_labels_of_a_model(table):
+    task = table({"train.csv": ROWS})
+    task.model_labels = ("other",)
+    assert task.labels == ("a", "b")

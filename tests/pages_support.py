@@ -1,0 +1,32 @@
+"""What the tests of HTML pages have in common."""
+
+import html.parser
+import json
+
+# What a page could take for its own code, or a script for the end of a line.
+HOSTILE = (
+    "</script><script>alert(1)</script> <!-- ]]> \"quotes\" 'single' &amp; "
+    "<img src=x onerror=alert(1)> \\u003c \\ \u2028 \u2029 \x00 \u05d0\u05d1 "
+    "\u202e {{items}} {{title}} ${x} `tick`"
+)
+
+
+class Page(html.parser.HTMLParser):
+    """The elements of a page, and the text of each script."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.tags, self.scripts, self.attributes = [], [], []
+        self.text = path.read_text("utf-8")
+        self.feed(self.text)
+        self.items = json.loads(self.scripts[0])
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self.tags[-1:] == ["script"]:
+            self.scripts[-1] += data

@@ -1,0 +1,113 @@
+"""What a finished fine-tuning leaves on the disk, and what can follow it."""
+
+import pytest
+
+from modeling import checkpoints
+from tests.classifier_support import write_table
+from tests.training.finetuning_support import options_of
+from training.config.finetuning_options import TrialOptions, check_strip
+from training.finetuning import classifier
+from training.loop.checkpointing import CheckpointManager
+from training.many_runs import trials
+
+TRAIN = {"save_checkpoints_steps": 2, "num_train_epochs": 2.0}  # 6 steps
+
+
+@pytest.fixture
+def run(goldens, tmp_path):
+    write_table(tmp_path / "data", "single")
+
+    def make(finetuning=None, **changes):
+        finetuning = TRAIN | (finetuning or {})
+        options = options_of(
+            goldens, tmp_path, finetuning=finetuning, **changes
+        )
+        return classifier.run(options)
+
+    return make
+
+
+def steps(tmp_path):
+    return CheckpointManager(str(tmp_path / "out")).steps()
+
+
+def names(path):
+    return set(checkpoints.Checkpoint(str(path)).shapes)
+
+
+def test_the_last_checkpoint_is_kept_and_works_without_slots(
+    run, tmp_path, caplog
+):
+    caplog.set_level("INFO")
+    first = run()
+    assert "3 at once at most" in caplog.text
+    assert steps(tmp_path) == [6]
+    path = tmp_path / "out/model.ckpt-6"
+    before = names(path)
+    assert any(name.endswith("adam_m") for name in before)
+    answers = (tmp_path / "out/test_results.tsv").read_bytes()
+    # The same command with the flag trains nothing, and removes the slots.
+    assert run({"strip_checkpoint": True}) == first
+    assert (tmp_path / "out/test_results.tsv").read_bytes() == answers
+    assert names(path) == {n for n in before if "adam" not in n}
+    with pytest.raises(
+        ValueError,
+        match="out was finished at step 6 with --strip_checkpoint, which "
+        "removed the optimizer slots, so training cannot go on to "
+        "--num_train_steps=9. To start from its weights, give "
+        "--init_checkpoint=.*out and another --output_dir.",
+    ):
+        run({"num_train_epochs": 3.0})
+    # A later process answers without the train and dev sets.
+    for name in "train", "dev":
+        (tmp_path / f"data/{name}.jsonl").unlink()
+    (tmp_path / "out/test_results.tsv").unlink()
+    run(do_train=False, do_eval=False)
+    assert (tmp_path / "out/test_results.tsv").read_bytes() == answers
+
+
+def test_a_given_number_of_checkpoints_is_kept(run, tmp_path):
+    (tmp_path / "data/dev.jsonl").unlink()
+    share = {"kind": "single", "dev_share": 0.25}
+    more = {"keep_checkpoint_max": 2, "save_checkpoints_steps": 1}
+    first = run(more, task_options=share)
+    assert steps(tmp_path) == [3, 4]  # of 18 rows
+    written = (tmp_path / "out/dev_predictions.tsv").read_bytes()
+    assert written.count(b"\n") == 1 + 6
+    # A process that only evaluates draws the same dev set.
+    again = run(task_options=share, do_train=False, do_predict=False)
+    assert again.results == first.results
+    assert (tmp_path / "out/dev_predictions.tsv").read_bytes() == written
+
+
+def test_stripping_needs_training():
+    with pytest.raises(ValueError, match="--strip_checkpoint removes.*do_trai"):
+        check_strip(True, do_train=False)
+    check_strip(True, do_train=True)
+    check_strip(False, do_train=False)
+
+
+@pytest.mark.slow
+def test_trials_are_stripped(goldens, tmp_path):
+    write_table(tmp_path / "data", "single")
+    options = options_of(
+        goldens, tmp_path, finetuning=TRAIN | {"strip_checkpoint": True}
+    )
+    trials.Trials(TrialOptions(num_trials=2), classifier).run(options)
+    found = sorted((tmp_path / "out").glob("trial-*/model.ckpt-*.index"))
+    assert len(found) == 2
+    for path in found:
+        left = names(path.with_suffix(""))
+        assert not any("adam" in name for name in left)
+    for name in "dev_predictions.tsv", "errors.html", "predictions.tsv":
+        assert (tmp_path / "out" / name).exists()
+
+
+@pytest.mark.slow
+def test_best_weights_are_the_same_without_slots(run, tmp_path):
+    best = {"save_best": "eval_loss", "eval_every_steps": 2}
+    first = run(best)
+    again = run(best | {"strip_checkpoint": True})
+    assert again == first == run(best, do_train=False)
+    (path,) = (tmp_path / "out").glob("model.ckpt-*.index")
+    assert not any("adam" in n for n in names(path.with_suffix("")))

@@ -1,0 +1,252 @@
+"""A run with --long_text=windows: one example, one answer, everywhere.
+
+Expected answers are computed here: the model's own probabilities of each window
+that a loop cuts, pooled by a loop.
+"""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import modeling
+from data.finetuning.long_text import LongTextOptions
+from data.text.tokenization import FullTokenizer
+from tests import fork_server, rounding
+from tests.training.finetuning_support import options_of
+from training.export.predictor import Predictor
+from training.finetuning import classifier
+from training.many_runs import trials
+
+LENGTH, ROOM, STRIDE = 24, 22, 9
+WORDS = ["old", "the", "mill", "river", "snow", "town"]
+SIZES = {"train": 24, "dev": 9, "test": 7}
+
+
+def write_long_table(folder, kind):
+    """Texts of 1 to 80 words; what is right depends on the number."""
+    folder.mkdir()
+    rng = np.random.default_rng(5)
+    for name, count in SIZES.items():
+        rows = []
+        for i in range(count):
+            words = rng.choice(WORDS, rng.integers(1, 81)).tolist()
+            label = {
+                "single": f"l{i % 2}",
+                "regression": i / 2,
+                "multilabel": ["", "mill", "mill,snow"][i % 3],
+                "tagging": ["B-M" if w == "mill" else "O" for w in words],
+            }[kind]
+            text = {"words": words} if kind == "tagging" else {}
+            row = text or {"text": " ".join(words)}
+            rows.append(row if name == "test" else row | {"label": label})
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(text)
+
+
+def run_windows(goldens, tmp_path, kind, pooling="mean", **changes):
+    write_long_table(tmp_path / "data", kind)
+    options = options_of(
+        goldens,
+        tmp_path,
+        kind,
+        long_text=LongTextOptions(
+            mode="windows", stride=STRIDE, pooling=pooling
+        ),
+        finetuning={
+            "max_seq_length": LENGTH,
+            "num_train_epochs": 1.0,
+            "eval_batch_size": 4,
+            "learning_rate": 3e-3,
+        },
+        **changes,
+    )
+    return options, classifier.run(options)
+
+
+def texts_of(tmp_path, name):
+    lines = (tmp_path / "data" / f"{name}.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def expected(tmp_path, name, pooling):
+    """Pooled predictions of the texts of a set: [N, L]."""
+    loaded = modeling.load(str(tmp_path / "out"))
+    found = []
+    for row in texts_of(tmp_path, name):
+        ids = loaded.tokenizer.encode(row["text"])
+        parts, start = [], 0
+        while True:
+            parts.append([2, *ids[start : start + ROOM], 3])
+            if start + ROOM >= len(ids):
+                break
+            start += STRIDE
+        scores = []
+        for part in parts:
+            ids_of_part = np.array([part], np.int32)
+            batch = {
+                "input_ids": ids_of_part,
+                "input_mask": np.ones_like(ids_of_part),
+                "segment_ids": np.zeros_like(ids_of_part),
+            }
+            scores.append(loaded.model.predict(batch).numpy()[0])
+        if pooling == "mean":
+            found.append(np.mean(scores, axis=0))
+        else:
+            most = np.max(scores, axis=0)
+            is_one = loaded.kind == "classification"
+            found.append(most / most.sum() if is_one else most)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "pooling"),
+    [
+        ("single", "mean"),
+        pytest.param("single", "max", marks=pytest.mark.slow),
+        pytest.param("regression", "mean", marks=pytest.mark.slow),
+        pytest.param("multilabel", "max", marks=pytest.mark.slow),
+    ],
+)
+def test_an_example_has_one_answer(goldens, tmp_path, kind, pooling, caplog):
+    caplog.set_level("INFO")
+    options, outcome = run_windows(goldens, tmp_path, kind, pooling)
+    out = tmp_path / "out"
+    wanted = expected(tmp_path, "test", pooling)
+    written = np.loadtxt(out / "test_results.tsv", delimiter="\t", ndmin=2)
+    assert len(written) == SIZES["test"]
+    close = {"rtol": 0, "atol": rounding.EQUAL}
+    np.testing.assert_allclose(written, wanted, **close)
+    lines = (out / "predictions.tsv").read_text().splitlines()
+    assert len(lines) == 1 + SIZES["test"]
+    # The scores of the dev set are of its examples.
+    dev = expected(tmp_path, "dev", pooling)
+    rows = texts_of(tmp_path, "dev")
+    results = outcome.results["dev"]
+    if kind == "single":
+        gold = np.array([int(row["label"][1]) for row in rows])
+        loss = -np.log(dev[np.arange(len(dev)), gold])
+        hits = dev.argmax(axis=1) == gold
+        assert results["eval_accuracy"] == pytest.approx(hits.mean())
+    elif kind == "regression":
+        gold = np.array([row["label"] for row in rows])
+        loss = (dev[:, 0] - gold) ** 2
+    else:
+        gold = np.array(
+            [[n in row["label"] for n in ("mill", "snow")] for row in rows]
+        )
+        loss = -np.log(np.where(gold, dev, 1 - dev)).mean(axis=1)
+    # A loss has the slope 1 / p at p; 30 is above all of them here.
+    assert results["eval_loss"] == pytest.approx(
+        loss.mean(), abs=30 * rounding.EQUAL
+    )
+    # Training counts windows.
+    encode = FullTokenizer(str(goldens / "vocab.txt")).encode
+    num_windows = sum(
+        1 + max(0, -(-(len(encode(row["text"])) - ROOM) // STRIDE))
+        for row in texts_of(tmp_path, "train")
+    )
+    assert (
+        outcome.step == num_windows // options.finetuning.train.train_batch_size
+    )
+    assert f"Num examples = {num_windows}\n" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["single", pytest.param("regression", marks=pytest.mark.slow)],
+)
+def test_the_model_answers_texts_as_the_run_did(goldens, tmp_path, kind):
+    run_windows(goldens, tmp_path, kind, "max")
+    out = tmp_path / "out"
+    written = np.loadtxt(out / "test_results.tsv", delimiter="\t", ndmin=2)
+    texts = [row["text"] for row in texts_of(tmp_path, "test")]
+    answers = Predictor.load(str(out)).predict(texts)
+    name = "score" if kind == "regression" else "probabilities"
+    got = np.array([answer[name] for answer in answers]).reshape(len(texts), -1)
+    np.testing.assert_allclose(got, written, rtol=0, atol=rounding.EQUAL)
+    # More windows than are computed at once.
+    book = " ".join(texts * 4)
+    (answer,) = Predictor.load(str(out)).predict([book])
+    (tmp_path / "data/test.jsonl").write_text(json.dumps({"text": book}) + "\n")
+    (wanted,) = expected(tmp_path, "test", "max")
+    np.testing.assert_allclose(
+        np.ravel(answer[name]), wanted, rtol=0, atol=rounding.EQUAL
+    )
+
+
+def test_words_are_labelled_once_also_by_the_export(goldens, tmp_path):
+    run_windows(goldens, tmp_path, "tagging")
+    out = tmp_path / "out"
+    lines = (out / "predictions.tsv").read_text().splitlines()
+    rows = texts_of(tmp_path, "test")
+    words = [word for row in rows for word in [*row["words"], ""]]
+    assert [line.partition("\t")[0] for line in lines] == words
+    labels = [line.partition("\t")[2] for line in lines if line]
+    answers = Predictor.load(str(out)).predict(
+        [" ".join(row["words"]) for row in rows]
+    )
+    assert [x for answer in answers for x in answer["label"]] == labels
+
+
+def test_a_finished_folder_predicts_without_training(goldens, tmp_path, caplog):
+    options, _ = run_windows(goldens, tmp_path, "single")
+    path = tmp_path / "out/test_results.tsv"
+    before = path.read_text()
+    path.unlink()
+    again = options.replace(do_train=False, do_eval=False)
+    classifier.run(again)
+    assert path.read_text() == before
+    assert "the model was made with" not in caplog.text
+    classifier.check(again.replace(long_text=LongTextOptions()))
+    assert "task.json: the model was made with stride 9, but now it" in (
+        caplog.text
+    )
+
+
+def test_trials_of_earlier_versions_count_as_finished(goldens, tmp_path):
+    """Their facts do not hold the options of long texts."""
+    write_long_table(tmp_path / "data", "single")
+    options = options_of(goldens, tmp_path)
+    inputs = classifier.prepare(options)
+    names = trials.facts_of(options, inputs)
+    assert not [name for name in names if name.startswith("long_text")]
+    windows = options.replace(long_text=LongTextOptions(mode="windows"))
+    assert trials.facts_of(windows, inputs)["long_text.mode"] == "windows"
+
+
+SCRIPT = """
+import pathlib, sys
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from data.finetuning.long_text import LongTextOptions
+from tests.training.finetuning_support import run_table
+from training.config.options import DeviceOptions
+goldens, folder, stride = sys.argv[1:]
+run_table(
+    pathlib.Path(goldens), pathlib.Path(folder),
+    {"device": DeviceOptions(distribution_strategy="mirrored")},
+    do_predict=True,
+    long_text=LongTextOptions(mode="windows", stride=int(stride)))
+"""
+
+
+@pytest.mark.slow
+def test_two_devices_give_the_answers_of_one(goldens, tmp_path, pytestconfig):
+    """Also if the last batch is not full."""
+    write_long_table(tmp_path / "data", "single")
+    done = fork_server.run(
+        [sys.executable, "-c", SCRIPT, goldens, tmp_path, str(STRIDE)],
+        cwd=pytestconfig.rootpath,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    written = np.loadtxt(tmp_path / "out/test_results.tsv", delimiter="\t")
+    np.testing.assert_allclose(
+        written,
+        expected(tmp_path, "test", "mean"),
+        rtol=0,
+        atol=rounding.EQUAL,
+    )

@@ -1,0 +1,130 @@
+"""What of TensorFlow's messages a program prints."""
+
+import glob
+import os
+import subprocess
+import sys
+
+import pytest
+
+from training.tensorflow_log import LEVEL
+
+# Runs a program whose TensorFlow is a stand-in.
+SCRIPT = """
+import os, sys
+from training import program
+def main():
+    program.load_tensorflow()
+    print(os.environ["TF_CPP_MIN_LOG_LEVEL"])
+    os.write(2, b"afterwards\\n")
+program.run(main)
+"""
+STAND_IN = """
+import os
+os.write(2, b"noise\\n")
+{then}
+class config:
+    list_physical_devices = lambda: os.write(2, b"no CUDA\\n")
+"""
+NO_GPU = not any(map(glob.glob, ("/dev/nvidia*", "/dev/dxg")))
+without_gpu = pytest.mark.skipif(
+    not NO_GPU, reason="messages are about the GPU of this machine"
+)
+
+
+@pytest.fixture
+def start(tmp_path, pytestconfig):
+    def start(*flags, then="", **environment):
+        stand_in = tmp_path / "tensorflow.py"
+        stand_in.write_text(STAND_IN.format(then=then), "utf-8")
+        kept = {k: v for k, v in os.environ.items() if k != LEVEL}
+        paths = os.pathsep.join([str(tmp_path), str(pytestconfig.rootpath)])
+        return subprocess.run(
+            [sys.executable, "-c", SCRIPT, *flags],
+            env=kept | environment | {"PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return start
+
+
+@without_gpu
+def test_messages_of_the_import_are_hidden(start):
+    done = start()
+    assert done.returncode == 0
+    assert done.stdout == "1\n"
+    assert done.stderr == "afterwards\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "level"),
+    [
+        (["--verbosity=1"], {}, "0"),
+        # The user's own choice.
+        ([], {LEVEL: "2"}, "2"),
+        (["--verbosity=1"], {LEVEL: "2"}, "2"),
+    ],
+)
+def test_all_messages_are_brought_back(start, flags, environment, level):
+    done = start(*flags, **environment)
+    assert done.returncode == 0
+    assert done.stdout == f"{level}\n"
+    assert done.stderr == "noise\nno CUDA\nafterwards\n"
+
+
+@pytest.mark.parametrize(
+    ("then", "code", "lines"),
+    [
+        ("raise ImportError('broken')", 1, ["noise", "ImportError: broken"]),
+        # As on a processor without AVX.
+        ("os.write(2, b'no AVX\\n'); os.abort()", -6, ["noise", "no AVX"]),
+        ("os.kill(os.getpid(), 9)", -9, ["noise"]),
+        ("raise SystemExit(3)", 3, ["noise"]),
+    ],
+    ids=["raises", "aborts", "killed", "exits"],
+)
+def test_nothing_is_hidden_of_an_import_that_fails(start, then, code, lines):
+    done = start(then=then)
+    assert done.returncode == code
+    shown = done.stderr.splitlines()
+    assert [line for line in lines if line in shown] == lines
+    assert "afterwards" not in shown
+
+
+@without_gpu
+def test_a_program_of_the_project_prints_only_its_own(
+    goldens, pytestconfig, tmp_path
+):
+    (tmp_path / "text.txt").write_text("the man went to the store\n" * 20)
+    commands = [
+        [
+            "build_vocab.py",
+            f"--input_file={tmp_path}/text.txt",
+            f"--output_file={tmp_path}/vocab.txt",
+            "--vocab_size=40",
+        ],
+        [
+            "extract_features.py",
+            f"--input_file={tmp_path}/text.txt",
+            f"--output_file={tmp_path}/vectors.jsonl",
+            f"--init_checkpoint={goldens}/model/trained",
+            f"--bert_config_file={goldens}/bert_config.json",
+            f"--vocab_file={goldens}/vocab.txt",
+            "--layers=-1",
+        ],
+    ]
+    kept = {k: v for k, v in os.environ.items() if k != LEVEL}
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=pytestconfig.rootpath,
+            env=kept,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        for word in ("cuda", "CUDA", "oneDNN", "absl::InitializeLog", "AVX"):
+            assert word not in done.stderr

@@ -1,0 +1,232 @@
+"""More words and positions for a model, with first weights of what it has.
+
+    grown = growth.Grown(checkpoint, config, tokens)
+    grown.add_words(["angioplasty"], do_lower_case=True)
+    grown.add_positions(1024)
+
+`grown` then has the larger configuration and vocabulary, and reads as a
+checkpoint does.
+"""
+
+import dataclasses
+import re
+from collections.abc import Collection, Iterable
+
+import numpy as np
+from absl import logging
+
+from data.storage import files
+from data.text.tokenization import BasicTokenizer, WordpieceTokenizer
+from modeling.checkpoints import Checkpoint, HuggingFaceCheckpoint
+from modeling.checkpoints.huggingface import WORD_EMBEDDINGS
+from modeling.config import BertConfig
+
+_POSITIONS = "bert/embeddings/position_embeddings"
+# The variables with a row for each token.
+_BY_TOKEN = (WORD_EMBEDDINGS, "cls/predictions/output_bias")
+_UNUSED = re.compile(r"\[unused\d+\]")
+_MOST_NAMED = 8
+
+
+class Grown:
+    """A checkpoint with more words and positions.
+
+    Args:
+      checkpoint: whose encoder is whole and fits the configuration.
+      config: of the model.
+      tokens: its vocabulary, in the order of the ids.
+
+    Attributes:
+      config: `BertConfig`, with the sizes of the grown model.
+      tokens: the vocabulary of the grown model.
+      shapes: of the checkpoint: our name -> its shape before it grew.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint | HuggingFaceCheckpoint,
+        config: BertConfig,
+        tokens: Iterable[str],
+    ):
+        self._checkpoint = checkpoint
+        self._pieces: dict[int, list[int]] = {}  # new id -> ids of its pieces
+        self.config = config
+        self.tokens = list(tokens)
+        self.shapes = checkpoint.shapes
+
+    def read(self, name: str) -> np.ndarray:
+        """Returns a variable's value, with the new rows."""
+        value = self._checkpoint.read(name)
+        if name == _POSITIONS:
+            # Row i is row i modulo their number.
+            rows = np.arange(self.config.max_position_embeddings)
+            return value[rows % len(value)]
+        if name not in _BY_TOKEN:
+            return value
+        more = self.config.vocab_size - len(value)
+        grown = np.pad(value, [(0, more)] + [(0, 0)] * (value.ndim - 1))
+        for row, pieces in self._pieces.items():
+            grown[row] = value[pieces].mean(axis=0)
+        return grown
+
+    def add_positions(self, number: int) -> None:
+        """Repeats the rows of the positions until there are enough.
+
+        Args:
+          number: of positions after that.
+
+        Raises:
+          ValueError: the model has more positions already.
+        """
+        before = self.config.max_position_embeddings
+        if number < before:
+            raise ValueError(
+                f"--max_position_embeddings={number}; the model has {before} "
+                "positions, which are not taken away: shorter texts need no "
+                "conversion. Give a larger number, or leave the flag out."
+            )
+        self.config = dataclasses.replace(
+            self.config, max_position_embeddings=number
+        )
+        if number > before:
+            logging.warning(
+                "Positions %d to %d repeat positions 0 to %d and are not "
+                "trained. Train on long texts before you rely on them, with "
+                "--max_seq_length up to %d. The attention of a text of %d "
+                "tokens takes %.1f times the memory and time of %d tokens.",
+                before,
+                number - 1,
+                before - 1,
+                number,
+                number,
+                (number / before) ** 2,
+                before,
+            )
+
+    def add_words(
+        self,
+        words: Iterable[str],
+        do_lower_case: bool,
+        never_split: Collection[str] = (),
+        source: str = "the list of words",
+    ) -> None:
+        """Adds words, in rows named `[unusedN]` first, then in new rows.
+
+        The first weights of a word are the mean of those of its wordpieces.
+
+        Args:
+          words: the words. Those that the vocabulary has are left as they are.
+          do_lower_case: whether the model's text is lower-cased.
+          never_split: words that need not be words for the tokenizer.
+          source: where the words come from, for the error.
+
+        Raises:
+          ValueError: there are no words, or the tokenizer would never make one
+            of them.
+        """
+        words = list(dict.fromkeys(words))
+        basic = BasicTokenizer(do_lower_case)
+        _require_whole(words, basic, never_split, source)
+        lines = enumerate(map(str.strip, self.tokens))
+        ids = {token: i for i, token in lines if token}
+        del self.tokens[1 + max(ids.values()) :]  # blank lines at the end
+        wordpiece = WordpieceTokenizer(ids)
+        new = [word for word in words if word not in ids]
+        unused = [i for i, t in enumerate(self.tokens) if _UNUSED.fullmatch(t)]
+        for number, word in enumerate(new):
+            pieces = wordpiece.tokenize(" ".join(basic.tokenize(word)))
+            row = unused[number] if number < len(unused) else len(self.tokens)
+            self.tokens[row : row + 1] = [word]
+            self._pieces[row] = [ids[piece] for piece in pieces]
+        self.config = dataclasses.replace(
+            self.config,
+            vocab_size=max(self.config.vocab_size, len(self.tokens)),
+        )
+        _report(words, new, min(len(new), len(unused)))
+        self._warn_of_unknown(ids[wordpiece.unk_token])
+
+    def _warn_of_unknown(self, unknown: int) -> None:
+        """Names the words that begin with the weights of [UNK]."""
+        names = [
+            self.tokens[row]
+            for row, pieces in self._pieces.items()
+            if set(pieces) == {unknown}
+        ]
+        if names:
+            logging.warning(
+                "%d words have no wordpieces but [UNK], whose weights they "
+                "begin with: %s",
+                len(names),
+                _some(names),
+            )
+
+
+def read_words(path: str) -> list[str]:
+    """Reads words, one a line; blank lines are left out.
+
+    Args:
+      path: of a UTF-8 text file.
+
+    Returns:
+      The words, without white space around them.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: it is not UTF-8.
+    """
+    lines = (line.strip() for line in files.read_lines(path))
+    return [line for line in lines if line]
+
+
+def _require_whole(
+    words: list[str],
+    basic: BasicTokenizer,
+    never_split: Collection[str],
+    source: str,
+) -> None:
+    """Refuses words that the tokenizer would never make."""
+    if not words:
+        raise ValueError(
+            f"{source} has no words; expected one word on each line."
+        )
+    longest = WordpieceTokenizer(()).max_input_chars_per_word
+    whole = [w for w in words if w not in never_split]
+    cut = [w for w in whole if basic.tokenize(w) != [w] or len(w) > longest]
+    if cut:
+        becomes = " ".join(basic.tokenize(cut[0])) or "nothing"
+        lower = "lower-cased, " if basic.do_lower_case else ""
+        raise ValueError(
+            f"{source}: {len(cut)} of {len(words)} words would never be found "
+            f"in a text: {_some(cut)}. Before wordpieces are looked up, text "
+            f"is {lower}split at white space, at punctuation and around each "
+            f"Chinese character, and words over {longest} characters are "
+            f"unknown: {cut[0][:longest]!r} becomes {becomes[:longest]!r}. "
+            "Write them as they become, leave them out or, to have them kept "
+            "whole, name them in --never_split here and in the programs that "
+            "read text."
+        )
+
+
+def _report(words: list[str], new: list[str], num_unused: int) -> None:
+    """Logs where the words went."""
+    known = sorted(set(words) - set(new))
+    logging.info(
+        "Of %d words, %d replace [unused] tokens and %d are new rows. Each "
+        "begins with the mean of its wordpieces' weights and needs training.",
+        len(words),
+        num_unused,
+        len(new) - num_unused,
+    )
+    if known:
+        logging.warning(
+            "%d words are in the vocabulary already: %s",
+            len(known),
+            _some(known),
+        )
+
+
+def _some(names: list[str]) -> str:
+    """Lists names, at most `_MOST_NAMED`."""
+    more = len(names) - _MOST_NAMED
+    text = ", ".join(name[:80] for name in names[:_MOST_NAMED])
+    return f"{text} and {more} more" if more > 0 else text

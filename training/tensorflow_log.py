@@ -1,0 +1,85 @@
+"""Loads TensorFlow without the messages that concern no device in use.
+
+On a machine without a GPU, TensorFlow prints a dozen lines to standard error,
+among them an error of CUDA.
+"""
+
+import contextlib
+import glob
+import os
+import signal
+from collections.abc import Iterator
+
+# 0 = all, 1 = without "I", 2 = without "W", 3 = without "E".
+LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+# Of NVIDIA's driver, and of the one inside WSL.
+_GPUS = ("/dev/nvidia*", "/dev/dxg")
+_SHOW, _HIDE = b"\0show", b"\0hide"
+
+
+def load(is_verbose: bool = False) -> None:
+    """Imports TensorFlow and finds the devices.
+
+    A message of level "I" is hidden from now on, in child processes too. On a
+    machine without a GPU, everything that TensorFlow prints while it is
+    imported is hidden as well, unless the import fails.
+
+    Args:
+      is_verbose: whether to hide nothing. Nothing is hidden either if the
+        environment has `LEVEL`.
+    """
+    if is_verbose:
+        os.environ.setdefault(LEVEL, "0")
+    has_gpu = any(map(glob.glob, _GPUS))
+    held = contextlib.nullcontext() if has_gpu else _held_back()
+    if LEVEL in os.environ:
+        held = contextlib.nullcontext()
+    os.environ.setdefault(LEVEL, "1")
+    with held:
+        import tensorflow as tf
+
+        # To look for a GPU is what prints the error of CUDA.
+        tf.config.list_physical_devices()
+
+
+@contextlib.contextmanager
+def _held_back() -> Iterator[None]:
+    """Hides standard error, unless the block raises or kills the process.
+
+    TensorFlow ends the process itself on a processor that lacks instructions,
+    so a child process holds the text.
+    """
+    reader, writer = os.pipe()
+    shown = os.dup(2)
+    child = os.fork()
+    if not child:
+        _hold(reader, writer)
+    os.close(reader)
+    os.dup2(writer, 2)
+    verdict = _SHOW
+    try:
+        yield
+        verdict = _HIDE
+    finally:
+        os.dup2(shown, 2)
+        os.close(shown)
+        with contextlib.suppress(BrokenPipeError):  # someone killed the child
+            os.write(writer, verdict)
+        os.close(writer)
+        os.waitpid(child, 0)
+
+
+def _hold(reader: int, writer: int) -> None:
+    """Reads until the verdict, or until the writer has died; then exits."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    os.close(writer)
+    text = b""
+    while not text.endswith((_SHOW, _HIDE)):
+        chunk = os.read(reader, 1 << 16)
+        if not chunk:
+            break
+        text += chunk
+    if not text.endswith(_HIDE):
+        os.write(2, text.removesuffix(_SHOW))
+    os._exit(0)
