@@ -10,7 +10,8 @@ from tests.model_folders import write_questions, write_released
 @pytest.fixture
 def models(goldens, tmp_path, monkeypatch):
     """The folders that the page names, with the golden models."""
-    write_released(goldens, tmp_path / "models/uncased_L-12_H-768_A-12")
+    folder = tmp_path / "models/uncased_L-12_H-768_A-12"
+    write_released(goldens, folder, "bert_config.json")
     write_questions(goldens, tmp_path / "models/squad_base")
     monkeypatch.chdir(tmp_path)
 

@@ -5,13 +5,13 @@ import shutil
 from training.model_files.description import SpanDescription
 
 
-def write_released(goldens, folder):
+def write_released(goldens, folder, config="first_layer.json"):
     """Writes a folder as the original released them; returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     trained = goldens / "model/trained/model.ckpt-60"
     for ending in ".index", ".data-00000-of-00001":
         shutil.copy(f"{trained}{ending}", folder / f"bert_model.ckpt{ending}")
-    shutil.copy(goldens / "first_layer.json", folder / "bert_config.json")
+    shutil.copy(goldens / config, folder / "bert_config.json")
     shutil.copy(goldens / "vocab.txt", folder)
     return str(folder)
 

@@ -17,7 +17,7 @@ def run(root, goldens, program, output_dir, *flags):
             sys.executable,
             program,
             f"--vocab_file={goldens}/vocab.txt",
-            f"--bert_config_file={goldens}/first_layer.json",
+            f"--bert_config_file={goldens}/bert_config.json",
             f"--output_dir={output_dir}",
             *flags,
         ],

@@ -44,7 +44,8 @@ MASKED = [
 @pytest.fixture(scope="module")
 def released(goldens, tmp_path_factory):
     """A folder as the original released them."""
-    return write_released(goldens, tmp_path_factory.mktemp("released"))
+    folder = tmp_path_factory.mktemp("released")
+    return write_released(goldens, folder, "bert_config.json")
 
 
 @pytest.fixture(scope="module")

@@ -198,7 +198,7 @@ def test_another_model_of_the_same_shapes_in_the_output_folder(
     # These change no variable, so the checkpoint alone would fit.
     out = tmp_path / "out"
     shutil.copytree(goldens / "model/trained", out)
-    shutil.copy(goldens / "first_layer.json", out)
+    shutil.copy(goldens / "first_layer.json", out / "bert_config.json")
     config = json.loads((goldens / "first_layer.json").read_text())
     path = tmp_path / "other.json"
     path.write_text(json.dumps(config | change))

@@ -116,7 +116,15 @@ def test_masked_lm_alone_is_trained_and_measured(
     )
     init = read_all(goldens / "model/init")
     # All variables and slots are there, for the original to resume with.
-    names = {name for name in init if checkpoints.tf1.is_weight(name)}
+    names = {
+        name
+        for name in init
+        if checkpoints.tf1.is_weight(name)
+        # The run has the first layer only.
+        and not name.startswith(
+            ("bert/encoder/layer_1", "bert/encoder/layer_2")
+        )
+    }
     assert set(saved) == {"global_step"} | {
         name + slot for name in names for slot in ("", "/adam_m", "/adam_v")
     }

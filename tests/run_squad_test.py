@@ -29,7 +29,7 @@ def run(root, goldens, output_dir, *flags):
             sys.executable,
             "run_squad.py",
             f"--vocab_file={goldens}/vocab.txt",
-            f"--bert_config_file={goldens}/first_layer.json",
+            f"--bert_config_file={goldens}/bert_config.json",
             f"--output_dir={output_dir}",
             *LENGTHS,
             *flags,

@@ -66,7 +66,7 @@ def finished_run(goldens, folder, kind, is_pair=False):
     config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
     # Weights large enough to tell texts apart.
     config = BertConfig.from_dict(config.to_dict() | {"initializer_range": 0.3})
-    keras.utils.set_random_seed(0)
+    keras.utils.set_random_seed(1)
     labels = LABELS.get(kind, ("no", "yes"))
     arguments = {"kind": kind, "num_labels": max(1, len(labels))}
     model = TaskModel(config, **arguments)

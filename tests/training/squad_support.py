@@ -25,6 +25,7 @@ LOGIT = 3 * rounding.EQUAL
 def make_options(goldens, output_dir, version="v1.1", **changes):
     """Options for the golden files, in windows of 96 with a stride of 32."""
     changes = {
+        "bert_config_file": str(goldens / "first_layer.json"),
         "init_checkpoint": str(goldens / f"squad/finetuned_{version}"),
         "max_seq_length": 96,
         "train_batch_size": 8,
@@ -43,7 +44,6 @@ def make_options(goldens, output_dir, version="v1.1", **changes):
         output_dir=str(output_dir), num_train_steps=1, **taken(TRAIN_NAMES)
     )
     finetuning = FinetuningOptions(
-        bert_config_file=str(goldens / "first_layer.json"),
         train=train,
         device=DeviceOptions(),
         **taken(OPTION_NAMES),

@@ -241,7 +241,7 @@ def first_model(goldens, kind="classification"):
     model = TaskModel(config, kind=kind, num_labels=2)
     model._head_dropout = 0.0
     for variable in checkpoints.variables_by_name(model.layers).values():
-        variable.assign(rng.normal(scale=0.2, size=variable.shape))
+        variable.assign(rng.normal(scale=0.1, size=variable.shape))
     return model, {n: tf.constant(x, tf.int32) for n, x in batch.items()}
 
 

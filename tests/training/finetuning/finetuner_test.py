@@ -57,6 +57,7 @@ def test_evaluation_and_predictions_equal_the_original(
         make_options(
             goldens,
             tmp_path,
+            bert_config_file=str(goldens / "bert_config.json"),
             init_checkpoint=str(folder / "model.ckpt-16"),
             trim_batches=trim,
         ),
@@ -94,6 +95,7 @@ def test_sixteen_steps_equal_the_original(goldens, tmp_path, task, monkeypatch):
     options = make_options(
         goldens,
         tmp_path,
+        bert_config_file=str(goldens / "bert_config.json"),
         num_train_epochs=16.5 * 16 / train_files.count,
         train_batch_size=16,
         warmup_proportion=1 / 16,
@@ -288,7 +290,12 @@ def test_xla_gives_the_same_steps(goldens, tmp_path, monkeypatch):
 
 def test_frozen_layers_stay_and_have_no_slots(goldens, tmp_path):
     train_files = write_records(tmp_path, LENGTHS, seq_length=64)
-    run = make_run(make_options(goldens, tmp_path, trainable_layers=1))
+    config = str(goldens / "bert_config.json")
+    run = make_run(
+        make_options(
+            goldens, tmp_path, bert_config_file=config, trainable_layers=1
+        )
+    )
     before = {n: v.numpy() for n, v in run._weights.items()}
     step = run.train(train_files)
     saved = checkpoints.Checkpoint(run.manager.prefix(step))

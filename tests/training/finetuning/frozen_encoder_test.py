@@ -32,7 +32,8 @@ def make_run(options, *, mix="weighted_all", head="bilstm", kind="tagging"):
 
 
 def test_a_frozen_encoder_stays_bit_for_bit_and_has_no_slots(goldens, tmp_path):
-    run = make_run(make_options(goldens, tmp_path))
+    config = str(goldens / "bert_config.json")
+    run = make_run(make_options(goldens, tmp_path, bert_config_file=config))
     before = {n: v.numpy() for n, v in run._weights.items()}
     step = run.train(write_tagged(tmp_path))
     assert step == 4

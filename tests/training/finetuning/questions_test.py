@@ -213,6 +213,7 @@ def test_evaluation_while_training_writes_scores_and_no_answers(
             run(
                 goldens,
                 tmp_path,
+                bert_config_file=str(goldens / "bert_config.json"),
                 do_train=True,
                 do_predict=False,
                 eval_every_steps=2,
