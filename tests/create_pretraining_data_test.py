@@ -73,7 +73,8 @@ def test_help_names_every_flag_with_the_originals_default():
         _, found, text = done.stdout.partition(f"--{flag}:")
         assert found, flag
         if default:
-            assert f"(default: '{default}')" in text.partition("  --")[0]
+            words = " ".join(text.partition("  --")[0].split())
+            assert words.endswith(f"Default: {default}."), flag
 
 
 @pytest.mark.parametrize(

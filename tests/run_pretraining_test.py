@@ -205,7 +205,7 @@ def test_help_teaches(pytestconfig):
     for words in (
         "python run_pretraining.py --do_train",
         "--iterations_per_loop",
-        "(default: '100000')",
+        "Default: 10000.",
         "[new] Arithmetic",
     ):
         assert words in done.stdout
