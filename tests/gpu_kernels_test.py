@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config as tensorflow_config
 
-from data.finetuning import features
+from data.finetuning import feature_options
 from data.records import feature_spec
 from data.squad import windows
 from modeling import (
@@ -166,7 +166,9 @@ def test_pretraining_evaluates_and_answers_queries(config, policy):
 def task_model(config, kind, policy, **options):
     num_labels = 1 if kind == "regression" else 3
     model = TaskModel(config, kind, num_labels, dtype=policy, **options)
-    return model, batch_of(features.feature_specs(kind, LENGTH, num_labels))
+    return model, batch_of(
+        feature_options.feature_specs(kind, LENGTH, num_labels)
+    )
 
 
 @pytest.mark.parametrize("policy", POLICIES)
