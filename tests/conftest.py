@@ -40,6 +40,16 @@ def pytest_addoption(parser):
         metavar="DIR",
         help="folder of public data (novels/, vocab/, ...) for slow tests",
     )
+    parser.addoption(
+        "--gpu", action="store_true", help="let the tests use NVIDIA GPUs"
+    )
+
+
+def pytest_configure(config):
+    if not config.getoption("--gpu"):
+        # Nothing has looked for devices yet. Programs that tests start, and
+        # those of the fork server, inherit this.
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 
 # Before pytest-xdist reads the marks.

@@ -48,6 +48,7 @@ NOT_HERE = {
 # Flags of absl, TensorBoard, pytest, Docker and Slurm.
 OTHERS_FLAGS = {"version", "logdir", "slow", "real_data"} | {
     "durations",
+    "gpu",
     "gpus",
     "signal",
 }

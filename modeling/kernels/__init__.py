@@ -9,6 +9,6 @@ says what the function gains; docs/performance.md has the conditions of the
 measurements.
 """
 
-from modeling.kernels.block import Form, current, form, pays
+from modeling.kernels.block import Form, current, form, has_gpu, pays
 
-__all__ = ["Form", "current", "form", "pays"]
+__all__ = ["Form", "current", "form", "has_gpu", "pays"]

@@ -84,6 +84,11 @@ def pays(
     return wordpieces * size >= _REPAID * num_lengths
 
 
+def has_gpu() -> bool:
+    """Returns whether operations run on a GPU."""
+    return bool(tf.config.list_logical_devices("GPU"))
+
+
 _compiled = functools.partial(tf.function, jit_compile=True, autograph=False)
 
 

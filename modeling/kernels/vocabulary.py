@@ -6,7 +6,7 @@ Axis letters: see `layers`; C classes.
 import numpy as np
 import tensorflow as tf
 
-from modeling.kernels.block import Form, add_bias, current
+from modeling.kernels.block import Form, add_bias, current, has_gpu
 
 
 def vocabulary_logits(
@@ -67,7 +67,6 @@ def _vocabulary_loss(x, table, bias, labels):
     # float16 cannot represent values below 6e-8, so the probabilities of rare
     # words would become zero.
     narrow = tf.bfloat16 if dtype == tf.bfloat16 else tf.float32
-    num_rows = tf.shape(x)[0]
 
     def chosen(values, columns):
         picked = tf.gather(values, columns, axis=1, batch_dims=1)
@@ -79,14 +78,10 @@ def _vocabulary_loss(x, table, bias, labels):
             tf.matmul(x, words, transpose_b=True), tf.cast(bias, dtype)
         )
         own = chosen(logits, labels)
-        logits = tf.tensor_scatter_nd_update(
-            logits,
-            tf.stack([tf.range(num_rows), labels], axis=1),
-            tf.fill([num_rows], tf.constant(-np.inf, dtype)),
-        )
+        logits = _without(logits, labels)
         others = tf.nn.softmax(tf.cast(logits, narrow))
         searched = others
-        if not tf.config.list_logical_devices("GPU"):
+        if not has_gpu():
             # The bits of non-negative floats, as integers, have the same order.
             # A CPU searches integers in half the time; a GPU cannot.
             searched = tf.bitcast(
@@ -108,6 +103,34 @@ def _vocabulary_loss(x, table, bias, labels):
     return values, gradient
 
 
+def _without(logits, labels):
+    """Replaces the logit of each row's label by minus infinity."""
+    lowest = tf.constant(-np.inf, logits.dtype)
+    if has_gpu():
+        # TensorFlow's scatter has no GPU kernel for float16. The mask is not
+        # made by comparing int32, which a GPU leaves to its host.
+        num_classes = tf.shape(logits)[1]
+        is_label = tf.one_hot(labels, num_classes, True, False, dtype=tf.bool)
+        return tf.where(is_label, lowest, logits)
+    num_rows = tf.shape(logits)[0]
+    return tf.tensor_scatter_nd_update(  # writes one number in each row
+        logits,
+        tf.stack([tf.range(num_rows), labels], axis=1),
+        tf.fill([num_rows], lowest),
+    )
+
+
+def _minus_at(totals, labels, values):
+    """Subtracts values from the rows of `totals` that the labels name."""
+    if has_gpu():
+        # The scatter adds in no fixed order. With op determinism it would run
+        # on the host, but a segment sum sorts on the GPU.
+        return totals - tf.math.unsorted_segment_sum(
+            values, labels, tf.shape(totals)[0]
+        )
+    return tf.tensor_scatter_nd_sub(totals, labels[:, tf.newaxis], values)
+
+
 def _vocabulary_gradient(x, words, others, labels, scale):
     """Returns the gradients of x, table and bias; None for the labels."""
     dtype = x.dtype
@@ -118,15 +141,12 @@ def _vocabulary_gradient(x, words, others, labels, scale):
     else:
         left, right = scale, tf.cast(rows, dtype)
         ones = tf.cast(tf.transpose(scale), dtype)
-    places = labels[:, tf.newaxis]
     picked = scale * tf.cast(tf.gather(words, labels), tf.float32)
     of_x = left * _product(others, words) - picked
-    of_table = tf.tensor_scatter_nd_sub(
-        _product(others, right, transpose_a=True), places, rows
+    of_table = _minus_at(
+        _product(others, right, transpose_a=True), labels, rows
     )
-    of_bias = tf.tensor_scatter_nd_sub(
-        _product(ones, others)[0], places, scale[:, 0]
-    )
+    of_bias = _minus_at(_product(ones, others)[0], labels, scale[:, 0])
     return tf.cast(of_x, dtype), of_table, of_bias, None
 
 

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import losses
+from modeling.kernels import vocabulary
 from modeling.kernels.vocabulary import vocabulary_loss
 from tests import rounding
 
@@ -157,3 +158,31 @@ def test_the_highest_of_many_is_found_below_zero_too():
     for shift in (0, 1):
         _, hit, *_ = of_logits(logits, (labels + shift) % 500, [1.0] * 40)
         np.testing.assert_array_equal(hit, np.full(40, 1.0 - shift))
+
+
+@pytest.mark.parametrize("dtype", rounding.UNITS)
+def test_the_operations_for_a_gpu_give_the_same_bits(dtype, monkeypatch):
+    labels = tf.constant([0, 4, 30, 7, 12])
+    weights = tf.constant([0.1, 2.0, 0.0, 1.0, -1.5])
+    x = tf.cast(normal(5, 6), dtype)
+    arguments = x, 2 * normal(31, 6), normal(31), labels
+    on_cpu = results(vocabulary_loss, *arguments, weights=weights)
+    monkeypatch.setattr(vocabulary, "has_gpu", lambda: True)
+    on_gpu = results(vocabulary_loss, *arguments, weights=weights)
+    for one, other in zip(on_cpu, on_gpu, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_gpu_adds_up_what_rows_of_one_label_subtract(monkeypatch):
+    totals = normal(31, 6)
+    labels, values = tf.constant([3, 3, 0, 3]), normal(4, 6)
+    want = totals.numpy()
+    np.subtract.at(want, labels.numpy(), values.numpy())
+    monkeypatch.setattr(vocabulary, "has_gpu", lambda: True)
+    np.testing.assert_allclose(
+        vocabulary._minus_at(totals, labels, values),
+        want,
+        rtol=0,
+        # Three sums of values up to 8, in another order.
+        atol=3 * 8 * rounding.UNITS["float32"],
+    )

@@ -113,6 +113,18 @@ class DeviceOptions(Settings):
         "names, else all GPUs of this one, else the CPU.",
         choices=STRATEGIES,
     )
+    allow_tf32: bool = setting(
+        True,
+        "[new] Compute float32 products in TF32 on a GPU of compute capability "
+        "8.0 or more: several times as fast, with 10 bits instead of 23 after "
+        "the leading one. False: in float32, as on a CPU.",
+    )
+    deterministic: bool = setting(
+        False,
+        "[new] Add in a fixed order (TensorFlow's op determinism), so that "
+        "a repeated run on the same GPUs gives the same result. Slower. On one "
+        "CPU a run repeats without it.",
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

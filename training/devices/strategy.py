@@ -17,7 +17,7 @@ from absl import logging
 from data.records.shard import Shard
 from modeling.kernels import Form
 from training.config.options import DeviceOptions, dtype_policy
-from training.devices import precision, workers
+from training.devices import gpus, precision, workers
 
 _PIECE = 4  # numbers gathered by one call
 
@@ -35,8 +35,8 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
       devices), or the default strategy of one device.
 
     Raises:
-      ValueError: the options contradict each other, there is no TPU, or
-        TF_CONFIG is malformed.
+      ValueError: the options contradict each other, there is no TPU,
+        TF_CONFIG is malformed, or TensorFlow does not see the GPU.
     """
     kind = options.distribution_strategy
     if options.use_tpu and kind not in ("auto", "tpu"):
@@ -44,21 +44,41 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
             f"--use_tpu contradicts --distribution_strategy={kind}; drop one."
         )
     cluster = cluster_of(options)
+    on_tpu = options.use_tpu or kind == "tpu"
+    if not on_tpu:
+        gpus.check_seen(gpus.seen(), os.environ)
+    _set_arithmetic(options)
     if cluster:
         strategy = _connect(cluster)
-    elif options.use_tpu or kind == "tpu":
+    elif on_tpu:
         strategy = _tpu_strategy(options)
     elif kind == "mirrored" or (
         kind == "auto" and len(tf.config.list_logical_devices("GPU")) > 1
     ):
-        gpus = tf.config.list_logical_devices("GPU")
-        devices = gpus or tf.config.list_logical_devices("CPU")
+        devices = tf.config.list_logical_devices(
+            "GPU"
+        ) or tf.config.list_logical_devices("CPU")
         strategy = tf.distribute.MirroredStrategy([d.name for d in devices])
     else:
         strategy = tf.distribute.get_strategy()  # one device
-    gpus = tf.config.list_logical_devices("GPU")
-    where = "TPU" if is_tpu(strategy) else "GPU" if gpus else "CPU"
+    _log_devices(strategy, options)
+    return strategy
+
+
+def _set_arithmetic(options):
+    """Sets what the whole process computes with."""
+    if not options.allow_tf32:
+        tf.config.experimental.enable_tensor_float_32_execution(False)
+    if options.deterministic:
+        tf.config.experimental.enable_op_determinism()
+
+
+def _log_devices(strategy, options):
+    """Logs devices and arithmetic of a run."""
+    found = () if is_tpu(strategy) else gpus.seen()
+    where = "TPU" if is_tpu(strategy) else "GPU" if found else "CPU"
     bfloat16 = _bfloat16(strategy)
+    arithmetic = precision.choose(options.precision, bfloat16)
     logging.info(
         "Computing on %d %s device(s)%s by %s in %s (%s).",
         strategy.num_replicas_in_sync,
@@ -67,12 +87,21 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
         if num_workers(strategy) > 1
         else "",
         type(strategy).__name__.lstrip("_"),
-        precision.choose(options.precision, bfloat16),
+        arithmetic,
         bfloat16.found,
     )
+    if found and gpus.has_tf32(found):
+        logging.info(
+            "Products of float32 are computed in TF32, with 10 bits after the "
+            "leading one; --allow_tf32=false computes them in float32."
+        )
+    if not gpus.can_compile(found):
+        logging.warning(
+            "Nothing is compiled: XLA does not know GPUs of compute capability "
+            "10.0 or more. Training is slower."
+        )
     if warning := precision.warning(options.precision, bfloat16):
         logging.warning("%s", warning)
-    return strategy
 
 
 def precision_of(options: DeviceOptions) -> str:
@@ -94,10 +123,8 @@ def _bfloat16(strategy: tf.distribute.Strategy) -> precision.Bfloat16:
     """Whether bfloat16 is faster on the devices of a strategy."""
     if is_tpu(strategy):
         return precision.TPU
-    gpus = tf.config.get_visible_devices("GPU")
-    if gpus:
-        details = map(tf.config.experimental.get_device_details, gpus)
-        return precision.of_gpus([d.get("compute_capability") for d in details])
+    if found := gpus.seen():
+        return precision.of_gpus([gpu.capability for gpu in found])
     return precision.of_cpu(_cpuinfo(), os.environ)
 
 

@@ -1,7 +1,7 @@
 """The arithmetic of training: one update, and many in one call.
 
 All random numbers are functions of (seed, step, device, micro-batch), so a
-resumed run repeats an uninterrupted one bit for bit on one device.
+resumed run repeats an uninterrupted one bit for bit on one CPU.
 """
 
 import dataclasses
@@ -14,6 +14,7 @@ from modeling import checkpoints, kernels
 from modeling.config import BertConfig
 from modeling.kernels import Form
 from training.config.options import TrainOptions
+from training.devices import gpus
 from training.devices.strategy import is_tpu
 from training.loop import custom_gradients, optimizers, rates
 from training.loop.lamb import Lamb
@@ -44,10 +45,24 @@ def with_fusion(
     Returns:
       The options with `fuse` True or False. A resumed run gets the same value,
       unless it trains for more steps or on other devices.
+
+    Raises:
+      ValueError: XLA cannot compile for the GPU.
     """
+    found = gpus.seen()
+    compiling = [name for name in ("xla", "fuse") if getattr(options, name)]
+    gpus.check_compiling(found, *compiling)
     if options.fuse is not None:
         return options
-    pays = options.num_train_minutes > 0 or kernels.pays(
+    pays = gpus.can_compile(found) and _pays(
+        options, config, seq_length=seq_length, num_lengths=num_lengths
+    )
+    return dataclasses.replace(options, fuse=pays)
+
+
+def _pays(options, config, *, seq_length, num_lengths):
+    """Whether training is long enough for `Form.COMPILED`."""
+    return options.num_train_minutes > 0 or kernels.pays(
         num_hidden_layers=config.num_hidden_layers,
         hidden_size=config.hidden_size,
         num_steps=options.num_train_steps,
@@ -56,7 +71,6 @@ def with_fusion(
         seq_length=seq_length,
         num_lengths=num_lengths,
     )
-    return dataclasses.replace(options, fuse=pays)
 
 
 def _trainable(
