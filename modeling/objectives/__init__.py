@@ -1,5 +1,6 @@
 """What a model is trained for: one objective in each file, found by name.
 
+options      flags of single objectives, without TensorFlow
 base         what they share: encoder, heads, form of the losses
 pretraining  masked LM and next sentence
 tasks        classification, regression, multilabel, choice, tagging
@@ -10,11 +11,13 @@ import importlib
 import pkgutil
 from typing import Any
 
+_NO_OBJECTIVES = ("base", "options")
+
 
 def names() -> tuple[str, ...]:
     """Returns the names of all objectives: their files in this folder."""
     files = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(sorted(name for name in files if name != "base"))
+    return tuple(sorted(name for name in files if name not in _NO_OBJECTIVES))
 
 
 def get(name: str) -> Any:
