@@ -2,7 +2,7 @@
 
 # What run_pretraining.py trains a model for, see `objectives`; the first one is
 # the original's.
-OBJECTIVES = ("pretraining",)
+OBJECTIVES = ("pretraining", "left_to_right")
 
 # Heads of a fine-tuned model.
 HEADS = ("linear", "bilstm")

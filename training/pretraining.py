@@ -103,6 +103,7 @@ def _load_config(options):
     """Returns the configuration of the model, checked against the flags."""
     config = BertConfig.from_json_file(options.bert_config_file)
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
+    pretraining_input.check_objective(options)
     return objectives.get(options.objective).configure(config)
 
 

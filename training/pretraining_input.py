@@ -24,6 +24,7 @@ from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 from modeling import objectives
 from modeling.config import BertConfig
+from training.config.pretraining_options import PretrainingOptions
 from training.model_files.tokenizer import check_vocabulary, load_tokenizer
 
 _LABELS = "next_sentence_labels"
@@ -31,6 +32,30 @@ _LABELS = "next_sentence_labels"
 _NUM_LABELS = 1000
 # Random labels of this many pairs are all equal with probability 2^-99.
 _MANY_LABELS = 100
+
+
+def check_objective(options: PretrainingOptions) -> None:
+    """Refuses what the objective of a run cannot do.
+
+    Args:
+      options: of the run.
+
+    Raises:
+      ValueError: names the flag and the objective.
+    """
+    objective = objectives.get(options.objective)
+    if options.masking and not objective.reads_masks:
+        raise ValueError(
+            f"--masking=dynamic masks the records, but --objective="
+            f"{options.objective} reads them without masks; leave --masking "
+            "out."
+        )
+    if options.do_predict and not objective.answers_queries:
+        raise ValueError(
+            "--do_predict asks for masked words and pairs of sentences, which "
+            f"--objective={options.objective} does not predict; leave one of "
+            "them out."
+        )
 
 
 def open_records(

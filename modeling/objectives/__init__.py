@@ -1,10 +1,11 @@
 """What a model is trained for: one objective in each file, found by name.
 
-options      flags of single objectives, without TensorFlow
-base         what they share: encoder, heads, form of the losses
-pretraining  masked LM and next sentence
-tasks        classification, regression, multilabel, choice, tagging
-spans        the start and the end of an answer
+options        flags of single objectives, without TensorFlow
+base           what they share: encoder, heads, form of the losses
+pretraining    masked LM and next sentence
+left_to_right  every next token, under left-to-right attention
+tasks          classification, regression, multilabel, choice, tagging
+spans          the start and the end of an answer
 """
 
 import importlib

@@ -3,12 +3,27 @@
 import dataclasses
 from typing import Any
 
-from data.settings import Settings, fields_of
+from data.settings import Settings, fields_of, setting
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LeftToRightOptions(Settings):
+    """Flags of `left_to_right`."""
+
+    num_predicted_positions: int = setting(
+        0,
+        "[new] With --objective=left_to_right: positions of an example whose "
+        "next wordpiece is predicted in training, drawn at random in each "
+        "step; 0 = all. Evaluation predicts all.",
+        least=0,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ObjectiveOptions(Settings):
     """The flags of all objectives, in groups with their names."""
+
+    left_to_right: LeftToRightOptions = LeftToRightOptions()
 
     def check(self, objective: str) -> None:
         """Refuses values for another objective, which would have no effect.

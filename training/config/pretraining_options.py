@@ -29,7 +29,10 @@ class PretrainingOptions(Settings):
     objective: str = setting(
         OBJECTIVES[0],
         "[new] What the model is trained for. pretraining: masked LM and, if "
-        "the records are sentence pairs, next sentence.",
+        "the records are sentence pairs, next sentence. left_to_right: every "
+        "next wordpiece, from records without masks (--masking=dynamic of "
+        "create_pretraining_data.py) and without pairs "
+        "(--next_sentence_prediction=false); --masking stays static here.",
         choices=OBJECTIVES,
     )
     objectives: ObjectiveOptions = ObjectiveOptions()

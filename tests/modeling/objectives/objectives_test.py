@@ -27,14 +27,20 @@ def test_an_objective_is_found_by_name(name):
 def test_an_unknown_objective_is_refused_with_the_names_of_all():
     with pytest.raises(
         ValueError,
-        match="'base'; it must be one of pretraining, spans, tasks.",
+        match="'base'; it must be one of left_to_right, pretraining, spans, "
+        "tasks.",
     ):
         objectives.get("base")
 
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("pretraining", ()), ("spans", ()), ("tasks", ("classification", 2))],
+    [
+        ("pretraining", ()),
+        ("left_to_right", ()),
+        ("spans", ()),
+        ("tasks", ("classification", 2)),
+    ],
 )
 def test_options_of_the_encoder_reach_it(name, arguments):
     make = objectives.get(name)
