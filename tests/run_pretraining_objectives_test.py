@@ -213,3 +213,34 @@ def test_an_export_of_an_objective_without_answers(
         "--objective=left_to_right does not predict; leave --do_export out."
     ) in done.stderr
     assert not list(tmp_path.glob("out/model.ckpt*"))
+
+
+def test_a_model_of_both_directions_is_trained_on_and_resumed(
+    plain, tmp_path, caplog
+):
+    config = modeling.BertConfig.from_json_file(plain.bert_config_file)
+    encoder = checkpoints.variables_by_name([modeling.BertModel(config)])
+    folder = tmp_path / "encoder"
+    checkpoints.write(
+        str(folder / "bert_model.ckpt"),
+        {n: v.numpy() for n, v in encoder.items()},
+    )
+    (folder / "bert_config.json").write_text(config.to_json_string())
+    # The configuration is found beside the weights, and at last in both places.
+    options = plain.replace(
+        bert_config_file=None, init_checkpoint=str(folder), num_train_steps=2
+    )
+    pretraining.run(options)
+    pretraining.run(options.replace(num_train_steps=4))
+    assert "trained left to right" not in caplog.text
+    out = tmp_path / "out"
+    assert (out / "model.ckpt-4.index").exists()
+    masked = write_records(tmp_path / "masked.tf_record", masked=True)
+    back = {"objective": "pretraining", "input_file": masked}
+    back |= {"output_dir": str(tmp_path / "back"), "init_checkpoint": str(out)}
+    pretraining.run(plain.replace(**back))
+    assert (
+        f"The weights of {out} were trained left to right, but in the model of "
+        "--bert_config_file each position sees all others. Give "
+        f"--bert_config_file={out}/bert_config.json, unless you mean it."
+    ) in caplog.text

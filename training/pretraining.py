@@ -59,7 +59,8 @@ def run(options: PretrainingOptions) -> None:
         of them are checked before the first training step.
     """
     needed = ("bert_config_file", *options.needs_vocab)
-    options = found_files.fill(options, needed)
+    configure = objectives.get(options.objective).configure
+    options = found_files.fill(options, needed, configure)
     config = _load_config(options)
     strategy = create_strategy(options.device)
     output_dir = options.train.output_dir

@@ -104,7 +104,7 @@ def open_records(
     if vocab_file:
         _check_made_with(opened, vocab_file)
     no_pairs = ", no pairs"
-    if objectives.get(objective).pairs is None:
+    if "next sentence" in objectives.get(objective).heads:
         no_pairs += ": only masked LM is trained and measured"
     logging.info(
         "%s: %d files, %d examples%s.",

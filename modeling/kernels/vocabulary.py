@@ -69,7 +69,7 @@ def vocabulary_loss_in_parts(
     table: tf.Tensor,
     bias: tf.Tensor,
     labels: tf.Tensor,
-    most_logits: int = LOGITS_AT_ONCE,
+    most_logits: int | None = None,
 ) -> tf.Tensor:
     """Computes `vocabulary_loss` in parts of the rows, one after the other.
 
@@ -82,13 +82,14 @@ def vocabulary_loss_in_parts(
       table: likewise.
       bias: likewise.
       labels: likewise.
-      most_logits: most logits of a part; a part has at least one row.
+      most_logits: most logits of a part, which has at least one row; None =
+        `LOGITS_AT_ONCE`.
 
     Returns:
       See `vocabulary_loss`.
     """
     num_rows = x.shape[0]
-    most_rows = max(1, most_logits // table.shape[0])
+    most_rows = max(1, (most_logits or LOGITS_AT_ONCE) // table.shape[0])
     if num_rows is not None and num_rows <= most_rows:
         return vocabulary_loss(x, table, bias, labels)
     if num_rows is None:

@@ -165,7 +165,7 @@ def test_the_highest_of_many_is_found_below_zero_too():
 # 31 logits in a row: parts of 1, 2 and 3 rows, of which 5 rows fill 5, 3 and 2.
 @pytest.mark.parametrize("rows_at_once", [1, 2, 3])
 @pytest.mark.parametrize("num_rows", [5, None])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", rounding.UNITS)
 def test_parts_give_what_the_whole_gives(dtype, num_rows, rows_at_once):
     labels = tf.constant([0, 4, 30, 7, 7])
     weights = tf.constant([0.1, 2.0, 0.0, 1.0, -1.5])

@@ -32,7 +32,7 @@ class PretrainingOptions(Settings):
         "the records are sentence pairs, next sentence. left_to_right: every "
         "next wordpiece, from records without masks (--masking=dynamic of "
         "create_pretraining_data.py) and without pairs "
-        "(--next_sentence_prediction=false); --masking stays static here.",
+        "(--next_sentence_prediction=false). It takes no --masking here.",
         choices=OBJECTIVES,
     )
     objectives: ObjectiveOptions = ObjectiveOptions()
