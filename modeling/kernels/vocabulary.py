@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from modeling.kernels.block import Form, add_bias, current
 
-# Logits that `vocabulary_loss_in_parts` computes at once: 256 MB in float32.
-LOGITS_AT_ONCE = 1 << 26
+# Logits that `vocabulary_loss_in_parts` computes at once: 128 MB in float32.
+LOGITS_AT_ONCE = 1 << 25
 
 
 def vocabulary_logits(

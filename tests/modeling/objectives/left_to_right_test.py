@@ -219,7 +219,7 @@ def test_a_training_step_in_parts_is_that_of_the_whole(
     changes = {"xla": xla, "gradient_accumulation_steps": 2}
     found = []
     # All rows at once, and two of them.
-    for logits in (1 << 26, 2 * CONFIG.vocab_size):
+    for logits in (vocabulary.LOGITS_AT_ONCE, 2 * CONFIG.vocab_size):
         monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", logits)
         folder = tmp_path / str(logits)
         found.append(trained("left_to_right", {}, folder, 4, **changes))
