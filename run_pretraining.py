@@ -1,4 +1,4 @@
-r"""Pretrains BERT: masked LM and next sentence, from records to a checkpoint.
+r"""Pretrains BERT, from records to a checkpoint; --objective says for what.
 
   python run_pretraining.py --do_train --do_eval \
     --input_file=/tmp/records/train.tf_record \
@@ -60,6 +60,8 @@ def main() -> None:
     from training.devices import session
     from training.export import pretraining_signatures, saved_model
 
+    if exported:
+        pretraining_signatures.check_objective(flags.value("objective"))
     with session.joined(device, output_dir, flags.shared_values()) as here:
         facts = _facts(here.output_dir) if exported else {}
         if options:

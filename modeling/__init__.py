@@ -36,6 +36,8 @@ _MODULES = {
     "Encoder": "transformer",
     "LayerMix": "layer_mix",
     "LayerNorm": "layers",
+    "LanguageModelHead": "heads",
+    "LeftToRightModel": "objectives.left_to_right",
     "LinearOutput": "heads",
     "load": "loading",
     "LoadedModel": "loading",

@@ -29,7 +29,8 @@ class BertOutput(NamedTuple):
       embedding_output: float [B, S, H], the input of the first block.
       all_encoder_layers: float [B, S, H] for each block; [B, 1 + P, H] for the
         last one if the caller passed P positions.
-      pooled_output: float [B, H], tanh(dense(first wordpiece)).
+      pooled_output: float [B, H], tanh(dense(first wordpiece)); of the last
+        real wordpiece if the configuration is left_to_right.
       attention_probs: float [B, N, S, S] for each block, queries on the third
         axis and keys on the fourth; [B, N, 1 + P, S] for the last one if the
         caller passed P positions, unless `whole_last_layer`; () in training
@@ -61,7 +62,11 @@ class BertOutput(NamedTuple):
 
 @layers.registered
 class Pooler(layers.Layer):
-    """tanh(dense(first wordpiece)): one vector for the whole text."""
+    """tanh(dense(first wordpiece)): one vector for the whole text.
+
+    `BertModel` passes the last real wordpiece instead if the configuration is
+    left_to_right.
+    """
 
     SETTINGS = ("config",)
 
@@ -225,8 +230,8 @@ class BertModel(layers.DropoutLayer):
           dropout_seed: int32 [2]; the same seed drops the same elements. None =
             no dropout, unless `training`.
           positions: int32 [B, P], each in 0 .. S - 1: the positions of the last
-            block's output, after that of the first wordpiece, which the pooler
-            reads. None = all.
+            block's output, after that of the wordpiece which the pooler reads.
+            None = all.
           training: True, which Keras passes in `fit`, applies dropout with a
             new seed for each call if `dropout_seed` is None. With a
             `dropout_seed` it has no effect.
@@ -248,23 +253,34 @@ class BertModel(layers.DropoutLayer):
         seed = self.seed_of_call(training, dropout_seed)
         seeds = layers.split_seed(seed, 2)
         embedded = self.embeddings(input_ids, token_type_ids, seeds[0])
-        bias = attention_bias(
-            input_mask, left_to_right=self.config.left_to_right
-        )
-        if positions is not None:
-            positions = tf.pad(positions, [[0, 0], [1, 0]])
-        outputs, attention_probs = self.encoder(
-            embedded, bias, seeds[1], positions
+        outputs, attention_probs, text = self._encode(
+            embedded, input_mask, seeds[1], positions
         )
         output = BertOutput(
             embedding_output=embedded,
             all_encoder_layers=outputs,
-            pooled_output=self.pooler(outputs[-1]),
+            pooled_output=self.pooler(text),
             attention_probs=attention_probs,
         )
         if output_key == "sequence_output":
             return output.get_sequence_output()
         return getattr(output, output_key) if output_key else output
+
+    def _encode(self, embedded, input_mask, seed, positions):
+        """Runs the blocks; the third result is what the pooler reads."""
+        looks_back = self.config.left_to_right
+        bias = attention_bias(input_mask, left_to_right=looks_back)
+        wanted = positions
+        if positions is not None and looks_back:
+            positions = tf.cast(positions, tf.int32)
+            wanted = tf.concat([_last_real(input_mask), positions], axis=1)
+        elif positions is not None:
+            wanted = tf.pad(positions, [[0, 0], [1, 0]])
+        outputs, attention_probs = self.encoder(embedded, bias, seed, wanted)
+        text = outputs[-1]
+        if positions is None and looks_back:
+            text = tf.gather(text, _last_real(input_mask), batch_dims=1)
+        return outputs, attention_probs, text
 
     def _inputs(self, input_ids, input_mask, token_type_ids):
         """Returns ids, mask and segment ids, [B, S] each."""
@@ -294,6 +310,15 @@ class BertModel(layers.DropoutLayer):
     def get_embedding_table(self) -> keras.Variable:
         """The word embedding table, float32 [V, H]."""
         return self.embeddings.word_embeddings
+
+
+def _last_real(input_mask):
+    """Returns the position of each row's last real wordpiece, int32 [B, 1]."""
+    # The paper does not say where its left-to-right model reads a text. [CLS],
+    # which is first, sees only itself; the last wordpiece sees the whole text.
+    places = tf.range(tf.shape(input_mask)[1])
+    is_real = tf.cast(tf.cast(input_mask, tf.bool), tf.int32)
+    return tf.reduce_max(is_real * places, axis=1, keepdims=True)
 
 
 def _known(output_key):

@@ -1,5 +1,9 @@
 """Values of flags, in a file that does not import TensorFlow."""
 
+# What run_pretraining.py trains a model for, see `objectives`; the first one is
+# the original's.
+OBJECTIVES = ("pretraining", "left_to_right")
+
 # Heads of a fine-tuned model.
 HEADS = ("linear", "bilstm")
 

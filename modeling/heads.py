@@ -5,7 +5,11 @@ import tensorflow as tf
 
 from modeling import layers
 from modeling.config import BertConfig
-from modeling.kernels.vocabulary import vocabulary_logits, vocabulary_loss
+from modeling.kernels.vocabulary import (
+    vocabulary_logits,
+    vocabulary_loss,
+    vocabulary_loss_in_parts,
+)
 
 
 @layers.registered
@@ -70,6 +74,7 @@ class MaskedLM(layers.Layer):
         x: tf.Tensor,
         embedding_table: tf.Tensor,
         labels: tf.Tensor | None = None,
+        in_parts: bool = False,
     ) -> tf.Tensor:
         """Scores the vocabulary, or returns the loss of each label.
 
@@ -77,6 +82,8 @@ class MaskedLM(layers.Layer):
           x: float [M, H], the vectors of the masked positions.
           embedding_table: float32 [V, H].
           labels: int32 [M], the masked wordpieces; None returns the scores.
+          in_parts: with labels, compute parts of the rows one after the other;
+            see `vocabulary_loss_in_parts`.
 
         Returns:
           Logits, [M, V] in the compute dtype. With labels, float32 [2, M]: the
@@ -88,7 +95,8 @@ class MaskedLM(layers.Layer):
         if labels is None:
             logits = vocabulary_logits(rows, embedding_table, bias)
             return layers.shaped_like(logits, x)
-        return vocabulary_loss(rows, embedding_table, bias, labels)
+        loss_of = vocabulary_loss_in_parts if in_parts else vocabulary_loss
+        return loss_of(rows, embedding_table, bias, labels)
 
 
 @layers.registered
@@ -200,6 +208,28 @@ class SpanHead(layers.Layer):
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, H] to float32 [M, 2]."""
         return self.squad(x)
+
+
+@layers.registered
+class LanguageModelHead(layers.Layer):
+    """The masked-LM head alone, under the scope `cls`."""
+
+    SETTINGS = ("config",)
+
+    def __init__(self, config: BertConfig, *, name: str = "cls", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
+        self.predictions = MaskedLM(config, dtype=self.dtype_policy)
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates every variable."""
+        self.predictions.build((None, self.config.hidden_size))
+        self.built = True
+
+    def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
+        """Scores the vocabulary; see `MaskedLM.call`."""
+        return self.predictions(x, embedding_table)
 
 
 @layers.registered

@@ -33,12 +33,6 @@ from training.model_files import found_files, setup
 from training.model_files.tokenizer import keep_vocabulary
 
 STRIPPED_NAME = "bert_model.ckpt"
-_OBJECTIVE = "pretraining"  # see modeling/objectives
-# The variables of the head for each kind of prediction.
-_HEADS = {
-    "masked LM": ("cls/predictions/",),
-    "next sentence": ("cls/seq_relationship/", "bert/pooler/"),
-}
 
 
 class _Inputs(NamedTuple):
@@ -65,9 +59,9 @@ def run(options: PretrainingOptions) -> None:
         of them are checked before the first training step.
     """
     needed = ("bert_config_file", *options.needs_vocab)
-    options = found_files.fill(options, needed)
-    config = BertConfig.from_json_file(options.bert_config_file)
-    setup.check_length(options.max_seq_length, config, options.bert_config_file)
+    configure = objectives.get(options.objective).configure
+    options = found_files.fill(options, needed, configure)
+    config = _load_config(options)
     strategy = create_strategy(options.device)
     output_dir = options.train.output_dir
     manager = CheckpointManager(output_dir, options.train.keep_checkpoint_max)
@@ -81,7 +75,9 @@ def run(options: PretrainingOptions) -> None:
             options.init_checkpoint, weights, manager, output_dir, config
         )
         evaluator = Evaluator(model)
-        evaluate = functools.partial(_evaluate, options, evaluator, inputs)
+        evaluate = functools.partial(
+            _evaluate, options, model, evaluator, inputs
+        )
         if options.do_train:
             _check_pair_head_before(options, model, manager, weights, inputs)
             step = _train(options, model, manager, inputs, evaluate)
@@ -102,6 +98,14 @@ def run(options: PretrainingOptions) -> None:
             _predict(options, model, inputs.queries)
     if options.strip_checkpoint:
         _strip(options, manager.prefix(step))
+
+
+def _load_config(options):
+    """Returns the configuration of the model, checked against the flags."""
+    config = BertConfig.from_json_file(options.bert_config_file)
+    setup.check_length(options.max_seq_length, config, options.bert_config_file)
+    pretraining_input.check_objective(options)
+    return objectives.get(options.objective).configure(config)
 
 
 def _keep_files(options, config, manager):
@@ -154,14 +158,15 @@ def _load_inputs(options, config, strategy):
 def _make_model(options, config, strategy):
     """A model with weights drawn from the run's seed."""
     keras.utils.set_random_seed(options.train.seed)
-    model = objectives.get(_OBJECTIVE)
+    model = objectives.get(options.objective)
     encoder_options = setup.encoder_options(
         options.device,
         options.train,
         strategy,
         use_one_hot_embeddings=options.use_one_hot_embeddings,
     )
-    return model(config, **encoder_options)
+    own_options = options.objectives.arguments(options.objective)
+    return model(config, **own_options, **encoder_options)
 
 
 def _check_pair_head_before(options, model, manager, weights, inputs):
@@ -178,19 +183,22 @@ def _check_pair_head_before(options, model, manager, weights, inputs):
 def _require_heads(options, untrained, inputs):
     """Refuses to evaluate or predict with the random weights of a head."""
     asked = {}
+    of_head = objectives.get(options.objective).heads
     if options.do_eval:
         has_pairs = pretraining_input.hold_pairs(inputs.eval_files)
-        asked["--do_eval"] = [*_HEADS] if has_pairs else ["masked LM"]
+        asked["--do_eval"] = [
+            head for head in of_head if has_pairs or head != "next sentence"
+        ]
     if options.do_predict:
         _, lines = inputs.queries
         is_asked = (
             any(query.masked_positions for query in lines),
             any(query.is_pair for query in lines),
         )
-        asked["--do_predict"] = list(itertools.compress(_HEADS, is_asked))
+        asked["--do_predict"] = list(itertools.compress(of_head, is_asked))
     for flag, heads in asked.items():
         found = {
-            head: [n for n in sorted(untrained) if n.startswith(_HEADS[head])]
+            head: [n for n in sorted(untrained) if n.startswith(of_head[head])]
             for head in heads
         }
         lacking = [head for head in heads if found[head]]
@@ -223,6 +231,7 @@ def _open_records(patterns, options, config):
         config,
         max_seq_length=options.max_seq_length,
         max_predictions_per_seq=options.max_predictions_per_seq,
+        objective=options.objective,
         vocab_file=options.vocab_file if options.masking else None,
         skip_bad_records=options.skip_bad_records,
     )
@@ -267,7 +276,7 @@ def _train(options, model, manager, inputs, evaluate):
         )
 
 
-def _evaluate(options, evaluator, inputs, step):
+def _evaluate(options, model, evaluator, inputs, step):
     """Evaluates; writes eval_results.txt and a TensorBoard point."""
     batch_size, eval_files = options.eval_batch_size, inputs.eval_files
 
@@ -290,6 +299,7 @@ def _evaluate(options, evaluator, inputs, step):
         metrics = evaluator.evaluate(
             make_batches, num_steps=options.max_eval_steps
         )
+    metrics |= model.further_results(metrics)
     events.write_eval_results(options.train.output_dir, metrics, step)
 
 

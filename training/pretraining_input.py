@@ -22,7 +22,9 @@ from data.records.tfrecord import DamagedError
 from data.storage import files
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
+from modeling import objectives
 from modeling.config import BertConfig
+from training.config.pretraining_options import PretrainingOptions
 from training.model_files.tokenizer import check_vocabulary, load_tokenizer
 
 _LABELS = "next_sentence_labels"
@@ -32,12 +34,37 @@ _NUM_LABELS = 1000
 _MANY_LABELS = 100
 
 
+def check_objective(options: PretrainingOptions) -> None:
+    """Refuses what the objective of a run cannot do.
+
+    Args:
+      options: of the run.
+
+    Raises:
+      ValueError: names the flag and the objective.
+    """
+    objective = objectives.get(options.objective)
+    if options.masking and not objective.reads_masks:
+        raise ValueError(
+            f"--masking=dynamic masks the records, but --objective="
+            f"{options.objective} reads them without masks; leave --masking "
+            "out."
+        )
+    if options.do_predict and not objective.answers_queries:
+        raise ValueError(
+            "--do_predict asks for masked words and pairs of sentences, which "
+            f"--objective={options.objective} does not predict; leave one of "
+            "them out."
+        )
+
+
 def open_records(
     patterns: str,
     config: BertConfig,
     *,
     max_seq_length: int,
     max_predictions_per_seq: int,
+    objective: str = "pretraining",
     vocab_file: str | None = None,
     skip_bad_records: bool = False,
 ) -> RecordFiles:
@@ -48,28 +75,49 @@ def open_records(
       config: of the model that will read them.
       max_seq_length: S of the records.
       max_predictions_per_seq: P of the records.
+      objective: name of the objective that will read them.
       vocab_file: the vocabulary of records that are masked while they are
         read; None = they are masked already.
       skip_bad_records: leave out damaged records and log their number.
 
     Returns:
-      The files and their specs, without `next_sentence_labels` if the records
-      are not pairs.
+      The files and their specs: with `masked_lm_*` if the records are masked,
+      with `next_sentence_labels` if they are pairs.
 
     Raises:
       FileNotFoundError: there are no files.
       ValueError: a file is damaged or does not fit.
     """
     paths = files.expand_patterns(patterns)
+    masked = objectives.get(objective).reads_masks and not vocab_file
     for path in paths:
-        _check_masks(path, masked=not vocab_file)
-    pairs = _are_pairs(paths)
+        _check_masks(path, objective, masked)
+    pairs = _are_pairs(paths, objective)
     specs = feature_spec.pretraining_features(
         max_seq_length,
         max_predictions_per_seq,
-        masked=not vocab_file,
+        masked=masked,
         pairs=pairs,
     )
+    limits = _limits(specs, config, max_seq_length)
+    opened = _open(paths, specs, limits, skip_bad_records)
+    if vocab_file:
+        _check_made_with(opened, vocab_file)
+    no_pairs = ", no pairs"
+    if "next sentence" in objectives.get(objective).heads:
+        no_pairs += ": only masked LM is trained and measured"
+    logging.info(
+        "%s: %d files, %d examples%s.",
+        patterns,
+        len(paths),
+        opened.count,
+        "" if pairs else no_pairs,
+    )
+    return opened
+
+
+def _limits(specs, config, max_seq_length):
+    """Returns feature name -> bound of its values, see `open_records`."""
     limits = {
         "input_ids": config.vocab_size,
         "segment_ids": config.type_vocab_size,
@@ -78,18 +126,7 @@ def open_records(
         "masked_lm_positions": max_seq_length,
     }
     names = {spec.name for spec in specs}
-    limits = {name: limit for name, limit in limits.items() if name in names}
-    opened = _open(paths, specs, limits, skip_bad_records)
-    if vocab_file:
-        _check_made_with(opened, vocab_file)
-    logging.info(
-        "%s: %d files, %d examples%s.",
-        patterns,
-        len(paths),
-        opened.count,
-        "" if pairs else ", no pairs: only masked LM is trained and measured",
-    )
-    return opened
+    return {name: limit for name, limit in limits.items() if name in names}
 
 
 def _open(paths, specs, limits, skip_bad_records):
@@ -131,8 +168,8 @@ def hold_pairs(opened: RecordFiles) -> bool:
     return any(spec.name == _LABELS for spec in opened.specs)
 
 
-def _are_pairs(paths: Sequence[str]) -> bool:
-    """Whether the records of all files are pairs; refuses a mixture."""
+def _are_pairs(paths: Sequence[str], objective: str) -> bool:
+    """Whether the records are pairs; refuses what the objective cannot read."""
     labels = {path: _labels(path) for path in paths}
     kinds = {
         path: set((found != feature_spec.NO_PAIR).tolist())
@@ -160,7 +197,17 @@ def _are_pairs(paths: Sequence[str]) -> bool:
             found.size,
             with_pairs[0],
         )
-    return not without
+    needed = objectives.get(objective).pairs
+    if needed is False and with_pairs or needed and without:
+        raise ValueError(
+            f"{(with_pairs or without)[0]}: its records are "
+            f"{'not ' * needed}sentence pairs, but --objective={objective} "
+            f"reads records {'of' if needed else 'without'} pairs; write them "
+            "with create_pretraining_data.py --next_sentence_prediction="
+            f"{str(needed).lower()}."
+        )
+    # Records without labels are refused later, unless no label is read.
+    return not without if needed is None else needed
 
 
 def _labels(path: str) -> np.ndarray:
@@ -200,10 +247,16 @@ def _check_complete(opened: RecordFiles, skip_bad_records: bool) -> None:
             )
 
 
-def _check_masks(path: str, masked: bool) -> None:
-    """Refuses records that are masked twice, or not at all."""
+def _check_masks(path: str, objective: str, masked: bool) -> None:
+    """Refuses records that are masked twice, not at all, or needlessly."""
     names = reading.feature_names(path)
     has_masks = "masked_lm_ids" in names
+    if has_masks and not objectives.get(objective).reads_masks:
+        raise ValueError(
+            f"{path}: its records are masked, but --objective={objective} "
+            "reads records without masks; write them with "
+            "create_pretraining_data.py --masking=dynamic."
+        )
     if "input_ids" in names and has_masks != masked:
         raise ValueError(
             f"{path}: its records {'are' if has_masks else 'are not'} masked; "

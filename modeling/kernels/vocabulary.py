@@ -1,12 +1,15 @@
 """Scores and losses over a vocabulary.
 
-Axis letters: see `layers`; C classes.
+Axis letters: see `layers`; C classes; N parts of R rows.
 """
 
 import numpy as np
 import tensorflow as tf
 
 from modeling.kernels.block import Form, add_bias, current, has_gpu
+
+# Logits that `vocabulary_loss_in_parts` computes at once: 128 MB in float32.
+LOGITS_AT_ONCE = 1 << 25
 
 
 def vocabulary_logits(
@@ -59,6 +62,91 @@ def vocabulary_loss(
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
     best = tf.argmax(logits, axis=1, output_type=tf.int32)
     return tf.stack([losses, tf.cast(tf.equal(best, labels), tf.float32)])
+
+
+def vocabulary_loss_in_parts(
+    x: tf.Tensor,
+    table: tf.Tensor,
+    bias: tf.Tensor,
+    labels: tf.Tensor,
+    most_logits: int | None = None,
+) -> tf.Tensor:
+    """Computes `vocabulary_loss` in parts of the rows, one after the other.
+
+    The memory for logits does not grow with the number of rows. With more than
+    one part the gradient computes the logits again, which makes the products
+    with the table a third more.
+
+    Args:
+      x: see `vocabulary_loss`.
+      table: likewise.
+      bias: likewise.
+      labels: likewise.
+      most_logits: most logits of a part, which has at least one row; None =
+        `LOGITS_AT_ONCE`.
+
+    Returns:
+      See `vocabulary_loss`.
+    """
+    num_rows = x.shape[0]
+    most_rows = max(1, (most_logits or LOGITS_AT_ONCE) // table.shape[0])
+    if num_rows is not None and num_rows <= most_rows:
+        return vocabulary_loss(x, table, bias, labels)
+    if num_rows is None:
+        num_rows = tf.shape(x)[0]
+    num_parts = -(-num_rows // most_rows)
+    # Parts of one size, filled up with rows whose losses are not read.
+    height = -(-num_rows // num_parts)
+    filler = num_parts * height - num_rows
+    x = tf.pad(x, [[0, filler], [0, 0]])
+    labels = tf.pad(labels, [[0, filler]])
+    found = _loss_of_parts(
+        tf.reshape(x, [num_parts, height, x.shape[1]]),
+        table,
+        bias,
+        tf.reshape(labels, [num_parts, height]),
+    )
+    found = tf.reshape(tf.transpose(found, [1, 0, 2]), [2, -1])
+    return found[:, :num_rows]
+
+
+@tf.custom_gradient
+def _loss_of_parts(x, table, bias, labels):
+    """Returns `vocabulary_loss` of x [N, R, H], labels [N, R]: [N, 2, R]."""
+
+    def loss(part):
+        return vocabulary_loss(part[0], table, bias, part[1])
+
+    def gradient(upstream):
+        def add(i, of_x, *sums):
+            part = [x[i], table, bias]
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(part)
+                values = vocabulary_loss(*part, labels[i])
+            of_part, *found = tape.gradient(values, part, upstream[i])
+            return i + 1, of_x.write(i, of_part), *map(tf.add, sums, found)
+
+        num_parts = tf.shape(x)[0]
+        _, of_x, *sums = tf.while_loop(
+            lambda i, *_: i < num_parts,
+            add,
+            (
+                tf.constant(0),
+                tf.TensorArray(x.dtype, num_parts, element_shape=x.shape[1:]),
+                tf.zeros_like(table),
+                tf.zeros_like(bias),
+            ),
+            parallel_iterations=1,  # one part in memory at a time
+        )
+        return of_x.stack(), *sums, None
+
+    values = tf.map_fn(
+        loss,
+        (x, labels),
+        fn_output_signature=tf.TensorSpec([2, x.shape[1]], tf.float32),
+        parallel_iterations=1,
+    )
+    return values, gradient
 
 
 @tf.custom_gradient

@@ -1,12 +1,14 @@
 """Base classes of the objectives: encoder, heads, weighted losses."""
 
 import abc
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import keras
 import tensorflow as tf
 
 from modeling import losses
+from modeling.config import BertConfig
 
 Batch = dict[str, tf.Tensor]
 
@@ -86,6 +88,47 @@ class Objective(abc.ABC):
           The loss, float32 scalar; metrics by name, float32 [2] each (see
           `modeling.losses`).
         """
+
+
+class PretrainingObjective(Objective):
+    """An objective of run_pretraining.py, which finds it by its name.
+
+    The program calls the class with the configuration, the options of
+    `BertModel`, and the objective's own options (see `options`), all but the
+    first by name.
+
+    Attributes:
+      reads_masks: whether batches have `masked_lm_positions`, `masked_lm_ids`
+        and `masked_lm_weights`.
+      pairs: True = it needs records of sentence pairs, False = it needs records
+        without pairs, None = it takes both.
+      answers_queries: whether it has the `logits` of `PretrainingModel`, which
+        predictions and exports need.
+      heads: what an evaluation needs, in words -> beginnings of the names of
+        its variables. `next sentence` is needed for pairs alone.
+    """
+
+    reads_masks: ClassVar[bool] = False
+    pairs: ClassVar[bool | None] = None
+    answers_queries: ClassVar[bool] = False
+    heads: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("",)}
+
+    @classmethod
+    def configure(cls, config: BertConfig) -> BertConfig:
+        """Returns the configuration of the model that is trained.
+
+        Args:
+          config: that of --bert_config_file.
+        """
+        return config
+
+    def further_results(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        """Returns results of an evaluation that follow from its metrics.
+
+        Args:
+          metrics: name -> mean.
+        """
+        return {}
 
 
 class ItemObjective(Objective):

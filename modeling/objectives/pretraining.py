@@ -7,12 +7,12 @@ import tensorflow as tf
 from modeling import heads, losses
 from modeling.bert import BertModel
 from modeling.config import BertConfig
-from modeling.objectives.base import Batch, Objective
+from modeling.objectives.base import Batch, PretrainingObjective
 
 _LABELS = "next_sentence_labels"
 
 
-class PretrainingModel(Objective):
+class PretrainingModel(PretrainingObjective):
     """BERT for pretraining: masked LM and next sentence (section 3.1).
 
     Batches without `next_sentence_labels` have no pairs of sentences; they
@@ -25,6 +25,13 @@ class PretrainingModel(Objective):
 
     Source: `run_pretraining.model_fn_builder`.
     """
+
+    reads_masks = True
+    answers_queries = True
+    heads = {
+        "masked LM": ("cls/predictions/",),
+        "next sentence": ("cls/seq_relationship/", "bert/pooler/"),
+    }
 
     def __init__(
         self, config: BertConfig, *, dtype: str = "float32", **options: Any

@@ -90,6 +90,7 @@ CASES = {
     ),
     "MaskedLM": Case(5, (HIDDEN, TABLE)),
     "Pooler": Case(2, (HIDDEN,)),
+    "LanguageModelHead": Case(5, (HIDDEN, TABLE)),
     "PretrainingHeads": Case(7, (HIDDEN, HIDDEN[:, 0], TABLE)),
     "ResidualOutput": Case(4, (HIDDEN, OTHER), SEEDED),
     "SelfAttention": Case(6, (HIDDEN, MASK), SEEDED),

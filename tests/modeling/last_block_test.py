@@ -162,17 +162,26 @@ def test_only_keys_and_values_are_computed_everywhere(kind, read):
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("places", [[[5, 0, 12, 5]], [[]]])
-def test_the_encoder_gives_the_first_position_and_those_named(places, whole):
+@pytest.mark.parametrize("config", [CONFIG, LEFT_TO_RIGHT])
+def test_the_encoder_gives_the_text_position_and_those_named(
+    config, places, whole
+):
     batch = make_batch("classification")
     ids = [batch[name] for name in ("input_ids", "input_mask", "segment_ids")]
-    bert = BertModel(LEFT_TO_RIGHT, whole_last_layer=whole)
+    bert = BertModel(config, whole_last_layer=whole)
     bert = with_weights(bert, [bert])
     places = tf.constant(places * 4, tf.int32)
     full, some = bert(*ids), bert(*ids, positions=places)
-    taken = [0, *places.numpy()[0]]
+    text = np.zeros([4], int)
+    if config.left_to_right:  # the last real position; 0 in an empty row
+        mask = batch["input_mask"].numpy()
+        text = (mask * np.arange(13)).max(axis=1)
+    taken = np.concatenate([text[:, np.newaxis], places], axis=1).astype(int)
     np.testing.assert_allclose(
         some.get_sequence_output(),
-        full.get_sequence_output().numpy()[:, taken],
+        np.take_along_axis(
+            full.get_sequence_output().numpy(), taken[:, :, np.newaxis], axis=1
+        ),
         atol=rounding.most(1, "float32", LONGEST_SUM),
     )
     np.testing.assert_allclose(
@@ -184,9 +193,10 @@ def test_the_encoder_gives_the_first_position_and_those_named(places, whole):
         some.all_encoder_layers[0], full.all_encoder_layers[0]
     )
     looks = full.attention_probs[1].numpy()
+    rows = taken[:, np.newaxis, :, np.newaxis]
     np.testing.assert_allclose(
         some.attention_probs[1],
-        looks if whole else looks[:, :, taken],
+        looks if whole else np.take_along_axis(looks, rows, axis=2),
         atol=rounding.most(1, "float32", LONGEST_SUM),
     )
 

@@ -6,7 +6,10 @@ import tensorflow as tf
 
 from modeling import losses
 from modeling.kernels import vocabulary
-from modeling.kernels.vocabulary import vocabulary_loss
+from modeling.kernels.vocabulary import (
+    vocabulary_loss,
+    vocabulary_loss_in_parts,
+)
 from tests import rounding
 
 # The table, the bias, the product and its sum with the bias.
@@ -186,3 +189,79 @@ def test_a_gpu_adds_up_what_rows_of_one_label_subtract(monkeypatch):
         # Three sums of values up to 8, in another order.
         atol=3 * 8 * rounding.UNITS["float32"],
     )
+
+
+# 31 logits in a row: parts of 1, 2 and 3 rows, of which 5 rows fill 5, 3 and 2.
+@pytest.mark.parametrize("rows_at_once", [1, 2, 3])
+@pytest.mark.parametrize("num_rows", [5, None])
+@pytest.mark.parametrize("dtype", rounding.UNITS)
+def test_parts_give_what_the_whole_gives(dtype, num_rows, rows_at_once):
+    labels = tf.constant([0, 4, 30, 7, 7])
+    weights = tf.constant([0.1, 2.0, 0.0, 1.0, -1.5])
+    x, table, bias = tf.cast(normal(5, 6), dtype), 2 * normal(31, 6), normal(31)
+
+    def in_parts(x, table, bias, labels):
+        x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=[num_rows, 6])
+        return vocabulary_loss_in_parts(
+            *(x, table, bias, labels), most_logits=31 * rows_at_once + 1
+        )
+
+    got, want = (
+        results(function, x, table, bias, labels, weights=weights)
+        for function in (in_parts, vocabulary_loss)
+    )
+    np.testing.assert_array_equal(got[1], want[1])
+    # Each of two results rounds the sums of its rows: 5 in 16 bits, and in
+    # float32 of 6 products and 31 exponentials too.
+    num_roundings = 2 * (5 + (6 + 31 if dtype == "float32" else LOGITS))
+    # As above: the error of a logit is the relative error of a gradient.
+    logits = tf.matmul(tf.cast(x, tf.float32), table, transpose_b=True) + bias
+    scale = rounding.root_mean_square(logits)
+    rounding.assert_near(got[0], want[0], dtype, num_roundings, scale)
+    for found, expected in zip(got[2:], want[2:], strict=True):
+        size = scale * rounding.root_mean_square(expected)
+        rounding.assert_near(found, expected, dtype, num_roundings, size)
+
+
+def graphs_in(graph):
+    """A graph, and those of its loops and functions."""
+    found = [graph]
+    for operation in graph.get_operations():
+        for name in ("body", "f"):
+            if name in operation.node_def.attr:
+                called = operation.node_def.attr[name].func.name
+                inner = graph._get_function(called)
+                if inner is not None:
+                    found += graphs_in(inner.graph)
+    return found
+
+
+def largest_tensor(loss_of, num_rows):
+    """Elements of the largest tensor of a loss and its gradient."""
+
+    @tf.function
+    def step(x, table, bias):
+        with tf.GradientTape() as tape:
+            tape.watch((x, table, bias))
+            labels = tf.zeros([num_rows], tf.int32)
+            loss = tf.reduce_sum(loss_of(x, table, bias, labels)[0])
+        return tape.gradient(loss, (x, table, bias))
+
+    shapes = ([num_rows, 6], [310, 6], [310])
+    graph = step.get_concrete_function(*map(tf.TensorSpec, shapes)).graph
+    sizes = [
+        tensor.shape.num_elements()
+        for inner in graphs_in(graph)
+        for operation in inner.get_operations()
+        for tensor in operation.outputs
+    ]
+    return max(size for size in sizes if size)
+
+
+def test_parts_need_no_more_memory_for_more_rows():
+    def in_parts(*arguments):
+        return vocabulary_loss_in_parts(*arguments, most_logits=310 * 8)
+
+    assert largest_tensor(vocabulary_loss, 64) == 310 * 64
+    assert largest_tensor(in_parts, 64) == largest_tensor(in_parts, 256)
+    assert largest_tensor(in_parts, 64) == 310 * 8

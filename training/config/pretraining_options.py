@@ -5,6 +5,8 @@ import os
 
 from data.pretraining.options import PretrainingDataOptions
 from data.settings import Settings, group, setting
+from modeling.choices import OBJECTIVES
+from modeling.objectives.options import ObjectiveOptions
 from training.config.options import (
     BERT_CONFIG_FILE,
     INIT_CHECKPOINT,
@@ -25,6 +27,16 @@ class PretrainingOptions(Settings):
         masks.
     """
 
+    objective: str = setting(
+        OBJECTIVES[0],
+        "[new] What the model is trained for. pretraining: masked LM and, if "
+        "the records are sentence pairs, next sentence. left_to_right: every "
+        "next wordpiece, from records without masks (--masking=dynamic of "
+        "create_pretraining_data.py) and without pairs "
+        "(--next_sentence_prediction=false). It takes no --masking here.",
+        choices=OBJECTIVES,
+    )
+    objectives: ObjectiveOptions = ObjectiveOptions()
     bert_config_file: str | None = setting(None, BERT_CONFIG_FILE)
     input_file: str | None = setting(
         help="Record files: comma-separated paths or globs."
@@ -95,6 +107,7 @@ class PretrainingOptions(Settings):
             raise ValueError(
                 "--do_predict needs --predict_file (queries, one a line)."
             )
+        self.objectives.check(self.objective)
         check_can_be_found(self, "bert_config_file", *self.needs_vocab)
         self._check_phases()
         if self.train.eval_every_steps and not self.eval_file:

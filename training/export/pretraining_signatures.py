@@ -11,6 +11,7 @@ import tensorflow as tf
 from data.records.feature_spec import FeatureSpec, pretraining_features
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
+from modeling import objectives
 from modeling.config import BertConfig
 from modeling.objectives.pretraining import PretrainingModel
 from training.export.serving import Serving
@@ -24,6 +25,22 @@ from training.model_files.tokenizer import check_vocabulary
 
 _MASK = "[MASK]"
 _TEXT = "The man went to the [MASK]."
+
+
+def check_objective(objective: str) -> None:
+    """Refuses to export a model that does not fill in masked words.
+
+    Args:
+      objective: name of what the model is trained for.
+
+    Raises:
+      ValueError: names the objective.
+    """
+    if not objectives.get(objective).answers_queries:
+        raise ValueError(
+            "--do_export writes a model that fills in masked words, which "
+            f"--objective={objective} does not predict; leave --do_export out."
+        )
 
 
 def describe(

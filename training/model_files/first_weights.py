@@ -8,7 +8,7 @@ from absl import logging
 
 from data.storage import files
 from modeling import checkpoints
-from modeling.checkpoints import huggingface
+from modeling.checkpoints import huggingface, model_folder
 from modeling.config import BertConfig
 from training.model_files import head_labels
 
@@ -105,6 +105,29 @@ class FirstWeights:
             "for this task, only an encoder; train first (--do_train), or "
             "give the checkpoint, or the --output_dir, of a model fine-tuned "
             "on it."
+        )
+
+
+def compare_direction(init_checkpoint: str, config: BertConfig) -> None:
+    """Warns if a left-to-right model is given to one that sees both sides.
+
+    Args:
+      init_checkpoint: where the weights are from; the configuration beside
+        them is read, if there is one.
+      config: of the model that takes them.
+    """
+    try:
+        path = model_folder.find(init_checkpoint).config_file
+        theirs = BertConfig.from_json_file(path) if path else config
+    except (ValueError, OSError):  # the weights alone are enough
+        return
+    if theirs.left_to_right and not config.left_to_right:
+        logging.warning(
+            "The weights of %s were trained left to right, but in the model of "
+            "--bert_config_file each position sees all others. Give "
+            "--bert_config_file=%s, unless you mean it.",
+            init_checkpoint,
+            path,
         )
 
 

@@ -1,6 +1,6 @@
 """--vocab_file and --bert_config_file of a run, found where its weights are."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 from absl import logging
@@ -20,12 +20,17 @@ FILES = {
 }
 
 
-def fill(options: Options, needed: Collection[str] = tuple(FILES)) -> Options:
+def fill(
+    options: Options,
+    needed: Collection[str] = tuple(FILES),
+    configure: Callable[[BertConfig], BertConfig] | None = None,
+) -> Options:
     """Returns options with the files that are found; see `find`.
 
     Args:
       options: of a program.
       needed: see `find`.
+      configure: see `find`.
 
     Raises:
       ValueError, OSError: see `find`.
@@ -36,7 +41,9 @@ def fill(options: Options, needed: Collection[str] = tuple(FILES)) -> Options:
     places = {
         flag: options.find(flag) for flag in ("output_dir", "init_checkpoint")
     }
-    return options.replace(**find(given, needed=needed, **places))
+    return options.replace(
+        **find(given, needed=needed, configure=configure, **places)
+    )
 
 
 def find(
@@ -45,6 +52,7 @@ def find(
     output_dir: str | None,
     init_checkpoint: str | None,
     needed: Collection[str] = tuple(FILES),
+    configure: Callable[[BertConfig], BertConfig] | None = None,
 ) -> dict[str, str | None]:
     """Finds vocabulary and configuration in output_dir or beside weights.
 
@@ -54,6 +62,8 @@ def find(
         None = it has none.
       init_checkpoint: see `model_folder.find`, or None.
       needed: the files without which the run cannot be.
+      configure: what the run changes in a configuration before it uses it and
+        writes it to output_dir; None = nothing.
 
     Returns:
       Flag -> path; None = nothing was found, and it is not needed.
@@ -83,7 +93,7 @@ def find(
     found = dict(given)
     for flag in missing:
         if resumed and in_run[flag] and beside[flag]:
-            _require_same(flag, in_run[flag], beside[flag])
+            _require_same(flag, in_run[flag], beside[flag], configure)
         # Before its first checkpoint a run may hold files of another model.
         first, second = in_run[flag], beside[flag]
         found[flag] = first or second if resumed else second or first
@@ -94,13 +104,18 @@ def find(
     return found
 
 
-def _require_same(flag: str, in_run: str, beside: str) -> None:
+def _require_same(
+    flag: str,
+    in_run: str,
+    beside: str,
+    configure: Callable[[BertConfig], BertConfig] | None,
+) -> None:
     """Refuses a run and a checkpoint that contradict each other."""
     if flag == "vocab_file":
         difference = _token_that_differs(in_run, beside)
     else:
         configs = map(BertConfig.from_json_file, (in_run, beside))
-        difference = "; ".join(changes(*configs))
+        difference = "; ".join(changes(*map(configure or _unchanged, configs)))
     if difference:
         raise ValueError(
             f"--{flag} is not given, and what is found contradicts itself: "
@@ -108,6 +123,10 @@ def _require_same(flag: str, in_run: str, beside: str) -> None:
             f"({difference}). Give the right one by --{flag}, or another "
             "--output_dir."
         )
+
+
+def _unchanged(config: BertConfig) -> BertConfig:
+    return config
 
 
 def _token_that_differs(in_run: str, beside: str) -> str:

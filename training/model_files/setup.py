@@ -14,6 +14,7 @@ from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
 from training.model_files.first_weights import (
     FirstWeights,
+    compare_direction,
     compare_with_huggingface,
 )
 
@@ -150,6 +151,7 @@ def load_first_weights(
         )
         return None
     compare_with_huggingface(init_checkpoint, config)
+    compare_direction(init_checkpoint, config)
     first = FirstWeights(init_checkpoint, weights, heads, labels)
     first.load()
     return first

@@ -21,20 +21,37 @@ def test_an_objective_is_found_by_name(name):
     model = objectives.get(name)
     assert issubclass(model, base.Objective)
     assert model.__module__ == f"modeling.objectives.{name}"
-    assert getattr(modeling, model.__name__) is model
+
+
+@pytest.mark.parametrize(
+    ("name", "exported"),
+    [
+        ("pretraining", "PretrainingModel"),
+        ("left_to_right", "LeftToRightModel"),
+        ("spans", "SpanModel"),
+        ("tasks", "TaskModel"),
+    ],
+)
+def test_modeling_offers_its_objectives(name, exported):
+    assert getattr(modeling, exported) is objectives.get(name)
 
 
 def test_an_unknown_objective_is_refused_with_the_names_of_all():
     with pytest.raises(
         ValueError,
-        match="'base'; it must be one of pretraining, spans, tasks.",
+        match=f"'base'; it must be one of {', '.join(objectives.names())}.",
     ):
         objectives.get("base")
 
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("pretraining", ()), ("spans", ()), ("tasks", ("classification", 2))],
+    [
+        ("pretraining", ()),
+        ("left_to_right", ()),
+        ("spans", ()),
+        ("tasks", ("classification", 2)),
+    ],
 )
 def test_options_of_the_encoder_reach_it(name, arguments):
     make = objectives.get(name)

@@ -1,0 +1,141 @@
+"""Encoder and vocabulary head that predict every next wordpiece.
+
+Axis letters: see `layers`; P positions of a sequence whose next wordpiece is
+predicted.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from modeling import heads, layers, losses
+from modeling.bert import BertModel
+from modeling.config import BertConfig
+from modeling.objectives.base import Batch, PretrainingObjective
+
+
+class LeftToRightModel(PretrainingObjective):
+    """A left-to-right language model (section 5.1, "LTR & No NSP").
+
+    Every wordpiece after the first, [SEP] included, is predicted from those
+    before it. A batch holds int32 `input_ids`, `input_mask` (1 = real) and
+    `segment_ids`, [B, S] each. Real wordpieces come first in each row.
+
+    Args:
+      config: the model's sizes. Its `left_to_right` is taken as true.
+      num_predicted_positions: P in training, drawn at random in each step; 0 =
+        all positions. Evaluation always predicts all.
+      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
+      **options: other arguments of `BertModel`.
+    """
+
+    pairs = False
+    heads = {"left-to-right LM": ("cls/predictions/",)}
+
+    def __init__(
+        self,
+        config: BertConfig,
+        *,
+        num_predicted_positions: int = 0,
+        dtype: str = "float32",
+        **options: Any,
+    ):
+        config = self.configure(config)
+        bert = BertModel(config, dtype=dtype, **options)
+        self.cls = heads.LanguageModelHead(config, dtype=dtype)
+        super().__init__(bert, self.cls)
+        self._num_drawn = num_predicted_positions
+
+    @classmethod
+    def configure(cls, config: BertConfig) -> BertConfig:
+        """Returns the configuration with left-to-right attention."""
+        return dataclasses.replace(config, left_to_right=True)
+
+    def loss_weights(self, batch: Batch) -> Batch:
+        """Counts the predictions, of all positions and of drawn ones.
+
+        Args:
+          batch: see the class.
+
+        Returns:
+          Float32 scalars: `all` and `drawn`; see `Objective`.
+        """
+        in_rows = tf.reduce_sum(_has_next(batch), axis=1)
+        drawn = in_rows
+        if self._num_drawn:
+            drawn = tf.minimum(in_rows, float(self._num_drawn))
+        return {"all": tf.reduce_sum(in_rows), "drawn": tf.reduce_sum(drawn)}
+
+    def losses(
+        self,
+        batch: Batch,
+        loss_weights: Batch,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, Batch]:
+        """Computes the mean cross entropy of the next wordpieces.
+
+        Args:
+          batch: see the class.
+          loss_weights: `loss_weights` of the whole batch.
+          dropout_seed: int32 [2] when training; None = no dropout, and all
+            positions are predicted.
+
+        Returns:
+          The loss; metrics: next_token_loss, next_token_accuracy.
+        """
+        seeds = layers.split_seed(dropout_seed, 2)
+        is_drawn = bool(self._num_drawn) and dropout_seed is not None
+        if is_drawn:
+            positions = self._draw(batch, seeds[1])
+            output = self.encode(batch, seeds[0], positions)
+            vectors = output.get_sequence_output()[:, 1:]
+            labels, weights = (
+                tf.gather(values, positions, batch_dims=1)
+                for values in (batch["input_ids"][:, 1:], _has_next(batch))
+            )
+        else:
+            vectors = self.encode(batch, seeds[0]).get_sequence_output()[:, :-1]
+            labels, weights = batch["input_ids"][:, 1:], _has_next(batch)
+        weights = tf.reshape(weights, [-1])
+        item_losses, hits = tf.unstack(
+            self.cls.predictions(
+                tf.reshape(vectors, [-1, self.config.hidden_size]),
+                tf.convert_to_tensor(self.bert.get_embedding_table()),
+                labels=tf.reshape(labels, [-1]),
+                in_parts=True,
+            )
+        )
+        metric = losses.weighted(item_losses, weights)
+        total = loss_weights["drawn" if is_drawn else "all"]
+        return tf.math.divide_no_nan(metric[0], total), {
+            "next_token_accuracy": losses.weighted(hits, weights),
+            "next_token_loss": metric,
+        }
+
+    def _draw(self, batch, seed):
+        """Draws P positions of each row without replacement: int32 [B, P].
+
+        Positions without a next wordpiece come last.
+        """
+        has_next = _has_next(batch)
+        # The algorithm is fixed, because XLA would choose another one.
+        scores = tf.random.stateless_uniform(
+            tf.shape(has_next), seed, alg="philox"
+        )
+        count = tf.minimum(self._num_drawn, tf.shape(has_next)[1])
+        return tf.math.top_k(tf.where(has_next > 0, scores, -1.0), count)[1]
+
+    def further_results(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        """Returns the perplexity, exp of the mean loss of a wordpiece."""
+        loss = tf.constant(metrics["next_token_loss"], tf.float64)
+        return {"perplexity": float(tf.exp(loss))}
+
+
+def _has_next(batch):
+    """Returns 1.0 for each position before a real wordpiece: [B, S - 1]."""
+    return tf.cast(batch["input_mask"][:, 1:], tf.float32)
+
+
+MODEL = LeftToRightModel

@@ -1,0 +1,87 @@
+"""Small models and batches of every pretraining objective."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from modeling import BertConfig, checkpoints, objectives
+from training.config.options import TrainOptions
+from training.loop.checkpointing import CheckpointManager
+from training.loop.trainer import Trainer
+
+CONFIG = BertConfig(
+    vocab_size=30,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=16,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+ROWS, LENGTH, PREDICTIONS = 8, 12, 3
+
+
+def make_model(name, options, config=CONFIG, dtype="float32"):
+    """A model with the same weights whenever it is made."""
+    keras.utils.set_random_seed(1)
+    return objectives.get(name)(config, **options, dtype=dtype)
+
+
+def make_batch(objective, rows=ROWS):
+    """Rows of 5 to 12 wordpieces, with the features that an objective reads."""
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(5, LENGTH + 1, rows)
+    lengths[:2] = 5, LENGTH
+    mask = np.arange(LENGTH) < lengths[:, None]
+    # Each row has a first wordpiece of its own, so that it can be learned.
+    ids = rng.integers(1, CONFIG.vocab_size, (rows, LENGTH))
+    ids[:, 0] = np.arange(rows) + 1
+    batch = {
+        "input_ids": ids * mask,
+        "input_mask": mask,
+        "segment_ids": np.zeros_like(ids),
+    }
+    if objective.pairs is not False:
+        batch["segment_ids"] = (np.arange(LENGTH) >= 3) * mask
+        batch["next_sentence_labels"] = rng.integers(0, 2, (rows, 1))
+    if objective.reads_masks:
+        shape = rows, PREDICTIONS
+        places = np.tile(np.arange(1, 5), (rows, 1))
+        batch["masked_lm_positions"] = rng.permuted(places, axis=1)[
+            :, :PREDICTIONS
+        ]
+        batch["masked_lm_ids"] = rng.integers(1, CONFIG.vocab_size, shape)
+    batch = {name: tf.cast(x, tf.int32) for name, x in batch.items()}
+    if objective.reads_masks:
+        weights = np.arange(PREDICTIONS) < rng.integers(1, 4, (rows, 1))
+        batch["masked_lm_weights"] = tf.cast(weights, tf.float32)
+    return batch
+
+
+def train_options(folder, num_steps, **changes):
+    return TrainOptions(
+        output_dir=str(folder),
+        train_batch_size=ROWS,
+        num_train_steps=num_steps,
+        num_warmup_steps=0,
+        fuse=False,
+        **{"learning_rate": 1e-2} | changes,
+    )
+
+
+def repeated(batch):
+    return tf.data.Dataset.from_tensors(batch).repeat()
+
+
+def trained(name, options, folder, num_steps, config=CONFIG, **changes):
+    """Trains to a step, or resumes; returns the weights and slots by name."""
+    model = make_model(name, options, config)
+    batch = make_batch(objectives.get(name))
+    Trainer(model, train_options(folder, 4, **changes)).train(
+        lambda first_example, shard: repeated(batch),
+        CheckpointManager(str(folder)),
+        num_examples=ROWS,
+    )
+    saved = checkpoints.Checkpoint(f"{folder}/model.ckpt-{num_steps}")
+    return {name: saved.read(name) for name in saved.shapes}

@@ -1,0 +1,203 @@
+"""Every pretraining objective trains as the training loop requires.
+
+An objective is tested as soon as it has a name in `choices.OBJECTIVES`: its
+batches follow from what its class says that it reads.
+"""
+
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints, objectives
+from modeling.choices import OBJECTIVES
+from modeling.objectives import base
+from tests import fork_server, rounding
+from tests.modeling.objectives.conformance_support import (
+    CONFIG,
+    make_batch,
+    make_model,
+    repeated,
+    train_options,
+    trained,
+)
+from training.loop.evaluator import Evaluator
+from training.loop.steps import TrainSteps
+
+# Objectives with their own options, where these change the arithmetic.
+DRAWN = ("left_to_right", {"num_predicted_positions": 3})
+CASES = [*((name, {}) for name in OBJECTIVES), DRAWN]
+each_case = pytest.mark.parametrize(("name", "options"), CASES)
+
+
+def loss_and_gradients(model, batch, seed=None):
+    """By name; the metrics as [2]."""
+    variables = checkpoints.variables_by_name(model.layers)
+    with tf.GradientTape() as tape:
+        loss, metrics = model.losses(batch, model.loss_weights(batch), seed)
+    gradients = tape.gradient(loss, variables)
+    return (
+        {"loss": loss}
+        | metrics
+        | {
+            f"gradient of {name}": tf.convert_to_tensor(gradient).numpy()
+            for name, gradient in gradients.items()
+            if gradient is not None
+        }
+    )
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_it_is_an_objective_of_pretraining(name):
+    assert issubclass(objectives.get(name), base.PretrainingObjective)
+
+
+@each_case
+def test_it_overfits_a_batch(name, options, tmp_path):
+    model = make_model(name, options)
+    batch = make_batch(objectives.get(name))
+    steps = TrainSteps(model, train_options(tmp_path, 300))
+    evaluator = Evaluator(model)
+
+    def loss():
+        results = evaluator.evaluate(lambda shard: repeated(batch), num_steps=1)
+        return results["loss"]
+
+    before = loss()
+    steps.run(iter(repeated(batch)), tf.constant(1, tf.int64), 300)
+    assert loss() < 0.1 * before
+
+
+@each_case
+def test_it_resumes_bit_for_bit(name, options, tmp_path):
+    dropout = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    config = dataclasses.replace(CONFIG, **dropout)
+    arguments = {"options": options, "config": config}
+    whole = trained(name, folder=tmp_path / "a", num_steps=4, **arguments)
+    arguments["folder"] = tmp_path / "b"
+    trained(name, num_steps=2, stop_at_step=2, **arguments)
+    resumed = trained(name, num_steps=4, **arguments)
+    assert whole.keys() == resumed.keys()
+    for variable, value in whole.items():
+        np.testing.assert_array_equal(resumed[variable], value, variable)
+
+
+@each_case
+def test_padding_changes_nothing(name, options):
+    model = make_model(name, options)
+    batch = make_batch(objectives.get(name))
+    longer = dict(batch)
+    for feature in ("input_ids", "input_mask", "segment_ids"):
+        longer[feature] = tf.pad(batch[feature], [[0, 0], [0, 4]])
+    # What stands in the padding is not read.
+    filler = (1 - longer["input_mask"]) * 7
+    longer["input_ids"] += filler
+    want = loss_and_gradients(model, batch)
+    got = loss_and_gradients(model, longer)
+    assert got.keys() == want.keys()
+    for key, value in want.items():
+        np.testing.assert_allclose(
+            got[key], value, rtol=rounding.EQUAL, atol=rounding.EQUAL
+        )
+
+
+@each_case
+def test_parts_of_a_batch_add_up(name, options):
+    model = make_model(name, options)
+    batch = make_batch(objectives.get(name))
+    weights = model.loss_weights(batch)
+    parts = [
+        {feature: x[start::2] for feature, x in batch.items()}
+        for start in (0, 1)
+    ]
+    for weight in weights:
+        np.testing.assert_allclose(
+            sum(model.loss_weights(part)[weight] for part in parts),
+            weights[weight],
+        )
+    whole, metrics = model.losses(batch, weights)
+    losses, metrics_of = zip(
+        *(model.losses(part, weights) for part in parts), strict=True
+    )
+    np.testing.assert_allclose(sum(losses), whole, rtol=rounding.EQUAL)
+    for metric, value in metrics.items():
+        np.testing.assert_allclose(
+            sum(found[metric] for found in metrics_of),
+            value,
+            rtol=rounding.EQUAL,
+        )
+
+
+@each_case
+def test_bfloat16_follows_float32(name, options):
+    batch = make_batch(objectives.get(name))
+    want, got = (
+        loss_and_gradients(make_model(name, options, dtype=dtype), batch)
+        for dtype in ("float32", "mixed_bfloat16")
+    )
+    assert got.keys() == want.keys()
+    # Embeddings, a block, the pooler, the transform with its layer norm, and
+    # the logits; forward and back.
+    num_roundings = 2 * (
+        rounding.EMBEDDINGS
+        + rounding.BLOCK
+        + rounding.POOLER
+        + 2 * rounding.DENSE
+        + 1
+    )
+    values = {
+        key: value
+        for key, value in want.items()
+        if not key.endswith("accuracy")  # ties are decided by rounding
+    }
+    rounding.assert_all_near(
+        {key: got[key] for key in values}, values, "bfloat16", num_roundings
+    )
+
+
+# In a process of its own: see strategy_test.
+SCRIPT = """
+import sys
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from tests.modeling.objectives.conformance_support import trained
+from training.config.options import DeviceOptions
+from training.devices.strategy import create_strategy
+strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
+assert strategy.num_replicas_in_sync == 2
+out, *names = sys.argv[1:]
+for name in names:
+    with strategy.scope():
+        trained(name, {}, f"{out}/{name}", 4, gradient_accumulation_steps=2)
+"""
+
+
+@pytest.fixture(scope="module")
+def two_devices(pytestconfig, tmp_path_factory):
+    """The folder with what two devices have trained."""
+    out = tmp_path_factory.mktemp("two")
+    done = fork_server.run(
+        [sys.executable, "-c", SCRIPT, str(out), *OBJECTIVES],
+        cwd=pytestconfig.rootpath,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return out
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_two_devices_and_micro_batches_give_what_one_gives(
+    name, two_devices, tmp_path
+):
+    want = trained(name, {}, tmp_path, 4)
+    got = checkpoints.Checkpoint(str(two_devices / name / "model.ckpt-4"))
+    assert set(got.shapes) == set(want)
+    for variable, value in want.items():
+        # Adam divides a gradient that is 0 except for rounding by its size.
+        bound = 1e-3 if "/key/bias" in variable else rounding.EQUAL
+        np.testing.assert_allclose(
+            got.read(variable), value, atol=bound, rtol=0, err_msg=variable
+        )

@@ -1,0 +1,231 @@
+"""The left-to-right objective, against a model written in NumPy."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import BertConfig, TaskModel, checkpoints
+from modeling.kernels import vocabulary
+from modeling.objectives.left_to_right import LeftToRightModel
+from tests import rounding
+from tests.modeling.objectives.conformance_support import (
+    CONFIG,
+    make_batch,
+    make_model,
+    trained,
+)
+
+BATCH = make_batch(LeftToRightModel)
+
+
+def with_weights(model):
+    """Large enough that every position differs from every other."""
+    rng = np.random.default_rng(1)
+    variables = checkpoints.variables_by_name(model.layers)
+    for variable in variables.values():
+        variable.assign(rng.normal(size=variable.shape) * 0.3)
+    return {
+        name: variable.numpy().astype(np.float64)
+        for name, variable in variables.items()
+    }
+
+
+def softmax(x):
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+def gelu(x):
+    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+class NumpyModel:
+    """One sentence at a time, without padding: the paper's formulas."""
+
+    def __init__(self, weights):
+        self._weights = weights
+
+    def dense(self, x, name):
+        kernel, bias = (
+            self._weights[f"{name}/{w}"] for w in ("kernel", "bias")
+        )
+        return x @ kernel + bias
+
+    def layer_norm(self, x, name):
+        gamma, beta = (
+            self._weights[f"{name}/LayerNorm/{w}"] for w in ("gamma", "beta")
+        )
+        x = x - x.mean(-1, keepdims=True)
+        variance = (x**2).mean(-1, keepdims=True)
+        return x / np.sqrt(variance + 1e-12) * gamma + beta
+
+    def encode(self, ids):
+        """Vectors [S, H]; each position sees itself and those before it."""
+        table = "bert/embeddings/"
+        x = self._weights[f"{table}word_embeddings"][ids]
+        x = x + self._weights[f"{table}position_embeddings"][: len(ids)]
+        x = x + self._weights[f"{table}token_type_embeddings"][0]
+        x = self.layer_norm(x, "bert/embeddings")
+        block = "bert/encoder/layer_0"
+        query, key, value = (
+            self.dense(x, f"{block}/attention/self/{name}")
+            for name in ("query", "key", "value")
+        )
+        heads, width = CONFIG.num_attention_heads, CONFIG.hidden_size
+        size = width // heads
+        context = np.zeros_like(x)
+        for position in range(len(ids)):
+            for head in range(heads):
+                part = slice(head * size, (head + 1) * size)
+                scores = key[: position + 1, part] @ query[position, part]
+                shares = softmax(scores / math.sqrt(size))
+                context[position, part] = shares @ value[: position + 1, part]
+        place = f"{block}/attention/output"
+        x = self.layer_norm(x + self.dense(context, f"{place}/dense"), place)
+        wide = gelu(self.dense(x, f"{block}/intermediate/dense"))
+        place = f"{block}/output"
+        return self.layer_norm(x + self.dense(wide, f"{place}/dense"), place)
+
+    def losses(self, ids):
+        """The loss of each wordpiece after the first, and whether it is top."""
+        head = "cls/predictions/transform"
+        rows = gelu(self.dense(self.encode(ids)[:-1], f"{head}/dense"))
+        logits = (
+            self.layer_norm(rows, head)
+            @ self._weights["bert/embeddings/word_embeddings"].T
+            + self._weights["cls/predictions/output_bias"]
+        )
+        found = softmax(logits)[np.arange(len(ids) - 1), ids[1:]]
+        return -np.log(found), logits.argmax(-1) == ids[1:]
+
+
+def sentences(batch):
+    lengths = batch["input_mask"].numpy().sum(axis=1)
+    return [
+        row[:n]
+        for row, n in zip(batch["input_ids"].numpy(), lengths, strict=True)
+    ]
+
+
+def test_loss_and_accuracy_are_those_of_numpy():
+    model = make_model("left_to_right", {})
+    theirs = NumpyModel(with_weights(model))
+    losses, hits = zip(*map(theirs.losses, sentences(BATCH)), strict=True)
+    losses, hits = np.concatenate(losses), np.concatenate(hits)
+    loss, metrics = model.losses(BATCH, model.loss_weights(BATCH))
+    # Logits of a dozen units each: float32 rounds them to 1e-6.
+    np.testing.assert_allclose(loss, losses.mean(), rtol=rounding.EQUAL)
+    np.testing.assert_allclose(
+        metrics["next_token_loss"],
+        [losses.sum(), len(losses)],
+        rtol=rounding.EQUAL,
+    )
+    assert metrics["next_token_accuracy"].numpy().tolist() == [
+        hits.sum(),
+        len(hits),
+    ]
+    results = {"next_token_loss": losses.mean()}
+    assert model.further_results(results) == {
+        "perplexity": pytest.approx(math.exp(losses.mean()))
+    }
+
+
+def test_a_drawn_position_has_the_loss_that_it_has_among_all():
+    number = 3
+    model = make_model("left_to_right", {"num_predicted_positions": number})
+    theirs = NumpyModel(with_weights(model))
+    known = [theirs.losses(ids)[0] for ids in sentences(BATCH)]
+    weights = model.loss_weights(BATCH)
+    assert weights["drawn"] == number * len(known)
+    draws = []
+    for seed in range(40):
+        seed = tf.constant([7, seed])
+        loss, metrics = model.losses(BATCH, weights, seed)
+        again, _ = model.losses(BATCH, weights, seed)
+        assert loss == again  # the seed alone decides
+        total, count = metrics["next_token_loss"].numpy()
+        assert count == number * len(known)
+        np.testing.assert_allclose(loss, total / count, rtol=rounding.EQUAL)
+        draws.append(total)
+    assert len(set(draws)) > 30
+    # By chance each position of a row is equally often among the drawn ones.
+    means = number * sum(losses.mean() for losses in known)
+    spread = math.sqrt(number * sum(losses.var() for losses in known))
+    # Drawn without replacement the sum varies less. Of the mean of 40 draws,
+    # five deviations.
+    assert abs(np.mean(draws) - means) < 5 * spread / math.sqrt(40)
+    # An evaluation predicts all positions.
+    _, metrics = model.losses(BATCH, weights)
+    assert metrics["next_token_loss"][1] == sum(map(len, known))
+
+
+def test_more_positions_to_draw_than_there_are_are_all():
+    drawn = make_model("left_to_right", {"num_predicted_positions": 50})
+    weights = drawn.loss_weights(BATCH)
+    assert weights["drawn"] == weights["all"]
+    got, _ = drawn.losses(BATCH, weights, tf.constant([1, 2]))
+    want, _ = drawn.losses(BATCH, weights)
+    np.testing.assert_allclose(got, want, rtol=rounding.EQUAL)
+
+
+def test_a_text_is_read_from_its_last_real_wordpiece():
+    model = make_model("left_to_right", {})
+    weights = with_weights(model)
+    theirs = NumpyModel(weights)
+    want = np.tanh(
+        [
+            theirs.dense(theirs.encode(ids)[-1], "bert/pooler/dense")
+            for ids in sentences(BATCH)
+        ]
+    )
+    no_positions = BATCH["input_ids"][:, :0]
+    for positions in (None, no_positions):
+        output = model.encode(BATCH, positions=positions)
+        np.testing.assert_allclose(
+            output.pooled_output, want, atol=rounding.EQUAL
+        )
+    # A mask may have holes, and be of bool.
+    mask = np.zeros((1, 6), bool)
+    mask[0, [0, 3]] = True
+    ids = np.array([[3, 4, 5, 6, 7, 8]])
+    changed = np.array([[3, 4, 5, 6, 9, 9]])
+    pooled = [model.bert(x, mask).pooled_output for x in (ids, changed)]
+    np.testing.assert_array_equal(*pooled)
+
+
+def test_fine_tuning_keeps_the_mask_and_reads_the_whole_text(tmp_path):
+    config = LeftToRightModel.configure(CONFIG)
+    path = tmp_path / "bert_config.json"
+    path.write_text(config.to_json_string())
+    assert json.loads(path.read_text())["left_to_right"] is True
+    model = TaskModel(BertConfig.from_json_file(str(path)), "classification", 2)
+    with_weights(model)
+    logits = model.logits(BATCH)
+    ids = BATCH["input_ids"].numpy()
+    changed = ids.copy()
+    changed[:, 2] = ids[:, 2] % 29 + 1  # within every text
+    # Read from [CLS], which sees only itself, they would be the same.
+    other = model.logits(BATCH | {"input_ids": changed})
+    assert np.abs(other - logits).min() > 0
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_a_training_step_in_parts_is_that_of_the_whole(
+    monkeypatch, tmp_path, xla
+):
+    changes = {"xla": xla, "gradient_accumulation_steps": 2}
+    found = []
+    # All rows at once, and two of them.
+    for logits in (vocabulary.LOGITS_AT_ONCE, 2 * CONFIG.vocab_size):
+        monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", logits)
+        folder = tmp_path / str(logits)
+        found.append(trained("left_to_right", {}, folder, 4, **changes))
+    for name, value in found[0].items():
+        # Adam divides a gradient that is 0 except for rounding by its size.
+        bound = 1e-3 if "/key/bias" in name else rounding.EQUAL
+        np.testing.assert_allclose(
+            found[1][name], value, atol=bound, rtol=0, err_msg=name
+        )
