@@ -290,8 +290,10 @@ LOCAL = {
     "modeling/checkpoints/tf1.py": "makes a local disk write what it holds",
     "modeling/checkpoints/huggingface.py": "a local copy, to be mapped",
     "training/loop/checkpointing.py": "local folders, not links; free space",
+    "training/devices/gpus.py": "devices of this machine",
     "training/devices/strategy.py": "reads /proc/cpuinfo",
     "training/devices/workers.py": "scratch folders of workers",
+    "training/program.py": "/dev/null",
 }
 _OF_OS = """
     exists isfile isdir listdir scandir walk stat getsize makedirs mkdir remove

@@ -18,6 +18,13 @@ from tests.pretraining_support import (
 from training import pretraining
 
 
+@pytest.fixture
+def options(options, goldens):
+    """Those of the golden model, with all of its layers."""
+    config = str(goldens / "bert_config.json")
+    return dataclasses.replace(options, bert_config_file=config)
+
+
 def test_evaluation_equals_numpy_over_the_same_batches(
     goldens, tmp_path, options
 ):

@@ -381,7 +381,11 @@ def test_every_program_looks_words_up_by_a_product(
         finetuner.Finetuning(
             finetuner.FinetuningOptions(train=options.train, **same), make
         )
-    monkeypatch.setattr(pretraining.objectives, "get", lambda name: make)
+
+    class Model(PretrainingModel):
+        __init__ = make
+
+    monkeypatch.setattr(pretraining.objectives, "get", lambda name: Model)
     with pytest.raises(Made):
         pretraining.run(options)
     monkeypatch.setattr(extraction, "BertModel", make)

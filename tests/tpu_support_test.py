@@ -23,6 +23,7 @@ from tests import tpu_support
 from tests.classifier_support import write_records
 from training.config.options import TrainOptions
 from training.finetuning.predictions import OutputCollector
+from training.loop import steps as training_steps
 from training.loop.steps import TrainSteps
 from training.devices.strategy import distribute
 goldens, folder = map(pathlib.Path, sys.argv[1:])
@@ -33,6 +34,8 @@ opened = input_pipeline.open_records(
     feature_spec.pretraining_features(64, 10), limits={})
 examples = write_records(folder, [5, 16, 9, 3, 12, 7, 4], seq_length=16)
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+# On a TPU the update is part of the step.
+training_steps.is_tpu = lambda strategy: True
 with strategy.scope():
     batches = distribute(
         strategy, lambda shard: input_pipeline.training_batches(

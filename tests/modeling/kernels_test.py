@@ -160,8 +160,9 @@ def test_every_kernel_has_a_case():
         and value.__module__ == module.__name__
         and not name.startswith("_")
     }
-    switches = {"current", "form", "fused", "pays"}
-    parts = {"dropout_draws"}  # the same in every form; see bert_test.py
+    switches = {"current", "form", "fused", "has_gpu", "pays"}
+    # The same in every form; see bert_test.py and vocabulary_loss_test.py.
+    parts = {"dropout_draws", "vocabulary_loss_in_parts"}
     assert {name.split()[0] for name in CASES} == public - switches - parts
 
 

@@ -176,7 +176,7 @@ def test_nothing_is_compiled_for_a_gpu_that_xla_does_not_know(
 def log_of(monkeypatch, caplog, *found, **options):
     make_seen(monkeypatch, *found)
     caplog.clear()
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="absl"):
         strategy.create_strategy(DeviceOptions(**options))
     return caplog.text
 

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from data.finetuning.features import feature_specs
+from data.finetuning.feature_options import feature_specs
 from data.records import tfrecord
 from data.records.feature_spec import FeatureSpec, encode_examples
 from modeling import BertConfig

@@ -38,7 +38,7 @@ def names(path):
 def test_the_last_checkpoint_is_kept_and_works_without_slots(
     run, tmp_path, caplog
 ):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     first = run()
     assert "3 at once at most" in caplog.text
     assert steps(tmp_path) == [6]

@@ -110,7 +110,7 @@ def expected(tmp_path, name, pooling):
     ],
 )
 def test_an_example_has_one_answer(goldens, tmp_path, kind, pooling, caplog):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     options, outcome = run_windows(goldens, tmp_path, kind, pooling)
     out = tmp_path / "out"
     wanted = expected(tmp_path, "test", pooling)

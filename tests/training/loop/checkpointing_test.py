@@ -309,7 +309,7 @@ def test_a_kill_while_slots_are_removed_leaves_the_weights(
 
 
 def test_the_latest_is_kept_and_what_comes_after_it(tmp_path, caplog):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     manager = save(tmp_path, steps=(1, 2, 3, 4))
     checkpoints.write_state(str(tmp_path), ["model.ckpt-3"])
     manager.keep_latest()
@@ -336,7 +336,7 @@ def test_a_folder_without_checkpoints_has_none_to_spare(tmp_path):
     ],
 )
 def test_the_size_on_disk_is_told(tmp_path, caplog, keep_max, saves, text):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     manager = CheckpointManager(str(tmp_path), keep_max)
     manager.log_size({"a": tf.Variable(tf.zeros([25_000]))}, saves)
     assert text in caplog.text

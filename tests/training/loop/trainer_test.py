@@ -192,6 +192,7 @@ def test_only_the_newest_checkpoints_are_kept(goldens, tmp_path):
         "num_examples": 337,
         "optimizer": "adamw",
         "arithmetic": "float32",
+        "is_stripped": False,
     }
 
 

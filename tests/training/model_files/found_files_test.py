@@ -221,7 +221,10 @@ def test_a_task_is_trained_answered_and_loaded_without_both(released, tmp_path):
 
 
 def test_questions_are_answered_without_both(goldens, released, tmp_path):
-    options = squad_support.make_options(goldens, tmp_path / "a")
+    config = str(goldens / "bert_config.json")
+    options = squad_support.make_options(
+        goldens, tmp_path / "a", bert_config_file=config
+    )
     finetuned = goldens / "squad/finetuned_v1.1/model.ckpt-60"
     for ending in ".index", ".data-00000-of-00001":
         shutil.copy(

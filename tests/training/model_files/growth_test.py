@@ -61,7 +61,7 @@ def both(goldens, folder):
 def test_words_take_unused_rows_then_new_ones(
     goldens, vocab_file, convert, output_format, caplog
 ):
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     words = ["angioplasty", "morning", "stent", "catheters", "stent", ""]
     folder = convert(words, output_format=output_format)
     old = FullTokenizer(str(vocab_file))
