@@ -116,12 +116,28 @@ def test_lines_of_the_other_kinds(kind, line, asked, answer, text):
     }
 
 
-def test_text_for_people(ask, folders):
-    done = ask(folders["classification"], LINES)
-    label, score, text = done.stdout.split("\n")[0].split("\t")
-    (answer,) = bert.load(folders["classification"]).predict(LINES[:1])
-    assert (label, text) == (answer["label"], LINES[0])
-    assert float(score) == pytest.approx(answer["score"], abs=5e-5)
+def test_standard_input_is_answered_for_people(folders, pytestconfig, tmp_path):
+    (tmp_path / "typed").write_bytes("a\r\n\nCaf\u00e9".encode())
+    folder = folders["classification"]
+    done = fork_server.run(
+        [sys.executable, "ask.py", f"--model={folder}"],
+        stdin=tmp_path / "typed",
+        cwd=pytestconfig.rootpath,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    texts = ["a", "Caf\u00e9"]
+    for line, text, answer in zip(
+        done.stdout.splitlines(),
+        texts,
+        bert.load(folder).predict(texts),
+        strict=True,
+    ):
+        label, score, shown = line.split("\t")
+        assert (label, shown) == (answer["label"], text)
+        assert float(score) == pytest.approx(answer["score"], abs=5e-5)
+
+
+def test_fillings_for_people(ask, folders):
     done = ask(folders["pretraining"], ["a [MASK] [MASK]"], "--top_k=2")
     first, *fillings = done.stdout.splitlines()
     assert first == "a [MASK] [MASK]"
@@ -142,21 +158,6 @@ def test_questions_on_one_text(ask, folders, tmp_path):
     )
     assert first.pop("text") == QUESTION[0]
     assert [first, {n: x for n, x in second.items() if n != "text"}] == wanted
-
-
-def test_standard_input(folders, pytestconfig, tmp_path):
-    (tmp_path / "typed").write_bytes("a\r\n\nCaf\u00e9".encode())
-    done = fork_server.run(
-        [
-            sys.executable,
-            "ask.py",
-            f"--model={folders['classification']}",
-            "--format=jsonl",
-        ],
-        stdin=tmp_path / "typed",
-        cwd=pytestconfig.rootpath,
-    )
-    assert [x["text"] for x in answers_of(done)] == ["a", "Caf\u00e9"]
 
 
 @pytest.mark.parametrize(
