@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from data.asking import fillings, listed, named
+from data.asking import fillings, listed, masked, named
 from data.entities import entities_of
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class Model:
           For each text, for each [MASK] in it, the likeliest wordpieces:
           `token`, and `score`, its probability.
         """
-        texts = self._checked("fill_mask", texts)
+        texts = masked(self._checked("fill_mask", texts))
         settings = {} if top_k is None else {"top_k": top_k}
         answers = self._answers(texts, batch_size, **settings)
         pairs = zip(texts, answers, strict=True)

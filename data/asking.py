@@ -39,6 +39,20 @@ def named(kind: str, answer: dict[str, Any]) -> dict[str, Any]:
     return best | {"probabilities": by_label}
 
 
+def masked(texts: list[Any]) -> list[Any]:
+    """Returns texts that are to be filled in.
+
+    Raises:
+      ValueError: there is a text without a [MASK].
+    """
+    for number, text in enumerate(texts):
+        if isinstance(text, str) and _MASK not in text:
+            raise ValueError(
+                f"texts[{number}] is {text!r:.60} without a {_MASK}."
+            )
+    return texts
+
+
 def fillings(
     number: int, text: str, answer: dict[str, Any]
 ) -> list[list[dict[str, Any]]]:
@@ -50,11 +64,9 @@ def fillings(
       answer: of the model.
 
     Raises:
-      ValueError: there is no [MASK], or one behind the end of the row.
+      ValueError: there is a [MASK] behind the end of the row.
     """
     found, wanted = len(answer["tokens"]), text.count(_MASK)
-    if not wanted:
-        raise ValueError(f"texts[{number}] is {text!r:.60} without a {_MASK}.")
     if found < wanted:
         raise ValueError(
             f"texts[{number}] is {text!r:.60} with {wanted} {_MASK}, but only "

@@ -1,7 +1,6 @@
 """ask.py prints what bert.load answers, line by line."""
 
 import json
-import subprocess
 import sys
 
 import pytest
@@ -13,7 +12,7 @@ from tests.model_folders import write_questions, write_released
 from tests.serving_support import finished_run
 
 LINES = ["The man went to the store.", "", "Caf\u00e9 \u4e2d \u2028x", "a"]
-KINDS = ["classification", "multilabel", "regression", "choice", "tagging"]
+KINDS = ["classification", "tagging"]
 
 
 @pytest.fixture(scope="module")
@@ -67,15 +66,14 @@ QUESTION = ("where did the man go?", "the man went to the store .")
     ("kind", "lines", "asked"),
     [
         ("classification", LINES, TEXTS),
-        ("multilabel", LINES, TEXTS),
-        ("regression", LINES, TEXTS),
-        ("choice", ["a\tb\tc\td"], [("a", ["b", "c", "d"])]),
         ("tagging", LINES, TEXTS),
         ("pretraining", ["a [MASK] \u4e2d[MASK]"], ["a [MASK] \u4e2d[MASK]"]),
         ("span", ["\t".join(QUESTION)], [QUESTION]),
     ],
 )
-def test_every_kind_prints_its_answers(ask, folders, kind, lines, asked):
+def test_the_program_prints_the_answers_of_python(
+    ask, folders, kind, lines, asked
+):
     answers = answers_of(ask(folders[kind], lines, "--format=jsonl"))
     assert [x.pop("text") for x in answers] == [x for x in lines if x]
     wanted = bert.load(folders[kind]).ask(asked)
@@ -88,12 +86,58 @@ def test_every_kind_prints_its_answers(ask, folders, kind, lines, asked):
     assert answers == wanted
 
 
-def test_text_for_people(ask, folders):
-    done = ask(folders["classification"], LINES)
-    label, score, text = done.stdout.split("\n")[0].split("\t")
-    (answer,) = bert.load(folders["classification"]).predict(LINES[:1])
-    assert (label, text) == (answer["label"], LINES[0])
-    assert float(score) == pytest.approx(answer["score"], abs=5e-5)
+@pytest.mark.parametrize(
+    ("kind", "line", "asked", "answer", "text"),
+    [
+        (
+            "multilabel",
+            "a\tb",
+            ("a", "b"),
+            {"labels": ["x", "y"], "probabilities": {"x": 0.75, "y": 0.625}},
+            "x,y\ta\tb",
+        ),
+        ("regression", "a", "a", {"score": 0.62506}, "0.6251\ta"),
+        (
+            "choice",
+            "a\tb\tc\td",
+            ("a", ["b", "c", "d"]),
+            {"choice": "c", "score": 0.5, "probabilities": {"b": 0.25}},
+            "c\t0.5000\ta\tb\tc\td",
+        ),
+    ],
+)
+def test_lines_of_the_other_kinds(kind, line, asked, answer, text):
+    # python_answers_test has what their models answer.
+    assert asking.asked_by(line, kind) == asked
+    assert asking.to_text(line, kind, answer) == text
+    assert json.loads(asking.to_json(line, kind, answer)) == {
+        "text": line,
+        **answer,
+    }
+
+
+def test_standard_input_is_answered_for_people(folders, pytestconfig, tmp_path):
+    (tmp_path / "typed").write_bytes("a\r\n\nCaf\u00e9".encode())
+    folder = folders["classification"]
+    done = fork_server.run(
+        [sys.executable, "ask.py", f"--model={folder}"],
+        stdin=tmp_path / "typed",
+        cwd=pytestconfig.rootpath,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    texts = ["a", "Caf\u00e9"]
+    for line, text, answer in zip(
+        done.stdout.splitlines(),
+        texts,
+        bert.load(folder).predict(texts),
+        strict=True,
+    ):
+        label, score, shown = line.split("\t")
+        assert (label, shown) == (answer["label"], text)
+        assert float(score) == pytest.approx(answer["score"], abs=5e-5)
+
+
+def test_fillings_for_people(ask, folders):
     done = ask(folders["pretraining"], ["a [MASK] [MASK]"], "--top_k=2")
     first, *fillings = done.stdout.splitlines()
     assert first == "a [MASK] [MASK]"
@@ -114,23 +158,6 @@ def test_questions_on_one_text(ask, folders, tmp_path):
     )
     assert first.pop("text") == QUESTION[0]
     assert [first, {n: x for n, x in second.items() if n != "text"}] == wanted
-
-
-def test_standard_input(folders, pytestconfig):
-    done = subprocess.run(
-        [
-            sys.executable,
-            "ask.py",
-            f"--model={folders['classification']}",
-            "--format=jsonl",
-        ],
-        input="a\r\n\nCaf\u00e9".encode(),
-        cwd=pytestconfig.rootpath,
-        capture_output=True,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    lines = done.stdout.decode("utf-8").splitlines()
-    assert [json.loads(line)["text"] for line in lines] == ["a", "Caf\u00e9"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ own, or measures memory, is one unit together, so that two of them never run at
 the same time.
 """
 
+import gc
 import os
 import pathlib
 import signal
@@ -68,6 +69,12 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
         config.left_out = len(left_out)
+
+
+def pytest_collection_finish():
+    # Modules stay to the end: no collection of garbage need look at them.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

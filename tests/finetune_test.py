@@ -1,5 +1,6 @@
 """bert.finetune: a run of run_classifier.py on tables of Python."""
 
+import dataclasses
 import json
 import pathlib
 import shutil
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import bert
+from data.tasks import ChoiceExample, InputExample, TaggingExample
 from tests import fork_server, rounding
 from tests.model_folders import write_released
 from training.finetuning import classifier
@@ -116,6 +118,20 @@ def test_the_result_is_loaded_and_predicts_what_was_written(tuned):
         assert answer["label"] == ("no", "yes")[row.argmax()]
 
 
+@pytest.fixture
+def records_only(monkeypatch):
+    """A run ends when its records are made; the options of each run."""
+    seen = []
+
+    def stop(options, inputs=None):
+        seen.append(options)
+        classifier.prepare(options)
+        raise StopIteration
+
+    monkeypatch.setattr(classifier, "run", stop)
+    return seen
+
+
 @pytest.mark.parametrize(
     "table",
     [
@@ -129,13 +145,8 @@ def test_the_result_is_loaded_and_predicts_what_was_written(tuned):
     ids=["columns", "tuples", "dicts"],
 )
 def test_every_form_of_table_gives_the_same_run(
-    tuned, released, table, tmp_path, monkeypatch
+    tuned, released, table, tmp_path, records_only
 ):
-    def stop(options, inputs=None):
-        classifier.prepare(options)
-        raise StopIteration
-
-    monkeypatch.setattr(classifier, "run", stop)
     with pytest.raises(StopIteration):
         bert.finetune(table, released, str(tmp_path), **QUICK)
     name = "train.tf_record"
@@ -189,10 +200,11 @@ def test_the_same_call_resumes_and_trains_no_step_twice(
     assert times() == after
 
 
-def test_a_share_is_drawn_for_the_dev_set(released, tmp_path):
+def test_a_share_is_drawn_for_the_dev_set(released, tmp_path, records_only):
     table = [(f"text {i}", str(i % 2)) for i in range(20)]
     out = tmp_path / "out"
-    bert.finetune(table, released, str(out), dev=0.2, **QUICK)
+    with pytest.raises(StopIteration):
+        bert.finetune(table, released, str(out), dev=0.2, **QUICK)
     found = {}
     for name in "train", "dev":
         lines = (out / f"data/{name}.jsonl").read_text().splitlines()
@@ -208,7 +220,9 @@ def test_a_share_is_drawn_for_the_dev_set(released, tmp_path):
     ]
 
 
-def test_the_dev_set_of_an_earlier_call_is_kept(released, tmp_path):
+def test_the_dev_set_of_an_earlier_call_is_kept(
+    released, tmp_path, records_only
+):
     # An earlier version drew other rows; the model has seen all but those.
     table = [(f"text {i}", str(i % 2)) for i in range(20)]
     rows = [{"text": text, "label": label} for text, label in table]
@@ -217,47 +231,64 @@ def test_the_dev_set_of_an_earlier_call_is_kept(released, tmp_path):
     data.mkdir(parents=True)
     (data / "dev.jsonl").write_text("".join(lines[:4]))
     (data / "train.jsonl").write_text("".join(lines[4:]))
-    bert.finetune(table, released, str(tmp_path / "out"), dev=0.2, **QUICK)
+    with pytest.raises(StopIteration):
+        bert.finetune(table, released, str(tmp_path / "out"), dev=0.2, **QUICK)
     assert (data / "dev.jsonl").read_text() == "".join(lines[:4])
     assert (data / "train.jsonl").read_text() == "".join(lines[4:])
 
 
-def test_a_share_of_a_file_is_drawn(released, tmp_path):
+def test_a_share_of_a_file_is_drawn(released, tmp_path, records_only):
     path = tmp_path / "mine.csv"
     path.write_text("text;label\n" + "a;1\nb;0\n" * 10, "utf-8")
     out = tmp_path / "out"
-    assert bert.finetune(path, released, str(out), dev=0.2, **QUICK)
-    lines = (out / "dev_predictions.tsv").read_text().splitlines()
-    assert len(lines) == 1 + 4
+    with pytest.raises(StopIteration):
+        bert.finetune(path, released, str(out), dev=0.2, **QUICK)
+    _, train, dev, _ = classifier.prepare(*records_only)
+    assert (train.count, [x.count for x in dev.values()]) == (16, [4])
 
 
 @pytest.mark.parametrize(
-    ("kind", "row", "changes"),
+    ("kind", "row", "example"),
     [
-        ("pair", ("a", "b", "x"), {}),
-        ("regression", ("a", 1.5), {}),
-        ("multilabel", ("a", ["x", "y"]), {}),
-        ("tagging", (["a", "b"], ["O", "B-x"]), {}),
-        ("choice", ("a", "b", "c", 1), {"choice_columns": ["one", "two"]}),
+        ("pair", ("a", "b", "x"), InputExample("", "a", "b", "x")),
+        ("regression", ("a", 1.5), InputExample("", "a", None, 1.5)),
+        (
+            "multilabel",
+            ("a", ["x", "y"]),
+            InputExample("", "a", None, ("x", "y")),
+        ),
+        (
+            "tagging",
+            (["a", "b"], ["O", "B-x"]),
+            TaggingExample("", ("a", "b"), ("O", "B-x")),
+        ),
+        (
+            "choice",
+            ("a", "b", "c", 1),
+            ChoiceExample("", ["a", "a"], ("b", "c"), "1"),
+        ),
     ],
 )
-def test_other_kinds(released, tmp_path, kind, row, changes):
+def test_other_kinds(released, tmp_path, records_only, kind, row, example):
     other = {"pair": ("c", "d", "y"), "multilabel": ("b", [])}.get(kind, row)
-    metrics = bert.finetune(
-        [row, other] * 4,
-        released,
-        str(tmp_path),
-        dev=[row, other],
-        kind=kind,
-        **QUICK | changes,
-    )
-    assert metrics
-    assert all(isinstance(value, float) for value in metrics.values())
-    model = bert.load(str(tmp_path))
-    wanted = "classification" if kind == "pair" else kind
-    assert model.kind == wanted
-    asked = {"pair": ("a", "b"), "choice": ("a", ["b", "c"])}.get(kind, "a b")
-    assert len(model.ask([asked])) == 1
+    columns = {"choice_columns": ["one", "two"]} if kind == "choice" else {}
+    with pytest.raises(StopIteration):
+        bert.finetune(
+            [row, other] * 4,
+            released,
+            str(tmp_path),
+            dev=[row, other],
+            kind=kind,
+            **QUICK | columns,
+        )
+    # classifier_test has runs of these kinds from here on.
+    (options,) = records_only
+    assert (options.do_train, options.do_eval) == (True, True)
+    task, train, dev, _ = classifier.prepare(options)
+    assert task.kind == {"pair": "classification"}.get(kind, kind)
+    assert (train.count, [x.count for x in dev.values()]) == (8, [2])
+    first = next(iter(task.examples("dev")))
+    assert dataclasses.replace(first, guid="") == example
 
 
 def test_no_dev_set_gives_no_metrics(released, tmp_path):

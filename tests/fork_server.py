@@ -6,6 +6,7 @@ processes, with ids that can be killed, and end as a program of their own does.
 """
 
 import functools
+import gc
 import json
 import os
 import runpy
@@ -85,13 +86,22 @@ def stop():
         _server.cache_clear()
 
 
-def start(arguments, *, cwd, stdout=os.devnull, stderr=os.devnull, env=()):
+def start(
+    arguments,
+    *,
+    cwd,
+    stdin=os.devnull,
+    stdout=os.devnull,
+    stderr=os.devnull,
+    env=(),
+):
     """Starts a program.
 
     Args:
       arguments: as on a command line: python, the program (or -c and its
         text), its flags.
       cwd: the folder to start it in.
+      stdin: path of a file with its input.
       stdout: path of a file for its output.
       stderr: likewise; the same path = both.
       env: variables to add to the environment, as {name: value}.
@@ -104,6 +114,7 @@ def start(arguments, *, cwd, stdout=os.devnull, stderr=os.devnull, env=()):
     pid = _server().ask(
         arguments=arguments,
         cwd=str(cwd),
+        stdin=str(stdin),
         stdout=str(stdout),
         stderr=str(stderr),
         env=dict(env),
@@ -111,12 +122,13 @@ def start(arguments, *, cwd, stdout=os.devnull, stderr=os.devnull, env=()):
     return Process(_server(), pid)
 
 
-def run(arguments, *, cwd, env=(), timeout=300):
+def run(arguments, *, cwd, stdin=os.devnull, env=(), timeout=300):
     """Runs a program, as `subprocess.run` with its output captured.
 
     Args:
       arguments: see `start`.
       cwd: likewise.
+      stdin: likewise.
       env: likewise.
       timeout: in seconds.
 
@@ -126,7 +138,12 @@ def run(arguments, *, cwd, env=(), timeout=300):
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ("stdout", "stderr")]
         process = start(
-            arguments, cwd=cwd, stdout=paths[0], stderr=paths[1], env=env
+            arguments,
+            cwd=cwd,
+            stdin=stdin,
+            stdout=paths[0],
+            stderr=paths[1],
+            env=env,
         )
         process.wait(timeout)
         texts = []
@@ -147,6 +164,9 @@ def _warm_up():
 
     threads = os.listdir("/proc/self/task")
     assert len(threads) == 1, threads
+    # A child would look through all of these objects when it ends: a second.
+    gc.collect()
+    gc.freeze()
 
 
 def _serve():
@@ -187,8 +207,8 @@ def _poll(pid, children):
 def _become(request):
     """Makes a child what the request describes."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    for number, place in enumerate([os.devnull, "stdout", "stderr"]):
-        path = request.get(place, place)
+    for number, place in enumerate(["stdin", "stdout", "stderr"]):
+        path = request[place]
         file = os.open(path, flags if number else os.O_RDONLY, 0o666)
         os.dup2(file, number)
         os.close(file)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -224,8 +225,8 @@ def test_training_with_new_masks_resumes_bit_for_bit(
     assert "masked_lm_loss" in (tmp_path / "whole/eval_results.txt").read_text(
         "utf-8"
     )
-    # The same schedule, as if it had been killed after step 4.
-    dynamic(options, goldens, unmasked, tmp_path / "resumed", 8)
+    # As if it had been killed after step 4.
+    shutil.copytree(tmp_path / "whole", tmp_path / "resumed")
     for path in (tmp_path / "resumed").glob("model.ckpt-8*"):
         path.unlink()
     assert latest_step(tmp_path / "resumed") == 4

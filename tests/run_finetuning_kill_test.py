@@ -33,7 +33,7 @@ def whole(goldens, pytestconfig, tmp_path_factory):
     """The folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     root = pytestconfig.rootpath
-    make_classifier(goldens, root, folder, 30, save_steps=240).finish()
+    make_classifier(goldens, root, folder, 10, save_steps=80).finish()
     return folder
 
 
@@ -41,15 +41,16 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     goldens, pytestconfig, tmp_path, whole
 ):
     root = pytestconfig.rootpath
-    run = make_classifier(goldens, root, tmp_path / "interrupted", 30)
+    run = make_classifier(goldens, root, tmp_path / "interrupted", 10)
+    # They take 4 x 16 of 80 steps at most.
     interruptions = [
-        (SIGKILL, after_steps(5, 44)),
+        (SIGKILL, after_steps(5, 16)),
         (SIGKILL, while_saving),
-        (SIGTERM, after_steps(5, 44)),
-        (SIGKILL, after_steps(5, 44)),
+        (SIGTERM, after_steps(5, 16)),
+        (SIGKILL, after_steps(5, 16)),
     ]
     interrupt_again_and_again(run, interruptions, SAVE_STEPS)
-    assert_same_end(run.folder, whole, 240)
+    assert_same_end(run.folder, whole, 80)
 
 
 def test_records_that_are_being_made_are_given_up(

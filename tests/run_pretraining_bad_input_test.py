@@ -18,6 +18,27 @@ from tests.pretraining_support import (
 from training import pretraining
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Where the folder of `finished` is kept."""
+    return tmp_path_factory.mktemp("kept") / "out"
+
+
+@pytest.fixture
+def finished(options, kept, tmp_path):
+    """A run of six steps that has ended, with checkpoints of 2, 4 and 6."""
+    train = dataclasses.replace(
+        options.train, num_train_steps=6, save_checkpoints_steps=2
+    )
+    options = dataclasses.replace(options, train=train)
+    if kept.exists():
+        shutil.copytree(kept, tmp_path / "out")
+    else:
+        pretraining.run(options)
+        shutil.copytree(tmp_path / "out", kept)
+    return options
+
+
 def refused(options, message, error=ValueError, **changes):
     """The run ends with this error before it trains or writes a result."""
     changed = dataclasses.replace(options, **changes)
@@ -109,30 +130,26 @@ def test_a_corrupt_init_checkpoint(options, goldens, tmp_path):
 
 
 def test_a_damaged_checkpoint_of_the_run_gives_way_to_the_one_before(
-    options, tmp_path, caplog
+    finished, tmp_path, caplog
 ):
     caplog.set_level("INFO", logger="absl")
-    train = dataclasses.replace(
-        options.train, num_train_steps=4, save_checkpoints_steps=2
-    )
-    pretraining.run(dataclasses.replace(options, train=train))
-    data = tmp_path / "out/model.ckpt-4.data-00000-of-00001"
+    data = tmp_path / "out/model.ckpt-6.data-00000-of-00001"
     whole = data.read_bytes()
     content = bytearray(whole)
     content[50_000] ^= 1
     data.write_bytes(content)
-    pretraining.run(dataclasses.replace(options, train=train))
-    assert "model.ckpt-4: this checkpoint is damaged" in caplog.text
-    assert "at step 2" in caplog.text
+    pretraining.run(finished)
+    assert "model.ckpt-6: this checkpoint is damaged" in caplog.text
+    assert "at step 4" in caplog.text
     assert data.read_bytes() == whole  # trained again, bit for bit
 
 
-def test_every_checkpoint_damaged(options, tmp_path):
-    pretraining.run(options)
-    data = tmp_path / "out/model.ckpt-2.data-00000-of-00001"
-    data.write_bytes(data.read_bytes()[:1000])
+def test_every_checkpoint_damaged(finished, tmp_path):
+    for step in (2, 4, 6):
+        data = tmp_path / f"out/model.ckpt-{step}.data-00000-of-00001"
+        data.write_bytes(data.read_bytes()[:1000])
     with pytest.raises(ValueError, match="every checkpoint in .* is damaged"):
-        pretraining.run(options)
+        pretraining.run(finished)
 
 
 def test_a_folder_that_cannot_be_written(options, tmp_path):
@@ -171,15 +188,14 @@ def test_a_full_disk_keeps_the_last_checkpoint(options, tmp_path, monkeypatch):
     assert latest_step(tmp_path / "out") == 4
 
 
-def test_another_model_in_the_output_folder(options, goldens, tmp_path):
-    pretraining.run(options)
+def test_another_model_in_the_output_folder(finished, goldens, tmp_path):
     config = json.loads((goldens / "first_layer.json").read_text())
     path = tmp_path / "deep.json"
     path.write_text(json.dumps(config | {"num_hidden_layers": 4}))
     with pytest.raises(ValueError, match="holds a run of another model"):
         pretraining.run(
             dataclasses.replace(
-                options, bert_config_file=str(path), init_checkpoint=None
+                finished, bert_config_file=str(path), init_checkpoint=None
             )
         )
 
@@ -208,33 +224,30 @@ def test_another_model_of_the_same_shapes_in_the_output_folder(
         )
 
 
-def test_a_run_can_go_back_in_time(options, goldens, tmp_path, caplog):
+def test_a_run_can_go_back_in_time(finished, tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     out = tmp_path / "out"
-    train = dataclasses.replace(
-        options.train, num_train_steps=6, save_checkpoints_steps=2
-    )
-    pretraining.run(dataclasses.replace(options, train=train))
     (out / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-2"\n')
-    train = dataclasses.replace(train, num_train_steps=3, keep_checkpoint_max=1)
+    train = dataclasses.replace(
+        finished.train, num_train_steps=3, keep_checkpoint_max=1
+    )
     caplog.clear()
-    pretraining.run(dataclasses.replace(options, train=train))
+    pretraining.run(dataclasses.replace(finished, train=train))
     assert "names step 2; later ones (4, 6) are passed over" in caplog.text
     assert "Resuming" in caplog.text
     assert (out / "model.ckpt-3.index").exists()
     assert '"model.ckpt-3"' in (out / "checkpoint").read_text()
 
 
-def test_a_copied_folder_is_a_run_of_its_own(options, goldens, tmp_path):
-    pretraining.run(options)
+def test_a_copied_folder_is_a_run_of_its_own(finished, tmp_path):
     moved = tmp_path / "moved"
     (tmp_path / "out").rename(moved)
-    assert checkpoints.find_prefix(str(moved)) == str(moved / "model.ckpt-2")
+    assert checkpoints.find_prefix(str(moved)) == str(moved / "model.ckpt-6")
     train = dataclasses.replace(
-        options.train, output_dir=str(moved), num_train_steps=3
+        finished.train, output_dir=str(moved), num_train_steps=7
     )
-    pretraining.run(dataclasses.replace(options, train=train))
-    assert latest_step(moved) == 3
+    pretraining.run(dataclasses.replace(finished, train=train))
+    assert latest_step(moved) == 7
 
 
 def test_predicting_beside_a_training_run_leaves_its_files(
@@ -252,15 +265,11 @@ def test_predicting_beside_a_training_run_leaves_its_files(
 
 
 def test_a_damaged_resume_record_gives_way_to_the_checkpoint_before(
-    options, tmp_path, caplog
+    finished, tmp_path, caplog
 ):
-    train = dataclasses.replace(
-        options.train, num_train_steps=4, save_checkpoints_steps=2
-    )
-    pretraining.run(dataclasses.replace(options, train=train))
-    (tmp_path / "out/model.ckpt-4.resume.json").write_text("{")
-    pretraining.run(dataclasses.replace(options, train=train))
-    assert "model.ckpt-4.resume.json is damaged" in caplog.text
+    (tmp_path / "out/model.ckpt-6.resume.json").write_text("{")
+    pretraining.run(finished)
+    assert "model.ckpt-6.resume.json is damaged" in caplog.text
 
 
 def test_a_later_record_of_another_length(options, goldens, tmp_path):

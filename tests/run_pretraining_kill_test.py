@@ -22,13 +22,13 @@ def whole(goldens, pytestconfig, tmp_path_factory):
     """The last checkpoint of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     root = pytestconfig.rootpath
-    make_pretraining(goldens, root, folder, 300, save_steps=300).finish()
-    return folder / "model.ckpt-300"
+    make_pretraining(goldens, root, folder, 100, save_steps=100).finish()
+    return folder / "model.ckpt-100"
 
 
 def while_evaluating(run):
     """A point in the next evaluation."""
-    return "evaluating", random.randint(1, 200)
+    return "evaluating", random.randint(1, 50)
 
 
 def test_an_interrupted_run_ends_with_the_same_weights(
@@ -38,17 +38,18 @@ def test_an_interrupted_run_ends_with_the_same_weights(
         goldens,
         pytestconfig.rootpath,
         tmp_path / "interrupted",
-        300,
+        100,
         f"--eval_file={goldens / RECORDS}",
-        "--eval_every_steps=75",
-        "--max_eval_steps=200",
+        "--eval_every_steps=25",
+        "--max_eval_steps=50",
     )
+    # The first five take 4 x 16 = 64 steps at most: an evaluation is left.
     interruptions = [
-        (SIGKILL, after_steps(5, 44)),
+        (SIGKILL, after_steps(5, 16)),
         (SIGKILL, while_saving),
         (SIGTERM, in_the_start_up),
-        (SIGTERM, after_steps(1, 40)),
-        (SIGKILL, after_steps(5, 44)),
+        (SIGTERM, after_steps(1, 16)),
+        (SIGKILL, after_steps(5, 16)),
         (SIGTERM, while_evaluating),
     ]
     interrupt_again_and_again(run, interruptions, SAVE_STEPS)

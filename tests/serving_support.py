@@ -11,6 +11,7 @@ from data.finetuning import features
 from data.tasks import ChoiceExample, InputExample, TaggingExample
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, TaskModel, checkpoints
+from tests import rounding
 from training.model_files.description import TaskDescription
 
 # A server's loader: a plain Session, no Python of the model.
@@ -144,6 +145,12 @@ def predictions_of(model, rows):
     return model.predict(
         {name: rows[name].astype(np.int32) for name in INPUTS}
     ).numpy()
+
+
+def close(got, wanted):
+    """Asserts that answers are equal except for the order of sums."""
+    # Another length of the padding: other orders of the sums.
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=rounding.EQUAL)
 
 
 def served(folder, asked, tmp_path, has_text=True):

@@ -188,3 +188,19 @@ def test_wrong_flags(run, command, message):
 def test_flags_that_are_right(run):
     done = run("run_classifier.py", *MRPC, "--do_train")
     assert done.stderr == "tensorflow is loaded\n"
+
+
+def test_importing_modeling_loads_no_tensorflow(pytestconfig):
+    code = (
+        "import sys, modeling\n"
+        "assert 'load' in dir(modeling)\n"
+        "print({'tensorflow', 'keras'} & sys.modules.keys())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "set()\n", done.stderr

@@ -269,7 +269,8 @@ def test_masks_made_while_reading_have_one_shape(goldens, tmp_path):
     assert first_of(batches)["masked_lm_ids"].shape == [4, 10]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# `classification` is predicted where it is trained.
+@pytest.mark.parametrize("kind", sorted({*KINDS} - {"classification"}))
 def test_run_classifier_predicts(config, tmp_path, kind):
     check_task(config, tmp_path, kind, trains=False)
 

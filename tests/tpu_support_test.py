@@ -1,15 +1,13 @@
 """The loop around a TPU's step, and whether bad steps are found at all."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 
 import pytest
 import tensorflow as tf
 
-from tests import tpu_support
+from tests import fork_server, tpu_support
 
 LOOP = """
 import json, pathlib, sys
@@ -62,14 +60,11 @@ print(json.dumps([
 def test_the_loop_around_the_step_takes_parts_of_one_shape(
     goldens, pytestconfig, tmp_path
 ):
-    done = subprocess.run(
-        [sys.executable, "-c", LOOP, str(goldens), str(tmp_path)],
+    done = fork_server.run(
+        [sys.executable, "-c", LOOP, goldens, tmp_path],
         cwd=pytestconfig.rootpath,
         # A TPU has none of its kernels.
-        env={**os.environ, "TF_ENABLE_ONEDNN_OPTS": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
+        env={"TF_ENABLE_ONEDNN_OPTS": "0"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     # The host's part: it takes batches, counts steps and keeps their rows, as

@@ -26,7 +26,7 @@ def on_two_workers(run, root):
 
 
 def make_pretraining(
-    goldens, root, folder, *flags, save_steps=SAVE_STEPS, num_steps=120
+    goldens, root, folder, *flags, save_steps=SAVE_STEPS, num_steps=64
 ):
     run = kill_runs.make_pretraining(
         goldens,
@@ -40,9 +40,7 @@ def make_pretraining(
     return on_two_workers(run, root)
 
 
-def make_classifier(
-    goldens, root, folder, save_steps=SAVE_STEPS, num_steps=120
-):
+def make_classifier(goldens, root, folder, save_steps=SAVE_STEPS, num_steps=64):
     run = kill_runs.make_classifier(
         goldens, root, folder, num_steps // 8, save_steps=save_steps
     )
@@ -91,9 +89,10 @@ def test_two_workers_of_which_one_is_lost_end_with_the_same_weights(
     goldens, pytestconfig, tmp_path
 ):
     root = pytestconfig.rootpath
-    whole = make_pretraining(goldens, root, tmp_path / "whole", save_steps=120)
+    whole = make_pretraining(goldens, root, tmp_path / "whole", save_steps=64)
     whole.finish()
     run = make_pretraining(goldens, root, tmp_path / "interrupted")
+    # They take 20 + 16 + 20 = 56 steps at most.
     interrupt_all(
         run,
         [
@@ -102,7 +101,7 @@ def test_two_workers_of_which_one_is_lost_end_with_the_same_weights(
             (1, SIGTERM, after_steps(5, 20)),
         ],
     )
-    last = "model.ckpt-120"
+    last = "model.ckpt-64"
     assert_close(run.folder / last, whole.folder / last)
     # The chief alone has written there.
     assert not list(run.folder.glob("*incomplete*"))

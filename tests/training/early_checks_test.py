@@ -136,7 +136,8 @@ def test_a_folder_of_another_model_is_refused(goldens, tmp_path, change):
 def test_a_run_that_has_begun_needs_no_first_checkpoint(goldens, tmp_path):
     write_table(tmp_path / "data", "single")
     short = {"num_train_epochs": 1.0, "train_batch_size": 12}
-    classifier.run(options_of(goldens, tmp_path, finetuning=short))
+    asked = {"do_eval": False, "do_predict": False}
+    classifier.run(options_of(goldens, tmp_path, finetuning=short, **asked))
     for path in (tmp_path / "out").glob("*.tf_record*"):
         path.unlink()
     again = short | {"init_checkpoint": "/no/bert_model.ckpt"}

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests import fork_server
+
 SCRIPT = """
 import sys
 from training import program
@@ -36,12 +38,9 @@ program.run(main)
     ],
 )
 def test_what_a_user_sees_last(pytestconfig, error, code, last_line):
-    done = subprocess.run(
+    done = fork_server.run(
         [sys.executable, "-c", SCRIPT.format(error=error)],
         cwd=pytestconfig.rootpath,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == code
     assert done.stderr.splitlines()[-1].startswith(last_line)

@@ -1,4 +1,4 @@
-"""Several devices; each case in a process of its own.
+"""Several devices, in a process of their own.
 
 A process can be given logical devices only before it uses any, and after one
 failed collective later strategies of the same process fail too.
@@ -14,68 +14,63 @@ import tensorflow as tf
 
 from modeling.kernels import Form
 from tests import fork_server, rounding
+from tests.training.support import golden_run
 from training.config.options import DeviceOptions, TrainOptions
 from training.devices import strategy
 
 SCRIPT = """
 import json, pathlib, sys
 import tensorflow as tf
-goldens, out, devices, accumulation, dtype = sys.argv[1:]
+goldens, out, *accumulations = sys.argv[1:]
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from training.config.options import DeviceOptions
 from training.devices.strategy import create_strategy
 from tests.training.support import golden_run
-kind = "mirrored" if int(devices) > 1 else "one_device"
-strategy = create_strategy(DeviceOptions(distribution_strategy=kind))
-assert strategy.num_replicas_in_sync == int(devices)
+strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
+assert strategy.num_replicas_in_sync == 2
+found = {}
 with strategy.scope():
-    metrics, weights = golden_run(
-        pathlib.Path(goldens), pathlib.Path(out), num_train_steps=20,
-        dtype=dtype, gradient_accumulation_steps=int(accumulation))
-print(json.dumps({
-    "loss": metrics["loss"].tolist(),
-    "gradient_norm": metrics["gradient_norm"].tolist(),
-    "weights": {k: v.tolist() for k, v in weights.items()}}))
+    for count in accumulations:
+        metrics, weights = golden_run(
+            pathlib.Path(goldens), pathlib.Path(out, count), num_train_steps=20,
+            gradient_accumulation_steps=int(count))
+        found[count] = {
+            "loss": metrics["loss"].tolist(),
+            "gradient_norm": metrics["gradient_norm"].tolist(),
+            "weights": {k: v.tolist() for k, v in weights.items()}}
+print(json.dumps(found))
 """
 
 
-def run(goldens, root, out, devices, accumulation=1, dtype="float32"):
-    arguments = [goldens, out, devices, accumulation, dtype]
+def test_two_devices_give_the_same_steps(goldens, pytestconfig, tmp_path):
+    devices = strategy.create_strategy(DeviceOptions())
+    with devices.scope():
+        one, weights = golden_run(goldens, tmp_path / "one", num_train_steps=20)
+    assert devices.num_replicas_in_sync == 1
+    # Clipping takes part: the norm is above 1 in the first steps.
+    assert max(one["gradient_norm"]) > 1
     done = fork_server.run(
-        [sys.executable, "-c", SCRIPT, *map(str, arguments)],
-        cwd=root,
+        [sys.executable, "-c", SCRIPT, goldens, tmp_path, "1", "4"],
+        cwd=pytestconfig.rootpath,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-@pytest.fixture(scope="module")
-def one_device(goldens, pytestconfig, tmp_path_factory):
-    out = tmp_path_factory.mktemp("one")
-    return run(goldens, pytestconfig.rootpath, out, devices=1)
-
-
-@pytest.mark.parametrize("accumulation", [1, 4])
-def test_two_devices_give_the_same_steps(
-    goldens, pytestconfig, tmp_path, one_device, accumulation
-):
-    two = run(goldens, pytestconfig.rootpath, tmp_path, 2, accumulation)
-    # Clipping takes part: the norm is above 1 in the first steps.
-    assert max(one_device["gradient_norm"]) > 1
-    np.testing.assert_allclose(
-        two["loss"], one_device["loss"], atol=rounding.EQUAL
-    )
-    np.testing.assert_allclose(
-        two["gradient_norm"],
-        one_device["gradient_norm"],
-        rtol=rounding.TRAINED_NORM,
-    )
-    for name, value in one_device["weights"].items():
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found) == 2
+    for two in found.values():  # without micro-batches, and with four
         np.testing.assert_allclose(
-            two["weights"][name], value, atol=rounding.EQUAL, err_msg=name
+            two["loss"], one["loss"], atol=rounding.EQUAL
         )
+        np.testing.assert_allclose(
+            two["gradient_norm"],
+            one["gradient_norm"],
+            rtol=rounding.TRAINED_NORM,
+        )
+        for name, value in weights.items():
+            np.testing.assert_allclose(
+                two["weights"][name], value, atol=rounding.EQUAL, err_msg=name
+            )
 
 
 def test_a_batch_that_does_not_divide_names_the_nearest():

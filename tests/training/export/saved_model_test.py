@@ -309,9 +309,18 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
     assert names == ["7", "8", "notes"]
 
 
+@pytest.fixture(scope="module")
+def precisions(goldens, tmp_path_factory):
+    """A model, and its functions in float32 and in bfloat16."""
+    folder = tmp_path_factory.mktemp("precisions")
+    model = finished_run(goldens, folder, "classification")
+    exact = saved_model.load(str(folder))
+    return model, exact, saved_model.load(str(folder), "bfloat16")
+
+
 @pytest.mark.parametrize("has_records", [True, False])
-def test_bfloat16_is_measured(tmp_path, goldens, has_records):
-    model = finished_run(goldens, tmp_path, "classification")
+def test_bfloat16_is_measured(tmp_path, goldens, precisions, has_records):
+    model, exact, rounded = precisions
     examples = examples_of("classification", False, 6)
     rows = rows_of(goldens, "classification", examples)
     source = "8 rows of random wordpieces"
@@ -321,8 +330,6 @@ def test_bfloat16_is_measured(tmp_path, goldens, has_records):
             for record in encode_examples(specs, rows):
                 writer.write(record)
         source = "the first 6 records of the dev set"
-    exact = saved_model.load(str(tmp_path))
-    rounded = saved_model.load(str(tmp_path), "bfloat16")
     error = saved_model.measure_error(
         exact, rounded, str(tmp_path), num_random=8
     )
@@ -344,12 +351,12 @@ def test_bfloat16_is_measured(tmp_path, goldens, has_records):
     assert (same.largest, same.mean, same.same_labels) == (0, 0, 1)
 
 
-def test_records_of_another_length_are_refused(finished, goldens):
-    exact = saved_model.load(str(finished))
-    path = finished / "eval.tf_record"
+def test_records_of_another_length_are_refused(tmp_path, precisions):
+    _, exact, _ = precisions
+    path = tmp_path / "eval.tf_record"
     with tfrecord.RecordWriter(str(path)):
         pass
-    error = saved_model.measure_error(exact, exact, str(finished), num_random=2)
+    error = saved_model.measure_error(exact, exact, str(tmp_path), num_random=2)
     assert error.source == "2 rows of random wordpieces"
     specs = feature_specs("classification", LENGTH // 2, 2)
     rows = {spec.name: np.zeros((1, spec.length), int) for spec in specs}
@@ -357,7 +364,7 @@ def test_records_of_another_length_are_refused(finished, goldens):
         writer.write(encode_examples(specs, rows)[0])
     message = "eval.tf_record: these records are not of this model, .* remove"
     with pytest.raises(ValueError, match=message):
-        saved_model.measure_error(exact, exact, str(finished))
+        saved_model.measure_error(exact, exact, str(tmp_path))
 
 
 def test_trials_export_the_chosen_one(goldens, tmp_path):

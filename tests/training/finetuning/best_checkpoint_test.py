@@ -278,6 +278,7 @@ def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
                     out,
                     max_seq_length=24,
                     eval_batch_size=32,  # more than the dev set has
+                    predict_batch_size=32,
                     save_best="eval_loss",
                     eval_every_steps=2,
                     save_checkpoints_steps=2,

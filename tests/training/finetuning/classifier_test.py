@@ -47,6 +47,7 @@ def test_a_table_of_ones_own_is_trained_scored_and_answered(
                 bert_config_file=str(goldens / "first_layer.json"),
                 max_seq_length=24,
                 num_train_epochs=2,
+                eval_batch_size=3,
                 predict_batch_size=3,  # the last batch is not full
                 train=TrainOptions(
                     output_dir=str(out),

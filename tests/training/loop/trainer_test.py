@@ -59,12 +59,21 @@ def test_a_run_of_the_original_resumes_here(goldens, tmp_path, golden_losses):
     assert (after[slot] >= before * 0.999**4 * (1 - 1e-5)).all()
 
 
+@pytest.fixture(scope="module")
+def twelve_steps(goldens, tmp_path_factory):
+    """The metrics and weights of a run in whole batches."""
+    folder = tmp_path_factory.mktemp("whole")
+    return golden_run(goldens, folder, num_train_steps=12)
+
+
 @pytest.mark.parametrize("count", [2, 8])
-def test_micro_batches_give_the_same_steps(goldens, tmp_path, count):
-    whole, weights = golden_run(goldens, tmp_path / "a", num_train_steps=12)
+def test_micro_batches_give_the_same_steps(
+    goldens, tmp_path, twelve_steps, count
+):
+    whole, weights = twelve_steps
     parts, same = golden_run(
         goldens,
-        tmp_path / "b",
+        tmp_path,
         num_train_steps=12,
         gradient_accumulation_steps=count,
     )

@@ -96,15 +96,34 @@ def expected(goldens, tmp_path_factory):
     return run_mnli(goldens, output_dir, str(goldens / MNLI))
 
 
+def assert_rows_of_the_task(goldens, output_dir, source):
+    """Loads a checkpoint for MNLI; its head is the golden one."""
+    options = make_options(
+        goldens,
+        output_dir,
+        init_checkpoint=source,
+        bert_config_file=str(goldens / "bert_config.json"),
+    )
+    run = make_run(options, num_labels=3, labels=TASK)
+    golden = checkpoints.Checkpoint(str(goldens / MNLI))
+    for name in ("output_weights", "output_bias"):
+        np.testing.assert_array_equal(run._weights[name], golden.read(name))
+
+
+def test_a_run_answers_by_the_names_of_the_rows(goldens, tmp_path, expected):
+    order = [TASK.index(name) for name in THEIRS]
+    source = original_form(goldens, tmp_path / "source/model", THEIRS, order)
+    assert run_mnli(goldens, tmp_path / "out", source) == expected
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_in_another_order_are_put_in_that_of_the_task(
-    goldens, tmp_path, expected, caplog, form
+    goldens, tmp_path, caplog, form
 ):
     caplog.set_level("INFO", logger="absl")
     order = [TASK.index(name) for name in THEIRS]
     source = form(goldens, tmp_path / "source/model", THEIRS, order)
-    found = run_mnli(goldens, tmp_path / "out", source)
-    assert found == expected
+    assert_rows_of_the_task(goldens, tmp_path / "out", source)
     assert (
         "the rows of its output layer are reordered from entailment, neutral, "
         "contradiction (" in caplog.text
@@ -116,20 +135,18 @@ def test_rows_in_another_order_are_put_in_that_of_the_task(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_rows_in_the_order_of_the_task_stay(
-    goldens, tmp_path, expected, caplog, form
-):
+def test_rows_in_the_order_of_the_task_stay(goldens, tmp_path, caplog, form):
     caplog.set_level("INFO", logger="absl")
     source = form(goldens, tmp_path / "source/model", TASK, [0, 1, 2])
-    assert run_mnli(goldens, tmp_path / "out", source) == expected
+    assert_rows_of_the_task(goldens, tmp_path / "out", source)
     assert "output layer" not in caplog.text
 
 
-def test_case_makes_no_other_label(goldens, tmp_path, expected):
+def test_case_makes_no_other_label(goldens, tmp_path):
     order = [TASK.index(name) for name in THEIRS]
     names = [name.upper() for name in THEIRS]
     source = original_form(goldens, tmp_path / "source", names, order)
-    assert run_mnli(goldens, tmp_path / "out", source) == expected
+    assert_rows_of_the_task(goldens, tmp_path / "out", source)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -168,11 +185,9 @@ def test_other_labels_are_trained_without_the_head(goldens, tmp_path, caplog):
 @pytest.mark.parametrize(
     "names", [["LABEL_0", "LABEL_1", "LABEL_2"], ["0", "1", "2"]]
 )
-def test_numbers_for_names_are_warned_of(
-    goldens, tmp_path, expected, caplog, names
-):
+def test_numbers_for_names_are_warned_of(goldens, tmp_path, caplog, names):
     source = original_form(goldens, tmp_path / "source", names, [0, 1, 2])
-    assert run_mnli(goldens, tmp_path / "out", source) == expected
+    assert_rows_of_the_task(goldens, tmp_path / "out", source)
     assert (
         "numbers the rows of its output layer instead of naming them: "
         f"{', '.join(names)} (" in caplog.text

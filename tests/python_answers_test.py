@@ -1,4 +1,4 @@
-"""bert.load: what it returns is what the programs write for the same texts."""
+"""bert.load: answers are those that the programs write for the same texts."""
 
 import functools
 import json
@@ -20,6 +20,7 @@ from tests.model_folders import write_released
 from tests.serving_support import (
     LABELS,
     TEXTS,
+    close,
     examples_of,
     finished_run,
     predictions_of,
@@ -27,11 +28,9 @@ from tests.serving_support import (
 )
 from tests.training import squad_support
 from training import pretraining
-from training.config.extraction_options import ExtractionOptions, VectorOptions
 from training.config.options import DeviceOptions, ExportOptions, TrainOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.export import saved_model
-from training.vectors import extraction
 
 MASKED = [
     "The man [MASK] to the [MASK].",
@@ -44,8 +43,7 @@ MASKED = [
 @pytest.fixture(scope="module")
 def released(goldens, tmp_path_factory):
     """A folder as the original released them."""
-    folder = tmp_path_factory.mktemp("released")
-    return write_released(goldens, folder, "bert_config.json")
+    return write_released(goldens, tmp_path_factory.mktemp("released"))
 
 
 @pytest.fixture(scope="module")
@@ -63,81 +61,6 @@ def finished(goldens, tmp_path_factory):
         return str(folder), finished_run(goldens, folder, kind, is_pair)
 
     return make
-
-
-def extracted(released, tmp_path, lines, **vectors):
-    """What extract_features.py writes for lines."""
-    (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", "utf-8")
-    extraction.run(
-        ExtractionOptions(
-            input_file=str(tmp_path / "lines.txt"),
-            output_file=str(tmp_path / "vectors.npz"),
-            bert_config_file=f"{released}/bert_config.json",
-            init_checkpoint=released,
-            vocab_file=f"{released}/vocab.txt",
-            batch_size=2,
-            vectors=VectorOptions(**vectors),
-            format="npz",
-            device=DeviceOptions(),
-        )
-    )
-    return np.load(tmp_path / "vectors.npz")
-
-
-def close(got, wanted):
-    # Another length of the padding: other orders of the sums.
-    np.testing.assert_allclose(got, wanted, rtol=0, atol=rounding.EQUAL)
-
-
-@pytest.mark.parametrize(
-    "vectors",
-    [
-        {"pooling": "mean"},
-        {"pooling": "cls", "layers": (-1, 0, "embeddings")},
-        {"pooling": "max", "layers": (-2, -1), "layer_mix": "sum"},
-    ],
-)
-def test_vectors_are_those_of_the_program(
-    pretrained, released, tmp_path, vectors
-):
-    options = {"layers": (-1,), "layer_mix": "concat"} | vectors
-    wanted = extracted(
-        released, tmp_path, [*TEXTS, "the man ||| a dog"], **options
-    )
-    got = pretrained.encode(
-        [*TEXTS, ("the man", "a dog")], **vectors, batch_size=3
-    )
-    assert got.dtype == np.float32
-    close(got, wanted["vectors"][:, 0])
-
-
-def test_vectors_of_words_are_those_of_the_program(
-    pretrained, released, tmp_path
-):
-    for whole_words in True, False:
-        wanted = extracted(
-            released, tmp_path, TEXTS, whole_words=whole_words, layers=(-1,)
-        )
-        got = pretrained.encode_words(TEXTS, whole_words=whole_words)
-        for i, (words, vectors) in enumerate(got):
-            assert words == wanted[f"tokens_{i}"].tolist()
-            close(vectors, wanted[f"vectors_{i}"][:, 0])
-
-
-def test_bars_in_a_text_make_no_pair(pretrained):
-    plain, pair = pretrained.encode(["a ||| b", ("a", "b")])
-    assert np.abs(plain - pair).max() > 100 * rounding.EQUAL
-    (words, _), *_ = pretrained.encode_words(["a ||| b"])
-    assert words == ["[CLS]", "a", "|", "|", "|", "b", "[SEP]"]
-
-
-def test_attention_of_a_text(pretrained, released, tmp_path):
-    text = "Caf\u00e9 unaffable!"
-    wanted = extracted(released, tmp_path, [text], layers=(0,), attention=True)
-    tokens, maps = pretrained.attention(text, layer=0)
-    assert tokens == wanted["attention_tokens_0"].tolist()
-    close(maps, wanted["attention_0"][0])
-    close(maps.sum(axis=-1), 1)
 
 
 def test_masks_are_filled_as_by_the_program(pretrained, released, tmp_path):
@@ -197,7 +120,9 @@ def test_predictions_are_those_of_the_model(finished, goldens, kind, is_pair):
         texts = [(x.text_a, x.text_b)[: 1 + is_pair] for x in examples]
         texts = texts if is_pair else [text for (text,) in texts]
     labels = LABELS.get(kind, ("no", "yes"))
-    answers = bert.load(folder).predict(texts, batch_size=4)
+    loaded = bert.load(folder)
+    answers = loaded.predict(texts, batch_size=4)
+    assert loaded.ask(texts, batch_size=4) == answers
     for answer, row in zip(answers, wanted, strict=True):
         if kind == "regression":
             assert list(answer) == ["score"]
@@ -217,6 +142,15 @@ def test_predictions_are_those_of_the_model(finished, goldens, kind, is_pair):
         if kind == "classification":
             assert answer["label"] == labels[row.argmax()]
             close(answer["score"], row.max())
+
+
+def test_texts_of_another_form_than_the_model_s_are_refused(finished):
+    pairs = bert.load(finished("classification", True)[0])
+    with pytest.raises(ValueError, match=r"texts\[0\] is 'a', expected text_a"):
+        pairs.predict(["a"])
+    single = bert.load(finished("classification", False)[0])
+    with pytest.raises(ValueError, match=r"texts\[1\] is \('a', 'b'\), expec"):
+        single.predict(["a", ("a", "b")])
 
 
 def test_entities_are_the_program_s_labels_joined(finished, goldens):
@@ -363,109 +297,6 @@ def test_an_export_answers_as_its_run(finished, tmp_path):
         export.encode(["a"])
     with pytest.raises(ValueError, match="fixed; leave out max_seq_length, or"):
         bert.load(place, max_seq_length=16)
-
-
-def test_results_come_in_the_order_of_the_texts(pretrained):
-    texts = ["a " * (i * 7 % 50) for i in range(60)]
-    together = pretrained.encode(texts, batch_size=8)
-    alone = np.concatenate([pretrained.encode([text]) for text in texts[:9]])
-    close(together[:9], alone)
-    series = np.array(texts[:9], object)
-    np.testing.assert_array_equal(
-        pretrained.encode(iter(series)), pretrained.encode(texts[:9])
-    )
-
-
-def test_texts_that_are_too_long_are_cut_and_counted(released, caplog):
-    model = bert.load(released, max_seq_length=16)
-    with caplog.at_level("WARNING"):
-        ((words, _),) = model.encode_words(["a b " * 20], whole_words=False)
-    assert len(words) == 16
-    message = "1 of 1 texts were longer than 16 wordpieces and lost what"
-    assert message in caplog.text
-    with pytest.raises(ValueError, match=r"9 \[MASK\], but only 7 of them"):
-        model.fill_mask(["[MASK] b " * 9])
-
-
-BAD_TEXTS = [
-    ("a text", "texts is 'a text', a str, expected a list: put"),
-    (b"a", "texts is b'a', a bytes, expected a list"),
-    (None, "texts is None, a NoneType, expected a list"),
-    ([], "texts is an empty list, expected one text at least"),
-]
-
-
-@pytest.mark.parametrize(("texts", "message"), BAD_TEXTS)
-@pytest.mark.parametrize("method", ["encode", "encode_words", "fill_mask"])
-def test_what_is_no_list_of_texts_is_refused(
-    pretrained, method, texts, message
-):
-    with pytest.raises(ValueError, match=message):
-        getattr(pretrained, method)(texts)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda m: m.encode(["a", float("nan")]),
-            r"texts\[1\] is nan, expected a string or a pair of strings",
-        ),
-        (lambda m: m.encode([("a", "b", "c")]), r"texts\[0\] is \('a', 'b', "),
-        (
-            lambda m: m.encode(["a"], pooling="none"),
-            "'none'; call encode_words",
-        ),
-        (lambda m: m.encode(["a"], pooling="sum"), "--pooling=sum; it must be"),
-        (lambda m: m.encode(["a"], layers=(3,)), "there is no layer 3; the mo"),
-        (lambda m: m.encode(["a"], batch_size=0), "batch_size is 0, expected"),
-        (lambda m: m.fill_mask(["a [MASK]", 3]), r"texts\[1\] is 3, expected"),
-        (
-            lambda m: m.fill_mask(["a [MASK]", "b"]),
-            r"texts\[1\] is 'b' without a \[MASK\]",
-        ),
-        (
-            lambda m: m.fill_mask(["[MASK]"], top_k=0),
-            "top_k is 0, expected 1 to 1200",
-        ),
-        (
-            lambda m: m.predict(["a"]),
-            "is a model of the kind pretraining, but predict needs "
-            "classification or multilabel or regression or choice. Call "
-            "fill_mask, or load a model that was trained for this",
-        ),
-        (lambda m: m.answer([("a", "b")]), "but answer needs span. Call fill"),
-        (lambda m: m.entities(["a"]), "but entities needs tagging. Call fill"),
-    ],
-)
-def test_calls_that_do_not_fit_are_refused(pretrained, call, message):
-    with pytest.raises(ValueError, match=message):
-        call(pretrained)
-
-
-def test_an_encoder_answers_nothing(released):
-    model = bert.load(released, kind="encoder")
-    with pytest.raises(ValueError, match="kind encoder, but ask needs pretr"):
-        model.ask(["a"])
-    for length in 2, 129:
-        with pytest.raises(ValueError, match=f"is {length}, expected 3 to 128"):
-            bert.load(released, max_seq_length=length)
-
-
-def test_texts_of_another_form_than_the_model_s_are_refused(finished):
-    pairs = bert.load(finished("classification", True)[0])
-    with pytest.raises(ValueError, match=r"texts\[0\] is 'a', expected text_a"):
-        pairs.predict(["a"])
-    single = bert.load(finished("classification", False)[0])
-    with pytest.raises(ValueError, match=r"texts\[1\] is \('a', 'b'\), expec"):
-        single.predict(["a", ("a", "b")])
-
-
-def test_a_folder_without_a_model_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="holds no model, but nothing"):
-        bert.load(str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="bert-base-uncased.*no such f"):
-        bert.load("bert-base-uncased")
 
 
 def test_a_model_says_what_it_is(pretrained, released):

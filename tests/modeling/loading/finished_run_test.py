@@ -1,0 +1,90 @@
+"""Folders of our own runs, finished or not: what is loaded from them."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import modeling
+from modeling import TaskModel, checkpoints
+from modeling.objectives import tasks
+from tests.model_folder_support import (
+    assert_has_weights,
+)
+from tests.serving_support import LABELS, LENGTH, finished_run
+
+
+@pytest.mark.parametrize("kind", tasks.KINDS)
+def test_a_finished_run_gives_its_model(goldens, tmp_path, kind):
+    model = finished_run(goldens, tmp_path, kind)
+    loaded = modeling.load(str(tmp_path))
+    assert loaded.kind == loaded.description["kind"] == kind
+    assert loaded.max_seq_length == LENGTH
+    assert (loaded.labels or ()) == list(LABELS.get(kind, ("no", "yes"))) or (
+        kind == "regression" and loaded.labels is None
+    )
+    assert_has_weights(loaded, tmp_path)
+    rng = np.random.default_rng(1)
+    size = LENGTH * (3 if kind == "choice" else 1)
+    batch = {
+        "input_ids": rng.integers(1, 1200, (2, size)).astype(np.int32),
+        "input_mask": rng.integers(0, 2, (2, size)).astype(np.int32),
+        "segment_ids": rng.integers(0, 2, (2, size)).astype(np.int32),
+    }
+    np.testing.assert_array_equal(
+        loaded.model.predict(batch), model.predict(batch)
+    )
+
+
+def test_the_best_weights_of_the_chosen_trial_are_taken(goldens, tmp_path):
+    trial = tmp_path / "trial-2"
+    trial.mkdir()
+    finished_run(goldens, trial, "tagging")
+    (trial / "best").mkdir()
+    for path in trial.glob("model.ckpt-60*"):
+        shutil.copy(path, trial / "best" / path.name.replace("60", "40"))
+    facts = json.loads((trial / "task.json").read_text())
+    facts["weights"] = "best/model.ckpt-40"
+    (trial / "task.json").write_text(json.dumps(facts))
+    (tmp_path / "trials.json").write_text('{"chosen": "trial-2"}')
+    loaded = modeling.load(str(tmp_path))
+    assert loaded.report.source.endswith("trial-2/best/model.ckpt-40")
+    # And by its prefix, with the labels of the folder above.
+    loaded = modeling.load(str(trial / "best/model.ckpt-40"))
+    assert (loaded.kind, loaded.labels) == ("tagging", list(LABELS["tagging"]))
+    assert modeling.load(str(trial / "model.ckpt-60")).kind == "tagging"
+
+
+def test_an_unfinished_run_is_known_by_its_records(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "multilabel")
+    (tmp_path / "task.json").unlink()
+    (tmp_path / "labels.txt").write_text("toxic\nrüde\nspam\n", "utf-8")
+    with pytest.raises(
+        ValueError, match=r"an output layer of 3 rows.*kind=, one of class.*"
+    ):
+        modeling.load(str(tmp_path))
+    assert modeling.load(tmp_path, kind="multilabel").model.num_labels == 3
+    made_from = {"kind": "multilabel", "do_lower_case": False}
+    (tmp_path / "train.tf_record.manifest.json").write_text(
+        json.dumps({"made_from": made_from})
+    )
+    loaded = modeling.load(str(tmp_path))
+    assert loaded.kind == "multilabel"
+    assert loaded.labels == ["toxic", "rüde", "spam"]
+    assert not loaded.tokenizer.basic_tokenizer.do_lower_case
+
+
+def test_a_bilstm_of_an_unfinished_run_is_known(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "tagging")
+    config = modeling.load(str(tmp_path)).config
+    head = {"feature_based": "weighted_all", "head": "bilstm"}
+    model = TaskModel(config, "tagging", 3, **head)
+    weights = checkpoints.variables_by_name(model.layers)
+    prefix = str(tmp_path / "model.ckpt-60")
+    checkpoints.write(prefix, {n: v.numpy() for n, v in weights.items()})
+    (tmp_path / "task.json").unlink()
+    (tmp_path / "head.json").write_text(json.dumps(head))
+    loaded = modeling.load(str(tmp_path), kind="tagging")
+    assert loaded.model.bilstm
+    assert_has_weights(loaded, prefix)

@@ -1,0 +1,147 @@
+"""Folders as the original released them: what is loaded from them."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import modeling
+from modeling import BertModel, SpanModel, checkpoints
+from tests import huggingface_support as theirs
+from tests import rounding
+from tests.model_folder_support import (
+    assert_has_weights,
+    write_huggingface,
+    write_original,
+)
+
+
+@pytest.fixture
+def original(goldens, tmp_path):
+    """A folder as the original released them, of the golden model."""
+    return write_original(goldens, tmp_path / "original")
+
+
+def test_a_folder_of_the_original_gives_its_vectors(original, goldens):
+    loaded = modeling.load(str(original))
+    assert loaded.kind == "pretraining"
+    assert loaded.encoder is loaded.model.bert
+    assert_has_weights(loaded, original)
+    assert (loaded.labels, loaded.max_seq_length) == (None, None)
+    lines = (goldens / "extract_features/input.txt").read_text("utf-8")
+    golden = (goldens / "extract_features/expected.jsonl").read_text("utf-8")
+    count = 0
+    for line, expected in zip(
+        lines.splitlines(), golden.splitlines(), strict=True
+    ):
+        if "|||" in line:
+            continue
+        tokens = ["[CLS]", *loaded.tokenizer.tokenize(line)[:62], "[SEP]"]
+        features = json.loads(expected)["features"]
+        assert tokens == [feature["token"] for feature in features]
+        ids = [loaded.tokenizer.convert_tokens_to_ids(tokens)]
+        output = loaded.encoder(np.array(ids, np.int32))
+        np.testing.assert_allclose(
+            output.get_sequence_output()[0],
+            [feature["layers"][0]["values"] for feature in features],
+            rtol=0,
+            atol=rounding.SIX_DECIMALS,
+        )
+        count += 1
+    assert count
+
+
+def test_the_tokenizer_of_a_masked_lm_leaves_masks_whole(original):
+    loaded = modeling.load(str(original))
+    tokens = loaded.tokenizer.tokenize("the [MASK].")
+    assert tokens == ["the", "[MASK]", "."]
+    encoder = modeling.load(str(original), kind="encoder")
+    assert "[MASK]" not in encoder.tokenizer.tokenize("the [MASK].")
+    assert encoder.model is encoder.encoder
+    assert "cls/predictions/output_bias" in encoder.report.unused
+
+
+def test_from_folder_gives_the_encoder_alone(
+    original, goldens, tmp_path, caplog
+):
+    bert = BertModel.from_folder(str(original), whole_last_layer=True)
+    assert isinstance(bert, BertModel)
+    golden = checkpoints.Checkpoint(str(original))
+    for name, variable in checkpoints.variables_by_name([bert]).items():
+        np.testing.assert_array_equal(variable, golden.read(name))
+    # Without a pooler, which stays random, there is a warning.
+    write_huggingface(goldens, tmp_path / "span", "BertForQuestionAnswering")
+    caplog.clear()
+    BertModel.from_folder(str(tmp_path / "span"))
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "missing: bert/pooler/dense/kernel" in record.message
+    # It needs no vocabulary.
+    write_huggingface(goldens, tmp_path / "theirs", "BertForMultipleChoice")
+    (tmp_path / "theirs/vocab.txt").unlink()
+    bert = BertModel.from_folder(str(tmp_path / "theirs"))
+    assert bert.config.hidden_size == theirs.H
+
+
+def test_the_newest_checkpoint_of_a_pretraining_run_is_taken(
+    original, goldens, tmp_path
+):
+    # As after an export, and more training.
+    (original / "task.json").write_text(
+        json.dumps(
+            {
+                "kind": "pretraining",
+                "weights": "bert_model.ckpt",
+                "model": {},
+                "max_seq_length": 64,
+                "do_lower_case": False,
+            }
+        )
+    )
+    for path in (goldens / "model/trained").iterdir():
+        shutil.copy(path, original)
+    loaded = modeling.load(str(original))
+    assert loaded.report.source.endswith("original/model.ckpt-60")
+    assert loaded.max_seq_length == 64
+    assert not loaded.tokenizer.basic_tokenizer.do_lower_case
+
+
+def test_span_models_are_known_by_their_head(original, goldens):
+    config = modeling.load(str(original)).config
+    model = SpanModel(config)
+    weights = checkpoints.variables_by_name(model.layers)
+    checkpoints.write(
+        str(original / "bert_model.ckpt"),
+        {name: v.numpy() for name, v in weights.items()},
+    )
+    loaded = modeling.load(str(original))
+    assert loaded.kind == "span"
+    assert_has_weights(loaded, original)
+
+
+def test_the_case_is_that_of_the_tokenizer_or_the_vocabulary(
+    goldens, tmp_path, original
+):
+    def lowers(folder, **options):
+        tokenizer = modeling.load(str(folder), **options).tokenizer
+        return tokenizer.basic_tokenizer.do_lower_case
+
+    assert lowers(original)
+    assert not lowers(original, do_lower_case=False)
+    vocab = (original / "vocab.txt").read_text("utf-8").splitlines()
+    vocab[-300:] = [f"W{i}" for i in range(300)]
+    (original / "vocab.txt").write_text("\n".join(vocab), "utf-8")
+    assert not lowers(original)
+    folder = tmp_path / "theirs"
+    write_huggingface(goldens, folder)
+    (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    assert not lowers(folder)
+    (folder / "tokenizer_config.json").write_text("{}")
+    assert lowers(folder)
+
+
+def test_a_prefix_may_be_in_the_current_folder(original, monkeypatch):
+    monkeypatch.chdir(original)
+    assert modeling.load("bert_model.ckpt").kind == "pretraining"
+    assert modeling.load(".").kind == "pretraining"
