@@ -30,7 +30,8 @@ class BertOutput(NamedTuple):
       all_encoder_layers: float [B, S, H] for each block; [B, 1 + P, H] for the
         last one if the caller passed P positions.
       pooled_output: float [B, H], tanh(dense(first wordpiece)); of the last
-        real wordpiece if the configuration is left_to_right.
+        real wordpiece if the configuration is left_to_right. An ELECTRA has no
+        such layer: the last block's output for the first wordpiece.
       attention_probs: float [B, N, S, S] for each block, queries on the third
         axis and keys on the fourth; [B, N, 1 + P, S] for the last one if the
         caller passed P positions, unless `whole_last_layer`; () in training
@@ -112,11 +113,14 @@ class BertModel(layers.DropoutLayer):
       use_one_hot_embeddings: see `Embeddings`.
       gradient_checkpointing: see `Encoder`.
       whole_last_layer: see `Encoder`.
+      embeddings: those of another encoder, which both then train; None = its
+        own.
       seed: see `layers.DropoutLayer`.
       output_key: one of `OUTPUT_KEYS`, the only output, as `keras.Sequential`
         needs it; None gives a `BertOutput`.
       trainable: False gives the weights no gradient.
-      name: first part of every variable's name in a checkpoint.
+      name: first part of every variable's name in a checkpoint; None = that of
+        the configuration, `bert` or `electra`.
 
     Raises:
       ValueError: an unknown `output_key`.
@@ -141,14 +145,15 @@ class BertModel(layers.DropoutLayer):
         use_one_hot_embeddings: bool = False,
         gradient_checkpointing: bool = False,
         whole_last_layer: bool = False,
+        embeddings: Embeddings | None = None,
         output_key: str | None = None,
         seed: int | None = None,
         trainable: bool = True,
-        name: str = "bert",
+        name: str | None = None,
     ):
         # Keras would round ids that are floats to 16 bits.
         super().__init__(
-            name=name,
+            name=name or config.encoder_name,
             dtype=dtype,
             seed=seed,
             trainable=trainable,
@@ -160,16 +165,18 @@ class BertModel(layers.DropoutLayer):
         self.whole_last_layer = whole_last_layer
         self.output_key = _known(output_key)
         options = {"dtype": self.dtype_policy, "seed": self.seed_generator}
-        self.embeddings = Embeddings(
+        self.embeddings = embeddings or Embeddings(
             config, use_one_hot_embeddings=use_one_hot_embeddings, **options
         )
+        self.embeddings_project = _projection(config, self.dtype_policy)
         self.encoder = Encoder(
             config,
             gradient_checkpointing=gradient_checkpointing,
             whole_last_layer=whole_last_layer,
             **options,
         )
-        self.pooler = Pooler(config, dtype=self.dtype_policy)
+        pooler = Pooler(config, dtype=self.dtype_policy)
+        self.pooler = None if config.electra else pooler
         self.build()
 
     @classmethod
@@ -195,6 +202,10 @@ class BertModel(layers.DropoutLayer):
         report.log()
         return bert
 
+    def get_config(self):
+        """Returns the constructor's arguments; a copy has its own tables."""
+        return super().get_config() | {"embeddings": None}
+
     def __call__(self, input_ids, *args, **kwargs):
         """Calls the model; see `call`."""
         refuse_rounded(self, input_ids)
@@ -202,10 +213,14 @@ class BertModel(layers.DropoutLayer):
 
     def build(self, input_shape=None):
         """Creates every variable."""
-        self.embeddings.build()
+        if not self.embeddings.built:
+            self.embeddings.build()
+        if self.embeddings_project:
+            self.embeddings_project.build((None, self.config.embedding_width))
         width = (None, None, self.config.hidden_size)
         self.encoder.build(width)
-        self.pooler.build(width)
+        if self.pooler:
+            self.pooler.build(width)
         self.built = True
 
     def call(
@@ -253,13 +268,15 @@ class BertModel(layers.DropoutLayer):
         seed = self.seed_of_call(training, dropout_seed)
         seeds = layers.split_seed(seed, 2)
         embedded = self.embeddings(input_ids, token_type_ids, seeds[0])
+        if self.embeddings_project:
+            embedded = self.embeddings_project(embedded)
         outputs, attention_probs, text = self._encode(
             embedded, input_mask, seeds[1], positions
         )
         output = BertOutput(
             embedding_output=embedded,
             all_encoder_layers=outputs,
-            pooled_output=self.pooler(text),
+            pooled_output=self.pooler(text) if self.pooler else text[:, 0],
             attention_probs=attention_probs,
         )
         if output_key == "sequence_output":
@@ -308,8 +325,18 @@ class BertModel(layers.DropoutLayer):
         return input_ids, input_mask, token_type_ids
 
     def get_embedding_table(self) -> keras.Variable:
-        """The word embedding table, float32 [V, H]."""
+        """The word embedding table, float32 [V, E]."""
         return self.embeddings.word_embeddings
+
+
+def _projection(config, dtype):
+    """Returns the layer from embeddings to hidden_size; None = same width."""
+    if config.embedding_width == config.hidden_size:
+        return None
+    # As in ELECTRA, its initializer does not depend on the configuration.
+    return layers.Dense(
+        config.hidden_size, stddev=None, name="embeddings_project", dtype=dtype
+    )
 
 
 def _last_real(input_mask):

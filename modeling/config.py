@@ -98,6 +98,10 @@ class BertConfig:
         initializer.
       left_to_right: True hides later positions from earlier ones (the
         paper's section 5.1, "LTR & No NSP").
+      electra: True is ELECTRA's encoder: its variables are in the scope
+        `electra`, it has no pooler, and `embedding_size` can be given.
+      embedding_size: width E of the embeddings; None = hidden_size. With
+        another width a dense layer maps them to hidden_size.
       extra: further keys of released JSON files, kept but unused.
 
     Source: `modeling.BertConfig`.
@@ -115,10 +119,13 @@ class BertConfig:
     type_vocab_size: int = 16
     initializer_range: float = 0.02
     left_to_right: bool = False
+    electra: bool = False
+    embedding_size: int | None = None
     extra: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        for name in _INTEGERS:
+        given = ("embedding_size",) * (self.embedding_size is not None)
+        for name in (*_INTEGERS, *given):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int):
                 raise ValueError(f"{name} is {value!r}; give a whole number.")
@@ -132,10 +139,7 @@ class BertConfig:
                 raise ValueError(
                     f"{name} is {rate}; it must be at least 0 and below 1."
                 )
-        if not isinstance(self.left_to_right, bool):
-            raise ValueError(
-                f"left_to_right is {self.left_to_right!r}; give true or false."
-            )
+        self._check_kind()
         if self.hidden_size % self.num_attention_heads:
             heads = self.num_attention_heads
             raise ValueError(
@@ -150,6 +154,34 @@ class BertConfig:
                 f"{', '.join(ACTIVATIONS)} is expected (gelu is the tanh "
                 "form, gelu_exact the erf form)."
             )
+
+    def _check_kind(self) -> None:
+        """Raises ValueError for a kind of model that does not exist."""
+        for name in ("left_to_right", "electra"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise ValueError(f"{name} is {value!r}; give true or false.")
+        if self.electra and self.left_to_right:
+            raise ValueError(
+                "left_to_right and electra are both true, but ELECTRA reads "
+                "both directions; leave one of them out."
+            )
+        if self.embedding_width != self.hidden_size and not self.electra:
+            raise ValueError(
+                f"embedding_size is {self.embedding_size} and hidden_size "
+                f"{self.hidden_size}, but they are the same in a BERT; leave "
+                'embedding_size out, or add "electra": true.'
+            )
+
+    @property
+    def encoder_name(self) -> str:
+        """The scope of the encoder's variables in a checkpoint."""
+        return "electra" if self.electra else "bert"
+
+    @property
+    def embedding_width(self) -> int:
+        """The width of the embeddings, E."""
+        return self.embedding_size or self.hidden_size
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "BertConfig":
@@ -225,8 +257,12 @@ class BertConfig:
         """Returns the keys of the JSON file, extra ones included."""
         values = dataclasses.asdict(self)
         values.update(values.pop("extra"))
-        if not self.left_to_right:  # the original does not know it
-            del values["left_to_right"]
+        # The original does not know these.
+        for name in ("left_to_right", "electra"):
+            if not values[name]:
+                del values[name]
+        if self.embedding_width == self.hidden_size:
+            del values["embedding_size"]
         return values
 
     def to_json_string(self) -> str:

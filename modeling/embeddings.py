@@ -96,13 +96,13 @@ class Embeddings(layers.DropoutLayer):
         return super().__call__(input_ids, *args, **kwargs)
 
     def build(self, input_shape=None):
-        """Creates the tables [V, H], [segments, H], [positions, H]."""
+        """Creates the tables [V, E], [segments, E], [positions, E]."""
         config = self.config
 
         def table(name, rows):
             return self.add_weight(
                 name=name,
-                shape=(rows, config.hidden_size),
+                shape=(rows, config.embedding_width),
                 initializer=layers.initializer(config.initializer_range),
                 # Keras would cast the whole table for every lookup.
                 autocast=False,
@@ -115,7 +115,7 @@ class Embeddings(layers.DropoutLayer):
         self.position_embeddings = table(
             "position_embeddings", config.max_position_embeddings
         )
-        self.layer_norm.build((None, config.hidden_size))
+        self.layer_norm.build((None, config.embedding_width))
 
     def call(
         self,
@@ -133,7 +133,7 @@ class Embeddings(layers.DropoutLayer):
           training: True applies dropout; see `BertModel.call`.
 
         Returns:
-          Float [B, S, H] in the compute dtype.
+          Float [B, S, E] in the compute dtype.
         """
         most = self.config.max_position_embeddings
         input_ids = as_ids(input_ids, "input_ids", most)

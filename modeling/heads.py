@@ -14,7 +14,10 @@ from modeling.kernels.vocabulary import (
 
 @layers.registered
 class Transform(layers.Layer):
-    """LayerNorm(act(dense(x))), before the output embedding."""
+    """LayerNorm(act(dense(x))), before the output embedding.
+
+    Its width is that of the embeddings.
+    """
 
     SETTINGS = ("config",)
 
@@ -22,7 +25,7 @@ class Transform(layers.Layer):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.dense = layers.Dense(
-            config.hidden_size,
+            config.embedding_width,
             stddev=config.initializer_range,
             activation=config.hidden_act,
             name="dense",
@@ -35,10 +38,10 @@ class Transform(layers.Layer):
     def build(self, input_shape):
         """Builds for inputs [M, H]."""
         self.dense.build(input_shape)
-        self.layer_norm.build(input_shape)
+        self.layer_norm.build((None, self.dense.units))
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        """Maps [M, H] to [M, H]."""
+        """Maps [M, H] to [M, E]."""
         return self.layer_norm(self.dense(x))
 
 
@@ -80,7 +83,7 @@ class MaskedLM(layers.Layer):
 
         Args:
           x: float [M, H], the vectors of the masked positions.
-          embedding_table: float32 [V, H].
+          embedding_table: float32 [V, E].
           labels: int32 [M], the masked wordpieces; None returns the scores.
           in_parts: with labels, compute parts of the rows one after the other;
             see `vocabulary_loss_in_parts`.
@@ -268,7 +271,7 @@ class PretrainingHeads(layers.Layer):
         Args:
           x: float [M, H] or [B, P, H], the vectors of the masked positions.
           pooled_output: float [B, H].
-          embedding_table: float32 [V, H]; see `MaskedLM`.
+          embedding_table: float32 [V, E]; see `MaskedLM`.
 
         Returns:
           Logits [M, V] or [B, P, V] in the compute dtype, and float32 [B, 2].
@@ -277,3 +280,97 @@ class PretrainingHeads(layers.Layer):
             self.predictions(x, embedding_table),
             self.seq_relationship(pooled_output),
         )
+
+
+@layers.registered
+class GeneratorPredictions(Transform):
+    """ELECTRA's masked-LM head: `MaskedLM` with other names of variables.
+
+    Args:
+      config: of the generator.
+
+    Source: google-research/electra, `PretrainingModel._get_masked_lm_output`.
+    """
+
+    def __init__(
+        self,
+        config: BertConfig,
+        *,
+        name: str = "generator_predictions",
+        **kwargs,
+    ):
+        # The kernels cast table and bias; their gradients stay float32.
+        super().__init__(config, name=name, autocast=False, **kwargs)
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates dense, LayerNorm and output_bias [V]."""
+        super().build((None, self.config.hidden_size))
+        self.output_bias = self.add_weight(
+            name="output_bias",
+            shape=(self.config.vocab_size,),
+            initializer="zeros",
+        )
+        self.built = True
+
+    def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
+        """Scores the vocabulary.
+
+        Args:
+          x: float [M, H], the vectors of the masked positions.
+          embedding_table: float32 [V, E].
+
+        Returns:
+          Logits, [M, V] in the compute dtype.
+        """
+        rows = super().call(layers.as_rows(x))
+        bias = tf.convert_to_tensor(self.output_bias)
+        logits = vocabulary_logits(rows, embedding_table, bias)
+        return layers.shaped_like(logits, x)
+
+
+@layers.registered
+class DiscriminatorPredictions(layers.Layer):
+    """ELECTRA's score of each wordpiece: above 0 = replaced.
+
+    Args:
+      config: of the discriminator.
+
+    Source: google-research/electra,
+      `PretrainingModel._get_discriminator_output`.
+    """
+
+    SETTINGS = ("config",)
+
+    def __init__(
+        self,
+        config: BertConfig,
+        *,
+        name: str = "discriminator_predictions",
+        **kwargs,
+    ):
+        super().__init__(name=name, **kwargs)
+        self.config = config
+        self.dense = layers.Dense(
+            config.hidden_size,
+            stddev=config.initializer_range,
+            activation=config.hidden_act,
+            name="dense",
+            dtype=self.dtype_policy,
+        )
+        # ELECTRA's initializer of this layer does not depend on the
+        # configuration.
+        self.score = layers.Dense(
+            1, stddev=None, name="dense_1", dtype=self.dtype_policy
+        )
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates every variable."""
+        self.dense.build((None, self.config.hidden_size))
+        self.score.build((None, self.config.hidden_size))
+        self.built = True
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Maps float [B, S, H] to float32 scores [B, S]."""
+        return tf.cast(self.score(self.dense(x))[..., 0], tf.float32)

@@ -1,9 +1,10 @@
 """Base classes, dense layer, layer norm and dropout, which all layers use.
 
 Axis letters of this folder: B batch, S sequence, P predictions per sequence,
-N heads, D width of a head, H hidden, V vocabulary; M = B * S rows when
-batch and sequence are flattened into one matrix. A layer that maps [M, H] to
-[M, any] also maps [B, S, H] to [B, S, any].
+N heads, D width of a head, H hidden, V vocabulary, E width of the embeddings, H
+except in some ELECTRA models; M = B * S rows when batch and sequence are
+flattened into one matrix. A layer that maps [M, H] to [M, any] also maps
+[B, S, H] to [B, S, any].
 
 Layers have the names of the original's variable scopes, so that a variable's
 path (`bert/encoder/layer_0/attention/self/query/kernel`) is its name in a
@@ -26,8 +27,15 @@ registered = keras.saving.register_keras_serializable("bert")
 _NUMBER = (int, float, np.generic)
 
 
-def initializer(stddev: float) -> keras.initializers.Initializer:
-    """Returns the original's initializer, cut at two standard deviations."""
+def initializer(stddev: float | None) -> keras.initializers.Initializer:
+    """Returns the original's initializer, cut at two standard deviations.
+
+    Args:
+      stddev: standard deviation before the cut; None = Glorot's uniform
+        initializer, which Keras takes by default.
+    """
+    if stddev is None:
+        return keras.initializers.GlorotUniform()
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
@@ -205,8 +213,8 @@ class Dense(Layer):
 
     Args:
       units: width of the output.
-      stddev: standard deviation of the kernel's initializer; the bias starts
-        at 0.
+      stddev: standard deviation of the kernel's initializer, see
+        `initializer`; the bias starts at 0.
       activation: see `activate`.
     """
 

@@ -231,7 +231,7 @@ def _assign(
     """Assigns the weights; refuses a model without those of its head."""
     variables = checkpoints.variables_by_name(layers)
     report = checkpoints.require_fit(checkpoint, variables)
-    heads = [name for name in report.missing if not name.startswith("bert/")]
+    heads = [n for n in report.missing if not checkpoints.is_of_encoder(n)]
     # A model of Hugging Face may have one of both heads of pretraining.
     is_pretrained = any(name in report.loaded for name in _HEADS[PRETRAINING])
     if heads and not is_pretrained:

@@ -11,6 +11,14 @@ from modeling.checkpoints import huggingface
 from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
 from modeling.checkpoints.tf1 import Checkpoint, is_weight
 
+# Scopes of encoders -> the kind of model.
+_ENCODERS = {"bert/": "a BERT", "electra/": "an ELECTRA"}
+
+
+def is_of_encoder(name: str) -> bool:
+    """Whether a variable is the encoder's, not that of a head or generator."""
+    return name.startswith(tuple(_ENCODERS))
+
 
 def variables_by_name(
     layers: Iterable[keras.layers.Layer],
@@ -168,9 +176,10 @@ def require_fit(
 ) -> LoadReport:
     """Raises ValueError if a model cannot start from a checkpoint.
 
-    The checkpoint must have the whole encoder (`bert/...`) except its pooler,
-    which Hugging Face's models for masked LM, words and questions lack. Missing
-    heads (`cls/...`, `output_weights`) keep their initial values.
+    The checkpoint must have the whole encoder (`bert/...` or `electra/...`)
+    except its pooler, which Hugging Face's models for masked LM, words and
+    questions lack. Missing heads (`cls/...`, `output_weights`) keep their
+    initial values, and so does ELECTRA's generator.
 
     Args:
       checkpoint: see `open_checkpoint`.
@@ -185,11 +194,12 @@ def require_fit(
     Raises:
       ValueError: shapes differ, or part of the encoder is missing.
     """
+    _require_kind(checkpoint, variables)
     report = compare(checkpoint, variables)
     no_encoder = [
         name
         for name in report.missing
-        if name.startswith("bert/") and not name.startswith("bert/pooler/")
+        if is_of_encoder(name) and not name.startswith("bert/pooler/")
     ]
     # Differs from the original: a missing encoder is an error, because the
     # original loads the intersection of names without a message, and so a wrong
@@ -217,3 +227,30 @@ def require_fit(
             "(--bert_config_file), or another --init_checkpoint."
         )
     return report
+
+
+def _require_kind(
+    checkpoint: Checkpoint | HuggingFaceCheckpoint, names: Iterable[str]
+) -> None:
+    """Raises ValueError for a BERT's checkpoint of an ELECTRA, or reversed."""
+
+    def scopes_of(names):
+        return {s for s in _ENCODERS if any(n.startswith(s) for n in names)}
+
+    wanted, found = scopes_of(names), scopes_of(checkpoint.shapes)
+    if not wanted or not found or wanted & found:
+        return
+    is_electra = "electra/" in found
+    raise ValueError(
+        f"{checkpoint.prefix} is {_ENCODERS[found.pop()]}, but the "
+        f"configuration is that of {_ENCODERS[wanted.pop()]} (its "
+        f'"electra" is {str(not is_electra).lower()}). Give the configuration '
+        "of this checkpoint"
+        + (
+            ", for the released ELECTRA models configs/electra_small.json, "
+            "electra_base.json or electra_large.json"
+            if is_electra
+            else ""
+        )
+        + " (--bert_config_file), or another --init_checkpoint."
+    )

@@ -48,6 +48,15 @@ def test_left_to_right_survives_the_round_trip():
     assert BertConfig.from_dict(json.loads(config.to_json_string())) == config
 
 
+def test_electra_survives_the_round_trip():
+    config = BertConfig(vocab_size=10, electra=True, embedding_size=128)
+    assert BertConfig.from_dict(json.loads(config.to_json_string())) == config
+    assert (config.embedding_width, config.encoder_name) == (128, "electra")
+    plain = BertConfig(vocab_size=10, embedding_size=768)
+    assert not {"electra", "embedding_size"} & plain.to_dict().keys()
+    assert (plain.embedding_width, plain.encoder_name) == (768, "bert")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -60,6 +69,20 @@ def test_left_to_right_survives_the_round_trip():
         ({"hidden_dropout_prob": "0.1"}, "is '0.1'; give a number"),
         ({"initializer_range": -1}, "initializer_range is -1; it must be at"),
         ({"left_to_right": "false"}, "is 'false'; give true or false"),
+        ({"electra": 1}, "electra is 1; give true or false"),
+        (
+            {"electra": True, "left_to_right": True},
+            "left_to_right and electra are both true.*leave one of them out",
+        ),
+        (
+            {"embedding_size": 128},
+            "embedding_size is 128 and hidden_size 768.*leave embedding_size "
+            'out, or add "electra": true',
+        ),
+        (
+            {"embedding_size": 0, "electra": True},
+            "embedding_size is 0; it must be at least 1",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(change, message):
@@ -105,6 +128,18 @@ def test_configurations_that_ship_are_the_released_sizes(pytestconfig):
     }
     assert set(uncased) == small | {(24, 1024, 16)}
     assert len(uncased) == 25
+    # Clark et al., arXiv:2003.10555, table 6.
+    electra = [
+        (c.num_hidden_layers, c.hidden_size, c.num_attention_heads)
+        + (c.embedding_width,)
+        for name, c in configs.items()
+        if name.startswith("electra")
+    ]
+    assert sorted(electra) == [
+        (12, 256, 4, 128),
+        (12, 768, 12, 768),
+        (24, 1024, 16, 1024),
+    ]
     for config in configs.values():
         assert config.intermediate_size == 4 * config.hidden_size
         assert config.max_position_embeddings == 512

@@ -75,9 +75,11 @@ CASES = {
     "Dense": Case(
         2, (HIDDEN,), {"units": WIDTH, "stddev": 0.5, "activation": "tanh"}
     ),
+    "DiscriminatorPredictions": Case(4, (HIDDEN,)),
     "Direction": Case(3, (HIDDEN,), {"width": WIDTH}),
     "Embeddings": Case(5, (IDS, SEGMENTS), SEEDED),
     "Encoder": Case(16, (HIDDEN, MASK), SEEDED),
+    "GeneratorPredictions": Case(5, (HIDDEN, TABLE)),
     "Intermediate": Case(2, (HIDDEN,)),
     "LayerMix": Case(
         2,

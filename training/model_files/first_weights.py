@@ -95,7 +95,9 @@ class FirstWeights:
                 "which loads all weights but those of the output layer."
             )
         # The pooler does not count: only some heads read it.
-        missing = [n for n in self.untrained if not n.startswith("bert/")]
+        missing = [
+            n for n in self.untrained if not checkpoints.is_of_encoder(n)
+        ]
         if not missing:
             return ""
         # Differs from the original: this is an error, because the original

@@ -1,0 +1,167 @@
+"""ELECTRA's encoder: names of variables, projection, and wrong checkpoints."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import BertConfig, BertModel, checkpoints, heads
+from tests import rounding
+
+BERT = BertConfig(
+    vocab_size=30,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=12,
+    type_vocab_size=2,
+    initializer_range=0.5,
+)
+ELECTRA = dataclasses.replace(BERT, electra=True)
+FACTORIZED = dataclasses.replace(ELECTRA, embedding_size=6)
+GENERATOR = dataclasses.replace(
+    FACTORIZED, hidden_size=8, intermediate_size=32, num_attention_heads=1
+)
+BLOCK = [
+    *(f"attention/self/{x}/{w}" for x in ("query", "key", "value")
+      for w in ("kernel", "bias")),
+    *(f"{x}/dense/{w}" for x in ("attention/output", "intermediate", "output")
+      for w in ("kernel", "bias")),
+    *(f"{x}/LayerNorm/{w}" for x in ("attention/output", "output")
+      for w in ("gamma", "beta")),
+]  # fmt: skip
+EMBEDDINGS = [
+    "word_embeddings",
+    "token_type_embeddings",
+    "position_embeddings",
+    "LayerNorm/gamma",
+    "LayerNorm/beta",
+]
+
+
+def shapes_of(*layers):
+    variables = checkpoints.variables_by_name(layers)
+    return {name: tuple(x.shape) for name, x in variables.items()}
+
+
+def inputs():
+    rng = np.random.default_rng(0)
+    ids = rng.integers(1, 30, (3, 8))
+    mask = np.arange(8) < np.array([[8], [3], [5]])
+    return ids * mask, mask.astype(int), rng.integers(0, 2, (3, 8)) * mask
+
+
+def test_names_are_those_of_electra_s_own_checkpoints():
+    # Read in google-research/electra, model/modeling.py and run_pretraining.py.
+    electra = BertModel(FACTORIZED)
+    generator = BertModel(
+        GENERATOR, embeddings=electra.embeddings, name="generator"
+    )
+    found = shapes_of(
+        electra,
+        generator,
+        heads.GeneratorPredictions(GENERATOR),
+        heads.DiscriminatorPredictions(FACTORIZED),
+    )
+    assert {*found} == {
+        *(f"electra/embeddings/{name}" for name in EMBEDDINGS),
+        "electra/embeddings_project/kernel",
+        "electra/embeddings_project/bias",
+        *(f"electra/encoder/layer_0/{name}" for name in BLOCK),
+        "generator/embeddings_project/kernel",
+        "generator/embeddings_project/bias",
+        *(f"generator/encoder/layer_0/{name}" for name in BLOCK),
+        "generator_predictions/dense/kernel",
+        "generator_predictions/dense/bias",
+        "generator_predictions/LayerNorm/gamma",
+        "generator_predictions/LayerNorm/beta",
+        "generator_predictions/output_bias",
+        "discriminator_predictions/dense/kernel",
+        "discriminator_predictions/dense/bias",
+        "discriminator_predictions/dense_1/kernel",
+        "discriminator_predictions/dense_1/bias",
+    }
+    assert found["electra/embeddings/word_embeddings"] == (30, 6)
+    assert found["electra/embeddings_project/kernel"] == (6, 16)
+    assert found["generator/embeddings_project/kernel"] == (6, 8)
+    assert found["generator_predictions/dense/kernel"] == (8, 6)
+    assert found["discriminator_predictions/dense_1/kernel"] == (16, 1)
+
+
+def test_the_same_width_needs_no_projection():
+    bert, electra = shapes_of(BertModel(BERT)), shapes_of(BertModel(ELECTRA))
+    assert electra == {
+        name.replace("bert/", "electra/"): shape
+        for name, shape in bert.items()
+        if "pooler" not in name
+    }
+
+
+def test_it_is_a_bert_behind_the_projection_and_without_pooler():
+    """A BERT whose embeddings are the projected ones computes the same."""
+    keras.utils.set_random_seed(1)
+    electra, bert = BertModel(FACTORIZED), BertModel(BERT)
+    for ours, theirs in zip(
+        bert.encoder.weights, electra.encoder.weights, strict=True
+    ):
+        ours.assign(theirs)
+    ids, mask, segments = inputs()
+    output = electra(ids, mask, segments)
+    kernel, bias = electra.embeddings_project.weights
+    embedded = electra.embeddings(ids, segments) @ kernel.value + bias.value
+    np.testing.assert_allclose(
+        output.embedding_output, embedded, atol=rounding.EQUAL
+    )
+    padding = tf.constant(-10000.0 * (1 - mask), tf.float32)[:, None, None]
+    want, _ = bert.encoder(embedded, padding)
+    np.testing.assert_allclose(
+        output.get_sequence_output(), want[-1], atol=rounding.EQUAL
+    )
+    np.testing.assert_array_equal(
+        output.pooled_output, output.get_sequence_output()[:, 0]
+    )
+    places = tf.constant([[3, 0], [2, 2], [4, 1]])
+    some = electra(ids, mask, segments, positions=places)
+    np.testing.assert_allclose(
+        some.pooled_output, output.pooled_output, atol=rounding.EQUAL
+    )
+
+
+def test_what_was_written_loads(tmp_path):
+    before, after = BertModel(FACTORIZED), BertModel(FACTORIZED)
+    variables = checkpoints.variables_by_name([before])
+    path = str(tmp_path / "model.ckpt")
+    checkpoints.write(path, {n: x.numpy() for n, x in variables.items()})
+    loaded = checkpoints.variables_by_name([after])
+    report = checkpoints.init_from_checkpoint(path, loaded)
+    assert not report.missing
+    for name, value in variables.items():
+        np.testing.assert_array_equal(loaded[name], value)
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted", "message"),
+    [
+        (ELECTRA, BERT, "model.ckpt is an ELECTRA, but the configuration is "
+         'that of a BERT .its "electra" is false.*electra_small.json.*'
+         "--bert_config_file"),
+        (BERT, ELECTRA, "model.ckpt is a BERT, but the configuration is that "
+         'of an ELECTRA .its "electra" is true.*--bert_config_file'),
+        (FACTORIZED, ELECTRA, r"word_embeddings: \(30, 6\) in the checkpoint, "
+         r"\(30, 16\) in the model"),
+        (ELECTRA, FACTORIZED, r"word_embeddings: \(30, 16\) in the checkpoint"),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_of_another_kind_is_refused(
+    tmp_path, written, wanted, message
+):
+    path = str(tmp_path / "model.ckpt")
+    variables = checkpoints.variables_by_name([BertModel(written)])
+    checkpoints.write(path, {n: x.numpy() for n, x in variables.items()})
+    with pytest.raises(ValueError, match=message):
+        checkpoints.init_from_checkpoint(
+            path, checkpoints.variables_by_name([BertModel(wanted)])
+        )
