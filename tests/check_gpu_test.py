@@ -218,6 +218,39 @@ def test_batches_grow_until_the_memory_is_full(monkeypatch):
     assert found.checks[0]["passed"]
 
 
+def test_batches_of_a_part_that_is_broken_off_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(speed, "_Step", Step)
+    measure = speed._measure
+
+    def killed(step, rows, gpus):
+        if rows > 2:
+            raise KeyboardInterrupt
+        return measure(step, rows, gpus)
+
+    monkeypatch.setattr(speed, "_measure", killed)
+    path = tmp_path / "result.json"
+    with pytest.raises(KeyboardInterrupt):
+        speed.speed(
+            Request(pathlib.Path(), model="tiny", length=16, result=path)
+        )
+    (batch,) = json.loads(path.read_text())["figures"]["batches"]
+    assert batch["rows"] == 2
+
+
+def test_what_a_part_wrote_before_it_broke_off_is_read(monkeypatch):
+    def run(command, **options):
+        found = Found()
+        found.figures["batches"] = [1]
+        found.save(pathlib.Path(command[-1]))
+        raise subprocess.TimeoutExpired(command, 1)
+
+    monkeypatch.setattr(main.subprocess, "run", run)
+    result = main.run_part("speed", {}, timeout=1)
+    assert result["status"] == main.FAILED
+    assert result["error"].startswith("did not end within 1 s")
+    assert result["figures"] == {"batches": [1]}
+
+
 def test_no_further_batch_is_begun_without_time(monkeypatch):
     monkeypatch.setattr(speed, "_Step", Step)
     request = Request(pathlib.Path(), model="tiny", length=16, seconds=0.0)

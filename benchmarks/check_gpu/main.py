@@ -78,10 +78,11 @@ def run_part(function: str, options: dict, timeout: float) -> dict:
             lines = log.read_text("utf-8", "replace").strip().splitlines()
             end = [line for line in lines if not _NOISE.match(line)][-12:]
             result["error"] = "\n".join([result["error"], *end])
-        else:
+        if path.exists():
             result |= json.loads(path.read_text("utf-8"))
-            if all(check["passed"] for check in result["checks"]):
-                result["status"] = PASSED
+        passed = all(check["passed"] for check in result["checks"])
+        if passed and not result["error"]:
+            result["status"] = PASSED
     return result | {"seconds": time.monotonic() - began}
 
 

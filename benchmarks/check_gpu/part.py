@@ -14,7 +14,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from benchmarks.check_gpu import equality, machine, signals, speed
-from benchmarks.check_gpu.results import Found, Request
+from benchmarks.check_gpu.results import Request
 from benchmarks.programs import ROOT
 from training.devices import gpus
 from training.devices.precision import of_gpus
@@ -56,15 +56,10 @@ def make_request(options: dict) -> Request:
     )
 
 
-def run(name: str, options: dict) -> Found:
-    """Runs a part in this process."""
-    return PARTS[name](make_request(options))
-
-
 def main(name, options, path):
     """Runs a part and writes its results."""
-    found = run(name, json.loads(options))
-    Path(path).write_text(json.dumps(vars(found)), "utf-8")
+    request = make_request(json.loads(options) | {"result": Path(path)})
+    PARTS[name](request).save(request.result)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
 """What a part of check-gpu is asked, and what it found."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
+
+from data.storage import files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Request:
       length: likewise, S.
       xla: likewise, whether to compile the gradient; False = `--fuse`.
       seconds: no further batch size is begun after so long.
+      result: file for the results, also of a part that is broken off.
     """
 
     goldens: Path
@@ -34,6 +38,7 @@ class Request:
     length: int = 0
     xla: bool = False
     seconds: float = 600.0
+    result: Path | None = None
 
 
 class Found:
@@ -47,6 +52,11 @@ class Found:
     def __init__(self):
         self.checks: list[dict[str, Any]] = []
         self.figures: dict[str, Any] = {}
+
+    def save(self, path: Path | None) -> None:
+        """Writes what was found until now as JSON, if there is a path."""
+        if path:
+            files.write_text(str(path), json.dumps(vars(self)))
 
     def check(self, name: str, passed: bool, text: str) -> None:
         """Adds a check; `text` says what was found and what was wanted."""

@@ -12,7 +12,7 @@ from benchmarks.check_gpu.results import Found, Request
 from benchmarks.programs import ROOT
 from training.devices.preemption import EXIT_CODE
 
-_STEPS = 400
+_STEPS = 1000
 _STARTS_S = 180.0  # most seconds until the first step, with compiling
 
 

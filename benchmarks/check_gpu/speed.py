@@ -5,6 +5,7 @@ Sequences are random ids without padding; the weights are random.
 
 import collections
 import itertools
+import re
 import resource
 import time
 
@@ -25,6 +26,8 @@ SIZES = {"base": (12, 768, 12), "large": (24, 1024, 16), "tiny": (1, 64, 2)}
 MICRO_BATCHES = {128: (32, 128, 312), 512: (8, 40), 16: (2, 4)}
 _STEPS = 8  # timed ones
 _PROFILED = 3
+# In errors of this project, of TensorFlow's allocator and of XLA.
+_FULL = re.compile("out of memory|RESOURCE_EXHAUSTED", re.IGNORECASE)
 
 
 def _config(model):
@@ -130,12 +133,13 @@ def speed(request: Request) -> Found:
             break
         try:
             row, batches = _measure(step, rows, request.gpus)
-        except ValueError as error:
-            if "out of memory" not in str(error):
+        except (ValueError, tf.errors.OpError) as error:
+            if not _FULL.search(str(error)):
                 raise
             found.figures["stopped"] = f"out of memory with {rows} sequences"
             break
         found.figures["batches"].append(row)
+        found.save(request.result)  # the next batch may take too long
         iterator = batches
     found.check(
         f"{request.model} at {request.length} trains",
