@@ -9,13 +9,15 @@ BEAM_READY := .venv-beam/.ready
 # So have the peers that benchmarks/peers compares with.
 PEERS_READY := .venv-peers/.ready
 GARDEN_READY := .venv-model-garden/.ready
+# And NVIDIA's libraries.
+GPU_READY := .venv-gpu/.ready
 
 # A process for each core; four processes need 10 GiB of memory.
 PYTEST := $(RUN) -m pytest -n auto --maxprocesses=4 --dist=loadgroup \
 	--no-loadscope-reorder
 
-.PHONY: machine demo test test-slow lint format bench peers peers-model-garden \
-	clean
+.PHONY: machine demo test test-slow lint format bench check-gpu peers \
+	peers-model-garden clean
 
 ## machine: refuses a Python or a system that the packages do not exist for
 machine:
@@ -63,6 +65,11 @@ bench: $(READY)
 		$(if $(REAL_DATA),--real_data="$(REAL_DATA)") \
 		$(if $(TEXT),--text="$(TEXT)") $(if $(MINILM),--minilm="$(MINILM)")
 
+## check-gpu: values and speed on this machine's NVIDIA GPUs, in ten minutes
+##            after the packages (several GB); see docs/gpu.md
+check-gpu: $(GPU_READY)
+	$(<D)/bin/python -m benchmarks.check_gpu.main
+
 ## peers: the environments of other libraries that
 ##        benchmarks/peers/compare.py measures (1.2 GB, 40 s)
 peers: $(READY) $(PEERS_READY)
@@ -78,7 +85,8 @@ $(READY): requirements.txt
 $(BEAM_READY): requirements-beam.txt
 $(PEERS_READY): benchmarks/peers/requirements.txt
 $(GARDEN_READY): benchmarks/peers/requirements-model-garden.txt
-$(READY) $(BEAM_READY) $(PEERS_READY) $(GARDEN_READY):
+$(GPU_READY): requirements-gpu.txt requirements.txt
+$(READY) $(BEAM_READY) $(PEERS_READY) $(GARDEN_READY) $(GPU_READY):
 	@$(MAKE) --no-print-directory machine
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<

@@ -20,6 +20,7 @@ from modeling import (
     SpanModel,
     TaskModel,
 )
+from modeling.objectives.left_to_right import LeftToRightModel
 from modeling.objectives.tasks import HEADS, KINDS
 from tests import gpu_support
 from training import pretraining
@@ -44,7 +45,7 @@ HOST = set(
     """
     AddV2 BroadcastGradientArgs ConcatOffset ConcatV2 Const Equal ExpandDims
     Fill FloorDiv FloorMod GatherV2 Greater GreaterEqual Identity
-    InvertPermutation Less LessEqual Max Maximum Minimum Mul Pack Pad Range
+    InvertPermutation Less LessEqual Max Maximum Minimum Mul Neg Pack Pad Range
     Reshape Shape ShapeN Size Slice StridedSlice Sub Sum
     TensorListElementShape TensorListLength Tile Unpack ZerosLike
     """.split()
@@ -161,6 +162,27 @@ def test_pretraining_evaluates_and_answers_queries(config, policy):
         or name == "masked_lm_positions"
     }
     check(traced(functools.partial(pretraining._probabilities, model), asked))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_left_to_right_trains_and_evaluates(config, policy):
+    batch = batch_of(
+        feature_spec.pretraining_features(LENGTH, 4, masked=False, pairs=False)
+    )
+    if policy != "float32":  # which also has the loop over parts of the loss
+        batch = {
+            name: tf.TensorSpec([16, *spec.shape[1:]], spec.dtype)
+            for name, spec in batch.items()
+        }
+    for drawn, way in ((0, WAYS[1]), (4, WAYS[0])):
+        model = LeftToRightModel(
+            config, num_predicted_positions=drawn, dtype=policy
+        )
+        function = check_training(model, batch, **way)
+        # Positions are drawn by their random numbers.
+        found = {x.op for x, _ in gpu_support.operations(function)}
+        assert ("TopKV2" in found) == bool(drawn)
+    check(traced(Evaluator(model)._replica_step, batch))
 
 
 def task_model(config, kind, policy, **options):

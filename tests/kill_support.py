@@ -22,6 +22,7 @@ from tests import fork_server
 from tests.pretraining_support import latest_step, read_all
 from training.devices.preemption import EXIT_CODE
 
+HANG = "HANG"  # see self_interrupting.py
 HANGS = 900  # seconds after which a process is taken to hang
 
 
@@ -45,7 +46,8 @@ class Run:
         """Starts all processes.
 
         Args:
-          number: a signal that processes send to themselves; None = none.
+          number: a signal that processes send to themselves, or HANG; None =
+            none.
           point: when.
           who: index of the one that does; None = all.
         """
@@ -54,7 +56,7 @@ class Run:
         self._events_before = self._events()
         wrapper = []
         if number:
-            name = signal.Signals(number).name
+            name = number if number == HANG else signal.Signals(number).name
             wrapper = ["tests/self_interrupting.py", name, *point(self)]
         self.processes = [
             fork_server.start(

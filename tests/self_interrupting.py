@@ -9,12 +9,16 @@ A point is reached at the same place however fast the machine is. It is one of:
   operations are what makes a checkpoint appear or removes one.
 anything else: the description of a `Progress` that has counted COUNT units,
   for example `training` and a step.
+
+SIGNAL may also be `HANG`: the main thread stops for ever, and the other threads
+of the process go on, as when a file system does not respond.
 """
 
 import os
 import runpy
 import signal
 import sys
+import threading
 
 import tensorflow as tf
 from absl import logging
@@ -26,7 +30,7 @@ class Interrupter:
     """Sends a signal to this process when a point is reached.
 
     Args:
-      number: the signal.
+      number: the signal; None = hang.
       point: see the module.
       count: likewise.
     """
@@ -57,6 +61,8 @@ class Interrupter:
         # Processes that this one forks are not interrupted.
         if os.getpid() == self._pid and self._num_sent == (not first):
             self._num_sent += 1
+            if self._number is None:
+                threading.Event().wait()
             os.kill(self._pid, self._number)
 
     def _line(self, record):
@@ -79,8 +85,10 @@ class Interrupter:
             if self._num_operations >= 0:
                 self._num_operations += 1
                 self._reached("renamed", self._num_operations)
-                # A second signal, which must not break the saving.
-                self._send(first=False)
+                # A second signal, which must not break the saving. Nothing
+                # would end a second stop.
+                if self._number != signal.SIGSTOP:
+                    self._send(first=False)
             return operation(*args, **kwargs)
 
         return watched
@@ -88,5 +96,6 @@ class Interrupter:
 
 if __name__ == "__main__":
     name, point, count, *sys.argv = sys.argv[1:]
-    Interrupter(signal.Signals[name], point, int(count)).install()
+    number = None if name == "HANG" else signal.Signals[name]
+    Interrupter(number, point, int(count)).install()
     runpy.run_path(sys.argv[0], run_name="__main__")

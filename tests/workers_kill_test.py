@@ -1,15 +1,16 @@
 """Two workers, of which one is killed or preempted at some moment."""
 
 import json
+import re
 import sys
-from signal import SIGKILL, SIGTERM
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 
 import numpy as np
 import pytest
 
 from tests import kill_runs, rounding
 from tests.kill_runs import SAVE_STEPS
-from tests.kill_support import HANGS, Run, after_steps, while_saving
+from tests.kill_support import HANG, HANGS, Run, after_steps, while_saving
 from tests.pretraining_support import RECORDS, latest_step, read_all
 from tests.training.support import configurations
 from training.devices.preemption import EXIT_CODE
@@ -147,6 +148,40 @@ def test_sigterm_to_a_worker_that_evaluates_costs_nothing(
     interrupt_one(run, 1, SIGTERM, lambda run: ("evaluating", 10))
     assert run.log().count("preempted by SIGTERM") == 2
     assert latest_step(run.folder) == run.seen_step() == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        # It answers TensorFlow, so that only the deadline ends the wait for it.
+        (
+            HANG,
+            r"worker 0 \(127.0.0.1:\d+\) has waited [12]\.\d minutes for the "
+            r"other workers, at steps (9|10) to \d+\. One of them hangs",
+        ),
+        # The whole process stops, which TensorFlow notices.
+        (SIGSTOP, r"lost worker 1 \(127.0.0.1:\d+\)"),
+    ],
+)
+def test_a_worker_that_hangs_ends_the_others(
+    goldens, pytestconfig, tmp_path, number, message
+):
+    run = make_pretraining(
+        goldens,
+        pytestconfig.rootpath,
+        tmp_path / "out",
+        "--worker_timeout_minutes=1",  # the first step may take half of it
+    )
+    run.start(number, after_steps(8, 8), who=1)
+    try:
+        assert run.processes[0].wait(HANGS) == EXIT_CODE, run.log()[-3000:]
+        assert re.search(f"error: {message}", run.log()), run.log()[-3000:]
+    finally:
+        run.processes[1].send_signal(SIGCONT)
+    # It finds that the other one is gone.
+    assert run.processes[1].wait(HANGS) == EXIT_CODE, run.log()[-3000:]
+    assert latest_step(run.folder) == 8
 
 
 def test_workers_that_see_different_folders_are_refused(

@@ -125,6 +125,14 @@ class DeviceOptions(Settings):
         "a repeated run on the same GPUs gives the same result. Slower. On one "
         "CPU a run repeats without it.",
     )
+    worker_timeout_minutes: float = setting(
+        30.0,
+        "[new] With several workers: end when the others have not come to the "
+        "same point for so long, because one of them hangs. Longer than one of "
+        "them may work alone, such as the first one that saves; 0 = wait "
+        "forever.",
+        least=0,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -182,8 +190,9 @@ class TrainOptions(Settings):
     )
     iterations_per_loop: int = setting(
         1000,
-        "Most updates of one call into the device; on CPU and GPU a call is "
-        "kept shorter, so that the progress shows.",
+        "Most updates of one call into the device. A call is kept to about a "
+        "second, on a TPU to five, so that progress shows and SIGTERM is "
+        "heard.",
         least=1,
     )
     gradient_accumulation_steps: int = setting(

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import tensorflow as tf
 
 _DEVICES = "/dev/nvidia[0-9]*"
-# TensorFlow 2.21 is built with CUDA 12.5, whose compiler knows no GPU from
-# Blackwell (10.0) on. XLA would end the process, with "PTX version 8.5 does not
-# support target": tensorflow/tensorflow#111958.
+# XLA ends the process on a GPU that its CUDA is too old for: "PTX version 8.5
+# does not support target 'sm_120'", tensorflow/tensorflow#111958. TensorFlow
+# 2.21 is built with CUDA 12.5, which is PTX 8.5. sm_100 needs 8.6, and sm_120
+# 8.7 (llvm/llvm-project#124155), so 10.0 must end like the 12.0 of the report.
 _FIRST_NOT_COMPILED = (10, 0)
 _FIRST_TF32 = (8, 0)  # Ampere
 

@@ -4,13 +4,11 @@ import contextlib
 import os
 import re
 import secrets
-import sys
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
 from data.storage import files, locks
 from modeling import checkpoints
@@ -80,7 +78,8 @@ def _joined_workers(
     preemption.install()  # TensorFlow has replaced the signal handler
     if preempted:
         raise preemption.Preempted
-    watchdog = workers.Watchdog(cluster)
+    minutes = options.worker_timeout_minutes
+    watchdog = workers.Watchdog(cluster, strategy.waits(devices), minutes)
     is_chief = cluster.index == 0
     try:
         with contextlib.ExitStack() as held:
@@ -106,11 +105,8 @@ def _joined_workers(
         lost = _lost(cluster, error)
         if lost is None:
             raise
-        logging.flush()
-        print(f"error: {workers.lost_message(lost)}", file=sys.stderr)
-        sys.stderr.flush()
         # sys.exit would let TensorFlow wait for the lost workers.
-        os._exit(preemption.EXIT_CODE)
+        workers.end_process(workers.lost_message(lost))
     finally:
         watchdog.stop()
 

@@ -18,6 +18,7 @@ from data.records.shard import Shard
 from modeling.kernels import Form
 from training.config.options import DeviceOptions, dtype_policy
 from training.devices import gpus, precision, workers
+from training.devices.waits import Waits
 
 _PIECE = 4  # numbers gathered by one call
 
@@ -231,6 +232,16 @@ def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
     ).unbatch()
 
 
+@functools.cache
+def waits(strategy: tf.distribute.Strategy) -> Waits:
+    """What this process waits for; the same object at each call.
+
+    Every computation in which workers take part together runs inside its `on`.
+    """
+    del strategy
+    return Waits()
+
+
 def all_workers(
     strategy: tf.distribute.Strategy, values: Sequence[float]
 ) -> np.ndarray:
@@ -246,10 +257,11 @@ def all_workers(
     pieces.flat[: len(values)] = values
     # Each replica of a worker returns a row; take the first one.
     replicas = strategy.num_replicas_in_sync // num_workers(strategy)
-    rows = [
-        _gatherer(strategy)(tf.constant(piece)).numpy()[::replicas]
-        for piece in pieces
-    ]
+    with waits(strategy).on():
+        rows = [
+            _gatherer(strategy)(tf.constant(piece)).numpy()[::replicas]
+            for piece in pieces
+        ]
     return np.concatenate(rows, axis=1)[:, : len(values)]
 
 
@@ -264,7 +276,8 @@ def check_together(strategy: tf.distribute.Strategy, point: str) -> None:
     Raises:
       ValueError: names the first worker that differs.
     """
-    sums = all_workers(strategy, [checksum(point)])[:, 0]
+    with waits(strategy).on(point):
+        sums = all_workers(strategy, [checksum(point)])[:, 0]
     if len(set(sums)) > 1:
         other = int(np.argmax(sums != sums[0]))
         raise ValueError(

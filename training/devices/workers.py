@@ -25,6 +25,7 @@ from absl import logging
 
 from data.storage import locks
 from training.devices import preemption
+from training.devices.waits import Waits
 
 # The run stops if a worker cannot be reached for this long. It is more than a
 # restart of the network takes, and less than two minutes.
@@ -197,33 +198,44 @@ def _listen(cluster: Cluster) -> socket.socket:
 
 
 class Watchdog(threading.Thread):
-    """Ends this process when another worker disappears.
+    """Ends this process when another worker disappears or hangs.
 
     TensorFlow detects missing gradients of a worker in about ten seconds. But a
-    worker that reads files or waits at a barrier would not notice.
+    worker that reads files or waits at a barrier would not notice. A worker
+    that hangs still answers, so that only the time of waiting shows it.
 
     Args:
       cluster: the workers; all of them have answered before.
+      waits: of this process.
+      minutes: the longest wait; 0 = no limit.
       look: returns the names of the workers that do not answer.
-      end: called with the names of the workers that disappeared.
+      end: called with the message about what happened.
     """
 
     def __init__(
         self,
         cluster: Cluster,
+        waits: Waits,
+        minutes: float,
         look: Callable[[Cluster], list[str]] = unreachable,
-        end: Callable[[list[str]], None] | None = None,
+        end: Callable[[str], None] | None = None,
     ):
         super().__init__(name="watchdog", daemon=True)
         self._cluster = cluster
+        self._waits = waits
+        self._minutes = minutes
         self._look = look
-        self._end = end or _end_process
+        self._end = end or end_process
         self._stopped = threading.Event()
 
     def run(self) -> None:
         """Checks the other workers every few seconds until `stop`."""
         silent_since: dict[str, float] = {}
         while not self._stopped.wait(_LOOK_SECONDS):
+            waited, what = self._waits.current()
+            if self._minutes and waited >= 60 * self._minutes:
+                self._end(_hanging_message(self._cluster, waited, what))
+                return
             now = time.monotonic()
             silent_since = {
                 name: silent_since.get(name, now)
@@ -235,7 +247,7 @@ class Watchdog(threading.Thread):
                 if now - since >= _SILENCE_SECONDS
             ]
             if gone and not self._stopped.is_set():
-                self._end(gone)
+                self._end(lost_message(gone))
                 return
 
     def stop(self) -> None:
@@ -252,10 +264,23 @@ def lost_message(names: list[str]) -> str:
     )
 
 
-def _end_process(names: list[str]) -> None:
-    """Exits immediately, because the main thread may wait for a lost worker."""
+def _hanging_message(cluster: Cluster, seconds: float, what: str) -> str:
+    """Returns the message about a wait that was too long."""
+    return (
+        f"{cluster.names[cluster.index]} has waited {seconds / 60:.1f} minutes "
+        f"for the other workers, at {what}. One of them hangs: its machine, "
+        "file system or GPU does not respond, or it works alone for that long. "
+        "It is the one whose log does not end with this message. End it, then "
+        "start all workers again with the same commands; the run resumes from "
+        "its last checkpoint. --worker_timeout_minutes is the longest wait; 0 "
+        "= no limit."
+    )
+
+
+def end_process(message: str) -> None:
+    """Exits immediately, because TensorFlow may wait for a lost worker."""
     logging.flush()
-    print(f"error: {lost_message(names)}", file=sys.stderr, flush=True)
+    print(f"error: {message}", file=sys.stderr, flush=True)
     os._exit(preemption.EXIT_CODE)
 
 

@@ -17,7 +17,12 @@ from data.finetuning.long_text import first_windows, pool
 from data.progress import Progress
 from data.records.shard import Shard
 from modeling import kernels, losses
-from training.devices.strategy import distribute, inference_form, num_workers
+from training.devices.strategy import (
+    distribute,
+    inference_form,
+    num_workers,
+    waits,
+)
 from training.loop import custom_gradients
 from training.loop.evaluator import PreemptionCheck
 from training.loop.model import ExampleModel
@@ -179,30 +184,39 @@ class OutputCollector:
         """
         columns = defaultdict(list)
         with Progress(what, total=num_examples, unit="examples") as progress:
-            for results in self._results(make_batches, num_steps):
-                for name, value in results.items():
-                    parts = self._strategy.experimental_local_results(value)
-                    # With several workers, every replica has all rows.
-                    kept = parts[:1] if self._gathers else parts
-                    columns[name] += [part.numpy() for part in kept]
-                real = columns["is_real_example"][-len(kept) :]
+            for results in self._results(make_batches, num_steps, what):
+                for name, parts in results.items():
+                    columns[name] += parts
+                real = results["is_real_example"]
                 progress.advance(int(sum(part.sum() for part in real)))
         return _in_file_order(columns)
 
-    def _results(self, make_batches, num_steps):
-        """Yields the outputs of each batch."""
+    def _results(self, make_batches, num_steps, what):
+        """Yields the outputs of each batch: name -> arrays of its replicas."""
         iterator = iter(distribute(self._strategy, make_batches))
         check = PreemptionCheck(self._strategy)
         steps = itertools.count() if num_steps is None else range(num_steps)
         for _ in steps:
             check()
             try:
-                results = self._step(iterator)
+                with waits(self._strategy).on(what):
+                    results = self._arrays(self._step(iterator))
             except tf.errors.OutOfRangeError:
                 if num_steps is None:
                     return
                 raise
             yield results
+
+    def _arrays(self, results):
+        """Copies outputs from the replicas; with several workers, from one."""
+        last = 1 if self._gathers else None  # every replica has all rows
+        return {
+            name: [
+                part.numpy()
+                for part in self._strategy.experimental_local_results(x)[:last]
+            ]
+            for name, x in results.items()
+        }
 
     @tf.function(autograph=False)
     def _step(self, iterator):

@@ -15,6 +15,7 @@ from training.devices.strategy import (
     distribute,
     inference_form,
     num_workers,
+    waits,
 )
 from training.loop import custom_gradients
 from training.loop.model import Model
@@ -90,10 +91,11 @@ class Evaluator:
         ) as progress:
             for _ in range(num_steps):
                 check()
-                for name, metric in self._step(next(iterator)).items():
-                    sums[name] = sums.get(name, 0.0) + metric.numpy().astype(
-                        np.float64
-                    )
+                with waits(self._strategy).on("an evaluation"):
+                    metrics = self._step(next(iterator))
+                    for name, metric in metrics.items():
+                        found = metric.numpy().astype(np.float64)
+                        sums[name] = sums.get(name, 0.0) + found
                 progress.advance()
         return {name: losses.mean(metric) for name, metric in sums.items()}
 

@@ -22,6 +22,7 @@ from training.devices.strategy import (
     distribute,
     is_tpu,
     num_workers,
+    waits,
 )
 from training.loop import resuming
 from training.loop.checkpointing import CheckpointManager, ResumePoint
@@ -30,9 +31,11 @@ from training.loop.model import Model
 from training.loop.schedule import Schedule
 from training.loop.steps import TrainSteps
 
-# Duration of a call into the device, except on a TPU, so that progress is shown
-# and ^C works. The results do not depend on it.
+# Duration of a call into the device, after which progress is shown and ^C and
+# SIGTERM are heard. The results do not depend on it. A call to a TPU may cross
+# a network, so fewer are made.
 _CALL_SECONDS = 1.0
+_TPU_CALL_SECONDS = 5.0
 
 
 class Trainer:
@@ -63,6 +66,9 @@ class Trainer:
         )
         self._options = options
         self._steps = TrainSteps(model, options)
+        self._call_seconds = (
+            _TPU_CALL_SECONDS if is_tpu(self._strategy) else _CALL_SECONDS
+        )
         self._steps_per_call = 1  # until the duration of a step is known
 
     @property
@@ -225,7 +231,9 @@ class Trainer:
         seconds, preempted = all_workers(
             self._strategy, [self._clock() - began, preemption.requested()]
         ).max(axis=0)
-        self._steps_per_call = max(1, int(num_steps * _CALL_SECONDS / seconds))
+        self._steps_per_call = max(
+            1, int(num_steps * self._call_seconds / seconds)
+        )
         schedule.measured(seconds / num_steps)
         return metrics, seconds, bool(preempted)
 
@@ -285,13 +293,15 @@ class Trainer:
         """
         if positions is None:
             positions = np.array([first_step, 1], np.float32)
+        last = first_step + num_steps - 1
         try:
-            return self._steps.run(
-                iterator,
-                tf.constant(first_step, tf.int64),
-                tf.constant(num_steps, tf.int32),
-                tf.constant(positions),
-            ).numpy()
+            with waits(self._strategy).on(f"steps {first_step} to {last}"):
+                return self._steps.run(
+                    iterator,
+                    tf.constant(first_step, tf.int64),
+                    tf.constant(num_steps, tf.int32),
+                    tf.constant(positions),
+                ).numpy()
         except tf.errors.ResourceExhaustedError as error:
             raise ValueError(
                 f"step {first_step}: out of memory "
@@ -300,7 +310,6 @@ class Trainer:
                 "memory), or lower --train_batch_size or --max_seq_length."
             ) from error
         except (tf.errors.InvalidArgumentError, tf.errors.DataLossError) as e:
-            last = first_step + num_steps - 1
             raise ValueError(
                 f"steps {first_step} to {last}: the training input holds "
                 f"something that does not fit the model: {e.message}"
@@ -315,9 +324,7 @@ class Trainer:
             options.log_steps,
         ]
         to_next_stop = min(every - step % every for every in stops if every)
-        most = options.iterations_per_loop
-        if not is_tpu(self._strategy):
-            most = min(most, self._steps_per_call)
+        most = min(options.iterations_per_loop, self._steps_per_call)
         return min(to_next_stop, most, steps_left)
 
     def _check_finite(

@@ -17,6 +17,7 @@ import pytest
 
 from tests import fork_server
 from training.devices import preemption, workers
+from training.devices.waits import Waits
 
 TWO = {"worker": ["localhost:1", "localhost:2"]}
 
@@ -155,7 +156,7 @@ def test_a_port_in_use_is_named(lonely):
             workers.meet(lonely)
 
 
-def watch(monkeypatch, looks):
+def watch(monkeypatch, looks, waited=0.0, minutes=30.0):
     """Runs a watchdog that finds these missing, one look after the other."""
     monkeypatch.setattr(workers, "_LOOK_SECONDS", 0.001)
     monkeypatch.setattr(workers, "_SILENCE_SECONDS", 0.05)
@@ -170,16 +171,55 @@ def watch(monkeypatch, looks):
         return looks.pop(0)
 
     cluster = workers.cluster_of(environment(TWO))
-    watchdog = workers.Watchdog(cluster, look, ended.append)
-    watchdog.start()
-    watchdog.join(timeout=10)
+    now = [0.0]
+    begun = Waits(lambda: now[0])
+    watchdog = workers.Watchdog(cluster, begun, minutes, look, ended.append)
+    with begun.on("steps 5 to 8"):
+        now[0] = waited
+        watchdog.start()
+        watchdog.join(timeout=10)
     assert not watchdog.is_alive()
     return ended
 
 
 def test_a_worker_silent_for_long_ends_the_process(monkeypatch):
     gone = ["worker 1 (localhost:2)"]
-    assert watch(monkeypatch, [[], *[gone] * 10]) == [gone]
+    ended = watch(monkeypatch, [[], *[gone] * 10])
+    assert ended == [workers.lost_message(gone)]
+
+
+def test_a_wait_for_a_worker_that_hangs_ends(monkeypatch):
+    ended = watch(monkeypatch, [], waited=1800.0)
+    assert ended == [
+        "worker 0 (localhost:1) has waited 30.0 minutes for the other workers, "
+        "at steps 5 to 8. One of them hangs: its machine, file system or GPU "
+        "does not respond, or it works alone for that long. It is the one "
+        "whose log does not end with this message. End it, then start all "
+        "workers again with the same commands; the run resumes from its last "
+        "checkpoint. --worker_timeout_minutes is the longest wait; 0 = no "
+        "limit."
+    ]
+
+
+@pytest.mark.parametrize(("waited", "minutes"), [(1799.0, 30.0), (1e9, 0.0)])
+def test_a_shorter_wait_does_not_end(monkeypatch, waited, minutes):
+    assert watch(monkeypatch, [], waited, minutes) == []
+
+
+def test_a_wait_is_that_of_the_last_computation_of_all_workers():
+    now = [0.0]
+    begun = Waits(lambda: now[0])
+    with begun.on("steps 1 to 4"):
+        now[0] = 3.0
+        assert begun.current() == (3.0, "steps 1 to 4")
+    now[0] = 100.0  # a worker alone does not wait
+    assert begun.current()[0] == 0.0
+    with begun.on():
+        now[0] = 101.0
+        assert begun.current() == (1.0, "steps 1 to 4")
+    with pytest.raises(ZeroDivisionError), begun.on("steps 5 to 8"):
+        raise ZeroDivisionError
+    assert begun.current()[0] == 0.0
 
 
 def test_a_worker_that_comes_back_is_forgiven(monkeypatch):

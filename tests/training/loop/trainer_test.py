@@ -13,6 +13,7 @@ from tests.training.support import (
     assert_same_weights,
     golden_run,
 )
+from training.loop import trainer as loop
 from training.loop.checkpointing import CheckpointManager
 
 
@@ -95,6 +96,37 @@ def test_calls_into_the_device_do_not_change_the_result(goldens, tmp_path):
     np.testing.assert_array_equal(one["loss"], many["loss"])
     for name in first:
         np.testing.assert_array_equal(first[name], second[name])
+
+
+@pytest.mark.parametrize(
+    ("is_tpu", "lengths"),
+    # A second has 8 steps and five have 40, up to the next log line. The first
+    # call compiles, too.
+    [(False, [1, 1, 8, 8, 2, 8, 8, 4]), (True, [1, 1, 18, 20])],
+)
+def test_calls_are_as_long_as_a_signal_may_wait(
+    goldens, tmp_path, monkeypatch, is_tpu, lengths
+):
+    monkeypatch.setattr(loop, "is_tpu", lambda strategy: is_tpu)
+    now, found = [0.0], []
+
+    def run_steps(self, iterator, *, first_step, num_steps, positions):
+        now[0] += num_steps / 8 + (60.0 if first_step == 1 else 0.0)
+        found.append(num_steps)
+        return np.ones([num_steps, 1, 2], np.float32)
+
+    monkeypatch.setattr(loop.Trainer, "run_steps", run_steps)
+    monkeypatch.setattr(loop.Trainer, "metric_names", ["loss"])
+    monkeypatch.setattr(CheckpointManager, "save", lambda *args: None)
+    golden_run(
+        goldens,
+        tmp_path,
+        clock=lambda: now[0],
+        num_train_steps=40,
+        log_steps=20,
+        save_checkpoints_steps=100,
+    )
+    assert found == lengths
 
 
 def test_a_resumed_run_repeats_an_uninterrupted_one(goldens, tmp_path):

@@ -1,0 +1,149 @@
+"""The parts about values: the goldens, forms of computation, repeats, GPUs.
+
+The model is the tiny one of tests/goldens, and so are the records. Its first
+weights and 60 steps come from the original release on a CPU.
+"""
+
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.check_gpu.results import Found, Request
+from tests import rounding
+from tests.training import support
+from training.config.options import DeviceOptions
+from training.devices import strategy
+
+_TRAJECTORY = "model/pretraining_trajectory.npz"
+# TF32 keeps as many bits as float16.
+_ROUNDINGS = {
+    "tf32": "float16",
+    "mixed_float16": "float16",
+    "mixed_bfloat16": "bfloat16",
+}
+
+
+def _losses(goldens):
+    with np.load(goldens / _TRAJECTORY) as arrays:
+        return arrays["losses"][:, 0]
+
+
+def _run(goldens, **options):
+    """Metrics and weights of a run in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        return support.golden_run(goldens, folder, **options)
+
+
+def _largest(ours, theirs):
+    """The largest difference of two sets of arrays."""
+    return float(
+        max(np.abs(ours[name] - theirs[name]).max() for name in theirs)
+    )
+
+
+def goldens(request: Request) -> Found:
+    """60 steps beside those of the original on a CPU, in each arithmetic."""
+    found, wanted = Found(), _losses(request.goldens)
+    for name in ("float32", *_ROUNDINGS):
+        _set_tf32(name == "tf32")
+        dtype = "float32" if name == "tf32" else name
+        metrics, _ = _run(request.goldens, num_layers=3, dtype=dtype)
+        losses = metrics["loss"]
+        difference = float(np.abs(losses - wanted).max())
+        found.figures[name] = {
+            "largest_difference": difference,
+            "last_loss": float(losses[-1]),
+        }
+        label = f"60 losses in {name} beside the original's on a CPU"
+        if name == "float32":
+            found.at_most(label, difference, 1e-4)  # as docs/results.md
+            continue
+        try:
+            support.assert_losses_near(losses, wanted, _ROUNDINGS[name])
+            error = ""
+        except AssertionError as failure:
+            error = str(failure).splitlines()[0]
+        text = f"largest difference {difference:.2g}"
+        found.check(label, not error, "; ".join(filter(None, [text, error])))
+    return found
+
+
+def _set_tf32(is_on):
+    tf.config.experimental.enable_tensor_float_32_execution(is_on)
+
+
+def forms(request: Request) -> Found:
+    """Plain, fused and compiled by XLA take the same steps in float32."""
+    found = Found()
+    _set_tf32(False)
+    ways = {"plain": {"fuse": False}, "fused": {"fuse": True}}
+    if request.compiles:
+        ways["XLA"] = {"fuse": False, "xla": True}
+    else:
+        del ways["fused"]
+        found.figures["left_out"] = "XLA cannot compile for this GPU"
+    runs = {
+        name: _run(request.goldens, num_train_steps=12, **way)
+        for name, way in ways.items()
+    }
+    plain, weights = runs["plain"]
+    for name, (metrics, other) in runs.items():
+        if name == "plain":
+            continue
+        difference = float(np.abs(metrics["loss"] - plain["loss"]).max())
+        found.at_most(f"12 losses, {name} = plain", difference, rounding.EQUAL)
+        found.figures[name] = {
+            "losses": difference,
+            "weights": _largest(other, weights),
+        }
+    return found
+
+
+def repeats(request: Request) -> Found:
+    """Two runs and a resumed one, bit for bit."""
+    options = {"dropout": 0.1, "num_train_steps": 20, "shuffle_window": 50}
+    if request.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    found = Found()
+    first, second = (_run(request.goldens, **options)[1] for _ in range(2))
+    with tempfile.TemporaryDirectory() as folder:
+        for end in ({"stop_at_step": 7}, {}):
+            _, resumed = support.golden_run(
+                request.goldens, folder, **options, **end
+            )
+    # Without determinism a GPU adds in no fixed order. A CPU always does.
+    is_promised = request.deterministic or not request.gpus
+    for name, other in ("second run", second), ("resumed run", resumed):
+        difference = _largest(other, first)
+        found.figures[name] = difference
+        if is_promised:
+            found.at_most(
+                f"weights after 20 steps, {name} = first", difference, 0
+            )
+    return found
+
+
+def devices(request: Request) -> Found:
+    """The same steps on one device and on all of them."""
+    found = Found()
+    count = request.num_devices
+    if count < 2:
+        found.figures["left_out"] = f"there is {count} device"
+        return found
+    _set_tf32(False)
+    options = {"num_train_steps": 20}
+    one, weights = _run(request.goldens, **options)
+    mirrored = strategy.create_strategy(
+        DeviceOptions(distribution_strategy="mirrored")
+    )
+    with mirrored.scope():
+        many, other = _run(request.goldens, **options)
+    difference = float(np.abs(many["loss"] - one["loss"]).max())
+    found.at_most(
+        f"20 losses, 1 device = {mirrored.num_replicas_in_sync}",
+        difference,
+        rounding.EQUAL,
+    )
+    found.figures["weights"] = _largest(other, weights)
+    return found

@@ -1,0 +1,164 @@
+"""Checks that everything works on this machine's NVIDIA GPUs, and how fast.
+
+  make check-gpu
+  python -m benchmarks.check_gpu.main --minutes=5
+  python -m benchmarks.check_gpu.main --small
+
+Each part is a process of its own: one that fails does not lose the others. The
+results are written after each part, also when ^C ends the program. The exit
+code is 1 if a check failed. No data is needed: values are compared with those
+of tests/goldens, and speed is measured on random ids.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from absl import app, flags
+
+from benchmarks.check_gpu import page
+from benchmarks.programs import ROOT
+from data.storage import files
+
+FLAGS = flags.FLAGS
+PASSED, FAILED, NOT_RUN = "passed", "FAILED", "not run"
+_LATE, _STOPPED = "did not end", "interrupted with ^C"
+_NOISE = re.compile(r"[IW]\d{4} |WARNING: All log messages before absl")
+# Part -> (function of part.py, its options).
+_VALUES = {
+    "machine": ("machine", {}),
+    "goldens": ("goldens", {}),
+    "plain = fused = XLA": ("forms", {}),
+    "repeats": ("repeats", {}),
+    "repeats with --deterministic": ("repeats", {"deterministic": True}),
+    "1 = N devices": ("devices", {}),
+    "SIGTERM": ("sigterm", {}),
+}
+
+
+def make_parts(small: bool) -> dict[str, tuple[str, dict]]:
+    """Returns all parts in their order: name -> function, options."""
+    models = ["tiny"] if small else ["base", "large"]
+    lengths = [16] if small else [128, 512]
+    first = {"model": models[0], "length": lengths[0]}
+    parts = _VALUES | {"placement": ("placement", first)}
+    for model in models:
+        for length in lengths:
+            for form in ("fused", "XLA"):
+                sizes = {"model": model, "length": length, "xla": form == "XLA"}
+                parts[f"speed, {model}, {length}, {form}"] = ("speed", sizes)
+    return parts | {"scaling": ("scaling", first)}
+
+
+def run_part(function: str, options: dict, timeout: float) -> dict:
+    """Runs a part to its end, and no longer than `timeout` seconds.
+
+    Returns:
+      `status`, `checks`, `figures`, `seconds`; `error`, if it broke off.
+    """
+    began = time.monotonic()
+    result = _nothing() | {"status": FAILED}
+    with tempfile.TemporaryDirectory() as folder:
+        path, log = Path(folder, "result.json"), Path(folder, "log")
+        command = [sys.executable, "-m", "benchmarks.check_gpu.part"]
+        command += [function, json.dumps(options), str(path)]
+        with log.open("w", encoding="utf-8") as file:
+            try:
+                code = subprocess.run(
+                    command, cwd=ROOT, stderr=file, timeout=timeout
+                ).returncode
+                result["error"] = f"exit code {code}" if code else ""
+            except subprocess.TimeoutExpired:
+                result["error"] = f"{_LATE} within {timeout:.0f} s"
+        if result["error"]:
+            lines = log.read_text("utf-8", "replace").strip().splitlines()
+            end = [line for line in lines if not _NOISE.match(line)][-12:]
+            result["error"] = "\n".join([result["error"], *end])
+        if path.exists():
+            result |= json.loads(path.read_text("utf-8"))
+        passed = all(check["passed"] for check in result["checks"])
+        if passed and not result["error"]:
+            result["status"] = PASSED
+    return result | {"seconds": time.monotonic() - began}
+
+
+def _nothing():
+    """The result of a part that was not run."""
+    return {
+        "status": NOT_RUN,
+        "checks": [],
+        "figures": {},
+        "error": "",
+        "seconds": 0.0,
+    }
+
+
+def write(folder: Path, results: dict[str, dict]) -> str:
+    """Writes check_gpu.json and check_gpu.md; returns the page."""
+    text = page.make(results)
+    content = {"date": time.strftime("%Y-%m-%d"), "parts": results}
+    files.write_text(
+        str(folder / "check_gpu.json"), json.dumps(content, indent=1) + "\n"
+    )
+    files.write_text(str(folder / "check_gpu.md"), text)
+    return text
+
+
+def check(folder: Path, small: bool, minutes: float, cpus: int) -> dict:
+    """Runs all parts; returns the results by part, also after ^C."""
+    deadline = time.monotonic() + 60 * minutes
+    parts = make_parts(small)
+    results = {name: _nothing() for name in parts}
+    write(folder, results)  # says early if it cannot be written
+    for number, (name, (function, options)) in enumerate(parts.items()):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            results[name]["error"] = f"--minutes={minutes:g} were over"
+            write(folder, results)
+            continue
+        print(f"[{number + 1}/{len(parts)}] {name} ...", flush=True)
+        # One that hangs must not take the time of all others.
+        is_value = name in _VALUES
+        timeout = min(left, 20 * minutes) if is_value else left
+        options = options | {"small": small, "cpus": cpus}
+        options["seconds"] = left / (len(parts) - number)
+        try:
+            results[name] = run_part(function, options, timeout)
+            if left <= timeout and results[name]["error"].startswith(_LATE):
+                results[name]["status"] = NOT_RUN
+        except KeyboardInterrupt:
+            results[name]["error"] = _STOPPED
+            break
+        finally:
+            write(folder, results)
+        print(f"    {results[name]['status']}", flush=True)
+    return results
+
+
+def main(_):
+    """Runs all parts; exits with 1 if one failed, with 130 after ^C."""
+    folder = Path(FLAGS.output_dir).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    results = check(folder, FLAGS.small, FLAGS.minutes, FLAGS.cpus)
+    print(
+        f"\n{write(folder, results)}\nIn {folder}: check_gpu.json, check_gpu.md"
+    )
+    if any(result["error"] == _STOPPED for result in results.values()):
+        sys.exit(130)
+    failed = [name for name, x in results.items() if x["status"] == FAILED]
+    if failed:
+        sys.exit(f"error: {len(failed)} parts failed: {'; '.join(failed)}.")
+
+
+if __name__ == "__main__":
+    flags.DEFINE_bool("small", False, "Tiny models: figures mean nothing.")
+    flags.DEFINE_float("minutes", 9.5, "Time for all parts.", lower_bound=0)
+    flags.DEFINE_integer(
+        "cpus", 2, "Logical CPUs, where there is no GPU.", lower_bound=1
+    )
+    flags.DEFINE_string("output_dir", str(ROOT / "build"), "For the results.")
+    app.run(main)

@@ -1,0 +1,115 @@
+"""The longest kernels and the copies of some steps, from TensorFlow's profiler.
+
+On a CPU there are no kernels; its operations take their place.
+"""
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+_MOST = 20  # kernels
+_OPERATION = re.compile(r"[^:\s]+:[^:\s]+")
+# Those that only call others.
+_CALLS = re.compile(r".*:(Stateful|Stateless)?(PartitionedCall|While|If)")
+_COPY = re.compile(r"Memcpy(D2H|H2D)", re.IGNORECASE)
+_SIZE = re.compile(r"\bsize:(\d+)")
+
+
+def of_steps(step: Callable[[], None], count: int) -> dict[str, Any]:
+    """Profiles calls of a step that has run before.
+
+    Returns:
+      See `read`; `error` alone, if there is no profile that can be read.
+    """
+    try:
+        # TensorFlow's copy of the format; it has no public name.
+        from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+        with tempfile.TemporaryDirectory() as folder:
+            with tf.profiler.experimental.Profile(folder):
+                for _ in range(count):
+                    step()
+            (path,) = Path(folder).rglob("*.xplane.pb")
+            space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    # Broad, because CUPTI may be missing or forbidden, in ways that depend on
+    # the driver. The other figures must not be lost.
+    except Exception as error:  # noqa: BLE001
+        return {"error": f"{type(error).__name__}: {error}"}
+    return read(space.planes, count)
+
+
+def read(planes: Iterable[Any], count: int) -> dict[str, Any]:
+    """Sums the events of a profile.
+
+    Args:
+      planes: of an `XSpace`.
+      count: steps that were profiled.
+
+    Returns:
+      `of`: `GPU` or `CPU`. `kernels`: name, milliseconds and starts in a step
+      of the longest ones. `copies`: MB and number in a step by direction and
+      operation. Or `error` alone, if there is no event.
+    """
+    of_gpu = [x for x in planes if x.name.startswith("/device:GPU")]
+    events = list(_events(of_gpu or planes, by_stream=bool(of_gpu)))
+    times, starts, sizes, copies = Counter(), Counter(), Counter(), Counter()
+    for name, event, stats in events:
+        if not of_gpu and (
+            not _OPERATION.fullmatch(name) or _CALLS.match(name)
+        ):
+            continue
+        key = name if of_gpu else name.rpartition(":")[2]
+        times[key] += event.duration_ps
+        starts[key] += 1
+        if direction := _COPY.search(name):
+            size = _SIZE.search(str(stats.get("memcpy_details", "")))
+            place = direction[1].upper(), str(stats.get("tf_op", ""))
+            sizes[place] += int(size[1]) if size else 0
+            copies[place] += 1
+    if not times:
+        return {"error": "the profile has no event of a device"}
+    return {
+        "of": "GPU" if of_gpu else "CPU",
+        "kernels": [
+            {
+                "name": name,
+                "ms": time / 1e9 / count,
+                "starts": starts[name] / count,
+            }
+            for name, time in times.most_common(_MOST)
+        ],
+        "copies": [
+            {
+                "direction": place[0],
+                "operation": place[1],
+                "mb": size / 1e6 / count,
+                "number": copies[place] / count,
+            }
+            for place, size in sizes.most_common(_MOST)
+        ],
+    }
+
+
+def _events(planes, by_stream) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """Yields name, event and its values; of a GPU those of its streams."""
+    for plane in planes:
+        for line in plane.lines:
+            if by_stream and not line.name.startswith("Stream"):
+                continue  # the same events again, by their scopes
+            for event in line.events:
+                name = plane.event_metadata[event.metadata_id].name
+                yield name, event, dict(_values(plane, event.stats))
+
+
+def _values(plane, stats):
+    for stat in stats:
+        kind = stat.WhichOneof("value")
+        value = getattr(stat, kind) if kind else ""
+        if kind == "ref_value":
+            value = plane.stat_metadata[stat.ref_value].name
+        yield plane.stat_metadata[stat.metadata_id].name, value

@@ -1,0 +1,72 @@
+"""The part about SIGTERM: a run of run_pretraining.py is ended and resumed."""
+
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.check_gpu.results import Found, Request
+from benchmarks.programs import ROOT
+from training.devices.preemption import EXIT_CODE
+
+_STEPS = 1000
+_STARTS_S = 180.0  # most seconds until the first step, with compiling
+
+
+def sigterm(request: Request) -> Found:
+    """Sends SIGTERM after the first steps, then starts the command again."""
+    found = Found()
+    with tempfile.TemporaryDirectory() as folder:
+        command = _command(request, folder)
+        log = Path(folder, "first.log")
+        with log.open("w", encoding="utf-8") as file:
+            process = subprocess.Popen(command, cwd=ROOT, stderr=file)
+            try:
+                _wait_for_a_step(process, log)
+                began = time.perf_counter()
+                process.send_signal(signal.SIGTERM)
+                code = process.wait(timeout=_STARTS_S)
+            finally:
+                process.kill()
+                process.wait()
+        seconds = time.perf_counter() - began
+        found.figures["seconds_to_the_end"] = seconds
+        text = f"{code} after {seconds:.1f} s, expected {EXIT_CODE}"
+        found.check(
+            "exit code of a run that gets SIGTERM", code == EXIT_CODE, text
+        )
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, errors="replace"
+        )
+    resumed = re.search(r"Resuming .* at step (\d+)\.", done.stderr)
+    step = int(resumed[1]) if resumed else 0
+    found.check(
+        "the same command resumes and ends",
+        done.returncode == 0 and 0 < step < _STEPS,
+        f"exit code {done.returncode}, from step {step} of {_STEPS}",
+    )
+    return found
+
+
+def _command(request, folder):
+    return [
+        *(sys.executable, "run_pretraining.py", "--do_train"),
+        f"--input_file={request.goldens}/pretraining_data/*.tf_record",
+        f"--bert_config_file={request.goldens}/first_layer.json",
+        f"--output_dir={folder}/run",
+        *("--max_seq_length=64", "--max_predictions_per_seq=10"),
+        *("--train_batch_size=16", f"--num_train_steps={_STEPS}"),
+        *("--log_steps=1", f"--save_checkpoints_steps={_STEPS}"),
+    ]
+
+
+def _wait_for_a_step(process, log):
+    """Returns after the first steps; raises RuntimeError if there is none."""
+    deadline = time.monotonic() + _STARTS_S
+    while "training: " not in (text := log.read_text("utf-8", "replace")):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"no step was made:\n{text[-2000:]}")
+        time.sleep(0.05)

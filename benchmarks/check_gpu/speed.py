@@ -1,0 +1,208 @@
+"""The parts about speed: sequences a second, memory, kernels, placement.
+
+Sequences are random ids without padding; the weights are random.
+"""
+
+import collections
+import itertools
+import re
+import resource
+import time
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.check_gpu import profile
+from benchmarks.check_gpu.results import Found, Request
+from modeling import BertConfig, PretrainingModel
+from training.config.options import DeviceOptions, TrainOptions, dtype_policy
+from training.devices import strategy
+from training.loop.trainer import Trainer
+
+# Name -> layers, hidden size, heads.
+SIZES = {"base": (12, 768, 12), "large": (24, 1024, 16), "tiny": (1, 64, 2)}
+# Sequence length -> micro-batches. The largest are those of NVIDIA's figures
+# (docs/gpu.md).
+MICRO_BATCHES = {128: (32, 128, 312), 512: (8, 40), 16: (2, 4)}
+_STEPS = 8  # timed ones
+_PROFILED = 3
+# In errors of this project, of TensorFlow's allocator and of XLA.
+_FULL = re.compile("out of memory|RESOURCE_EXHAUSTED", re.IGNORECASE)
+
+
+def _config(model):
+    layers, hidden, heads = SIZES[model]
+    return BertConfig(
+        vocab_size=30522 if model != "tiny" else 99,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=4 * hidden,
+    )
+
+
+class _Step:
+    """An update of a model, for batches of any size."""
+
+    def __init__(self, request: Request, rows: int):
+        self._config, self._length = _config(request.model), request.length
+        self._strategy = tf.distribute.get_strategy()
+        model = PretrainingModel(
+            self._config, dtype=dtype_policy(request.precision)
+        )
+        options = TrainOptions(
+            output_dir="unused",
+            train_batch_size=rows,
+            num_train_steps=100_000,
+            xla=request.xla,
+            fuse=request.compiles and not request.xla,
+        )
+        self._trainer = Trainer(model, options)
+        self._numbers = itertools.count(1)
+
+    def iterator(self, rows):
+        """One batch, again and again."""
+        rng, length = np.random.default_rng(0), self._length
+        count = round(0.15 * length + 1)
+        words = self._config.vocab_size
+        batch = {
+            "input_ids": rng.integers(words, size=[rows, length]),
+            "input_mask": np.ones([rows, length]),
+            "segment_ids": np.zeros([rows, length]),
+            "masked_lm_positions": np.tile(np.arange(1, 1 + count), [rows, 1]),
+            "masked_lm_ids": rng.integers(words, size=[rows, count]),
+            "next_sentence_labels": rng.integers(2, size=[rows, 1]),
+        }
+        batch = {name: x.astype(np.int32) for name, x in batch.items()}
+        batch["masked_lm_weights"] = np.ones([rows, count], np.float32)
+
+        def batches(shard):
+            del shard
+            return tf.data.Dataset.from_tensors(batch).repeat()
+
+        return iter(strategy.distribute(self._strategy, batches))
+
+    def run(self, iterator, num_steps=1):
+        """Makes updates in one call."""
+        first = next(self._numbers)
+        metrics = self._trainer.run_steps(
+            iterator, first_step=first, num_steps=num_steps
+        )
+        if not np.isfinite(metrics).all():
+            raise FloatingPointError("a loss or a gradient is not finite")
+
+
+def _measure(step, rows, gpus):
+    """Figures of a batch size, and its batches."""
+    if gpus:
+        tf.config.experimental.reset_memory_stats("GPU:0")
+    iterator = step.iterator(rows)
+    began = time.perf_counter()
+    step.run(iterator)
+    compiled = time.perf_counter() - began
+    began = time.perf_counter()
+    step.run(iterator, _STEPS)
+    seconds = (time.perf_counter() - began) / _STEPS
+    return {
+        "rows": rows,
+        "sequences_per_s": rows / seconds,
+        "compile_s": compiled - seconds,
+        "peak_gb": _peak_gb(gpus),
+    }, iterator
+
+
+def _peak_gb(gpus):
+    """Peak memory: of the first GPU, or of this process."""
+    if gpus:
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"] / 1e9
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def speed(request: Request) -> Found:
+    """Updates of a model at one length, by micro-batch, up to its memory."""
+    found, began = Found(), time.monotonic()
+    found.figures = {"batches": [], "kernels": {"error": "not profiled"}}
+    if request.xla and not request.compiles:
+        found.figures["left_out"] = "XLA cannot compile for this GPU"
+        return found
+    sizes, iterator = MICRO_BATCHES[request.length], None
+    step = _Step(request, sizes[0])
+    for rows in sizes:
+        if time.monotonic() - began > request.seconds and iterator:
+            found.figures["stopped"] = f"no time for batches of {rows}"
+            break
+        try:
+            row, batches = _measure(step, rows, request.gpus)
+        except (ValueError, tf.errors.OpError) as error:
+            if not _FULL.search(str(error)):
+                raise
+            found.figures["stopped"] = f"out of memory with {rows} sequences"
+            break
+        found.figures["batches"].append(row)
+        found.save(request.result)  # the next batch may take too long
+        iterator = batches
+    found.check(
+        f"{request.model} at {request.length} trains",
+        iterator is not None,
+        found.figures.get("stopped", "every micro-batch"),
+    )
+    if iterator is not None:
+        found.figures["kernels"] = profile.of_steps(
+            lambda: step.run(iterator), _PROFILED
+        )
+    return found
+
+
+def placement(request: Request) -> Found:
+    """Operations of a step on the host, and what is copied for them."""
+    from tensorflow.python.eager import context  # it has no public name
+
+    found = Found()
+    step = _Step(request, rows := MICRO_BATCHES[request.length][0])
+    iterator = step.iterator(rows)
+    context.enable_graph_collection()
+    try:
+        step.run(iterator)
+        graphs = context.export_run_metadata().function_graphs
+    finally:
+        context.disable_graph_collection()
+    nodes = [
+        node
+        for function in graphs
+        for graph in function.partition_graphs
+        for node in graph.node
+    ]
+    on_host = collections.Counter(
+        node.op for node in nodes if "device:CPU" in node.device
+    )
+    found.figures = {
+        "operations": len(nodes),
+        "on_host": dict(on_host.most_common()),
+        "copies": profile.of_steps(lambda: step.run(iterator), _PROFILED),
+    }
+    if request.gpus:
+        # Arguments and constants lie there. A product would be slow there.
+        slow = sorted(op for op in on_host if "MatMul" in op)
+        found.check(
+            "no matrix product on the host", not slow, ", ".join(slow) or "none"
+        )
+    return found
+
+
+def scaling(request: Request) -> Found:
+    """Sequences a second on one device and on all, the same batch on each."""
+    found, count = Found(), request.num_devices
+    if count < 2:
+        found.figures["left_out"] = f"there is {count} device"
+        return found
+    rows = MICRO_BATCHES[request.length][0]
+    one, _ = _measure(_Step(request, rows), rows, request.gpus)
+    mirrored = strategy.create_strategy(
+        DeviceOptions(distribution_strategy="mirrored")
+    )
+    with mirrored.scope():
+        step = _Step(request, rows * count)
+        many, _ = _measure(step, rows * count, request.gpus)
+    ratio = many["sequences_per_s"] / one["sequences_per_s"]
+    found.figures = {"devices": count, "one": one, "all": many, "ratio": ratio}
+    return found

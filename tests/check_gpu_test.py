@@ -1,0 +1,283 @@
+"""check-gpu: its parts, its page, and what is kept when a part fails."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+import tensorflow as tf
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from benchmarks.check_gpu import main, page, profile, speed
+from benchmarks.check_gpu.results import Found, Request
+
+
+def figures_of(name):
+    if name == "machine":
+        gpus = [{"name": "NVIDIA X", "capability": [8, 0]}] * 2
+        driver = ["name, driver_version", "NVIDIA X, 550.1, 80 GB"]
+        return {"gpus": gpus, "tensorflow": "2.21.0", "driver": driver}
+    if name == "goldens":
+        return {
+            "float32": {"largest_difference": 1e-6},
+            "tf32": {"largest_difference": 0.02},
+        }
+    if name.startswith("speed"):
+        form = 2 if name.endswith("XLA") else 1
+        rates = [(32, 100.0 * form), (128, 150.0 * form)]
+        return {
+            "batches": [
+                {
+                    "rows": rows,
+                    "sequences_per_s": rate,
+                    "peak_gb": 7.0,
+                    "compile_s": 21.0,
+                }
+                for rows, rate in rates
+            ],
+            "stopped": "out of memory with 312 sequences",
+            "kernels": {"error": "CUPTI is missing"},
+        }
+    if name == "placement":
+        copy = {"direction": "D2H", "operation": "a|b", "mb": 78, "number": 1}
+        return {
+            "operations": 9,
+            "on_host": {"Const": 3},
+            "copies": {"of": "GPU", "kernels": [], "copies": [copy]},
+        }
+    return {}
+
+
+def results_of(parts):
+    found = {}
+    for name in parts:
+        check = {"name": "it is so", "passed": True, "text": "1, at most 2"}
+        found[name] = {
+            "status": main.PASSED,
+            "checks": [check],
+            "figures": figures_of(name),
+            "error": "",
+            "seconds": 1.0,
+        }
+    return found
+
+
+def test_the_page_has_every_part_and_a_row_for_the_documentation():
+    results = results_of(main.make_parts(small=False))
+    results["repeats"]["checks"][0]["passed"] = False
+    results["scaling"] |= {"checks": [], "error": "exit code 1\nout of disk"}
+    text = page.make(results)
+    assert (
+        "| 2 x NVIDIA X | 2.21.0, 550.1 | 15 of 16, 1 parts not done | "
+        "1e-06 / 0.02 |" + 4 * " 300.0/s (x 128, XLA) |"
+    ) in text
+    assert "| repeats | it is so | **NO** | 1, at most 2 |" in text
+    assert "| scaling |  | passed | exit code 1 out of disk |" in text
+    assert "| large | 512 | fused | 128 | 150.0 | 7.0 | 21 |" in text
+    assert "| out of memory with 312 sequences |" in text
+    assert "Not known: CUPTI is missing" in text
+    assert "3 of 9 operations of a step: 3 Const" in text
+    assert r"| D2H | a\|b | 78.000 | 1 |" in text
+
+
+def test_the_table_of_the_documentation_has_the_columns_of_a_row():
+    text = pathlib.Path("docs/gpu.md").read_text("utf-8")
+    assert page.table(page.COLUMNS, []) in text
+    results = results_of(main.make_parts(small=False))
+    assert len(page.row(results)) == len(page.COLUMNS)
+
+
+def test_a_page_can_be_made_before_any_part_is_run():
+    results = {name: main._nothing() for name in main.make_parts(small=False)}
+    assert page.make(results).startswith("# check-gpu: no GPU")
+
+
+def written(folder):
+    return json.loads((folder / "check_gpu.json").read_text())["parts"]
+
+
+def test_a_part_that_fails_does_not_lose_the_others(monkeypatch, tmp_path):
+    def run_part(function, options, timeout):
+        result = results_of([function])[function]
+        if function == "repeats" and options.get("deterministic"):
+            result |= {"status": main.FAILED, "error": "exit code -6"}
+        return result
+
+    monkeypatch.setattr(main, "run_part", run_part)
+    main.check(tmp_path, small=True, minutes=1.0, cpus=2)
+    status = {name: x["status"] for name, x in written(tmp_path).items()}
+    failed = [name for name, x in status.items() if x != main.PASSED]
+    assert failed == ["repeats with --deterministic"]
+    assert "exit code -6" in (tmp_path / "check_gpu.md").read_text()
+
+
+def test_what_was_found_before_an_interruption_is_written(
+    monkeypatch, tmp_path
+):
+    def run_part(function, options, timeout):
+        if function == "forms":
+            raise KeyboardInterrupt
+        return results_of([function])[function]
+
+    monkeypatch.setattr(main, "run_part", run_part)
+    main.check(tmp_path, small=True, minutes=1.0, cpus=2)
+    found = written(tmp_path)
+    assert found["goldens"]["status"] == main.PASSED
+    assert found["plain = fused = XLA"]["error"] == "interrupted with ^C"
+    assert found["scaling"]["status"] == main.NOT_RUN
+
+
+def test_parts_without_time_are_not_run(tmp_path):
+    main.check(tmp_path, small=True, minutes=0.0, cpus=2)
+    for result in written(tmp_path).values():
+        assert result["status"] == main.NOT_RUN
+        assert result["error"] == "--minutes=0 were over"
+
+
+def test_a_part_that_breaks_off_shows_its_log(monkeypatch, tmp_path):
+    result = main.run_part("machine", {"cpus": 1}, timeout=0.01)
+    assert result["status"] == main.FAILED
+    assert result["error"].startswith("did not end within 0 s")
+    monkeypatch.setattr(main, "ROOT", tmp_path)
+    result = main.run_part("machine", {"cpus": 1}, timeout=100)
+    assert result["status"] == main.FAILED
+    assert result["error"].startswith("exit code 1\n")
+    assert "No module named" in result["error"]
+
+
+def test_kernels_and_copies_are_summed_by_step():
+    space = xplane_pb2.XSpace()
+    plane = space.planes.add(name="/device:GPU:0")
+    for number, name in enumerate(("gemm", "MemcpyD2H", "details", "tf_op")):
+        plane.event_metadata[number].name = name
+        plane.stat_metadata[number].name = name
+    streams = [plane.lines.add(name=f"Stream #{i}(Compute)") for i in (1, 2)]
+    scopes = plane.lines.add(name="TensorFlow Name Scope")
+    plane.stat_metadata[2].name = "memcpy_details"
+    for line in (*streams, scopes):
+        line.events.add(metadata_id=0, duration_ps=3 * 10**9)
+    copy = streams[0].events.add(metadata_id=1, duration_ps=10**9)
+    copy.stats.add(metadata_id=2, str_value="kind_src:device size:4000000 a:1")
+    copy.stats.add(metadata_id=3, str_value="losses/Scatter")
+    space.planes.add(name="/host:CPU").lines.add(name="python")
+    assert profile.read(space.planes, 2) == {
+        "of": "GPU",
+        "kernels": [
+            {"name": "gemm", "ms": 3.0, "starts": 1.0},
+            {"name": "MemcpyD2H", "ms": 0.5, "starts": 0.5},
+        ],
+        "copies": [
+            {
+                "direction": "D2H",
+                "operation": "losses/Scatter",
+                "mb": 2.0,
+                "number": 0.5,
+            }
+        ],
+    }
+    assert "error" in profile.read([], 2)
+
+
+def test_a_profiler_that_fails_costs_only_the_kernels(monkeypatch):
+    def fails(folder):
+        raise RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
+
+    monkeypatch.setattr(tf.profiler.experimental, "Profile", fails)
+    found = profile.of_steps(lambda: None, 1)
+    assert found == {
+        "error": "RuntimeError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
+    }
+
+
+class Step:
+    """A model whose memory holds two sequences."""
+
+    def __init__(self, request, rows):
+        assert (request.model, rows) == ("tiny", 2)
+
+    def iterator(self, rows):
+        return rows
+
+    def run(self, rows, num_steps=1):
+        if rows > 2:
+            raise ValueError("step 9: out of memory (OOM). Raise ...")
+        time.sleep(0.01 * num_steps)
+
+
+def test_batches_grow_until_the_memory_is_full(monkeypatch):
+    monkeypatch.setattr(speed, "_Step", Step)
+    found = speed.speed(Request(pathlib.Path(), model="tiny", length=16))
+    (batch,) = found.figures["batches"]
+    assert batch["rows"] == 2
+    # A step takes a hundredth of a second or more.
+    assert 0 < batch["sequences_per_s"] <= 200
+    assert found.figures["stopped"] == "out of memory with 4 sequences"
+    assert "kernels" in found.figures
+    assert found.checks[0]["passed"]
+
+
+def test_batches_of_a_part_that_is_broken_off_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(speed, "_Step", Step)
+    measure = speed._measure
+
+    def killed(step, rows, gpus):
+        if rows > 2:
+            raise KeyboardInterrupt
+        return measure(step, rows, gpus)
+
+    monkeypatch.setattr(speed, "_measure", killed)
+    path = tmp_path / "result.json"
+    with pytest.raises(KeyboardInterrupt):
+        speed.speed(
+            Request(pathlib.Path(), model="tiny", length=16, result=path)
+        )
+    (batch,) = json.loads(path.read_text())["figures"]["batches"]
+    assert batch["rows"] == 2
+
+
+def test_what_a_part_wrote_before_it_broke_off_is_read(monkeypatch):
+    def run(command, **options):
+        found = Found()
+        found.figures["batches"] = [1]
+        found.save(pathlib.Path(command[-1]))
+        raise subprocess.TimeoutExpired(command, 1)
+
+    monkeypatch.setattr(main.subprocess, "run", run)
+    result = main.run_part("speed", {}, timeout=1)
+    assert result["status"] == main.FAILED
+    assert result["error"].startswith("did not end within 1 s")
+    assert result["figures"] == {"batches": [1]}
+
+
+def test_no_further_batch_is_begun_without_time(monkeypatch):
+    monkeypatch.setattr(speed, "_Step", Step)
+    request = Request(pathlib.Path(), model="tiny", length=16, seconds=0.0)
+    figures = speed.speed(request).figures
+    assert [batch["rows"] for batch in figures["batches"]] == [2]
+    assert figures["stopped"] == "no time for batches of 4"
+
+
+def test_a_difference_that_is_not_a_number_is_too_large():
+    found = Found()
+    for value in (float("nan"), 2.0, 1.0):
+        found.at_most("x", value, 1.0)
+    assert [check["passed"] for check in found.checks] == [False, False, True]
+
+
+@pytest.mark.slow
+def test_all_of_it_runs_on_two_logical_cpus(pytestconfig, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.check_gpu.main", "--small"]
+        + ["--minutes=30", f"--output_dir={tmp_path}"],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = written(tmp_path)
+    assert list(found) == list(main.make_parts(small=True))
+    assert {x["status"] for x in found.values()} == {main.PASSED}
+    assert sum(len(x["checks"]) for x in found.values()) == 17
+    assert found["scaling"]["figures"]["devices"] == 2
