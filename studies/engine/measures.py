@@ -47,7 +47,7 @@ FINETUNING = {
 }
 FROZEN = {"head": "bilstm", "learning_rate": 3e-3}
 _TAGS = {"num_train_epochs": 5.0}
-_SPANS = {"num_train_epochs": 2.0, "doc_stride": 24, "max_query_length": 24}
+_SPANS = {"num_train_epochs": 2.0, "doc_stride": 32, "max_query_length": 24}
 
 MEASURES = {
     "perplexity": Measure(
@@ -65,26 +65,26 @@ MEASURES = {
     "casing": Measure(
         title="accuracy of each word's casing, from the text alone",
         run="casing",
-        metric="accuracy",
+        metric="token_accuracy",
         flags=_TAGS,
     ),
     "casing_frozen": Measure(
         title="the same, of a BiLSTM on the frozen encoder",
         run="casing_frozen",
-        metric="accuracy",
+        metric="token_accuracy",
         flags=_TAGS | FROZEN | {"feature_based": "concat_last_four"},
     ),
     "tags": Measure(
         title="accuracy of parts of speech",
         run="tags",
-        metric="accuracy",
+        metric="token_accuracy",
         needs="conllu_dir",
         flags=_TAGS,
     ),
     "tags_frozen": Measure(
         title="the same, of a BiLSTM on the frozen encoder",
         run="tags_frozen",
-        metric="accuracy",
+        metric="token_accuracy",
         needs="conllu_dir",
         flags=_TAGS | FROZEN | {"feature_based": "concat_last_four"},
     ),

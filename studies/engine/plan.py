@@ -110,7 +110,7 @@ def record_flags(row: Row) -> dict[str, Any]:
         "max_seq_length": LENGTH,
         "max_predictions_per_seq": NUM_PREDICTIONS,
         "masking": "dynamic",
-        "dupe_factor": 5,
+        "dupe_factor": 2,
         **row.records,
     }
 

@@ -13,7 +13,7 @@ from data.storage import files
 from data.storage.json_files import read_json
 from studies.engine import picture, plan, report
 from studies.engine.declaring import Study
-from studies.engine.measures import MEASURES
+from studies.engine.measures import MEASURES, applies
 from studies.engine.options import StudyData, StudyOptions, check_rows
 from studies.engine.plan import Job
 from studies.engine.scales import SCALES
@@ -128,7 +128,7 @@ class _Runs:
         self._seconds[job.row.name] = seconds
         for name in self._measures:
             measure = MEASURES[name]
-            if measure.run == job.run and measure.metric in result["values"]:
+            if measure.run == job.run and applies(measure, job.row):
                 value = measure.factor * result["values"][measure.metric]
                 values = self._values.setdefault((job.row.name, name), {})
                 values[job.seed] = value

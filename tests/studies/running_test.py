@@ -130,7 +130,7 @@ def test_the_report_has_mean_spread_paper_and_sign(tmp_path):
     for job in jobs:
         if job.run == "casing":
             values = found.setdefault(job.row.name, [])
-            values.append(100 * values_of(job)["accuracy"])
+            values.append(100 * values_of(job)["token_accuracy"])
     means = {name: statistics.fmean(x) for name, x in found.items()}
     for name in NAMES[1:]:
         (line,) = re.findall(rf"^\| {name} \| .* \(2\) \|.*$", report, re.M)

@@ -60,7 +60,7 @@ def values_of(job):
     if job.run == PRETRAINING:
         return {}
     rng = np.random.default_rng([NAMES.index(job.row.name), job.seed])
-    names = ("accuracy", "masked_lm_perplexity", "other")
+    names = ("token_accuracy", "masked_lm_perplexity", "other")
     return dict(zip(names, rng.uniform(0.5, 1.0, 3).tolist(), strict=True))
 
 
