@@ -14,7 +14,9 @@ RUN pip install --no-cache-dir --disable-pip-version-check \
 COPY *.py LICENSE ./
 COPY configs configs
 COPY data data
+COPY demo demo
 COPY modeling modeling
+COPY studies studies
 COPY training training
 
 ENV PYTHONUNBUFFERED=1

@@ -278,22 +278,27 @@ class CorpusOptions(Settings):
     )
 
 
-def main() -> None:
-    """Collects and divides the documents, writes them and logs the counts."""
-    options = flags.read(CorpusOptions)
-    files.check_outputs(
-        [options.text] if options.text else [],
-        [options.train_output, options.eval_output],
-    )
-    if options.text:
-        documents = text_documents(files.read_lines(options.text))
+def write(
+    train_output: str, eval_output: str, *, text: str | None = None
+) -> None:
+    """Collects and divides the documents, writes them and logs the counts.
+
+    Args:
+      train_output: path of the text to train on.
+      eval_output: path of the text to evaluate on.
+      text: path of a text to use; None = Python's documentation.
+
+    Raises:
+      ValueError, OSError: the text is too short, or cannot be read.
+    """
+    outputs = [train_output, eval_output]
+    files.check_outputs([text] if text else [], outputs)
+    if text:
+        documents = text_documents(files.read_lines(text))
     else:
         documents = python_documents()
-    train, evaluation = split_train_eval(documents)
-    for path, part in (
-        (options.train_output, train),
-        (options.eval_output, evaluation),
-    ):
+    parts = split_train_eval(documents)
+    for path, part in zip(outputs, parts, strict=True):
         write_documents(path, part)
         logging.info(
             "%s: %d sentences in %d documents, %.2f MB",
@@ -302,6 +307,12 @@ def main() -> None:
             len(part),
             sum(len(s.encode()) + 1 for d in part for s in d) / 1e6,
         )
+
+
+def main() -> None:
+    """Writes the corpus that the flags ask for."""
+    options = flags.read(CorpusOptions)
+    write(options.train_output, options.eval_output, text=options.text)
 
 
 if __name__ == "__main__":

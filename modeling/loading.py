@@ -156,6 +156,8 @@ def _arguments(
     num_choices: int | None,
 ) -> dict[str, Any]:
     """Returns the arguments of an objective beside those of the encoder."""
+    if kind == SPAN and found.head:
+        return {"head": found.head["head"]}
     if kind not in huggingface.TASKS:
         return {}
     if found.description and found.kind == kind:

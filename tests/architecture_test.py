@@ -127,6 +127,18 @@ def test_imports_go_one_way(path):
         )
 
 
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "studies").rglob("*.py")), ids=module_of
+)
+def test_a_study_imports_what_stands_above_it(path):
+    names = in_order(ROOT / "studies")
+    before = names[: names.index(module_of(path))]
+    for name in imports_of(path):
+        found = {name, name.rpartition(".")[0]} & {*names}
+        assert found <= {*before}, f"{path} imports {name}"
+    assert len(path.read_text("utf-8").splitlines()) <= 400
+
+
 @functools.cache
 def chain(module: str) -> tuple[str, ...]:
     """The longest chain of files that starts with one and goes by imports."""
@@ -197,7 +209,9 @@ def test_importing_a_program_defines_no_flag():
                 assert "DEFINE" not in ast.unparse(node), path
 
 
-@pytest.mark.parametrize("top", ["tests", "benchmarks", "demo", "examples"])
+@pytest.mark.parametrize(
+    "top", ["tests", "benchmarks", "demo", "studies", "examples"]
+)
 def test_nothing_is_imported_from_a_test_file(top):
     # What two files need is in a support module. Scripts in strings count too.
     found = re.compile(r"^(?:from|import) .*_test\b", re.MULTILINE)
@@ -240,7 +254,7 @@ def long_functions(source: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "folder",
-    [*MAY_IMPORT, "demo", "benchmarks", "tests", "examples"],
+    [*MAY_IMPORT, "demo", "benchmarks", "studies", "tests", "examples"],
 )
 def test_functions_are_short(folder):
     paths = [*PROGRAMS, *sorted((ROOT / folder).rglob("*.py"))]

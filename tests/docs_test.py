@@ -35,6 +35,7 @@ FOLDERS = (
     "demo",
     "docs",
     "examples",
+    "studies",
     "tests",
 )
 MOST_README_LINES = 250

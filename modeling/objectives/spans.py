@@ -7,8 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from modeling import heads, losses
+from modeling import heads, layers, losses
 from modeling.bert import BertModel
+from modeling.bilstm import BiLSTM
+from modeling.choices import HEADS
 from modeling.config import BertConfig
 from modeling.objectives.base import Batch, ItemObjective
 
@@ -25,16 +27,23 @@ class SpanModel(ItemObjective):
     [B, 1] if some examples are fillers. The logits are [B, S, 2], the scores
     as start and as end, also of question and padding.
 
+    With the head `bilstm` (the paper's section 5.1, "+ BiLSTM") the scores are
+    of the states of a `BiLSTM` at each wordpiece.
+
     Args:
       config: the model's sizes.
       score_padding: include padding in the softmax of the loss, as the
         original. Do not trim such batches: the loss depends on the number of
         padding positions.
+      head: one of `HEADS`.
       dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       **options: other arguments of `BertModel`.
 
     Attributes:
       metric: the share of windows with both ends right.
+
+    Raises:
+      ValueError: there is no such head.
 
     Source: `run_squad.create_model`, `run_squad.model_fn_builder`.
     """
@@ -46,23 +55,36 @@ class SpanModel(ItemObjective):
         config: BertConfig,
         *,
         score_padding: bool = False,
+        head: str = "linear",
         dtype: str = "float32",
         **options: Any,
     ):
+        if head not in HEADS:
+            raise ValueError(
+                f"head {head!r}; it must be one of {', '.join(HEADS)}."
+            )
         bert = BertModel(config, dtype=dtype, **options)
-        self.head = heads.SpanHead(config.hidden_size, dtype=dtype)
-        super().__init__(bert, self.head)
+        self.bilstm, size = None, config.hidden_size
+        if head == "bilstm":
+            self.bilstm = BiLSTM(size, size, dtype=dtype)
+            size = self.bilstm.output_size
+        self.head = heads.SpanHead(size, dtype=dtype)
+        between = (self.bilstm,) if self.bilstm else ()
+        super().__init__(bert, *between, self.head)
         self._score_padding = score_padding
 
     def logits(
         self, batch: Batch, dropout_seed: tf.Tensor | None = None
     ) -> tf.Tensor:
         """Scores every wordpiece; see `ItemObjective` and the class."""
-        output = self.encode(batch, dropout_seed)
+        seeds = [dropout_seed]
+        if self.bilstm:
+            seeds = layers.split_seed(dropout_seed, 2)
+        words = self.encode(batch, seeds[0]).get_sequence_output()
+        if self.bilstm:
+            words, _ = self.bilstm(words, batch["input_mask"], seeds[1])
         # A matrix, [B * S, H]: see layers.Dense.
-        rows = tf.reshape(
-            output.get_sequence_output(), [-1, self.config.hidden_size]
-        )
+        rows = tf.reshape(words, [-1, words.shape[-1]])
         shape = tf.concat([tf.shape(batch["input_ids"]), [2]], axis=0)
         return tf.reshape(self.head(rows), shape)
 

@@ -5,6 +5,7 @@ import dataclasses
 from data.settings import Settings, group, setting
 from data.squad.articles import SquadData
 from data.squad.options import AnswerOptions, WindowOptions
+from modeling.choices import HEADS
 from training.config.finetuning_options import (
     FinetuningOptions,
     check_selection,
@@ -68,6 +69,12 @@ class SquadOptions(Settings):
     verbose_logging: bool = setting(
         False,
         "Has no effect; unusual data is always counted and logged.",
+    )
+    head: str = setting(
+        "linear",
+        "[new] The layers after the encoder: linear, or bilstm (two layers, "
+        "then linear).",
+        choices=HEADS,
     )
     # Evaluation is prediction, in batches of predict_batch_size.
     finetuning: FinetuningOptions = group(eval_batch_size=8)

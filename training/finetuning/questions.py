@@ -19,6 +19,7 @@ from data.text.tokenization import FullTokenizer
 from modeling.config import BertConfig
 from modeling.objectives.spans import SpanModel
 from training.config.squad_options import SquadOptions
+from training.finetuning import frozen_encoder
 from training.finetuning.answers import (
     QuestionScorer,
     count_questions,
@@ -28,6 +29,7 @@ from training.finetuning.answers import (
 from training.finetuning.best_checkpoint import BestCheckpoint
 from training.finetuning.finetuner import Finetuning, check_start
 from training.finetuning.metric_values import Results
+from training.loop.checkpointing import CheckpointManager
 from training.model_files import found_files, setup
 from training.model_files.description import (
     SpanDescription,
@@ -130,7 +132,10 @@ def _check_inputs(options: SquadOptions, config: BertConfig) -> FullTokenizer:
             windows.doc_stride,
             room,
         )
-    files.check_writable(finetuning.train.output_dir)
+    output_dir = finetuning.train.output_dir
+    files.check_writable(output_dir)
+    manager = CheckpointManager(output_dir)
+    frozen_encoder.check_head(output_dir, "", options.head, manager)
     if (
         options.answers.version_2_with_negative
         and options.answers.null_score_diff_threshold is None
@@ -225,7 +230,9 @@ def _records(
 
 def _model_maker(options: SquadOptions) -> Callable[..., SpanModel]:
     """Returns a function that makes the model of a run."""
-    return functools.partial(SpanModel, score_padding=options.score_padding)
+    return functools.partial(
+        SpanModel, score_padding=options.score_padding, head=options.head
+    )
 
 
 def _make_finetuning(options: SquadOptions) -> Finetuning:
@@ -233,8 +240,11 @@ def _make_finetuning(options: SquadOptions) -> Finetuning:
     finetuning = options.finetuning
     if options.score_padding:
         finetuning = dataclasses.replace(finetuning, trim_batches=False)
-    return Finetuning(
+    made = Finetuning(
         finetuning,
         _model_maker(options),
         batch_sizes=["predict_batch_size"] * bool(options.predict_data),
     )
+    output_dir = finetuning.train.output_dir
+    frozen_encoder.keep_head(output_dir, "", options.head, made.manager)
+    return made

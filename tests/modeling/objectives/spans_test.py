@@ -166,3 +166,59 @@ def test_bfloat16_follows_float32(goldens, config):
     num_roundings = rounding.EMBEDDINGS + rounding.DENSE
     num_roundings += rounding.BLOCK * config.num_hidden_layers
     rounding.assert_near(scores, expected, "bfloat16", num_roundings)
+
+
+def bilstm_model(config):
+    """A random model with a BiLSTM, and scores that can be told apart."""
+    keras.utils.set_random_seed(7)
+    model = SpanModel(config, head="bilstm")
+    weights = model.head.squad.trainable_variables[0]
+    weights.assign(np.random.default_rng(1).normal(size=weights.shape))
+    return model
+
+
+def test_a_bilstm_reads_the_encoder(goldens, config):
+    model = bilstm_model(config)
+    batch, _ = golden_batch(goldens)
+    lengths = np.random.default_rng(3).integers(20, 71, 24)
+    real = tf.constant(np.arange(96) < lengths[:, None], tf.int32)
+    for name in ("input_ids", "input_mask", "segment_ids"):
+        batch[name] *= real
+    words = model.encode(batch).get_sequence_output()
+    states, _ = model.bilstm(words, real)
+    names = checkpoints.variables_by_name((model.head,))
+    weights, bias = (
+        names[f"cls/squad/output_{n}"].numpy() for n in ("weights", "bias")
+    )
+    expected = np.einsum("bsh,ch->bsc", states.numpy(), weights) + bias
+    np.testing.assert_allclose(
+        model.logits(batch), expected, rtol=rounding.EQUAL, atol=rounding.EQUAL
+    )
+    # Padding says nothing, so that batches may be cut to their longest row.
+    cut = model.logits(length_batches.trim_batch(batch))
+    asked = tf.cast(real[:, : cut.shape[1], None], tf.float32)
+    np.testing.assert_allclose(
+        cut * asked, expected[:, : cut.shape[1]] * asked, atol=rounding.EQUAL
+    )
+
+
+@pytest.mark.parametrize("head", ["linear", "bilstm"])
+def test_only_a_bilstm_lets_a_left_to_right_model_see_what_follows(
+    goldens, config, head
+):
+    # "+ BiLSTM" of Table 5: the encoder sees the left, the head both sides.
+    config = BertConfig.from_dict(config.to_dict() | {"left_to_right": True})
+    keras.utils.set_random_seed(7)
+    model = SpanModel(config, head=head)
+    batch, _ = golden_batch(goldens)
+    before = model.logits(batch).numpy()
+    ids = batch["input_ids"].numpy()
+    ids[:, 20] = 30
+    after = model.logits(batch | {"input_ids": tf.constant(ids)}).numpy()
+    changed = np.abs(after - before)[:, :20].max() > 10 * rounding.EQUAL
+    assert changed == (head == "bilstm")
+
+
+def test_another_head_is_refused(config):
+    with pytest.raises(ValueError, match="head 'crf'; it must be one of"):
+        SpanModel(config, head="crf")

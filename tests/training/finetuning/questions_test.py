@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import modeling
 from data.records import input_pipeline
 from data.squad import windows
 from data.storage import files
@@ -426,3 +427,16 @@ def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
     assert found["metrics"]["global_step"] == steps[-1]
     assert (tmp_path / "train.tf_record").stat().st_mtime_ns == made
     assert "null_odds" not in found
+
+
+def test_a_bilstm_is_trained_remembered_and_loaded(goldens, tmp_path):
+    out = tmp_path / "out"
+    start = {"init_checkpoint": str(goldens / "model/init")}
+    found = run(goldens, out, do_train=True, head="bilstm", **start)
+    assert found["head"] == {"feature_based": "", "head": "bilstm"}
+    again = run(goldens, out, head="bilstm")
+    assert again["predictions"] == found["predictions"]
+    loaded = modeling.load(str(out))
+    assert loaded.kind == "span" and loaded.model.bilstm
+    with pytest.raises(ValueError, match="--head 'bilstm' -> 'linear'. Give"):
+        run(goldens, out)

@@ -1,0 +1,17 @@
+"""Runs a study: declarations in, tables and a picture out.
+
+Each file may import those above it in this table.
+
+declaring    what a study states: rows, measures, the paper's numbers
+scales       the sizes and settings of a study on a small machine
+measures     what is measured, by which program and with which flags
+options      the flags of run_study.py
+commands     the commands of a study at the paper's size, and their cost
+plan         the runs of a study, in order, with their settings
+inputs       text, vocabulary, records and data sets of a study
+statistics   means, spreads, and signs of differences
+report       study.tsv and study.md
+picture      study.png
+running      runs what is not done yet, and remembers it
+programs     does a run by the project's programs
+"""

@@ -1,0 +1,167 @@
+"""Text, vocabulary, records and data sets of a study, each made once."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from absl import logging
+
+from data import settings
+from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.streaming import all_shards
+from data.pretraining.streaming.shards import ShardRecipe
+from data.storage import files
+from data.text import vocabulary
+from demo import corpus
+from studies.engine import plan
+from studies.engine.declaring import Row
+from studies.engine.options import StudyData
+from studies.engine.scales import Scale
+
+SETS = ("train", "eval")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class Inputs:
+    """The files in a study's folder that its rows share.
+
+    Args:
+      folder: of the study.
+      data: where text and tasks are.
+      scale: sizes.
+    """
+
+    def __init__(self, folder: str, data: StudyData, scale: Scale):
+        self._folder = os.path.join(folder, "inputs")
+        self._data = data
+        self._scale = scale
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+    def text(self, set_name: str) -> str:
+        """Returns the path of the text to train on or of the held-out text."""
+        paths = [self._path(f"{name}.txt") for name in SETS]
+        if not all(map(files.exists, paths)):
+            corpus.write(*paths, text=self._data.text)
+        return paths[SETS.index(set_name)]
+
+    @property
+    def vocab_file(self) -> str:
+        """The vocabulary learned from the text, or that of the given model."""
+        if self._data.init_checkpoint:
+            from modeling.checkpoints import model_folder
+
+            return model_folder.find(self._data.init_checkpoint).vocab_file
+        path = self._path("vocab.txt")
+        if not files.exists(path):
+            from data.text import vocabulary_building
+
+            words = vocabulary_building.count_words(
+                [self.text("train")], do_lower_case=True
+            )
+            learned = vocabulary_building.learn_vocab(
+                words, vocab_size=self._scale.vocab_size
+            )
+            vocabulary.write_vocab(path, learned)
+        return path
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of wordpieces."""
+        return len(vocabulary.load_vocab(self.vocab_file))
+
+    @property
+    def do_lower_case(self) -> bool:
+        """Whether the vocabulary is uncased."""
+        return not vocabulary.is_cased(vocabulary.load_vocab(self.vocab_file))
+
+    def records(self, row: Row, set_name: str) -> str:
+        """Returns the path of a row's records, which rows alike share."""
+        own = "_".join(f"{k}_{v}" for k, v in sorted(row.records.items()))
+        name = own or "records"
+        path = self._path(f"{name}.{set_name}.tf_record")
+        if not files.exists(path):
+            recipe = ShardRecipe(
+                settings.make(PretrainingDataOptions, plan.record_flags(row)),
+                vocab_file=self.vocab_file,
+                do_lower_case=True,
+            )
+            logging.info("Writing %s.", path)
+            all_shards.write_shards([self.text(set_name)], [path], recipe)
+        return path
+
+    def config_file(self, name: str, sizes: dict[str, Any]) -> str:
+        """Writes the sizes of a row; returns the path."""
+        path = self._path(f"{name}.json")
+        files.write_text(path, json.dumps(sizes, indent=2) + "\n")
+        return path
+
+    def task_flags(self, run: str) -> dict[str, Any]:
+        """Returns the flags of the program that name a run's data."""
+        if run.startswith("casing"):
+            return {"task_name": "conll", "data_dir": self._casing()}
+        if run.startswith("tags"):
+            train, dev = self._data.conllu_files
+            return {
+                "task_name": "conllu",
+                "data_dir": self._data.conllu_dir,
+                "task_options": {"train_file": train, "dev_file": dev},
+            }
+        if run == "similarity":
+            return self._similarity()
+        if run in self._data.tfds:
+            place = self._data.tfds_data_dir
+            return {"tfds": "squad", "tfds_data_dir": place}
+        train, dev = self._data.squad_files
+        return {"train_file": train, "predict_file": dev}
+
+    def _similarity(self) -> dict[str, Any]:
+        """The flags of STS-B."""
+        if "similarity" in self._data.tfds:
+            source = {"tfds": "", "tfds_data_dir": self._data.tfds_data_dir}
+            flags = {"data_dir": None, "task_options": source}
+        else:
+            flags = {"data_dir": os.path.dirname(self._data.glue_files[0])}
+        return {"task_name": "STS-B", **flags}
+
+    def _casing(self) -> str:
+        """Writes the task `casing`: words of the text, and how they are cased.
+
+        The words are written in lower case, so that a cased vocabulary does
+        not give the answer.
+        """
+        folder = self._path("casing")
+        names = ("train.txt", "dev.txt")
+        for number, name in enumerate(names):
+            path = os.path.join(folder, name)
+            if files.exists(path):
+                continue
+            most = self._scale.casing_sentences[number]
+            text = self.text(SETS[number])
+            files.write_text(path, "".join(_cased(text, most)))
+        return folder
+
+
+def _cased(path: str, most: int) -> Iterator[str]:
+    """Lines of the CoNLL format for sentences spread over a text."""
+    found = (_WORD.findall(line) for line in files.read_lines(path))
+    sentences = [words for words in found if len(words) >= 4]
+    for words in sentences[:: max(1, len(sentences) // most)][:most]:
+        # The first word of a sentence is a name or not; it says nothing.
+        for word in words[1:]:
+            yield f"{word.lower()}\t{_case_of(word)}\n"
+        yield "\n"
+
+
+def _case_of(word: str) -> str:
+    if word.islower():
+        return "lower"
+    return "capital" if word.istitle() else "other"
+
+
+def checksums(paths: Iterable[str]) -> dict[str, str]:
+    """Returns the name of each file -> its checksum."""
+    return {os.path.basename(path): files.sha256(path) for path in paths}

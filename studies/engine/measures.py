@@ -1,0 +1,122 @@
+"""What is measured, by which program and with which flags."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from studies.engine.declaring import Row
+from studies.engine.scales import LENGTH
+
+HELD_OUT, SPANS = "held_out", "spans"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measure:
+    """One number of a row.
+
+    Attributes:
+      title: of the measure in the report.
+      run: name of the run that gives it: `held_out` (run_pretraining.py),
+        `spans` (run_squad.py) or a task of run_classifier.py.
+      metric: its name among the run's results.
+      needs: the flag of the data; "" = the text is enough.
+      factor: what the results are multiplied by in the report.
+      less_is_better: whether a smaller number is better.
+      flags: of the program, beside those of every run.
+    """
+
+    title: str
+    run: str
+    metric: str
+    needs: str = ""
+    factor: float = 100.0
+    less_is_better: bool = False
+    flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+# Fine-tuning at the small scale: rates for 2 to 4 layers, as those that were
+# searched for the smallest released models.
+FINETUNING = {
+    "max_seq_length": LENGTH,
+    "train_batch_size": 32,
+    "eval_batch_size": 64,
+    "predict_batch_size": 64,
+    "learning_rate": 5e-4,
+    "group_by_length": True,
+    "strip_checkpoint": True,
+}
+FROZEN = {"head": "bilstm", "learning_rate": 3e-3}
+_TAGS = {"num_train_epochs": 5.0}
+_SPANS = {"num_train_epochs": 2.0, "doc_stride": 32, "max_query_length": 24}
+
+MEASURES = {
+    "perplexity": Measure(
+        title="perplexity of masked words in held-out text",
+        run=HELD_OUT,
+        metric="masked_lm_perplexity",
+        factor=1.0,
+        less_is_better=True,
+    ),
+    "next_sentence": Measure(
+        title="accuracy of next sentence in held-out text",
+        run=HELD_OUT,
+        metric="next_sentence_accuracy",
+    ),
+    "casing": Measure(
+        title="accuracy of each word's casing, from the text alone",
+        run="casing",
+        metric="token_accuracy",
+        flags=_TAGS,
+    ),
+    "casing_frozen": Measure(
+        title="the same, of a BiLSTM on the frozen encoder",
+        run="casing_frozen",
+        metric="token_accuracy",
+        flags=_TAGS | FROZEN | {"feature_based": "concat_last_four"},
+    ),
+    "tags": Measure(
+        title="accuracy of parts of speech",
+        run="tags",
+        metric="token_accuracy",
+        needs="conllu_dir",
+        flags=_TAGS,
+    ),
+    "tags_frozen": Measure(
+        title="the same, of a BiLSTM on the frozen encoder",
+        run="tags_frozen",
+        metric="token_accuracy",
+        needs="conllu_dir",
+        flags=_TAGS | FROZEN | {"feature_based": "concat_last_four"},
+    ),
+    "spans": Measure(
+        title="F1 of answers to questions (SQuAD 1.1)",
+        run=SPANS,
+        metric="f1",
+        needs="squad_dir",
+        factor=1.0,
+        flags=_SPANS,
+    ),
+    "similarity": Measure(
+        title="Spearman correlation of similarity (STS-B)",
+        run="similarity",
+        metric="spearman",
+        needs="glue_dir",
+        flags={"num_train_epochs": 4.0},
+    ),
+}
+
+
+def applies(measure: Measure, row: Row) -> bool:
+    """Whether a row has this number.
+
+    Perplexities of different objectives are of different predictions, and the
+    labels of sentence order are no next sentences.
+    """
+    if measure.run != HELD_OUT:
+        return True
+    if row.pretraining.get("objective", "pretraining") != "pretraining":
+        return False
+    return measure.metric != "next_sentence_accuracy" or not (
+        row.records.get("next_sentence_prediction") is False
+        or row.records.get("sentence_order_prediction")
+    )

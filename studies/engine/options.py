@@ -1,0 +1,214 @@
+"""The flags of run_study.py."""
+
+import dataclasses
+import os
+
+import studies
+from data.settings import Settings, setting
+from data.storage import files
+from modeling.choices import OBJECTIVES
+from studies.engine import scales
+from studies.engine.declaring import Study
+from studies.engine.measures import MEASURES
+from training.config.options import PRECISIONS
+
+# Measure of a task -> its data set of tensorflow-datasets.
+TFDS = {"similarity": "glue/stsb", "spans": "squad"}
+SQUAD_FILES = ("train-v1.1.json", "dev-v1.1.json")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StudyOptions(Settings):
+    """Which study is made, and how large."""
+
+    study: str = setting(help=f"The study: {', '.join(studies.names())}.")
+    output_dir: str = setting(
+        help="Folder of the study: study.md, study.tsv, study.png and a folder "
+        "for each row, which TensorBoard shows. The same command resumes it."
+    )
+    scale: str = setting(
+        "small",
+        "small: 2 layers x 128 or a little more, an hour or less on 2 cores. "
+        "tiny: the same in a minute or two, to see that a command works; its "
+        "numbers mean nothing. paper: only print the commands at the paper's "
+        "size and what they cost.",
+        choices=scales.NAMES,
+    )
+    rows: tuple[str, ...] = setting(
+        (), "Only these rows, for now; all if not given."
+    )
+    num_trials: int = setting(
+        3,
+        "Fine-tunings of each row, with --seed and those after it; the report "
+        "has their mean and spread. A later run may ask for more.",
+        least=1,
+    )
+    seed: int = setting(
+        12345, "Seed of the pretraining and first seed of the fine-tunings."
+    )
+    precision: str = setting(
+        "float32", "Arithmetic; see run_pretraining.py.", choices=PRECISIONS
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StudyData(Settings):
+    """Text to pretrain on, and the tasks that measure it."""
+
+    text: str | None = setting(
+        None,
+        "UTF-8 text to pretrain on, a tenth of it held out; the text of `make "
+        "demo`, which every Python carries, if not given.",
+    )
+    init_checkpoint: str | None = setting(
+        None,
+        "features: folder of a pretrained model with vocab.txt and "
+        "bert_config.json; it is pretrained here if not given.",
+    )
+    conllu_dir: str | None = setting(
+        None,
+        "Folder of CoNLL-U files, for `tags`: *train*.conllu and *dev*.conllu, "
+        "or *dev*.conllu to train on and *test*.conllu to score.",
+    )
+    glue_dir: str | None = setting(
+        None, "Folder of GLUE, for `similarity`: STS-B/train.tsv and dev.tsv."
+    )
+    squad_dir: str | None = setting(
+        None, f"Folder of SQuAD, for `spans`: {' and '.join(SQUAD_FILES)}."
+    )
+    tfds: tuple[str, ...] = setting(
+        (),
+        "Take these measures' data from tensorflow-datasets instead: "
+        f"{', '.join(TFDS)}.",
+    )
+    tfds_data_dir: str | None = setting(
+        None, "Folder of the data sets of tensorflow-datasets."
+    )
+
+    def _check(self) -> None:
+        unknown = [name for name in self.tfds if name not in TFDS]
+        if unknown:
+            raise ValueError(
+                f"--tfds={','.join(self.tfds)}: {unknown[0]} is not one of "
+                f"{', '.join(TFDS)}."
+            )
+        for name in self.tfds:
+            flag = MEASURES[name].needs
+            if getattr(self, flag):
+                raise ValueError(
+                    f"--tfds={name} and --{flag}={getattr(self, flag)} are "
+                    "both sources of the same data; give one."
+                )
+
+    @property
+    def conllu_files(self) -> tuple[str, str]:
+        """The files to train on and to score, in --conllu_dir."""
+        found = files.find(os.path.join(self.conllu_dir, "*.conllu"))
+        by_set = {
+            name: os.path.basename(path)
+            for name in ("train", "dev", "test")
+            for path in found
+            if name in os.path.basename(path)
+        }
+        for pair in (("train", "dev"), ("dev", "test")):
+            if by_set.keys() >= set(pair):
+                return by_set[pair[0]], by_set[pair[1]]
+        raise FileNotFoundError(
+            f"--conllu_dir={self.conllu_dir} has "
+            f"{', '.join(map(os.path.basename, found)) or 'no *.conllu'}; it "
+            "must hold *train*.conllu and *dev*.conllu, or *dev*.conllu and "
+            "*test*.conllu (not compressed)."
+        )
+
+    @property
+    def glue_files(self) -> tuple[str, str]:
+        """The files of STS-B in --glue_dir."""
+        for name in ("STS-B", "sts-b", "stsb"):
+            folder = os.path.join(self.glue_dir, name)
+            pair = tuple(f"{folder}/{x}.tsv" for x in ("train", "dev"))
+            if all(map(files.exists, pair)):
+                return pair
+        raise FileNotFoundError(
+            f"--glue_dir={self.glue_dir} has no STS-B/train.tsv and "
+            "STS-B/dev.tsv; give the folder that holds GLUE's folders."
+        )
+
+    @property
+    def squad_files(self) -> tuple[str, str]:
+        """The files of SQuAD 1.1 in --squad_dir."""
+        pair = tuple(os.path.join(self.squad_dir, x) for x in SQUAD_FILES)
+        for path in pair:
+            if not files.exists(path):
+                raise FileNotFoundError(
+                    f"--squad_dir={self.squad_dir} has no "
+                    f"{os.path.basename(path)}; it must hold "
+                    f"{' and '.join(SQUAD_FILES)}."
+                )
+        return pair
+
+    def has(self, measure: str) -> bool:
+        """Whether the data of a measure are given."""
+        needs = MEASURES[measure].needs
+        return not needs or bool(getattr(self, needs)) or measure in self.tfds
+
+    def check(self, study: Study) -> None:
+        """Refuses data that are not there, before anything runs.
+
+        Raises:
+          ValueError, OSError: names the flag and what is missing.
+        """
+        if self.text:
+            files.require_file(self.text, "text")
+        if self.conllu_dir:
+            _ = self.conllu_files
+        if self.glue_dir:
+            _ = self.glue_files
+        if self.squad_dir:
+            _ = self.squad_files
+        if self.init_checkpoint and not study.takes_model:
+            raise ValueError(
+                f"--init_checkpoint={self.init_checkpoint}: the rows of this "
+                "study differ in their pretraining, so each is pretrained "
+                "here; leave it out."
+            )
+
+    def measures_of(self, study: Study) -> list[str]:
+        """Returns the study's measures whose data are there.
+
+        Those from the text alone serve only where the study has no other data.
+        """
+        asked = [m for m in study.measures if MEASURES[m].needs]
+        found = [m for m in asked if self.has(m)]
+        if self.init_checkpoint:  # pretrained elsewhere, on other text
+            alone = [m for m in study.measures if m.startswith("casing")]
+            return found or alone
+        always = ("perplexity", "next_sentence")
+        return [
+            m
+            for m in study.measures
+            if m in found
+            or (not MEASURES[m].needs and (not found or m in always))
+        ]
+
+
+def check_rows(study: Study, options: StudyOptions) -> None:
+    """Refuses rows that there are not, and objectives that are not registered.
+
+    Raises:
+      ValueError: lists what there is.
+    """
+    names = [row.name for row in study.rows_at(options.scale)]
+    for name in options.rows:
+        if name not in names:
+            raise ValueError(
+                f"--rows={','.join(options.rows)}: the study has no row "
+                f"{name}; its rows are {', '.join(names)}."
+            )
+    for row in study.rows_at(options.scale):
+        objective = row.pretraining.get("objective", OBJECTIVES[0])
+        if objective not in OBJECTIVES:
+            raise ValueError(
+                f"--study={options.study}: its row {row.name} pretrains with "
+                f"--objective={objective}, which run_pretraining.py does not "
+                f"have; it has {', '.join(OBJECTIVES)}."
+            )

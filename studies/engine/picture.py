@@ -1,0 +1,78 @@
+"""study.png: a panel for each measure."""
+
+import io
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from data.storage import files
+from studies.engine.declaring import Study
+from studies.engine.measures import MEASURES
+from studies.engine.report import Found
+
+_DPI = 110
+
+
+def draw(
+    study: Study, found: Found, output_dir: str, measures: Sequence[str]
+) -> None:
+    """Draws means and spreads; nothing if nothing has been measured.
+
+    Args:
+      study: the study.
+      found: what has been measured.
+      output_dir: folder of the study.
+      measures: in the order of the panels.
+    """
+    measures = [m for m in measures if any(m == n for _, n in found.values)]
+    if not measures:
+        return
+    import matplotlib.figure  # takes half a second
+
+    height = 1.6 + 0.3 * len(study.rows)
+    figure = matplotlib.figure.Figure(
+        figsize=(4.5 * len(measures) + 1.5, height), layout="constrained"
+    )
+    axes = figure.subplots(1, len(measures), squeeze=False)[0]
+    for axis, measure in zip(axes, measures, strict=True):
+        panel = _curves if any(row.line for row in study.rows) else _bars
+        panel(axis, study, found, measure)
+        axis.set_title(MEASURES[measure].title, fontsize="small")
+        axis.grid(alpha=0.3)
+    figure.suptitle(study.title)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=_DPI, format="png")
+    path = os.path.join(output_dir, "study.png")
+    with files.whole_files([path]) as (place,), open(place, "wb") as file:
+        file.write(picture.getvalue())
+
+
+def _bars(axis: Any, study: Study, found: Found, measure: str) -> None:
+    """A point with its spread for each row, and a line at the base."""
+    rows = [row for row in study.rows if "small" in row.scales]
+    for number, row in enumerate(rows):
+        if values := found.of(row, measure):
+            axis.errorbar(
+                values.mean, number, xerr=values.spread, fmt="o", capsize=3
+            )
+            if row is study.base:
+                axis.axvline(values.mean, color="black", alpha=0.3)
+    axis.set_yticks(range(len(rows)), [row.shown for row in rows])
+    axis.set_ylim(len(rows) - 0.5, -0.5)
+    axis.tick_params(labelleft=axis.get_subplotspec().is_first_col())
+
+
+def _curves(axis: Any, study: Study, found: Found, measure: str) -> None:
+    """A curve over the steps for each line of rows."""
+    for line in dict.fromkeys(row.line for row in study.rows):
+        points = sorted(
+            (row.share * study.num_steps, *values[:2])
+            for row in study.rows
+            if row.line == line and (values := found.of(row, measure))
+        )
+        if points:
+            steps, means, spreads = zip(*points, strict=True)
+            spreads = [spread or 0.0 for spread in spreads]
+            axis.errorbar(steps, means, spreads, fmt="o-", label=line)
+    axis.set_xlabel("steps of pretraining")
+    axis.legend(fontsize="small")

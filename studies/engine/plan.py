@@ -1,0 +1,167 @@
+"""The runs of a study, in order, with the flags of their programs."""
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from studies.engine.commands import training_flops
+from studies.engine.declaring import Row, Study
+from studies.engine.measures import (
+    FINETUNING,
+    HELD_OUT,
+    MEASURES,
+    SPANS,
+    applies,
+)
+from studies.engine.options import StudyData, StudyOptions
+from studies.engine.scales import LENGTH, Scale
+
+PRETRAINING = "pretraining"
+NUM_PREDICTIONS = 10
+# Expected: floating-point operations of 2 cores in a second; the seconds of a
+# run, and its seconds more for the arithmetic of 2 layers x 128.
+_FLOPS = 2e11
+_SECONDS = {HELD_OUT: (10, 1), SPANS: (60, 10)}
+_SECONDS_OF_TASK = (20, 3)
+# Of run_classifier.py alone.
+_LAYERS = ("feature_based",)
+
+
+class Job(NamedTuple):
+    """One run of a study.
+
+    Attributes:
+      row: it belongs to.
+      run: `pretraining`, or the `run` of a measure.
+      seed: of the run.
+      folder: of the run, which remembers its result.
+      seconds: expected.
+      is_asked: False = of a row that --rows leaves out; if it is done, the
+        report shows it all the same.
+    """
+
+    row: Row
+    run: str
+    seed: int
+    folder: str
+    seconds: float
+    is_asked: bool = True
+
+
+def jobs_of(
+    study: Study, options: StudyOptions, data: StudyData, scale: Scale
+) -> Iterator[Job]:
+    """Yields the runs of a study, each after those it builds on."""
+    measures = data.measures_of(study)
+    rows = study.rows_at(options.scale)
+    asked = {r.name for r in rows if r.name in (options.rows or (r.name,))}
+    needed = {row.source for row in rows if row.name in asked}
+    for row in rows:
+        is_asked = row.name in asked
+        if row.source == row.name and not data.init_checkpoint:
+            folder = os.path.join(options.output_dir, row.name, PRETRAINING)
+            seconds = _pretraining_seconds(study, row, scale)
+            job = Job(row, PRETRAINING, options.seed, folder, seconds)
+            yield job._replace(is_asked=row.name in needed)
+        found = [MEASURES[m] for m in measures if applies(MEASURES[m], row)]
+        for run in dict.fromkeys(measure.run for measure in found):
+            count = 1 if run == HELD_OUT else options.num_trials
+            for seed in range(options.seed, options.seed + count):
+                folder = os.path.join(
+                    options.output_dir, row.name, f"{run}-seed{seed}"
+                )
+                seconds = _seconds(study, row, run)
+                yield Job(row, run, seed, folder, seconds, is_asked)
+
+
+def _pretraining_seconds(study: Study, row: Row, scale: Scale) -> float:
+    """The expected duration of a pretraining."""
+    if minutes := scale.minutes_of(study):
+        return 60 * minutes
+    tokens = scale.steps_of(study) * scale.batch_size * LENGTH
+    predicted = 1.0 if row.pretraining.get("objective") else 0.15
+    sizes = sizes_of(study, row, scale, scale.vocab_size)
+    return 15 + training_flops(sizes, LENGTH, predicted) * tokens / _FLOPS
+
+
+def _seconds(study: Study, row: Row, run: str) -> float:
+    """The expected duration of a run that measures."""
+    sizes = {"num_hidden_layers": 2, "hidden_size": 128}
+    sizes |= {**study.sizes, **row.sizes}
+    share = sizes["num_hidden_layers"] / 2 * (sizes["hidden_size"] / 128) ** 2
+    fixed, of_arithmetic = _SECONDS.get(run, _SECONDS_OF_TASK)
+    return fixed + of_arithmetic * share
+
+
+def sizes_of(
+    study: Study, row: Row, scale: Scale, vocab_size: int
+) -> dict[str, Any]:
+    """Returns bert_config.json of a row."""
+    own = {**study.sizes, **study.row(row.source).sizes}
+    return {**scale.sizes, **own, "vocab_size": vocab_size}
+
+
+def record_flags(row: Row) -> dict[str, Any]:
+    """Returns the flags of create_pretraining_data.py for a row's records.
+
+    All rows have records without masks, which training masks.
+    """
+    return {
+        "max_seq_length": LENGTH,
+        "max_predictions_per_seq": NUM_PREDICTIONS,
+        "masking": "dynamic",
+        "dupe_factor": 2,
+        **row.records,
+    }
+
+
+def masking_flags(row: Row) -> dict[str, Any]:
+    """Returns the flags of run_pretraining.py that say how it masks."""
+    return {"max_predictions_per_seq": NUM_PREDICTIONS, **row.masking}
+
+
+def pretraining_flags(
+    study: Study, row: Row, scale: Scale, options: StudyOptions
+) -> dict[str, Any]:
+    """Returns the flags of run_pretraining.py for a row, without paths."""
+    steps = scale.steps_of(study)
+    shares = {r.share for r in study.rows if r.source == row.name}
+    flags = {
+        "do_train": True,
+        "max_seq_length": LENGTH,
+        "max_predictions_per_seq": NUM_PREDICTIONS,
+        "train_batch_size": scale.batch_size,
+        "learning_rate": 1e-3,
+        "num_train_steps": steps,
+        "num_warmup_steps": steps // 10,
+        "save_checkpoints_steps": max(1, steps // max(3, len(shares))),
+        "keep_checkpoint_max": 0 if len(shares) > 1 else 1,
+        "xla": scale.name != "tiny",  # compiling takes longer than 12 steps
+        "eval_batch_size": 64,
+        "max_eval_steps": scale.max_eval_steps,
+        "seed": options.seed,
+        "precision": options.precision,
+    }
+    if minutes := scale.minutes_of(study):
+        flags["num_train_minutes"] = minutes
+    return flags | dict(row.pretraining)
+
+
+def finetuning_flags(
+    job: Job, scale: Scale, options: StudyOptions
+) -> dict[str, Any]:
+    """Returns the flags of run_classifier.py or run_squad.py, without paths."""
+    measure = next(m for m in MEASURES.values() if m.run == job.run)
+    own = dict(job.row.finetuning)
+    if job.run == SPANS:
+        own = {k: v for k, v in own.items() if k not in _LAYERS}
+    flags = {**FINETUNING, **measure.flags, **own}
+    if job.run == SPANS:
+        del flags["eval_batch_size"]  # its evaluation is prediction
+    return flags | {
+        "num_train_epochs": flags["num_train_epochs"] * scale.epochs,
+        "do_train": True,
+        "do_predict" if job.run == SPANS else "do_eval": True,
+        "seed": job.seed,
+        "precision": options.precision,
+    }

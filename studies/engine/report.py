@@ -1,0 +1,142 @@
+"""study.tsv and study.md: ours beside the paper's."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from data.storage import files
+from data.storage.tsv_files import write_tsv
+from studies.engine.declaring import Row, Study
+from studies.engine.measures import MEASURES
+from studies.engine.statistics import Values, sign_agrees
+
+
+class Found(NamedTuple):
+    """What has been measured so far.
+
+    Attributes:
+      values: row, measure -> seed -> value, in the report's unit.
+      seconds: row -> of its runs, pretraining included.
+      missing: number of runs that are not done yet.
+    """
+
+    values: Mapping[tuple[str, str], Mapping[int, float]]
+    seconds: Mapping[str, float]
+    missing: int
+
+    def of(self, row: Row, measure: str) -> Values | None:
+        """Returns mean and spread of a row's measure; None = not measured."""
+        values = self.values.get((row.name, measure))
+        return Values.of(list(values.values())) if values else None
+
+
+def write(
+    study: Study,
+    found: Found,
+    output_dir: str,
+    *,
+    measures: Sequence[str],
+    facts: Mapping[str, Any],
+) -> None:
+    """Writes study.tsv and study.md.
+
+    Args:
+      study: the study.
+      found: what has been measured.
+      output_dir: folder of the study.
+      measures: in the order of the report.
+      facts: settings, for the end of the report.
+    """
+    rows = [["row", "measure", "seed", "value"]]
+    for (row, measure), values in found.values.items():
+        rows += [[row, measure, seed, v] for seed, v in values.items()]
+    write_tsv(os.path.join(output_dir, "study.tsv"), rows)
+    text = "\n".join(_lines(study, found, measures, facts)) + "\n"
+    files.write_text(os.path.join(output_dir, "study.md"), text)
+
+
+def _lines(
+    study: Study,
+    found: Found,
+    measures: Sequence[str],
+    facts: Mapping[str, Any],
+) -> Iterator[str]:
+    """The lines of study.md."""
+    yield f"# {study.title}\n\n{study.source}. {study.question}\n"
+    if found.missing:
+        yield f"{found.missing} runs are not done yet.\n"
+    for measure in measures:
+        if any(name == measure for _, name in found.values):
+            yield from _measure(study, found, measure)
+    yield from _paper(study)
+    yield "## Settings\n"
+    yield from (f"- {note}" for note in study.notes)
+    yield (
+        "- Each row is pretrained once. Mean and spread (standard deviation) "
+        "are over the seeds of its fine-tunings."
+    )
+    yield from (f"- {name}: {value}" for name, value in facts.items())
+    if found.seconds:
+        yield "\n| row | minutes |\n| --- | --- |"
+        for row in study.rows:
+            if row.name in found.seconds:
+                minutes = found.seconds[row.name] / 60
+                yield f"| {row.shown} | {minutes:.1f} |"
+
+
+def _measure(study: Study, found: Found, measure: str) -> Iterator[str]:
+    """The table of a measure: ours | the paper's | does the sign agree."""
+    column = study.nearest.get(measure)
+    better = "less" if MEASURES[measure].less_is_better else "more"
+    yield f"## {MEASURES[measure].title} ({better} is better)\n"
+    names = ["row", "ours", "difference"]
+    if column:
+        names += [f"paper: {column}", "difference", "same sign"]
+    yield f"| {' | '.join(names)} |\n|{' --- |' * len(names)}"
+    base = found.of(study.base, measure)
+    for row in study.rows:
+        if ours := found.of(row, measure):
+            cells = _cells(study, row, ours, base, column)
+            yield f"| {' | '.join([row.shown, *cells])} |"
+    yield ""
+
+
+def _cells(
+    study: Study, row: Row, ours: Values, base: Values | None, column: str
+) -> list[str]:
+    """The cells of a row behind its title."""
+    is_base = row is study.base
+    compared = base is not None and not is_base
+    cells = [shown(ours), f"{ours.mean - base.mean:+.2f}" if compared else ""]
+    if not column:
+        return cells
+    theirs, their_base = row.paper.get(column), study.base.paper.get(column)
+    if theirs is None:
+        return [*cells, "", "", ""]
+    if is_base:
+        return [*cells, f"{theirs:g}", "", ""]
+    difference = f"{theirs - their_base:+.2f}"
+    sign = sign_agrees(ours, base, theirs, their_base) if compared else ""
+    return [*cells, f"{theirs:g}", difference, sign]
+
+
+def shown(values: Values) -> str:
+    """Returns mean, spread and number of values as text."""
+    if values.spread is None:
+        return f"{values.mean:.2f}"
+    return f"{values.mean:.2f} ± {values.spread:.2f} ({values.count})"
+
+
+def _paper(study: Study) -> Iterator[str]:
+    """The paper's whole table."""
+    columns = list(dict.fromkeys(c for row in study.rows for c in row.paper))
+    if not columns:
+        return
+    yield f"## {study.source}\n"
+    yield f"| row | {' | '.join(columns)} |\n|{' --- |' * (1 + len(columns))}"
+    for row in study.rows:
+        if row.paper:
+            numbers = (row.paper.get(column) for column in columns)
+            cells = ["" if x is None else f"{x:g}" for x in numbers]
+            yield f"| {row.shown} | {' | '.join(cells)} |"
+    yield ""

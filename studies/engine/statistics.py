@@ -1,0 +1,61 @@
+"""Means and spreads of a study's measures, and signs of differences."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Values(NamedTuple):
+    """The values of a measure in a row, one for each seed.
+
+    Attributes:
+      mean: of the values.
+      spread: their standard deviation; None = there is one value only.
+      count: number of values.
+    """
+
+    mean: float
+    spread: float | None
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Values":
+        """Returns mean and spread of one value or more."""
+        spread = statistics.stdev(values) if len(values) > 1 else None
+        return cls(statistics.fmean(values), spread, len(values))
+
+    @property
+    def error(self) -> float | None:
+        """The standard error of the mean; None = unknown."""
+        if self.spread is None:
+            return None
+        return self.spread / math.sqrt(self.count)
+
+
+def sign_agrees(
+    ours: Values, base: Values, theirs: float, their_base: float
+) -> str:
+    """Says whether a difference to the base has the paper's sign.
+
+    Args:
+      ours: of the row.
+      base: of the base.
+      theirs: the paper's number of the row.
+      their_base: the paper's number of the base.
+
+    Returns:
+      `yes` or `no`, with `within the spread` if our difference is at most two
+      standard errors, or `one run` if there is no error to compare it with;
+      `-` if the paper's difference is 0.
+    """
+    theirs -= their_base
+    difference = ours.mean - base.mean
+    if not theirs:
+        return "-"
+    agrees = "yes" if difference * theirs > 0 else "no"
+    if ours.error is None or base.error is None:
+        return f"{agrees}, one run"
+    if abs(difference) <= 2 * math.hypot(ours.error, base.error):
+        return f"{agrees}, within the spread"
+    return agrees

@@ -1,0 +1,46 @@
+"""Table 7 of the paper: a frozen encoder against fine-tuning."""
+
+from studies.engine.declaring import Row, Study
+from studies.engine.measures import FROZEN
+
+_COLUMN = "NER, dev F1"
+
+
+def _frozen(mix, title, number=None):
+    return Row(
+        name=mix,
+        title=title,
+        encoder="fine_tuning",
+        finetuning=FROZEN | {"feature_based": mix},
+        paper={} if number is None else {_COLUMN: number},
+    )
+
+
+STUDY = Study(
+    title="A frozen encoder against fine-tuning",
+    source="Devlin et al., section 5.3, Table 7 (Base, CoNLL-2003, 5 restarts)",
+    question=(
+        "Which layers of a frozen encoder hold what a tagger needs, and how "
+        "much is lost without fine-tuning?"
+    ),
+    rows=(
+        Row(name="fine_tuning", title="fine-tuning", paper={_COLUMN: 96.4}),
+        _frozen("embeddings", "embeddings", 91.0),
+        _frozen("second_to_last", "second to last layer", 95.6),
+        _frozen("last", "last layer", 94.9),
+        _frozen("sum_last_four", "sum of the last four"),
+        _frozen("weighted_last_four", "weighted sum of the last four", 95.9),
+        _frozen("concat_last_four", "last four concatenated", 96.1),
+        _frozen("weighted_all", "weighted sum of all layers", 95.5),
+    ),
+    measures=("tags", "casing"),
+    nearest={"tags": _COLUMN},
+    notes=(
+        "A BiLSTM of two layers, as wide as the encoder, reads the features.",
+        "The paper labels names in CoNLL-2003, with the sentences around. The "
+        "sum without weights is no row of the paper.",
+    ),
+    num_steps=1500,
+    sizes={"num_hidden_layers": 4},
+    takes_model=True,
+)

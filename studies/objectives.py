@@ -1,0 +1,38 @@
+"""Later work: masked words or replaced words, in equal time."""
+
+from studies.engine.declaring import Row, Study
+
+_NO_PAIRS = {"next_sentence_prediction": False}
+
+STUDY = Study(
+    title="Masked words or replaced words",
+    source="Clark et al. (ELECTRA, arXiv:2003.10555), Tables 1, 5 (GLUE dev)",
+    question=(
+        "Is it better to find replaced words among all words than to predict "
+        "the 15 % that are masked, in the same time?"
+    ),
+    rows=(
+        Row(
+            name="masked_lm",
+            title="masked LM",
+            records=_NO_PAIRS,
+            paper={"GLUE, small": 75.1, "GLUE, base": 82.2},
+        ),
+        Row(
+            name="replaced_tokens",
+            title="replaced words (ELECTRA)",
+            records=_NO_PAIRS,
+            pretraining={"objective": "replaced_tokens"},
+            paper={"GLUE, small": 79.9, "GLUE, base": 85.0},
+        ),
+    ),
+    measures=("tags", "similarity", "spans", "casing"),
+    nearest={"tags": "GLUE, small", "similarity": "GLUE, small"},
+    notes=(
+        "Both rows train for the same number of minutes. The paper compares "
+        "at equal arithmetic, and its smallest run has hundreds of times as "
+        "much.",
+    ),
+    minutes=8.0,
+    num_steps=1500,
+)

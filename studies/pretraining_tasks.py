@@ -1,0 +1,62 @@
+"""Table 5 of the paper: what each pretraining task adds."""
+
+from studies.engine.declaring import Row, Study
+
+_COLUMNS = ("MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD F1")
+
+
+def _paper(*numbers):
+    return dict(zip(_COLUMNS, numbers, strict=True))
+
+
+_NO_PAIRS = {"next_sentence_prediction": False}
+
+STUDY = Study(
+    title="What each pretraining task adds",
+    source="Devlin et al., section 5.1, Table 5 (Base, dev sets)",
+    question=(
+        "What is lost without next sentence prediction, and what without the "
+        "context on the right?"
+    ),
+    rows=(
+        Row(
+            name="bert",
+            title="masked LM and next sentence",
+            paper=_paper(84.4, 88.4, 86.7, 92.7, 88.5),
+        ),
+        Row(
+            name="no_nsp",
+            title="no next sentence",
+            records=_NO_PAIRS,
+            paper=_paper(83.9, 84.9, 86.5, 92.6, 87.9),
+        ),
+        Row(
+            name="left_to_right",
+            title="left to right, no next sentence",
+            records=_NO_PAIRS,
+            pretraining={"objective": "left_to_right"},
+            paper=_paper(82.1, 84.3, 77.5, 92.1, 77.8),
+        ),
+        Row(
+            name="left_to_right_bilstm",
+            title="the same, with a BiLSTM added in fine-tuning",
+            records=_NO_PAIRS,
+            pretraining={"objective": "left_to_right"},
+            encoder="left_to_right",
+            finetuning={"head": "bilstm"},
+            paper=_paper(82.1, 84.1, 75.7, 91.6, 84.9),
+        ),
+    ),
+    measures=("tags", "spans", "similarity", "casing", "perplexity")
+    + ("next_sentence",),
+    nearest={"tags": "SQuAD F1", "spans": "SQuAD F1", "similarity": "MRPC"},
+    notes=(
+        "The left-to-right rows predict every wordpiece of a row and keep the "
+        "left-to-right attention in fine-tuning, as in the paper.",
+        "The paper does not say where its left-to-right model reads a "
+        "sentence's class; here it is the last real wordpiece.",
+        "Parts of speech are no task of the paper: they stand beside its other "
+        "task on single tokens, SQuAD.",
+    ),
+    num_steps=1500,
+)

@@ -1,0 +1,44 @@
+"""Later work: next sentence, sentence order, or neither."""
+
+from studies.engine.declaring import Row, Study
+
+_COLUMNS = ("SQuAD 2.0 F1", "RACE", "mean")
+
+STUDY = Study(
+    title="Next sentence, sentence order, or neither",
+    source="Lan et al. (ALBERT, arXiv:1909.11942), Table 5",
+    question="Does the model need a task on pairs of sentences, and which one?",
+    rows=(
+        Row(
+            name="next_sentence",
+            title="next sentence (BERT)",
+            paper=dict(zip(_COLUMNS, (77.2, 62.3, 79.2), strict=True)),
+        ),
+        Row(
+            name="sentence_order",
+            title="sentence order (ALBERT)",
+            records={"sentence_order_prediction": True},
+            paper=dict(zip(_COLUMNS, (80.0, 64.0, 80.1), strict=True)),
+        ),
+        Row(
+            name="none",
+            title="none",
+            records={"next_sentence_prediction": False},
+            paper=dict(zip(_COLUMNS, (78.1, 61.7, 79.0), strict=True)),
+        ),
+        Row(
+            name="full_rows",
+            title="none, rows as full as the text allows (RoBERTa)",
+            records={"next_sentence_prediction": False, "short_seq_prob": 0.0},
+        ),
+    ),
+    measures=("similarity", "spans", "tags", "casing", "perplexity"),
+    nearest={"spans": "SQuAD 2.0 F1", "similarity": "mean"},
+    notes=(
+        "Rows without a task on pairs are runs of consecutive sentences of one "
+        "document; a tenth of the passes of `none` is cut short, as in BERT.",
+        "Half of the pairs of `next_sentence` have a random second segment, "
+        "which makes its perplexity higher by itself.",
+    ),
+    num_steps=1500,
+)

@@ -1,0 +1,107 @@
+"""What run_study.py refuses before anything runs, and which measures serve."""
+
+import pytest
+
+import studies
+from studies.engine import scales
+from studies.engine.options import StudyData, StudyOptions, check_rows
+from tests.studies.support import made_up_study
+
+ALL = ("tags", "spans", "similarity", "casing", "perplexity")
+
+
+def write(folder, *names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    return str(folder)
+
+
+def test_an_unknown_study_lists_the_names():
+    with pytest.raises(ValueError, match="features, masking.* is masking"):
+        studies.get("maskings")
+
+
+def test_an_unknown_row_lists_the_rows(tmp_path):
+    options = StudyOptions(
+        study="x", output_dir=str(tmp_path), rows=("base", "bert")
+    )
+    with pytest.raises(ValueError, match="no row bert; its rows are base, bet"):
+        check_rows(made_up_study(), options)
+
+
+def test_an_objective_that_is_not_there_is_refused(tmp_path, monkeypatch):
+    from studies.engine import options as module
+
+    options = StudyOptions(study="objectives", output_dir=str(tmp_path))
+    monkeypatch.setattr(module, "OBJECTIVES", ("pretraining", "left_to_right"))
+    error = (
+        "row replaced_tokens pretrains with --objective=replaced_tokens, which "
+        "run_pretraining.py does not have; it has pretraining, left_to_right."
+    )
+    with pytest.raises(ValueError, match=error):
+        check_rows(studies.get("objectives"), options)
+    monkeypatch.setattr(
+        module, "OBJECTIVES", ("pretraining", "replaced_tokens")
+    )
+    check_rows(studies.get("objectives"), options)
+
+
+@pytest.mark.parametrize(
+    "flag, there, error",
+    [
+        ("conllu_dir", (), "has no \\*.conllu; it must hold"),
+        ("conllu_dir", ("a-dev.conllu",), "has a-dev.conllu; it must hold"),
+        ("glue_dir", ("STS-B/train.tsv",), "has no STS-B/train.tsv and"),
+        ("squad_dir", ("train-v1.1.json",), "has no dev-v1.1.json; it must"),
+        ("text", (), "no such text file"),
+    ],
+)
+def test_a_folder_without_its_files_is_refused(tmp_path, flag, there, error):
+    folder = write(tmp_path / "data", *there)
+    given = StudyData(**{flag: folder})
+    with pytest.raises((OSError, ValueError), match=error):
+        given.check(made_up_study())
+
+
+def test_which_files_train_and_which_are_scored(tmp_path):
+    treebank = ("en-ud-dev.conllu", "en-ud-test.conllu")
+    folder = write(tmp_path / "a", *treebank)
+    assert StudyData(conllu_dir=folder).conllu_files == treebank
+    folder = write(tmp_path / "a", "en-ud-train.conllu")
+    assert StudyData(conllu_dir=folder).conllu_files == (
+        "en-ud-train.conllu",
+        "en-ud-dev.conllu",
+    )
+
+
+def test_tfds_is_of_some_measures():
+    with pytest.raises(ValueError, match="tags is not one of similarity, spa"):
+        StudyData(tfds=("tags",))
+    with pytest.raises(ValueError, match="both sources of the same data"):
+        StudyData(tfds=("spans",), squad_dir="squad")
+
+
+def test_a_given_model_is_only_for_frozen_features():
+    given = StudyData(init_checkpoint="model")
+    with pytest.raises(ValueError, match="so each is pretrained here"):
+        given.check(made_up_study())
+    given.check(studies.get("features"))
+    assert given.measures_of(studies.get("features")) == ["casing"]
+
+
+def test_the_text_serves_where_there_are_no_tasks():
+    study = made_up_study(ALL)
+    assert StudyData().measures_of(study) == ["casing", "perplexity"]
+    given = StudyData(glue_dir="glue", tfds=("spans",))
+    assert given.measures_of(study) == ["spans", "similarity", "perplexity"]
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_every_study_needs_no_data(name):
+    assert StudyData().measures_of(studies.get(name))
+
+
+def test_scales_that_flags_offer():
+    assert scales.NAMES == ("small", "tiny", "paper")

@@ -1,0 +1,181 @@
+"""The engine with made-up runs: remembers, resumes, refuses, reports."""
+
+import csv
+import re
+import signal
+import statistics
+import subprocess
+import sys
+
+import pytest
+from matplotlib import image
+
+from studies.engine import picture, plan, running
+from studies.engine.scales import SCALES
+from tests.studies.support import (
+    NAMES,
+    MadeUpRuns,
+    data,
+    made_up_study,
+    options,
+    values_of,
+)
+
+# Each row: a pretraining, an evaluation, two seeds of a task.
+NUM_RUNS = 4 * len(NAMES)
+KILLED = """
+import os, signal, sys
+from studies.engine import running
+from tests.studies.support import *
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+runs = MadeUpRuns(fail_at=7, fail=die)
+running.run(made_up_study(), options(sys.argv[1]), data(), runs)
+"""
+
+
+@pytest.fixture(autouse=True)
+def pictures(monkeypatch, request):
+    """Draws nothing, except where a test looks at the picture."""
+    if "report_has" not in request.node.name:
+        monkeypatch.setattr(picture, "draw", lambda *_: None)
+
+
+def run(folder, runs=None, *, given=None, **changes):
+    runs = runs or MadeUpRuns()
+    running.run(
+        made_up_study(), options(folder, **changes), given or data(), runs
+    )
+    return runs.made
+
+
+def table(folder):
+    """The rows of study.tsv without its head."""
+    with open(folder / "study.tsv", newline="") as file:
+        return list(csv.reader(file, delimiter="\t"))[1:]
+
+
+def test_finished_runs_are_not_repeated(tmp_path):
+    made = run(tmp_path)
+    assert len(made) == len(set(made)) == NUM_RUNS
+    report = (tmp_path / "study.md").read_text()
+    assert run(tmp_path) == []
+    assert (tmp_path / "study.md").read_text() == report
+
+
+def test_a_killed_study_goes_on_at_its_row(tmp_path):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(killed)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    before = table(killed)
+    assert 0 < len(before)
+    made = run(killed)
+    # Six runs were finished; the seventh, which was killed, is made again.
+    assert made == run(whole)[6:]
+    assert table(killed) == table(whole)
+    assert table(killed)[: len(before)] == before
+
+
+def test_an_interrupted_study_says_how_much_is_left(tmp_path):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, MadeUpRuns(fail_at=NUM_RUNS - 1, fail=interrupt))
+    assert "\n2 runs are not done yet." in (tmp_path / "study.md").read_text()
+    assert len(run(tmp_path)) == 2
+    assert "not done yet" not in (tmp_path / "study.md").read_text()
+
+
+def test_progress_is_of_the_whole_study(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    run(tmp_path, rows=("base",))
+    caplog.clear()
+    run(tmp_path)
+    head, *_, last = [r.getMessage() for r in caplog.records]
+    assert re.match(rf"made_up: {NUM_RUNS} runs, about \d+ minutes", head)
+    assert "25 % done before" in head
+    total = re.search(r"study made_up: ([\d,]+)/([\d,]+) expected", last)
+    assert total[1] == total[2]
+    assert f"run {NUM_RUNS} of {NUM_RUNS}: {tmp_path}/equal/" in last
+
+
+def test_rows_may_come_one_after_the_other(tmp_path):
+    assert {row for row, *_ in run(tmp_path, rows=("worse",))} == {"worse"}
+    assert {row for row, *_ in table(tmp_path)} == {"worse"}
+    run(tmp_path, rows=("base",))
+    assert {row for row, *_ in table(tmp_path)} == {"base", "worse"}
+
+
+def test_further_seeds_can_be_added(tmp_path):
+    run(tmp_path)
+    made = run(tmp_path, num_trials=3)
+    assert made == [(row, "casing", 12347) for row in NAMES]
+    assert len({seed for _, name, seed, _ in table(tmp_path)}) == 3
+
+
+def test_the_report_has_mean_spread_paper_and_sign(tmp_path):
+    run(tmp_path)
+    report = (tmp_path / "study.md").read_text()
+    jobs = plan.jobs_of(
+        made_up_study(), options(tmp_path), data(), SCALES["tiny"]
+    )
+    found = {}
+    for job in jobs:
+        if job.run == "casing":
+            values = found.setdefault(job.row.name, [])
+            values.append(100 * values_of(job)["token_accuracy"])
+    means = {name: statistics.fmean(x) for name, x in found.items()}
+    for name in NAMES[1:]:
+        (line,) = re.findall(rf"^\| {name} \| .* \(2\) \|.*$", report, re.M)
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        spread = statistics.stdev(found[name])
+        assert cells[1] == f"{means[name]:.2f} ± {spread:.2f} (2)"
+        assert cells[2] == f"{means[name] - means['base']:+.2f}"
+        theirs = {"better": 1.5, "worse": -1.0, "equal": 0.0}[name]
+        assert cells[4] == f"{theirs:+.2f}"
+        same = (means[name] - means["base"]) * theirs > 0
+        wanted = "-" if not theirs else "yes" if same else "no"
+        assert cells[5].split(",")[0] == wanted
+    # Perplexity has no column of the paper, and one value.
+    part = report.split("## perplexity")[1].split("##")[0]
+    assert "paper" not in part and "±" not in part
+    picture = image.imread(tmp_path / "study.png")
+    assert picture[..., :3].std() > 0.05  # not one colour
+
+
+@pytest.mark.parametrize(
+    "changes, error",
+    [
+        ({"seed": 3}, "seed 12345 -> 3"),
+        ({"scale": "small"}, "scale tiny -> small"),
+        ({"precision": "bfloat16"}, "precision float32 -> bfloat16"),
+    ],
+)
+def test_a_study_with_other_settings_is_refused(tmp_path, changes, error):
+    run(tmp_path, rows=("base",))
+    with pytest.raises(ValueError, match=f"of other flags or data: {error}"):
+        run(tmp_path, **changes)
+
+
+def test_a_study_of_another_text_is_refused(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("One.\n")
+    out = tmp_path / "out"
+    run(out, given=data(text=str(text)), rows=("base",))
+    text.write_text("Other.\n")
+    with pytest.raises(ValueError, match="of other flags or data: text"):
+        run(out, given=data(text=str(text)))
+
+
+def test_several_hosts_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    with pytest.raises(ValueError, match="TF_CONFIG is set"):
+        run(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
