@@ -129,6 +129,21 @@ def test_what_was_found_before_an_interruption_is_written(
     assert found["scaling"]["status"] == main.NOT_RUN
 
 
+def test_a_folder_that_cannot_be_written_is_refused(pytestconfig, tmp_path):
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.check_gpu.main"]
+        + [f"--output_dir={tmp_path}/file/out"],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        f"error: --output_dir: {tmp_path}/file/out cannot be written"
+    )
+
+
 def test_parts_without_time_are_not_run(tmp_path):
     main.check(tmp_path, small=True, minutes=0.0, cpus=2)
     for result in written(tmp_path).values():

@@ -142,7 +142,10 @@ def check(folder: Path, small: bool, minutes: float, cpus: int) -> dict:
 def main(_):
     """Runs all parts; exits with 1 if one failed, with 130 after ^C."""
     folder = Path(FLAGS.output_dir).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        files.check_writable(str(folder))
+    except OSError as error:
+        sys.exit(f"error: {error}")
     results = check(folder, FLAGS.small, FLAGS.minutes, FLAGS.cpus)
     print(
         f"\n{write(folder, results)}\nIn {folder}: check_gpu.json, check_gpu.md"

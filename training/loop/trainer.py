@@ -31,9 +31,10 @@ from training.loop.model import Model
 from training.loop.schedule import Schedule
 from training.loop.steps import TrainSteps
 
-# Duration of a call into the device, after which progress is shown and ^C and
-# SIGTERM are heard. The results do not depend on it. A call to a TPU may cross
-# a network, so fewer are made.
+# Duration of a call into the device. A call to a TPU may cross a network, so
+# fewer are made.
+# Differs from the original: a call may be shorter than --iterations_per_loop,
+# because progress is shown and ^C and SIGTERM are heard between calls.
 _CALL_SECONDS = 1.0
 _TPU_CALL_SECONDS = 5.0
 
