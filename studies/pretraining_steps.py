@@ -35,6 +35,7 @@ STUDY = Study(
         *_rows("left_to_right", "left to right", **_LEFT_TO_RIGHT),
     ),
     measures=("tags", "similarity", "casing", "perplexity"),
+    columns=("MNLI-m",),
     notes=(
         "The figure has no table of numbers. In its text, Base gains almost "
         "1.0 % on MNLI from 500K to 1M steps, and the masked LM is ahead of "

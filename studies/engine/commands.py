@@ -99,8 +99,8 @@ def paper_commands(study: Study, name: str) -> Iterator[str]:
             total += _pretraining_flops(row)
     for row in rows:
         yield f"\n# {row.shown}: the columns of the paper."
-        for column in row.paper or study.base.paper:
-            yield from _finetuning(row, column, name)
+        for column in row.paper or study.base.paper or study.columns:
+            yield from _finetuning(study, row, column, name)
     days = total / _SUSTAINED / 86400
     yield (
         f"\n# Cost: {total:.1e} floating-point operations of pretraining, "
@@ -166,7 +166,7 @@ def _pretraining(study: Study, row: Row, name: str) -> Iterator[str]:
             f"> {config_file}"
         )
     reads_masks = row.pretraining.get("objective") != "left_to_right"
-    shares = {r.share for r in study.rows if r.source == row.name}
+    parts, interval = _checkpoints(study, row)
     for length, (num_predictions, first, last) in _PHASES.items():
         flags = [
             "--do_train",
@@ -181,8 +181,9 @@ def _pretraining(study: Study, row: Row, name: str) -> Iterator[str]:
         ]
         if reads_masks:
             flags.append("--masking=dynamic --vocab_file=vocab.txt")
-        if len(shares) > 1:
+        if parts > 1:
             flags.append("--keep_checkpoint_max=0")
+            flags.append(f"--save_checkpoints_steps={interval}")
         if last < _STEPS:
             flags.append(f"--stop_at_step={last}")
         if first:
@@ -191,7 +192,15 @@ def _pretraining(study: Study, row: Row, name: str) -> Iterator[str]:
         yield f"python run_pretraining.py {' '.join(flags)}{own}"
 
 
-def _finetuning(row: Row, column: str, name: str) -> Iterator[str]:
+def _checkpoints(study: Study, row: Row) -> tuple[int, int]:
+    """How many checkpoints of a row's pretraining are measured, and steps."""
+    parts = len({r.share for r in study.rows if r.source == row.source})
+    return parts, -(-_STEPS // parts)
+
+
+def _finetuning(
+    study: Study, row: Row, column: str, name: str
+) -> Iterator[str]:
     """The command of a column of the paper's table, if it has its own."""
     if _TASKS.get(column, "") is None:
         return
@@ -209,7 +218,8 @@ def _finetuning(row: Row, column: str, name: str) -> Iterator[str]:
     ends = "--do_train --do_predict"
     if program == "run_classifier":
         ends = "--do_train --do_eval"
-    step = round(row.share * _STEPS)
+    parts, interval = _checkpoints(study, row)
+    step = min(_STEPS, round(row.share * parts) * interval)
     source = f"{name}/{row.source}-{512 if step > 900_000 else 128}"
     place = "".join(c if c.isalnum() else "_" for c in column)
     yield (

@@ -64,6 +64,7 @@ class Study:
       rows: the first one is the base that the others are compared with.
       measures: names of `measures.MEASURES`, the most telling first.
       nearest: measure -> the column of the paper that is put beside it.
+      columns: the paper's tasks, if it has a figure and no table of numbers.
       notes: what the reader must know, in the report.
       num_steps: updates of each pretraining at the small scale.
       minutes: minutes of each pretraining, in place of steps; 0 = steps.
@@ -77,6 +78,7 @@ class Study:
     rows: tuple[Row, ...]
     measures: tuple[str, ...]
     nearest: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     num_steps: int = 1000
     minutes: float = 0.0

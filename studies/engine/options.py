@@ -44,7 +44,10 @@ class StudyOptions(Settings):
         least=1,
     )
     seed: int = setting(
-        12345, "Seed of the pretraining and first seed of the fine-tunings."
+        12345,
+        "Seed of the pretraining and first seed of the fine-tunings.",
+        least=0,
+        most=2**31 - 1,
     )
     precision: str = setting(
         "float32", "Arithmetic; see run_pretraining.py.", choices=PRECISIONS

@@ -43,7 +43,7 @@ def draw(
     picture = io.BytesIO()
     figure.savefig(picture, dpi=_DPI, format="png")
     path = os.path.join(output_dir, "study.png")
-    with files.whole_files([path]) as (place,), open(place, "wb") as file:
+    with files.whole_files([path]) as (place,), files.open_write(place) as file:
         file.write(picture.getvalue())
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from data import settings
@@ -12,6 +12,7 @@ from data.storage import files
 from data.storage.json_files import read_json
 from modeling import objectives
 from modeling.checkpoints import model_folder
+from modeling.layer_mix import mixes_of
 from studies.engine import plan
 from studies.engine.declaring import Row, Study
 from studies.engine.inputs import Inputs, checksums
@@ -44,6 +45,9 @@ class Programs:
         self._scale = SCALES[options.scale]
         self._inputs = Inputs(options.output_dir, data, self._scale)
         self._tasks: dict[str, Any] = {}
+        if data.init_checkpoint:
+            asked = options.rows or [row.name for row in study.rows]
+            _check_model(data.init_checkpoint, map(study.row, asked))
 
     def __call__(
         self, job: Job
@@ -198,6 +202,25 @@ class Programs:
             return {"values": read_json(path, ("f1",))}
 
         return facts, train
+
+
+def _check_model(folder: str, rows: Iterable[Row]) -> None:
+    """Refuses a given model that the rows cannot use, before they run."""
+    found = model_folder.find(folder)
+    if not found.vocab_file:
+        raise FileNotFoundError(
+            f"--init_checkpoint={folder} has no vocab.txt; put the model's "
+            "vocabulary there."
+        )
+    config = found.read_config()
+    for row in rows:
+        mix = row.finetuning.get("feature_based")
+        if mix and mix not in mixes_of(config):
+            raise ValueError(
+                f"--init_checkpoint={folder} has {config.num_hidden_layers} "
+                f"layers, too few for the row {row.name}; give a larger model, "
+                "or the other rows by --rows."
+            )
 
 
 def _records_in(folder: str) -> list[str]:

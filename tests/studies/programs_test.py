@@ -1,0 +1,39 @@
+"""A given model that does not fit is refused before a study runs."""
+
+import shutil
+
+import pytest
+
+import studies
+from studies.engine.options import StudyData, StudyOptions
+from studies.engine.programs import Programs
+
+
+def make(goldens, folder, *names, **changes):
+    """Programs of `features` with the golden model, of one layer."""
+    model = folder / "model"
+    shutil.copytree(goldens / "model/init", model)
+    shutil.copy(goldens / "first_layer.json", model / "bert_config.json")
+    for name in names:
+        shutil.copy(goldens / name, model / name)
+    options = StudyOptions(
+        study="features", output_dir=str(folder / "out"), **changes
+    )
+    data = StudyData(init_checkpoint=str(model))
+    return Programs(studies.get("features"), options, data)
+
+
+def test_a_model_without_a_vocabulary_is_refused(goldens, tmp_path):
+    with pytest.raises(FileNotFoundError, match="has no vocab.txt; put the"):
+        make(goldens, tmp_path)
+
+
+def test_a_model_with_too_few_layers_is_refused(goldens, tmp_path):
+    error = "has 1 layers, too few for the row second_to_last; give a larger"
+    with pytest.raises(ValueError, match=error):
+        make(goldens, tmp_path, "vocab.txt")
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_that_a_small_model_has_are_taken(goldens, tmp_path):
+    make(goldens, tmp_path, "vocab.txt", rows=("last", "embeddings"))
