@@ -47,6 +47,7 @@ _MODULES = {
     "Pooler": "bert",
     "PretrainingHeads": "heads",
     "PretrainingModel": "objectives.pretraining",
+    "ReplacedTokensModel": "objectives.replaced_tokens",
     "SelfAttention": "attention",
     "SpanHead": "heads",
     "SpanModel": "objectives.spans",

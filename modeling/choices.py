@@ -2,7 +2,7 @@
 
 # What run_pretraining.py trains a model for, see `objectives`; the first one is
 # the original's.
-OBJECTIVES = ("pretraining", "left_to_right")
+OBJECTIVES = ("pretraining", "left_to_right", "replaced_tokens")
 
 # Heads of a fine-tuned model.
 HEADS = ("linear", "bilstm")

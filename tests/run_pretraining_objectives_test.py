@@ -10,7 +10,11 @@ import pytest
 import modeling
 from data.pretraining.options import PretrainingDataOptions
 from modeling import checkpoints
-from modeling.objectives.options import LeftToRightOptions, ObjectiveOptions
+from modeling.objectives.options import (
+    LeftToRightOptions,
+    ObjectiveOptions,
+    ReplacedTokensOptions,
+)
 from tests import fork_server, rounding
 from tests.objectives_support import (
     CONFIG,
@@ -18,6 +22,7 @@ from tests.objectives_support import (
     PREDICTIONS,
     VOCAB,
     write_records,
+    write_vocab,
 )
 from training import pretraining
 
@@ -40,6 +45,18 @@ def plain(options, config_file, tmp_path):
         input_file=write_records(tmp_path / "plain.tf_record"),
         max_seq_length=LENGTH,
         max_predictions_per_seq=PREDICTIONS,
+    )
+
+
+@pytest.fixture
+def electra(plain, tmp_path):
+    """Two steps of replaced_tokens on the same records."""
+    return plain.replace(
+        objective="replaced_tokens",
+        vocab_file=write_vocab(tmp_path / "vocab.txt"),
+        objectives=ObjectiveOptions(
+            replaced_tokens=ReplacedTokensOptions(generator_size=0.5)
+        ),
     )
 
 
@@ -86,6 +103,48 @@ def test_the_program_trains_resumes_and_reports_perplexity(
     assert not [n for n in saved.shapes if "seq_relationship" in n]
     encoder = modeling.BertModel.from_folder(str(out))
     assert encoder.config.left_to_right
+
+
+def test_the_program_trains_resumes_and_evaluates_an_electra(
+    pytestconfig, config_file, tmp_path
+):
+    out = tmp_path / "out"
+    flags = [
+        "--objective=replaced_tokens",
+        "--generator_size=0.5",
+        f"--input_file={write_records(tmp_path / 'plain.tf_record')}",
+        f"--output_dir={out}",
+        f"--max_seq_length={LENGTH}",
+        *("--train_batch_size=8", "--max_eval_steps=2"),
+        *("--do_train", "--do_eval"),
+    ]
+    first = [
+        f"--bert_config_file={config_file}",
+        f"--vocab_file={write_vocab(tmp_path / 'vocab.txt')}",
+        "--num_train_steps=2",
+    ]
+    done = program(pytestconfig.rootpath, *first, *flags)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = (out / "eval_results.txt").read_text().splitlines()
+    results = {name: float(x) for name, x in (v.split(" = ") for v in lines)}
+    # Random weights know nothing.
+    assert results["masked_lm_loss"] == pytest.approx(math.log(VOCAB), rel=0.1)
+    assert results["disc_loss"] == pytest.approx(math.log(2), rel=0.1)
+    # The mean of two batches, in which other numbers of wordpieces are real.
+    assert results["loss"] == pytest.approx(
+        results["masked_lm_loss"] + 50 * results["disc_loss"], rel=1e-3
+    )
+    kept = json.loads((out / "bert_config.json").read_text())
+    assert kept == CONFIG | kept | {"electra": True}
+    # Configuration and vocabulary are found in the folder.
+    done = program(pytestconfig.rootpath, "--num_train_steps=4", *flags)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "at step 2" in done.stderr
+    saved = checkpoints.Checkpoint(str(out / "model.ckpt-4"))
+    assert "generator/embeddings_project/kernel/adam_m" in saved.shapes
+    assert "discriminator_predictions/dense_1/kernel" in saved.shapes
+    encoder = modeling.BertModel.from_folder(str(out))
+    assert encoder.config.electra
 
 
 def refused(options, message, **changes):
@@ -244,3 +303,95 @@ def test_a_model_of_both_directions_is_trained_on_and_resumed(
         "--bert_config_file each position sees all others. Give "
         f"--bert_config_file={out}/bert_config.json, unless you mean it."
     ) in caplog.text
+
+
+def test_an_electra_needs_the_vocabulary_of_its_records(
+    electra, goldens, tmp_path
+):
+    refused(
+        electra,
+        "^Flag --vocab_file must have a value other than None",
+        vocab_file=None,
+    )
+    path = tmp_path / "other.txt"
+    words = [f"word{i}" for i in range(VOCAB - 5)]
+    first = ["[PAD]", "[CLS]", "[UNK]", "[SEP]", "[MASK]"]
+    path.write_text("\n".join([*first, *words]) + "\n")
+    refused(
+        electra,
+        f"was not made with --vocab_file={path}; give the vocabulary that",
+        vocab_file=str(path),
+    )
+
+
+def test_masked_records_are_not_for_an_electra(electra, tmp_path):
+    path = write_records(tmp_path / "masked.tf_record", masked=True)
+    refused(
+        electra,
+        f"^{path}: its records are masked, but --objective=replaced_tokens "
+        "reads records without masks; write them with "
+        "create_pretraining_data.py --masking=dynamic",
+        input_file=path,
+    )
+
+
+def test_electra_s_options_belong_to_it(electra):
+    refused(
+        electra,
+        "^--generator_size=0.5 is for --objective=replaced_tokens, but the "
+        "objective is left_to_right; leave one of them out",
+        objective="left_to_right",
+    )
+
+
+@pytest.mark.parametrize("objective", ["pretraining", "left_to_right"])
+def test_an_electra_is_trained_by_its_own_objective(plain, tmp_path, objective):
+    path = tmp_path / "electra.json"
+    path.write_text(json.dumps(CONFIG | {"electra": True}))
+    refused(
+        plain,
+        'that of an ELECTRA .*"electra": true.*--objective=replaced_tokens '
+        "trains; give this objective, or the configuration of a BERT",
+        objective=objective,
+        bert_config_file=str(path),
+    )
+
+
+def test_a_bert_is_no_first_electra(electra, tmp_path):
+    config = modeling.BertConfig.from_json_file(electra.bert_config_file)
+    encoder = checkpoints.variables_by_name([modeling.BertModel(config)])
+    prefix = str(tmp_path / "bert/bert_model.ckpt")
+    checkpoints.write(prefix, {n: v.numpy() for n, v in encoder.items()})
+    refused(
+        electra,
+        "bert_model.ckpt is a BERT, but the configuration is that of an "
+        'ELECTRA .its "electra" is true.*another --init_checkpoint',
+        init_checkpoint=prefix,
+    )
+
+
+def test_a_discriminator_without_generator_is_trained_on_not_evaluated(
+    electra, tmp_path, caplog
+):
+    pretraining.run(electra)
+    saved = checkpoints.Checkpoint(str(tmp_path / "out/model.ckpt-2"))
+    prefix = str(tmp_path / "alone/model.ckpt")
+    checkpoints.write(
+        prefix,
+        {n: saved.read(n) for n in saved.shapes if n.startswith("electra/")},
+    )
+    other = {
+        "init_checkpoint": prefix,
+        "output_dir": str(tmp_path / "second"),
+    }
+    refused(
+        electra.replace(**other),
+        "^--do_eval needs the generator and discriminator, but "
+        "--init_checkpoint=.* has no discriminator_predictions/dense/bias|"
+        "has no generator",
+        do_train=False,
+        do_eval=True,
+    )
+    caplog.set_level("INFO", logger="absl")
+    pretraining.run(electra.replace(**other))
+    assert "missing: generator/encoder/layer_0" in caplog.text

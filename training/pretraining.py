@@ -166,6 +166,7 @@ def _make_model(options, config, strategy):
         use_one_hot_embeddings=options.use_one_hot_embeddings,
     )
     own_options = options.objectives.arguments(options.objective)
+    own_options |= pretraining_input.token_ids(options, config)
     return model(config, **own_options, **encoder_options)
 
 
@@ -232,7 +233,7 @@ def _open_records(patterns, options, config):
         max_seq_length=options.max_seq_length,
         max_predictions_per_seq=options.max_predictions_per_seq,
         objective=options.objective,
-        vocab_file=options.vocab_file if options.masking else None,
+        vocab_file=options.vocab_file if options.needs_ids else None,
         skip_bad_records=options.skip_bad_records,
     )
 

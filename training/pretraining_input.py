@@ -76,8 +76,8 @@ def open_records(
       max_seq_length: S of the records.
       max_predictions_per_seq: P of the records.
       objective: name of the objective that will read them.
-      vocab_file: the vocabulary of records that are masked while they are
-        read; None = they are masked already.
+      vocab_file: the vocabulary that records without masks must be made with;
+        None = any, and they are masked already if the objective reads masks.
       skip_bad_records: leave out damaged records and log their number.
 
     Returns:
@@ -309,6 +309,27 @@ def load_masker(
     vocab = vocabulary.load_vocab(vocab_file)
     check_vocabulary(vocab, vocab_file, config, config_file, SPECIAL_TOKENS)
     return Masker(Wordpieces.from_vocab(vocab), options)
+
+
+def token_ids(
+    options: PretrainingOptions, config: BertConfig
+) -> dict[str, list[int]]:
+    """Returns the argument `token_ids` of an objective that takes it, or {}.
+
+    Args:
+      options: of the run.
+      config: of the model.
+
+    Raises:
+      ValueError: the vocabulary is not the model's.
+    """
+    tokens = options.objectives.tokens(options.objective)
+    if not tokens:
+        return {}
+    path = options.vocab_file
+    vocab = vocabulary.load_vocab(path)
+    check_vocabulary(vocab, path, config, options.bert_config_file, tokens)
+    return {"token_ids": [vocab[token] for token in tokens]}
 
 
 def load_queries(

@@ -4,6 +4,7 @@ options        flags of single objectives, without TensorFlow
 base           what they share: encoder, heads, form of the losses
 pretraining    masked LM and next sentence
 left_to_right  every next token, under left-to-right attention
+replaced_tokens  ELECTRA: which tokens a generator has replaced
 tasks          classification, regression, multilabel, choice, tagging
 spans          the start and the end of an answer
 """

@@ -119,7 +119,17 @@ class PretrainingObjective(Objective):
 
         Args:
           config: that of --bert_config_file.
+
+        Raises:
+          ValueError: the objective does not train such a model.
         """
+        if config.electra:
+            raise ValueError(
+                'the configuration is that of an ELECTRA ("electra": true), '
+                "which --objective=replaced_tokens trains; give this "
+                "objective, or the configuration of a BERT "
+                "(--bert_config_file)."
+            )
         return config
 
     def further_results(self, metrics: Mapping[str, float]) -> dict[str, float]:

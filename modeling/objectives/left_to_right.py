@@ -51,6 +51,7 @@ class LeftToRightModel(PretrainingObjective):
     @classmethod
     def configure(cls, config: BertConfig) -> BertConfig:
         """Returns the configuration with left-to-right attention."""
+        config = super().configure(config)
         return dataclasses.replace(config, left_to_right=True)
 
     def loss_weights(self, batch: Batch) -> Batch:

@@ -1,7 +1,7 @@
 """Flags of single pretraining objectives, in a file without TensorFlow."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 from data.settings import Settings, fields_of, setting
 
@@ -20,10 +20,50 @@ class LeftToRightOptions(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class ReplacedTokensOptions(Settings):
+    """Flags of `replaced_tokens`."""
+
+    TOKENS: ClassVar[tuple[str, ...]] = ("[MASK]", "[CLS]", "[SEP]")
+
+    discriminator_weight: float = setting(
+        50.0,
+        "[new] With --objective=replaced_tokens: weight of the discriminator's "
+        "loss in the sum; that of the generator's is 1.",
+        above=0.0,
+    )
+    generator_size: float = setting(
+        0.25,
+        "[new] With --objective=replaced_tokens: hidden size of the generator "
+        "as a share of the discriminator's, at most 1: a larger generator "
+        "costs more and trains the discriminator worse. ELECTRA's: 0.25, for "
+        "its base size 0.33333.",
+        above=0.0,
+        most=1.0,
+    )
+    predicted_share: float = setting(
+        0.15,
+        "[new] With --objective=replaced_tokens: share of a text's wordpieces "
+        "that the generator predicts, drawn at random in each step. ELECTRA's: "
+        "0.15, for its large size 0.25.",
+        above=0.0,
+        most=1.0,
+    )
+    mask_token_share: float = setting(
+        0.85,
+        "[new] With --objective=replaced_tokens: share of the predicted "
+        "wordpieces that the generator sees as [MASK]; it sees the others as "
+        "they are.",
+        least=0.0,
+        most=1.0,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ObjectiveOptions(Settings):
     """The flags of all objectives, in groups with their names."""
 
     left_to_right: LeftToRightOptions = LeftToRightOptions()
+    replaced_tokens: ReplacedTokensOptions = ReplacedTokensOptions()
 
     def check(self, objective: str) -> None:
         """Refuses values for another objective, which would have no effect.
@@ -46,6 +86,19 @@ class ObjectiveOptions(Settings):
                         f"--objective={group.name}, but the objective is "
                         f"{objective}; leave one of them out."
                     )
+
+    def tokens(self, objective: str) -> tuple[str, ...]:
+        """Returns the tokens whose ids an objective's class takes.
+
+        They are the class's argument `token_ids`, from --vocab_file.
+
+        Args:
+          objective: its name.
+
+        Returns:
+          Such as `("[MASK]",)`; () = it takes none.
+        """
+        return getattr(getattr(self, objective, None), "TOKENS", ())
 
     def arguments(self, objective: str) -> dict[str, Any]:
         """Returns the arguments of an objective's class that are flags.

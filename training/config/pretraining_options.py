@@ -33,7 +33,9 @@ class PretrainingOptions(Settings):
         "the records are sentence pairs, next sentence. left_to_right: every "
         "next wordpiece, from records without masks (--masking=dynamic of "
         "create_pretraining_data.py) and without pairs "
-        "(--next_sentence_prediction=false). It takes no --masking here.",
+        "(--next_sentence_prediction=false). replaced_tokens: ELECTRA, which "
+        "wordpieces a generator has replaced, from records without masks and "
+        "with --vocab_file. Both take no --masking here.",
         choices=OBJECTIVES,
     )
     objectives: ObjectiveOptions = ObjectiveOptions()
@@ -69,9 +71,9 @@ class PretrainingOptions(Settings):
     )
     vocab_file: str | None = setting(
         None,
-        "[new] Vocabulary, for --do_predict, --masking=dynamic and "
-        "--do_export; it is copied to --output_dir. If not given, that in "
-        "--output_dir or beside --init_checkpoint.",
+        "[new] Vocabulary, for --do_predict, --masking=dynamic, --do_export "
+        "and --objective=replaced_tokens; it is copied to --output_dir. If "
+        "not given, that in --output_dir or beside --init_checkpoint.",
     )
     do_lower_case: bool = setting(
         True, "[new] False for cased models (--do_predict)."
@@ -119,7 +121,12 @@ class PretrainingOptions(Settings):
     @property
     def needs_vocab(self) -> tuple[str, ...]:
         """`vocab_file` if the run cannot be without it, or nothing."""
-        return ("vocab_file",) * bool(self.do_predict or self.masking)
+        return ("vocab_file",) * bool(self.do_predict or self.needs_ids)
+
+    @property
+    def needs_ids(self) -> bool:
+        """Whether the records must be made with `vocab_file`."""
+        return bool(self.masking or self.objectives.tokens(self.objective))
 
     def _check_phases(self) -> None:
         """Refuses contradictions about where training begins."""

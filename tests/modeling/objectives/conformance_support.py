@@ -5,6 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from modeling import BertConfig, checkpoints, objectives
+from modeling.objectives.options import ObjectiveOptions
 from training.config.options import TrainOptions
 from training.loop.checkpointing import CheckpointManager
 from training.loop.trainer import Trainer
@@ -25,6 +26,10 @@ ROWS, LENGTH, PREDICTIONS = 8, 12, 3
 def make_model(name, options, config=CONFIG, dtype="float32"):
     """A model with the same weights whenever it is made."""
     keras.utils.set_random_seed(1)
+    tokens = ObjectiveOptions().tokens(name)
+    if tokens:
+        ids = range(config.vocab_size - len(tokens), config.vocab_size)
+        options = {"token_ids": ids} | options
     return objectives.get(name)(config, **options, dtype=dtype)
 
 
@@ -74,9 +79,22 @@ def repeated(batch):
     return tf.data.Dataset.from_tensors(batch).repeat()
 
 
-def trained(name, options, folder, num_steps, config=CONFIG, **changes):
-    """Trains to a step, or resumes; returns the weights and slots by name."""
+def draw_by_batch(model):
+    """Makes what is drawn depend on the batch alone, as in evaluations."""
+    losses = model.losses
+    model.losses = lambda batch, weights, seed=None: losses(batch, weights)
+
+
+def trained(
+    name, options, folder, num_steps, config=CONFIG, seeded=True, **changes
+):
+    """Trains to a step, or resumes; returns the weights and slots by name.
+
+    Not seeded: see `draw_by_batch`.
+    """
     model = make_model(name, options, config)
+    if not seeded:
+        draw_by_batch(model)
     batch = make_batch(objectives.get(name))
     Trainer(model, train_options(folder, 4, **changes)).train(
         lambda first_example, shard: repeated(batch),

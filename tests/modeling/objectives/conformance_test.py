@@ -17,6 +17,7 @@ from modeling.objectives import base
 from tests import fork_server, rounding
 from tests.modeling.objectives.conformance_support import (
     CONFIG,
+    draw_by_batch,
     make_batch,
     make_model,
     repeated,
@@ -29,6 +30,8 @@ from training.loop.steps import TrainSteps
 # Objectives with their own options, where these change the arithmetic.
 DRAWN = ("left_to_right", {"num_predicted_positions": 3})
 CASES = [*((name, {}) for name in OBJECTIVES), DRAWN]
+# They mask other words in each step: too much to learn by heart.
+MASKING = {"replaced_tokens"}
 each_case = pytest.mark.parametrize(("name", "options"), CASES)
 
 
@@ -57,6 +60,8 @@ def test_it_is_an_objective_of_pretraining(name):
 @each_case
 def test_it_overfits_a_batch(name, options, tmp_path):
     model = make_model(name, options)
+    if name in MASKING:
+        draw_by_batch(model)
     batch = make_batch(objectives.get(name))
     steps = TrainSteps(model, train_options(tmp_path, 300))
     evaluator = Evaluator(model)
@@ -172,7 +177,8 @@ assert strategy.num_replicas_in_sync == 2
 out, *names = sys.argv[1:]
 for name in names:
     with strategy.scope():
-        trained(name, {}, f"{out}/{name}", 4, gradient_accumulation_steps=2)
+        trained(name, {}, f"{out}/{name}", 4, seeded=False,
+                gradient_accumulation_steps=2)
 """
 
 
@@ -192,7 +198,8 @@ def two_devices(pytestconfig, tmp_path_factory):
 def test_two_devices_and_micro_batches_give_what_one_gives(
     name, two_devices, tmp_path
 ):
-    want = trained(name, {}, tmp_path, 4)
+    # With seeds, each device and micro-batch draws its own numbers.
+    want = trained(name, {}, tmp_path, 4, seeded=False)
     got = checkpoints.Checkpoint(str(two_devices / name / "model.ckpt-4"))
     assert set(got.shapes) == set(want)
     for variable, value in want.items():

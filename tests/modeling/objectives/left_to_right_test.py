@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import BertConfig, TaskModel, checkpoints
+from modeling import BertConfig, TaskModel
 from modeling.kernels import vocabulary
 from modeling.objectives.left_to_right import LeftToRightModel
 from tests import rounding
@@ -17,77 +17,22 @@ from tests.modeling.objectives.conformance_support import (
     make_model,
     trained,
 )
+from tests.modeling.objectives.numpy_model import (
+    NumpyModel,
+    gelu,
+    sentences,
+    softmax,
+    with_weights,
+)
 
 BATCH = make_batch(LeftToRightModel)
 
 
-def with_weights(model):
-    """Large enough that every position differs from every other."""
-    rng = np.random.default_rng(1)
-    variables = checkpoints.variables_by_name(model.layers)
-    for variable in variables.values():
-        variable.assign(rng.normal(size=variable.shape) * 0.3)
-    return {
-        name: variable.numpy().astype(np.float64)
-        for name, variable in variables.items()
-    }
-
-
-def softmax(x):
-    x = np.exp(x - x.max(-1, keepdims=True))
-    return x / x.sum(-1, keepdims=True)
-
-
-def gelu(x):
-    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-class NumpyModel:
-    """One sentence at a time, without padding: the paper's formulas."""
+class LeftToRight(NumpyModel):
+    """The objective, in NumPy."""
 
     def __init__(self, weights):
-        self._weights = weights
-
-    def dense(self, x, name):
-        kernel, bias = (
-            self._weights[f"{name}/{w}"] for w in ("kernel", "bias")
-        )
-        return x @ kernel + bias
-
-    def layer_norm(self, x, name):
-        gamma, beta = (
-            self._weights[f"{name}/LayerNorm/{w}"] for w in ("gamma", "beta")
-        )
-        x = x - x.mean(-1, keepdims=True)
-        variance = (x**2).mean(-1, keepdims=True)
-        return x / np.sqrt(variance + 1e-12) * gamma + beta
-
-    def encode(self, ids):
-        """Vectors [S, H]; each position sees itself and those before it."""
-        table = "bert/embeddings/"
-        x = self._weights[f"{table}word_embeddings"][ids]
-        x = x + self._weights[f"{table}position_embeddings"][: len(ids)]
-        x = x + self._weights[f"{table}token_type_embeddings"][0]
-        x = self.layer_norm(x, "bert/embeddings")
-        block = "bert/encoder/layer_0"
-        query, key, value = (
-            self.dense(x, f"{block}/attention/self/{name}")
-            for name in ("query", "key", "value")
-        )
-        heads, width = CONFIG.num_attention_heads, CONFIG.hidden_size
-        size = width // heads
-        context = np.zeros_like(x)
-        for position in range(len(ids)):
-            for head in range(heads):
-                part = slice(head * size, (head + 1) * size)
-                scores = key[: position + 1, part] @ query[position, part]
-                shares = softmax(scores / math.sqrt(size))
-                context[position, part] = shares @ value[: position + 1, part]
-        place = f"{block}/attention/output"
-        x = self.layer_norm(x + self.dense(context, f"{place}/dense"), place)
-        wide = gelu(self.dense(x, f"{block}/intermediate/dense"))
-        place = f"{block}/output"
-        return self.layer_norm(x + self.dense(wide, f"{place}/dense"), place)
+        super().__init__(weights, CONFIG, looks_back=True)
 
     def losses(self, ids):
         """The loss of each wordpiece after the first, and whether it is top."""
@@ -95,24 +40,16 @@ class NumpyModel:
         rows = gelu(self.dense(self.encode(ids)[:-1], f"{head}/dense"))
         logits = (
             self.layer_norm(rows, head)
-            @ self._weights["bert/embeddings/word_embeddings"].T
-            + self._weights["cls/predictions/output_bias"]
+            @ self.weights["bert/embeddings/word_embeddings"].T
+            + self.weights["cls/predictions/output_bias"]
         )
         found = softmax(logits)[np.arange(len(ids) - 1), ids[1:]]
         return -np.log(found), logits.argmax(-1) == ids[1:]
 
 
-def sentences(batch):
-    lengths = batch["input_mask"].numpy().sum(axis=1)
-    return [
-        row[:n]
-        for row, n in zip(batch["input_ids"].numpy(), lengths, strict=True)
-    ]
-
-
 def test_loss_and_accuracy_are_those_of_numpy():
     model = make_model("left_to_right", {})
-    theirs = NumpyModel(with_weights(model))
+    theirs = LeftToRight(with_weights(model))
     losses, hits = zip(*map(theirs.losses, sentences(BATCH)), strict=True)
     losses, hits = np.concatenate(losses), np.concatenate(hits)
     loss, metrics = model.losses(BATCH, model.loss_weights(BATCH))
@@ -136,7 +73,7 @@ def test_loss_and_accuracy_are_those_of_numpy():
 def test_a_drawn_position_has_the_loss_that_it_has_among_all():
     number = 3
     model = make_model("left_to_right", {"num_predicted_positions": number})
-    theirs = NumpyModel(with_weights(model))
+    theirs = LeftToRight(with_weights(model))
     known = [theirs.losses(ids)[0] for ids in sentences(BATCH)]
     weights = model.loss_weights(BATCH)
     assert weights["drawn"] == number * len(known)
