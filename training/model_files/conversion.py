@@ -162,7 +162,7 @@ def _to_huggingface(
             is_encoder_alone=values["architectures"][0].endswith("Model"),
         ),
     )
-    logging.info("For transformers it is a %s.", values["architectures"][0])
+    logging.info("Its class in transformers is %s.", values["architectures"][0])
 
 
 def _grown(options: ConversionOptions, found: ModelFolder) -> Grown:
