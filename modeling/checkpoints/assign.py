@@ -262,7 +262,7 @@ def _require_discriminator(
     checkpoint: Checkpoint | HuggingFaceCheckpoint,
 ) -> None:
     """Raises ValueError for an ELECTRA that is the generator alone."""
-    scopes = {name[: name.find("/encoder/")] for name in checkpoint.shapes}
+    scopes = {name.partition("/encoder/")[0] for name in checkpoint.shapes}
     if "generator" in scopes and "electra" not in scopes:
         raise ValueError(
             f"{checkpoint.prefix} holds only the generator of an ELECTRA "

@@ -310,5 +310,7 @@ def write(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
 def _is_generator(names: Collection[str]) -> bool:
     """Whether an ELECTRA is the generator: an encoder with a masked LM."""
     heads = {name.partition(".")[0] for name in names}
-    has_both = heads >= {"generator_predictions", "discriminator_predictions"}
-    return "generator_predictions" in heads and not has_both
+    return (
+        "generator_predictions" in heads
+        and "discriminator_predictions" not in heads
+    )
