@@ -39,6 +39,13 @@ _SAME_KEYS = {
     "type_vocab_size": 2,
     "initializer_range": 0.02,
 }
+# The defaults of its ElectraConfig that differ, and the key that it adds.
+_OF_ELECTRA = {
+    "embedding_size": 128,
+    "hidden_size": 256,
+    "num_attention_heads": 4,
+    "intermediate_size": 1024,
+}
 # Hugging Face's names -> ours. Of several names, the first is written.
 _THEIR_ACTIVATIONS = {
     "gelu": "gelu_exact",
@@ -222,8 +229,8 @@ class BertConfig:
         """Reads a configuration; errors name the file.
 
         Args:
-          json_file: `bert_config.json`, or the `config.json` of a BERT of
-            Hugging Face.
+          json_file: `bert_config.json`, or the `config.json` of a BERT or
+            an ELECTRA of Hugging Face.
 
         Returns:
           The configuration.
@@ -293,7 +300,8 @@ def from_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
       ValueError: another architecture, or a BERT with an option that this
         implementation does not have.
     """
-    _require_bert(values)
+    is_electra = _model_type(values) == "electra"
+    defaults = _SAME_KEYS | (_OF_ELECTRA if is_electra else {})
     for key, allowed in _ONLY_VALUES.items():
         if values.get(key) not in allowed:
             raise ValueError(
@@ -309,7 +317,8 @@ def from_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
             "model."
         )
     return {
-        **{key: values.get(key, _SAME_KEYS[key]) for key in _SAME_KEYS},
+        **{key: values.get(key, defaults[key]) for key in defaults},
+        **({"electra": True} if is_electra else {}),
         "hidden_act": _THEIR_ACTIVATIONS[theirs],
         **{key: values[key] for key in RELEASED_EXTRA_KEYS & values.keys()},
     }
@@ -335,10 +344,14 @@ def to_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
         )
     ours = activation_name(values["hidden_act"])
     theirs = next(a for a, b in _THEIR_ACTIVATIONS.items() if b == ours)
+    values = {"embedding_size": values["hidden_size"], **values}
+    is_electra = values.pop("electra", False)
+    if not is_electra:
+        del values["embedding_size"]
     return {
         **values,
         "hidden_act": theirs,
-        "model_type": "bert",
+        "model_type": "electra" if is_electra else "bert",
         "layer_norm_eps": 1e-12,
         "pad_token_id": 0,
         "position_embedding_type": "absolute",
@@ -368,15 +381,18 @@ def label_names(values: Mapping[str, Any], path: str) -> list[str]:
         ) from None
 
 
-def _require_bert(values: Mapping[str, Any]) -> None:
-    """Raises ValueError unless Hugging Face calls the architecture BERT."""
-    architecture = next(iter(values.get("architectures") or ()), "Bert")
+def _model_type(values: Mapping[str, Any]) -> str:
+    """Returns `bert` or `electra`; raises ValueError for other models."""
+    known = {"bert": "Bert", "electra": "Electra"}
     if "model_type" in values:
-        found, is_bert = values["model_type"], values["model_type"] == "bert"
+        found = values["model_type"]
+        types = [name for name in known if name == found]
     else:
-        found, is_bert = architecture, architecture.startswith("Bert")
-    if not is_bert:
+        found = next(iter(values.get("architectures") or ()), "Bert")
+        types = [name for name in known if found.startswith(known[name])]
+    if not types:
         raise ValueError(
-            f"this is Hugging Face's {found!r}, another architecture than "
-            'BERT (model_type "bert"); take a BERT model.'
+            f"this is Hugging Face's {found!r}, another architecture than BERT "
+            'and ELECTRA (model_type "bert" or "electra"); take such a model.'
         )
+    return types[0]

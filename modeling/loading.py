@@ -146,6 +146,14 @@ def _kind_of(found: ModelFolder, shapes: Mapping[str, Any]) -> str:
             f"{', '.join(huggingface.TASKS)}, or kind='{ENCODER}' to leave it "
             "aside."
         )
+    larger = huggingface.larger_head(shapes)
+    if larger:
+        raise ValueError(
+            f"{found.weights} is an ELECTRA with a head of Hugging Face "
+            f"({larger}) that has one more dense layer than ours, which is "
+            f"that of ELECTRA's code; pass kind='{ENCODER}' to leave it aside, "
+            "or fine-tune the encoder here."
+        )
     return ENCODER
 
 

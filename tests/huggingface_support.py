@@ -6,6 +6,7 @@ without any of our tables.
 
 import json
 import math
+import re
 
 import numpy as np
 from safetensors.numpy import save_file
@@ -137,19 +138,27 @@ def linear(tensors, name, x):
     return x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
 
 
-def encode(tensors, ids, mask, segments):
-    """Sequence [B, S, H] and pooled output [B, H] in float64."""
-    tensors = {
-        name.removeprefix("bert."): value.astype(np.float64)
-        for name, value in tensors.items()
-    }
-    batch, length = ids.shape
+def embed(tensors, ids, segments):
+    """What enters the first block."""
     x = (
         tensors["embeddings.word_embeddings.weight"][ids]
         + tensors["embeddings.token_type_embeddings.weight"][segments]
-        + tensors["embeddings.position_embeddings.weight"][:length]
+        + tensors["embeddings.position_embeddings.weight"][: ids.shape[1]]
     )
     x = layer_norm(tensors, "embeddings.LayerNorm", x)
+    if "embeddings_project.weight" not in tensors:
+        return x
+    return linear(tensors, "embeddings_project", x)
+
+
+def encode(tensors, ids, mask, segments):
+    """Sequence [B, S, H] and pooled output [B, H] in float64."""
+    tensors = {
+        re.sub(r"^(bert|electra)\.", "", name): value.astype(np.float64)
+        for name, value in tensors.items()
+    }
+    batch, length = ids.shape
+    x = embed(tensors, ids, segments)
 
     def heads(y):
         return y.reshape(batch, length, HEADS, -1).transpose(0, 2, 1, 3)

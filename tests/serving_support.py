@@ -62,11 +62,12 @@ TEXTS = [
 ]
 
 
-def finished_run(goldens, folder, kind, is_pair=False):
+def finished_run(goldens, folder, kind, is_pair=False, **changes):
     """Writes what run_classifier.py leaves behind; returns the model."""
     config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
     # Weights large enough to tell texts apart.
-    config = BertConfig.from_dict(config.to_dict() | {"initializer_range": 0.3})
+    changes = {"initializer_range": 0.3} | changes
+    config = BertConfig.from_dict(config.to_dict() | changes)
     keras.utils.set_random_seed(1)
     labels = LABELS.get(kind, ("no", "yes"))
     arguments = {"kind": kind, "num_labels": max(1, len(labels))}

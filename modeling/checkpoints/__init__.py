@@ -1,9 +1,10 @@
 """Reads and writes weights: the original's checkpoints, and Hugging Face's.
 
-tf1           the original's checkpoint format
-huggingface   Hugging Face's format
-assign        a checkpoint's arrays into a model's variables
-model_folder  which files of a model are in a folder, and what they say
+tf1                the original's checkpoint format
+huggingface_names  the table of Hugging Face's names of weights and ours
+huggingface        Hugging Face's format
+assign             a checkpoint's arrays into a model's variables
+model_folder       which files of a model are in a folder, and what they say
 """
 
 from modeling.checkpoints.assign import (

@@ -238,6 +238,8 @@ def _require_kind(
         return {s for s in _ENCODERS if any(n.startswith(s) for n in names)}
 
     wanted, found = scopes_of(names), scopes_of(checkpoint.shapes)
+    if wanted & found == {"electra/"}:
+        _require_discriminator(checkpoint)
     if not wanted or not found or wanted & found:
         return
     is_electra = "electra/" in found
@@ -254,3 +256,18 @@ def _require_kind(
         )
         + " (--bert_config_file), or another --init_checkpoint."
     )
+
+
+def _require_discriminator(
+    checkpoint: Checkpoint | HuggingFaceCheckpoint,
+) -> None:
+    """Raises ValueError for an ELECTRA that is the generator alone."""
+    scopes = {name.partition("/encoder/")[0] for name in checkpoint.shapes}
+    if "generator" in scopes and "electra" not in scopes:
+        raise ValueError(
+            f"{checkpoint.prefix} holds only the generator of an ELECTRA "
+            "(generator/encoder/...); what is trained further and asked is "
+            "the discriminator (electra/encoder/...). Give the checkpoint "
+            "with both, or Hugging Face's folder of the discriminator, such "
+            "as electra-small-discriminator."
+        )

@@ -1,20 +1,22 @@
-"""Hugging Face's format of weights, and the table of both sides' names.
-
-A dense layer's `weight` is [out, in] there; the `kernel` of the original and of
-this project is [in, out]. `output_weights` have the same layout on both sides.
-"""
+"""Hugging Face's format of weights."""
 
 import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 import safetensors
 import safetensors.numpy
 import tensorflow as tf
+
+from modeling.checkpoints.huggingface_names import (
+    of_generator,
+    our_name,
+    their_name,
+)
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -35,123 +37,22 @@ TASKS = {
     "tagging": ("BertForTokenClassification", None),
     "choice": ("BertForMultipleChoice", None),
 }
+# The same of an ELECTRA. Its classes for texts and choices have a dense layer
+# in their head, which `TaskModel` and ELECTRA's own code do not have.
+ELECTRA_TASKS = {"tagging": ("ElectraForTokenClassification", None)}
+_LARGER_HEADS = ("classifier.out_proj.", "sequence_summary.")
 
-WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
 # Second names of tensors: the output matrix of the masked LM is the word
 # embedding table, its bias is `predictions.bias`.
-_DECODER = "cls.predictions.decoder.weight"
+_DECODERS = {
+    "cls.predictions.decoder.weight": "bert/embeddings/word_embeddings",
+    "generator_lm_head.weight": "electra/embeddings/word_embeddings",
+}
 _DECODER_BIAS = "cls.predictions.decoder.bias"
 # Constants in files of old versions.
-_BUFFERS = re.compile(r"(bert\.)?embeddings\.(position_ids|token_type_ids)")
-
-
-class _Name(NamedTuple):
-    """A row of the table; `#` is the number of a block."""
-
-    theirs: str
-    ours: str
-    is_transposed: bool = False
-
-
-def _dense(theirs: str, ours: str) -> tuple[_Name, _Name]:
-    return (
-        _Name(f"{theirs}.weight", f"{ours}/kernel", is_transposed=True),
-        _Name(f"{theirs}.bias", f"{ours}/bias"),
-    )
-
-
-def _layer_norm(theirs: str, ours: str) -> tuple[_Name, _Name]:
-    return (
-        _Name(f"{theirs}.LayerNorm.weight", f"{ours}/LayerNorm/gamma"),
-        _Name(f"{theirs}.LayerNorm.bias", f"{ours}/LayerNorm/beta"),
-    )
-
-
-def _output(theirs: str, ours: str) -> tuple[_Name, _Name]:
-    return (
-        _Name(f"{theirs}.weight", f"{ours}output_weights"),
-        _Name(f"{theirs}.bias", f"{ours}output_bias"),
-    )
-
-
-_BLOCK = ("bert.encoder.layer.#", "bert/encoder/layer_#")
-_TABLE = (
-    *(
-        _Name(f"bert.embeddings.{name}.weight", f"bert/embeddings/{name}")
-        for name in (
-            "word_embeddings",
-            "token_type_embeddings",
-            "position_embeddings",
-        )
-    ),
-    *_layer_norm("bert.embeddings", "bert/embeddings"),
-    *(
-        row
-        for name in ("query", "key", "value")
-        for row in _dense(
-            f"{_BLOCK[0]}.attention.self.{name}",
-            f"{_BLOCK[1]}/attention/self/{name}",
-        )
-    ),
-    *_dense(
-        f"{_BLOCK[0]}.attention.output.dense",
-        f"{_BLOCK[1]}/attention/output/dense",
-    ),
-    *_layer_norm(
-        f"{_BLOCK[0]}.attention.output", f"{_BLOCK[1]}/attention/output"
-    ),
-    *_dense(
-        f"{_BLOCK[0]}.intermediate.dense", f"{_BLOCK[1]}/intermediate/dense"
-    ),
-    *_dense(f"{_BLOCK[0]}.output.dense", f"{_BLOCK[1]}/output/dense"),
-    *_layer_norm(f"{_BLOCK[0]}.output", f"{_BLOCK[1]}/output"),
-    *_dense("bert.pooler.dense", "bert/pooler/dense"),
-    # Pretraining.
-    *_dense(
-        "cls.predictions.transform.dense", "cls/predictions/transform/dense"
-    ),
-    *_layer_norm("cls.predictions.transform", "cls/predictions/transform"),
-    _Name("cls.predictions.bias", "cls/predictions/output_bias"),
-    *_output("cls.seq_relationship", "cls/seq_relationship/"),
-    # Sequence and token classification, multiple choice.
-    *_output("classifier", ""),
-    # Question answering.
-    *_output("qa_outputs", "cls/squad/"),
+_BUFFERS = re.compile(
+    r"((bert|electra)\.)?embeddings\.(position_ids|token_type_ids)"
 )
-_BY_THEIRS = {row.theirs: row for row in _TABLE}
-_BY_OURS = {row.ours: row for row in _TABLE}
-
-
-def our_name(theirs: str) -> tuple[str, bool] | None:
-    """Translates the name of a tensor.
-
-    Args:
-      theirs: the name in the file. `bert.` may be missing, as in the file of an
-        encoder; `LayerNorm.gamma` and `.beta` are old names.
-
-    Returns:
-      The variable's name and whether its matrix must be transposed; None if
-      there is no such variable.
-    """
-    theirs = re.sub(r"^(embeddings|encoder|pooler)\.", r"bert.\1.", theirs)
-    theirs = re.sub(r"(?<=LayerNorm)\.gamma$", ".weight", theirs)
-    theirs = re.sub(r"(?<=LayerNorm)\.beta$", ".bias", theirs)
-    block = re.search(r"(?<=encoder\.layer\.)\d+", theirs)
-    number = block[0] if block else ""
-    row = _BY_THEIRS.get(
-        theirs.replace(f"layer.{number}.", "layer.#.") if block else theirs
-    )
-    return row and (row.ours.replace("#", number), row.is_transposed)
-
-
-def their_name(ours: str) -> tuple[str, bool] | None:
-    """Translates the name of a variable; the reverse of `our_name`."""
-    block = re.search(r"(?<=encoder/layer_)\d+", ours)
-    number = block[0] if block else ""
-    row = _BY_OURS.get(
-        ours.replace(f"layer_{number}/", "layer_#/") if block else ours
-    )
-    return row and (row.theirs.replace("#", number), row.is_transposed)
 
 
 def is_folder(path: str) -> bool:
@@ -176,7 +77,8 @@ def kind_of(config: Mapping[str, Any]) -> str | None:
     """
     architecture = next(iter(config.get("architectures") or ()), None)
     problem = config.get("problem_type")
-    kinds = [kind for kind, (name, _) in TASKS.items() if name == architecture]
+    tasks = [*TASKS.items(), *ELECTRA_TASKS.items()]
+    kinds = [kind for kind, (name, _) in tasks if name == architecture]
     if len(kinds) > 1:
         # The rule of transformers for texts with no problem_type.
         if problem is None and len(config.get("id2label") or "01") == 1:
@@ -185,8 +87,20 @@ def kind_of(config: Mapping[str, Any]) -> str | None:
     return next(iter(kinds), None)
 
 
+def larger_head(names: Collection[str]) -> str:
+    """Returns the name of a tensor in a head that we do not have; "" = none.
+
+    Args:
+      names: of all tensors.
+    """
+    return next((n for n in sorted(names) if n.startswith(_LARGER_HEADS)), "")
+
+
 class HuggingFaceCheckpoint:
     """Reads Hugging Face's folder with the methods of `tf1.Checkpoint`.
+
+    The encoder of an ELECTRA with the generator's head has the names of a
+    generator beside a discriminator, as in ELECTRA's own checkpoints.
 
     Args:
       path: a folder with `model.safetensors`, or with its shards and
@@ -209,9 +123,23 @@ class HuggingFaceCheckpoint:
         # Our name -> (file, their name, is_transposed).
         self._places = {}
         self.shapes = {}
-        for file in self._files:
-            for theirs in file.keys():  # noqa: SIM118 (not a mapping)
-                self._add(file, theirs)
+        tensors = [(file, name) for file in self._files for name in file.keys()]
+        names = [name for _, name in tensors]
+        scope = self._scope(names)
+        is_generator = _is_generator(names)
+        has_larger_head = bool(larger_head(names))
+        for file, theirs in tensors:
+            found = our_name(theirs, scope)
+            # The classifier of a larger head reads other vectors.
+            if not found or has_larger_head and theirs.startswith("classifier"):
+                found = theirs, False
+            ours, is_transposed = found
+            self._add(
+                file,
+                theirs,
+                of_generator(ours) if is_generator else ours,
+                is_transposed,
+            )
         self._take_second_names()
 
     def read(self, name: str) -> np.ndarray:
@@ -262,7 +190,21 @@ class HuggingFaceCheckpoint:
         except safetensors.SafetensorError as error:
             raise self._damaged(name, error) from None
 
-    def _add(self, file, theirs: str) -> None:
+    def _scope(self, names: Collection[str]) -> str:
+        """Returns `electra` or `bert`, the scope of names without one."""
+        if any(
+            n.startswith(("electra.", "embeddings_project.")) for n in names
+        ):
+            return "electra"
+        try:
+            with tf.io.gfile.GFile(os.path.join(self.prefix, CONFIG)) as file:
+                model_type = json.loads(file.read()).get("model_type")
+        # The configuration is another one then, and is checked on its own.
+        except (tf.errors.OpError, ValueError, AttributeError):
+            return "bert"
+        return "electra" if model_type == "electra" else "bert"
+
+    def _add(self, file, theirs: str, ours: str, is_transposed: bool) -> None:
         """Adds a tensor under our name, with its shape."""
         if _BUFFERS.fullmatch(theirs):
             return
@@ -273,7 +215,6 @@ class HuggingFaceCheckpoint:
                 f"expected one of {', '.join(_TYPES)}. Take the model as it "
                 "was before it was quantized."
             )
-        ours, is_transposed = our_name(theirs) or (theirs, False)
         shape = tuple(tensor.get_shape())
         self.shapes[ours] = shape[::-1] if is_transposed else shape
         self._places[ours] = file, theirs, is_transposed
@@ -286,16 +227,17 @@ class HuggingFaceCheckpoint:
             place = self._places.pop(_DECODER_BIAS)
             self.shapes.setdefault(bias, shape)
             self._places.setdefault(bias, place)
-        if _DECODER not in self.shapes or WORD_EMBEDDINGS not in self.shapes:
-            return
-        # Compared, because few files have "tie_word_embeddings".
-        if not np.array_equal(self.read(_DECODER), self.read(WORD_EMBEDDINGS)):
-            raise ValueError(
-                f"{self.prefix}: {_DECODER} is not the word embedding table; "
-                "this masked LM has an output matrix of its own, ours has "
-                "none. Take a model with tied embeddings."
-            )
-        del self.shapes[_DECODER], self._places[_DECODER]
+        for decoder, table in _DECODERS.items():
+            if decoder not in self.shapes or table not in self.shapes:
+                continue
+            # Compared, because few files have "tie_word_embeddings".
+            if not np.array_equal(self.read(decoder), self.read(table)):
+                raise ValueError(
+                    f"{self.prefix}: {decoder} is not the word embedding "
+                    "table; this masked LM has an output matrix of its own, "
+                    "ours has none. Take a model with tied embeddings."
+                )
+            del self.shapes[decoder], self._places[decoder]
 
     def _damaged(self, name: str, error: Exception) -> ValueError:
         return ValueError(
@@ -312,7 +254,8 @@ def to_tensors(
 
     Args:
       variables: our name -> value.
-      is_encoder_alone: omit the prefix `bert.`, as in the file of a BertModel.
+      is_encoder_alone: omit the prefix `bert.` or `electra.`, as in the file
+        of a BertModel or an ElectraModel.
 
     Returns:
       Their name -> value, float32 and contiguous.
@@ -332,7 +275,7 @@ def to_tensors(
     for ours, value in variables.items():
         theirs, is_transposed = their_name(ours)
         if is_encoder_alone:
-            theirs = theirs.removeprefix("bert.")
+            theirs = theirs.removeprefix("bert.").removeprefix("electra.")
         # safetensors writes the bytes in memory; those of a view would be the
         # untransposed matrix.
         tensors[theirs] = np.ascontiguousarray(
@@ -362,3 +305,12 @@ def write(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
             f"cannot write {path}: {error.message}; check the folder's "
             "permissions and free space."
         ) from error
+
+
+def _is_generator(names: Collection[str]) -> bool:
+    """Whether an ELECTRA is the generator: an encoder with a masked LM."""
+    heads = {name.partition(".")[0] for name in names}
+    return (
+        "generator_predictions" in heads
+        and "discriminator_predictions" not in heads
+    )

@@ -3,12 +3,13 @@ r"""Compares outputs with those of Hugging Face's transformers, both ways.
   make peers
   python tests/by_hand/huggingface_agreement.py --minilm=all-MiniLM-L6-v2
 
-Random models of every kind go to transformers through convert_checkpoint.py's
-code, and transformers' random models come back as with --init_checkpoint. So
-does the folder --minilm, if given. Compares the wordpieces of a few texts, too.
-Fails above a difference of 1e-4.
+Random models of every kind, of BERT and ELECTRA, go to transformers through
+convert_checkpoint.py's code, and transformers' random models come back as with
+--init_checkpoint. So does the folder --minilm, if given. Compares the
+wordpieces of a few texts, too. Fails above a difference of 1e-4.
 """
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from modeling import (  # noqa: E402
     SpanModel,
     TaskModel,
     checkpoints,
+    heads,
 )
 from training.model_files import conversion  # noqa: E402
 
@@ -45,8 +47,50 @@ TEXTS = (
 )
 
 
+class Electra:
+    """ELECTRA's discriminator or, beside it, its generator."""
+
+    def __init__(self, config, generator_config=None):
+        bert = self.encoder = BertModel(config)
+        if generator_config:
+            self.encoder = BertModel(
+                generator_config, embeddings=bert.embeddings, name="generator"
+            )
+            self.head = heads.GeneratorPredictions(generator_config)
+        else:
+            self.head = heads.DiscriminatorPredictions(config)
+        self.table = bert.get_embedding_table() if generator_config else None
+        self.layers = tuple({id(x): x for x in (bert, self.encoder)}.values())
+        self.layers += (self.head,)
+
+    def logits(self, batch):
+        """Scores each wordpiece, or the vocabulary for each."""
+        names = ("input_ids", "input_mask", "segment_ids")
+        output = self.encoder(*(batch[name] for name in names))
+        inputs = [output.get_sequence_output()]
+        if self.table is not None:
+            inputs.append(tf.convert_to_tensor(self.table))
+        return self.head(*inputs)
+
+
 def models(config):
     """Name of transformers' class -> a model of ours."""
+    if config.electra:
+        small = dataclasses.replace(
+            config,
+            embedding_size=config.embedding_width,
+            hidden_size=16,
+            num_attention_heads=1,
+            intermediate_size=48,
+        )
+        return {
+            "ElectraForPreTraining": Electra(config),
+            "ElectraForMaskedLM": Electra(config, small),
+            "ElectraForQuestionAnswering": SpanModel(config),
+            "ElectraForTokenClassification": TaskModel(
+                config, "tagging", NUM_LABELS
+            ),
+        }
     tasks = {
         "BertForSequenceClassification": "classification",
         "BertForTokenClassification": "tagging",
@@ -106,7 +150,12 @@ def export_random_models(folder):
     """Writes our random models for transformers; returns their outputs."""
     rng = np.random.default_rng(3)
     config, found = BertConfig.from_json_file(CONFIG), {}
-    for name, model in models(config).items():
+    electra = dataclasses.replace(
+        config, electra=True, embedding_size=24, hidden_act="gelu_exact"
+    )
+    config_file = f"{folder}/electra_config.json"
+    Path(config_file).write_text(electra.to_json_string())
+    for name, model in (models(config) | models(electra)).items():
         variables = checkpoints.variables_by_name(model.layers)
         for variable in variables.values():
             # Biases and layer norms too: zeros and ones would hide a mistake.
@@ -119,9 +168,12 @@ def export_random_models(folder):
         convert(
             source,
             target,
-            bert_config_file=CONFIG,
+            bert_config_file=CONFIG if "Bert" in name else config_file,
             vocab_file=VOCAB,
             kind=getattr(model, "kind", None),
+            electra_part="generator"
+            if name == "ElectraForMaskedLM"
+            else "discriminator",
         )
         found[name] = outputs(
             model, write_batch(target, name, config.vocab_size)
@@ -141,6 +193,14 @@ def export_minilm(folder):
 
 def import_model(path, name, config, batch):
     """Our outputs with the weights of a folder."""
+    if name == "ElectraForMaskedLM":
+        model = Electra(config, config)
+        checkpoint = checkpoints.open_checkpoint(path)
+        # A generator alone: the programs refuse it.
+        variables = checkpoints.variables_by_name(model.layers)
+        variables = {n: variables[n] for n in checkpoint.shapes}
+        checkpoints.assign(checkpoint, variables)
+        return outputs(model, dict(np.load(batch)))
     model = models(config).get(name) or BertModel(config)
     report = checkpoints.init_from_checkpoint(
         path, checkpoints.variables_by_name(getattr(model, "layers", [model]))

@@ -4,6 +4,7 @@ It imports nothing of this project. It reads folders and writes arrays.
 """
 
 import os
+import re
 import shutil
 import sys
 
@@ -27,7 +28,7 @@ def logits_of(model, name, path):
         inputs = {k: v.reshape(len(v), 3, -1) for k, v in inputs.items()}
     with torch.no_grad():
         output = model.eval()(**inputs)
-    if name == "BertForQuestionAnswering":
+    if name.endswith("ForQuestionAnswering"):
         outputs = [torch.stack([output.start_logits, output.end_logits], -1)]
     elif name == "BertForPreTraining":
         outputs = [output.prediction_logits, output.seq_relationship_logits]
@@ -42,7 +43,8 @@ def load(path, name):
     """Loads a folder as users do; raises ValueError if tensors are missing."""
     cls = transformers.BertModel
     if name != "MiniLM":
-        cls = getattr(transformers, name.replace("BertFor", "AutoModelFor"))
+        task = re.sub("^(Bert|Electra)For", "AutoModelFor", name)
+        cls = getattr(transformers, task)
     model, report = cls.from_pretrained(path, output_loading_info=True)
     if name != "MiniLM" and type(model).__name__ != name:
         raise ValueError(f"{path} was loaded as {type(model).__name__}")
@@ -53,7 +55,7 @@ def load(path, name):
 
 def random_model(path, name):
     """Returns a random model of transformers for the batch of `path`."""
-    config = transformers.BertConfig.from_pretrained(path)
+    config = transformers.AutoConfig.from_pretrained(path)
     config.hidden_act = "gelu"
     model = getattr(transformers, name)(config)
     torch.manual_seed(5)

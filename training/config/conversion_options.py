@@ -6,6 +6,7 @@ from data.settings import Settings, setting
 from data.tasks import KINDS
 
 FORMATS = ("original", "huggingface")
+ELECTRA_PARTS = ("discriminator", "generator")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,12 @@ class ConversionOptions(Settings):
         None,
         "Format of the new folder; the other than the model's if not given.",
         choices=FORMATS,
+    )
+    electra_part: str = setting(
+        "discriminator",
+        "Which encoder of an ELECTRA that has both becomes the model of "
+        "Hugging Face. A generator alone is always converted.",
+        choices=ELECTRA_PARTS,
     )
     extra_words: str | None = setting(
         None,

@@ -33,8 +33,16 @@ def signatures_of(
       Name -> function, see `Serving`.
 
     Raises:
-      ValueError: a setting is out of bounds.
+      ValueError: a setting is out of bounds, or the model would fill masks
+        without the words after them.
     """
+    if loaded.kind == "pretraining" and loaded.config.left_to_right:
+        raise ValueError(
+            f"{loaded.report.source} reads left to right (left_to_right in its "
+            "bert_config.json): at a [MASK] it does not see the words after "
+            "it. Use its vectors (encode), or load a masked LM, such as one of "
+            "run_pretraining.py --objective=pretraining."
+        )
     top_k, most = settings.get("top_k"), loaded.config.vocab_size
     if top_k is not None and not 1 <= top_k <= most:
         raise ValueError(f"top_k is {top_k}, expected 1 to {most}.")

@@ -54,7 +54,8 @@ def layer_rates(
 
     The last block, the pooler and the head have factor 1. Each block below has
     `layerwise_lr_decay` times the factor of the block above it; the embeddings
-    are below the first block.
+    are below the first block. In an ELECTRA the head counts as two above the
+    last block, which has `layerwise_lr_decay` squared.
 
     Args:
       names: full names of all variables.
@@ -70,7 +71,8 @@ def layer_rates(
       ValueError: the model has fewer blocks.
 
     Source: Sun et al., "How to Fine-Tune BERT for Text Classification?",
-      arXiv:1905.05583, section 3.
+      arXiv:1905.05583, section 3; of an ELECTRA, `_get_layer_lrs` of
+      google-research/electra, `model/optimization.py`.
     """
     names = list(names)
     blocks = {n: int(match[1]) for n in names if (match := _BLOCK.search(n))}
@@ -81,15 +83,17 @@ def layer_rates(
             f"{num_blocks}; give {num_blocks} or less, or {ALL_LAYERS} for "
             "everything."
         )
+    is_electra = any(name.startswith("electra/") for name in names)
+    below_head = 2 if is_electra else 0
     rates = {}
     for name in names:
         if name in blocks:
             below_last = num_blocks - 1 - blocks[name]
-        elif "/embeddings/" in name:
+        elif "/embeddings/" in name or "/embeddings_project/" in name:
             below_last = num_blocks
         else:
             rates[name] = 1.0
             continue
         if trainable_layers == ALL_LAYERS or below_last < trainable_layers:
-            rates[name] = layerwise_lr_decay**below_last
+            rates[name] = layerwise_lr_decay ** (below_last + below_head)
     return rates

@@ -6,6 +6,7 @@ setup          configuration and first weights in a run's folder
 found_files    vocabulary and configuration, where no flag gives them
 tokenizer      vocabulary and case, checked against the model and the flags
 description    task.json: what later programs need to know of a model
+generator      the generator of an ELECTRA, as a checkpoint of its own
 growth         more words and positions for a model
 conversion     the original's files to Hugging Face's, and back
 """

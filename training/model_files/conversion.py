@@ -18,12 +18,21 @@ from data.tasks import KINDS
 from data.text import vocabulary
 from modeling import checkpoints
 from modeling.bert import BertModel
-from modeling.checkpoints import huggingface, model_folder
+from modeling.checkpoints import (
+    huggingface,
+    huggingface_names,
+    model_folder,
+)
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig, to_huggingface
 from training.config.conversion_options import FORMATS, ConversionOptions
 from training.model_files import growth
+from training.model_files.generator import (
+    Generator,
+    has_encoder,
+    is_of_generator,
+)
 from training.model_files.growth import Grown
 from training.model_files.tokenizer import check_vocabulary
 
@@ -87,12 +96,12 @@ def _to_original(
     """A model -> bert_model.ckpt, bert_config.json, vocab.txt, labels.txt."""
     _require_no_head(found, "the original's format")
     model = _grown(options, found)
-    weights = {
-        name: model.read(name)
+    names = [
+        name
         for name in filter(is_weight, model.shapes)
-        if huggingface.their_name(name)
-    }
-    left_out = sorted(set(filter(is_weight, model.shapes)) - weights.keys())
+        if huggingface_names.their_name(huggingface_names.of_encoder(name))
+    ]
+    left_out = sorted(set(filter(is_weight, model.shapes)) - {*names})
     if left_out:
         logging.warning(
             "%d tensors have no counterpart and are left out: %s",
@@ -106,11 +115,13 @@ def _to_original(
     labels = list(found.labels)
     # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
-    if "output_weights" in weights and labels != numbered:
+    if "output_weights" in names and labels != numbered:
         files.write_text(
             os.path.join(folder, model_folder.LABELS),
             "".join(f"{label}\n" for label in labels),
         )
+    name_of = huggingface_names.of_generator if model.is_generator else str
+    weights = {name_of(name): model.read(name) for name in names}
     checkpoints.write(os.path.join(folder, "bert_model.ckpt"), weights)
     if found.do_lower_case is not None:
         logging.info(
@@ -125,9 +136,21 @@ def _to_huggingface(
     logging.info("Converting %s.", found.weights)
     _require_no_head(found, "Hugging Face's format")
     model = _grown(options, found)
-    shapes = {n: s for n, s in model.shapes.items() if is_weight(n)}
+    shapes = {
+        name: shape
+        for name, shape in model.shapes.items()
+        if is_weight(name) and (model.is_generator or not is_of_generator(name))
+    }
+    if len(shapes) < sum(map(is_weight, model.shapes)):
+        logging.info(
+            "The generator is left out; --electra_part=generator converts it."
+        )
+    if model.is_generator:
+        _require_gelu(model.config)
     values = to_huggingface(model.config.to_dict())
-    values |= _head(options, shapes, found)
+    values |= (_electra_head if model.config.electra else _head)(
+        options, shapes, found
+    )
     vocab = _write_tokenizer(folder, model, _lower_case(options, found))
     values["pad_token_id"] = vocab["[PAD]"]
     _write_sorted_json(folder, huggingface.CONFIG, values)
@@ -135,10 +158,11 @@ def _to_huggingface(
     huggingface.write(
         folder,
         huggingface.to_tensors(
-            weights, is_encoder_alone=values["architectures"] == ["BertModel"]
+            weights,
+            is_encoder_alone=values["architectures"][0].endswith("Model"),
         ),
     )
-    logging.info("For transformers it is a %s.", values["architectures"][0])
+    logging.info("Its class in transformers is %s.", values["architectures"][0])
 
 
 def _grown(options: ConversionOptions, found: ModelFolder) -> Grown:
@@ -149,7 +173,11 @@ def _grown(options: ConversionOptions, found: ModelFolder) -> Grown:
         or os.path.join(found.path, model_folder.CONFIG)
     )
     config = BertConfig.from_json_file(config_file)
-    checkpoint = _checked(found.weights, config)
+    checkpoint = _part(
+        options, checkpoints.open_checkpoint(found.weights), config
+    )
+    config = getattr(checkpoint, "config", config)
+    _check_fit(checkpoint, config)
     vocab_file = options.vocab_file or found.vocab_file
     if not vocab_file or not files.exists(vocab_file):
         raise FileNotFoundError(
@@ -205,13 +233,36 @@ def _write_sorted_json(
     files.write_text(os.path.join(folder, name), text + "\n")
 
 
-def _checked(path: str, config: BertConfig) -> Any:
-    """Opens a checkpoint whose encoder is whole and fits the configuration."""
+def _part(
+    options: ConversionOptions, checkpoint: Any, config: BertConfig
+) -> Any:
+    """Returns the generator of an ELECTRA if it is converted, else all."""
+    names = checkpoint.shapes
+    is_asked = options.electra_part == "generator"
+    has_generator = has_encoder(names, "generator")
+    is_alone = has_generator and not has_encoder(names, "electra")
+    if is_alone or (is_asked and (config.electra or not has_generator)):
+        return Generator(checkpoint, config)
+    return checkpoint
+
+
+def _require_gelu(config: BertConfig) -> None:
+    """Refuses a generator whose head has another activation than theirs."""
+    if config.hidden_act != "gelu_exact":
+        raise ValueError(
+            f"hidden_act is {config.hidden_act!r}, but the generator's head "
+            "has gelu_exact in Hugging Face's class whatever the configuration "
+            "says; such a generator stays here."
+        )
+
+
+def _check_fit(checkpoint: Any, config: BertConfig) -> None:
+    """Checks that the encoder is whole, fits the configuration and reads."""
     encoder = checkpoints.variables_by_name([BertModel(config)])
-    report = checkpoints.init_from_checkpoint(path, encoder)
+    report = checkpoints.require_fit(checkpoint, encoder)
+    checkpoints.assign(checkpoint, {n: encoder[n] for n in report.loaded})
     for name in report.missing:
-        logging.warning("%s has no %s.", path, name)
-    return checkpoints.open_checkpoint(path)
+        logging.warning("%s has no %s.", checkpoint.prefix, name)
 
 
 def _require_no_head(found: ModelFolder, target: str) -> None:
@@ -247,6 +298,36 @@ def _head(
         num_labels = shapes["output_weights"][0]
         values |= _labels(options, found, num_labels)
     return values
+
+
+def _electra_head(
+    options: ConversionOptions,
+    shapes: Mapping[str, tuple[int, ...]],
+    found: ModelFolder,
+) -> dict[str, Any]:
+    """See `_head`; of an ELECTRA."""
+    if "output_weights" in shapes:
+        kind = options.kind or found.kind
+        if kind not in huggingface.ELECTRA_TASKS:
+            raise ValueError(
+                f"{found.weights} is an ELECTRA with an output layer "
+                f"({kind or 'of a kind that no file says'}). Its output layer "
+                "reads the first token, as in ELECTRA's code; Hugging Face's "
+                "class has one more dense layer in between, and so has no "
+                "counterpart. Only "
+                f"{' and '.join(huggingface.ELECTRA_TASKS)} (--kind), "
+                "questions and pretraining can be converted; others stay here."
+            )
+        architecture, _ = huggingface.ELECTRA_TASKS[kind]
+        values = _labels(options, found, shapes["output_weights"][0])
+        return {"architectures": [architecture]} | values
+    heads = {
+        "cls/squad/output_weights": "ElectraForQuestionAnswering",
+        "generator_predictions/output_bias": "ElectraForMaskedLM",
+        "discriminator_predictions/dense/kernel": "ElectraForPreTraining",
+    }
+    found_heads = [heads[name] for name in heads if name in shapes]
+    return {"architectures": [*found_heads, "ElectraModel"][:1]}
 
 
 def _architecture(names: Mapping[str, Any]) -> str:

@@ -18,12 +18,17 @@ from absl import logging
 from data.storage import files
 from data.text.tokenization import BasicTokenizer, WordpieceTokenizer
 from modeling.checkpoints import Checkpoint, HuggingFaceCheckpoint
-from modeling.checkpoints.huggingface import WORD_EMBEDDINGS
 from modeling.config import BertConfig
+from training.model_files.generator import Generator
 
-_POSITIONS = "bert/embeddings/position_embeddings"
+_POSITIONS = "/embeddings/position_embeddings"
 # The variables with a row for each token.
-_BY_TOKEN = (WORD_EMBEDDINGS, "cls/predictions/output_bias")
+_BY_TOKEN = (
+    "bert/embeddings/word_embeddings",
+    "cls/predictions/output_bias",
+    "electra/embeddings/word_embeddings",
+    "generator_predictions/output_bias",
+)
 _UNUSED = re.compile(r"\[unused\d+\]")
 _MOST_NAMED = 8
 
@@ -40,11 +45,12 @@ class Grown:
       config: `BertConfig`, with the sizes of the grown model.
       tokens: the vocabulary of the grown model.
       shapes: of the checkpoint: our name -> its shape before it grew.
+      is_generator: whether it is the generator of an ELECTRA.
     """
 
     def __init__(
         self,
-        checkpoint: Checkpoint | HuggingFaceCheckpoint,
+        checkpoint: Checkpoint | HuggingFaceCheckpoint | Generator,
         config: BertConfig,
         tokens: Iterable[str],
     ):
@@ -53,11 +59,12 @@ class Grown:
         self.config = config
         self.tokens = list(tokens)
         self.shapes = checkpoint.shapes
+        self.is_generator = isinstance(checkpoint, Generator)
 
     def read(self, name: str) -> np.ndarray:
         """Returns a variable's value, with the new rows."""
         value = self._checkpoint.read(name)
-        if name == _POSITIONS:
+        if name.endswith(_POSITIONS):
             # Row i is row i modulo their number.
             rows = np.arange(self.config.max_position_embeddings)
             return value[rows % len(value)]

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from data.storage import files
 from data.storage.json_files import read_json
-from modeling import checkpoints
-from modeling.checkpoints import huggingface
+from modeling.checkpoints import huggingface, tf1
 from modeling.checkpoints.model_folder import BEST, LABELS
 from modeling.config import label_names
 
@@ -93,7 +92,7 @@ def _read_names(init_checkpoint: str) -> tuple[str, tuple[str, ...]]:
             return path, ()
         values = read_json(path, remedy="get the folder again")
         return path, tuple(label_names(values, path))
-    folder = os.path.dirname(checkpoints.find_prefix(init_checkpoint))
+    folder = os.path.dirname(tf1.find_prefix(init_checkpoint))
     places = [folder]
     if os.path.basename(folder) == BEST:
         places.append(os.path.dirname(folder))

@@ -146,6 +146,23 @@ def test_layers_learn_the_slower_the_lower_they_are():
         assert rates[name] == 1
 
 
+def test_the_layers_of_an_electra_learn_by_its_rule():
+    """Source: `_get_layer_lrs` of google-research/electra, written down."""
+    names = [
+        *(n.replace("bert/", "electra/") for n in NAMES if "pooler" not in n),
+        "electra/embeddings_project/kernel",
+    ]
+    depths = {"embeddings/": 0, "embeddings_project/": 0, "output_weights": 14}
+    depths |= {f"encoder/layer_{i}/": i + 1 for i in range(12)}
+    rates = layer_rates(names, layerwise_lr_decay=0.8)
+    for name in names:
+        (depth,) = [d for part, d in depths.items() if part in name]
+        assert rates[name] == pytest.approx(0.8 ** (14 - depth))
+    assert layer_rates(names) == dict.fromkeys(names, 1.0)
+    # The projection belongs to the embeddings.
+    assert layer_rates(names, trainable_layers=0) == {"output_weights": 1.0}
+
+
 def test_all_layers_learn_alike_by_default():
     assert layer_rates(NAMES) == dict.fromkeys(NAMES, 1.0)
 
