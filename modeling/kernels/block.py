@@ -84,11 +84,6 @@ def pays(
     return wordpieces * size >= _REPAID * num_lengths
 
 
-def has_gpu() -> bool:
-    """Returns whether operations run on a GPU."""
-    return bool(tf.config.list_logical_devices("GPU"))
-
-
 _compiled = functools.partial(tf.function, jit_compile=True, autograph=False)
 
 
@@ -164,28 +159,6 @@ def _activate_in_float32(x, *, name):
     return tf.cast(_activate(tf.cast(x, tf.float32), name), x.dtype)
 
 
-def dropout_draws(shape: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Draws uint16 numbers: half the work of 32 random bits an element.
-
-    All forms draw the same numbers, because they decide what a seed drops.
-
-    Args:
-      shape: int32 vector.
-      seed: int32 [2].
-    """
-    size = tf.reduce_prod(shape)
-    pairs = tf.random.stateless_uniform(
-        [(size + 1) // 2],
-        seed,
-        minval=None,
-        maxval=None,
-        dtype=tf.uint32,
-        alg="philox",
-    )
-    draws = tf.reshape(tf.bitcast(pairs, tf.uint16), [-1])[:size]
-    return tf.reshape(draws, shape)
-
-
 def _drop(x, draws, *, rate):
     dropped = round(rate * _NUM_DRAWS)
     kept = tf.cast(draws >= tf.constant(dropped, tf.uint16), x.dtype)
@@ -203,7 +176,7 @@ def drop(x: tf.Tensor, draws: tf.Tensor, *, rate: float) -> tf.Tensor:
 
     Args:
       x: float tensor of any shape.
-      draws: uint16 of the same shape, from `dropout_draws`.
+      draws: uint16 of the same shape, from `seeds.dropout_draws`.
       rate: share of elements to drop.
     """
     return _fused_drop(x, draws, rate=rate)
@@ -217,7 +190,7 @@ def layer_norm(
     epsilon: float,
     residual: tf.Tensor | None = None,
     rate: float = 0.0,
-    seed: tf.Tensor | None = None,
+    draws: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Normalizes residual + dropout(x), or dropout(x) alone, in float32.
 
@@ -231,14 +204,13 @@ def layer_norm(
       epsilon: added to the variance.
       residual: same shape and dtype as x, or None.
       rate: share of the elements of x to drop.
-      seed: int32 [2], or None for no dropout.
+      draws: uint16 of the same shape, or None for no dropout; see `drop`.
 
     Returns:
       Same shape and dtype as x.
     """
     parameters = gamma, beta
-    drops = seed is not None and rate > 0.0
-    draws = dropout_draws(tf.shape(x), seed) if drops else None
+    drops = draws is not None
     if residual is None:
         x = drop(x, draws, rate=rate) if drops else x
         return _norm(x, *parameters, epsilon=epsilon)

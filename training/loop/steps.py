@@ -5,14 +5,13 @@ resumed run repeats an uninterrupted one bit for bit on one CPU.
 """
 
 import dataclasses
-import functools
 from collections.abc import Iterable, Mapping
 
 import tensorflow as tf
 
 from modeling import checkpoints, kernels
 from modeling.config import BertConfig
-from modeling.kernels import Form
+from modeling.kernels import Form, seeds
 from training.config.options import TrainOptions
 from training.devices import gpus
 from training.devices.strategy import is_tpu
@@ -22,9 +21,6 @@ from training.loop.loss_scale import LEAST, LossScale
 from training.loop.model import Model
 
 _SUM = tf.distribute.ReduceOp.SUM
-# The algorithm is fixed, because XLA would choose another one and draw other
-# dropout masks.
-_fold_in = functools.partial(tf.random.fold_in, alg="philox")
 
 
 def with_fusion(
@@ -106,6 +102,7 @@ class TrainSteps:
         self._strategy = tf.distribute.get_strategy()
         self._model = model
         self._options = options
+        self._on_tpu = is_tpu(self._strategy)
         self.weights = checkpoints.variables_by_name(model.layers)
         layer_rates = rates.layer_rates(
             self.weights,
@@ -121,7 +118,7 @@ class TrainSteps:
             self._learning,
             layer_rates,
             skips_overflow=in_float16,
-            on_tpu=is_tpu(self._strategy),
+            on_tpu=self._on_tpu,
         )
         self.saved = {**self.weights, **self.optimizer.slots}
         if self.loss_scale:
@@ -129,7 +126,7 @@ class TrainSteps:
         self.metric_names: list[str] = []
         # A TPU compiles the whole step. It would place a part that is compiled
         # separately on its host.
-        is_fused = options.fuse and not is_tpu(self._strategy)
+        is_fused = options.fuse and not self._on_tpu
         self._form = Form.COMPILED if is_fused else Form.STANDARD
         # Accumulation and loss scaling need dense gradients.
         self._keeps_slices = (
@@ -141,7 +138,7 @@ class TrainSteps:
         # cannot access the variables of another replica.
         self._compute = (
             tf.function(self._gradients, jit_compile=True, autograph=False)
-            if options.xla and not is_tpu(self._strategy)
+            if options.xla and not self._on_tpu
             else self._gradients
         )
 
@@ -170,11 +167,13 @@ class TrainSteps:
         rows = tf.TensorArray(tf.float32, size=num_steps)
         with custom_gradients.released():
             for i in tf.range(num_steps):
+                with seeds.outside_xla(not self._on_tpu), seeds.placed():
+                    step = first_step + tf.cast(i, tf.int64)
                 metrics = self._strategy.run(
                     self._replica_step,
                     args=(
                         next(iterator),
-                        first_step + tf.cast(i, tf.int64),
+                        step,
                         schedule[0] + schedule[1] * tf.cast(i, tf.float32),
                     ),
                 )
@@ -191,14 +190,16 @@ class TrainSteps:
         options = self._options
         replica = tf.distribute.get_replica_context()
         loss_weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
-        seed = _fold_in(
-            _fold_in([options.seed, 0], step),
-            replica.replica_id_in_sync_group,
-        )
+        with seeds.outside_xla(not self._on_tpu):
+            seed = seeds.fold_in(
+                seeds.fold_in([options.seed, 0], step),
+                replica.replica_id_in_sync_group,
+            )
         scale = self.loss_scale.value.read_value() if self.loss_scale else None
-        gradients, squares, metrics = self._compute(
-            batch, loss_weights, seed, scale
-        )
+        with seeds.outside_xla(not (self._on_tpu or options.xla)):
+            gradients, squares, metrics = self._compute(
+                batch, loss_weights, seed, scale
+            )
         if not self._keeps_slices:
             gradients, squares = replica.all_reduce(_SUM, (gradients, squares))
         if self.loss_scale:
@@ -242,7 +243,7 @@ class TrainSteps:
         def micro(i):
             part = {name: x[i] for name, x in parts.items()}
             return self._micro_gradients(
-                part, loss_weights, _fold_in(seed, i), scale
+                part, loss_weights, seeds.fold_in(seed, i), scale
             )
 
         _, total = tf.while_loop(
