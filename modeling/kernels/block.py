@@ -15,11 +15,6 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-# Wordpieces x layers x hidden size from which compiling saves more time than
-# it takes. Compiling takes 0.5 to 1 s for each length and saves 24 ms of a step
-# of 4 x 256 on 32 x 128, so it is worthwhile after about 48 such steps, two
-# times the break-even (docs/performance.md).
-_REPAID = 2e8
 # A dropout rate is a number of these: 0.1 becomes 6554 / 65536 = 0.100006.
 _NUM_DRAWS = 1 << 16
 
@@ -59,6 +54,7 @@ def current() -> Form:
 
 def pays(
     *,
+    repaid: float,
     num_hidden_layers: int,
     hidden_size: int,
     num_steps: int,
@@ -69,6 +65,8 @@ def pays(
     """Returns whether training is long enough for `Form.COMPILED`.
 
     Args:
+      repaid: wordpieces x layers x hidden size from which compiling for one
+        length saves more time than it takes.
       num_hidden_layers: blocks of the model.
       hidden_size: H.
       num_steps: total number of updates.
@@ -81,7 +79,7 @@ def pays(
     if num_lengths > 1:
         wordpieces //= 2
     size = num_hidden_layers * hidden_size
-    return wordpieces * size >= _REPAID * num_lengths
+    return wordpieces * size >= repaid * num_lengths
 
 
 _compiled = functools.partial(tf.function, jit_compile=True, autograph=False)

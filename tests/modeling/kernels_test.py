@@ -359,6 +359,7 @@ def test_a_served_model_says_that_it_has_no_gradient(config):
 
 def test_compiling_pays_for_long_training_and_large_models():
     options = {
+        "repaid": 2e8,
         "num_hidden_layers": 6,
         "hidden_size": 384,
         "batch_size": 32,

@@ -14,7 +14,7 @@ from modeling.config import BertConfig
 from modeling.kernels import Form, seeds
 from training.config.options import TrainOptions
 from training.devices import gpus
-from training.devices.strategy import is_tpu
+from training.devices.strategy import is_tpu, kind_of
 from training.loop import custom_gradients, optimizers, rates
 from training.loop.lamb import Lamb
 from training.loop.loss_scale import LEAST, LossScale
@@ -59,6 +59,7 @@ def with_fusion(
 def _pays(options, config, *, seq_length, num_lengths):
     """Whether training is long enough for `Form.COMPILED`."""
     return options.num_train_minutes > 0 or kernels.pays(
+        repaid=kind_of(tf.distribute.get_strategy()).repaid,
         num_hidden_layers=config.num_hidden_layers,
         hidden_size=config.hidden_size,
         num_steps=options.num_train_steps,
@@ -124,6 +125,7 @@ class TrainSteps:
         if self.loss_scale:
             self.saved |= self.loss_scale.saved
         self.metric_names: list[str] = []
+        self._bytes_per_pack = kind_of(self._strategy).bytes_per_pack
         # A TPU compiles the whole step. It would place a part that is compiled
         # separately on its host.
         is_fused = options.fuse and not self._on_tpu
@@ -201,7 +203,7 @@ class TrainSteps:
                 batch, loss_weights, seed, scale
             )
         if not self._keeps_slices:
-            gradients, squares = replica.all_reduce(_SUM, (gradients, squares))
+            gradients, squares = self._summed(replica, gradients, squares)
         if self.loss_scale:
             gradients = {i: x / scale for i, x in gradients.items()}
             squares = {i: x / (scale * scale) for i, x in squares.items()}
@@ -228,6 +230,21 @@ class TrainSteps:
             ]
         share = 1.0 / self._strategy.num_replicas_in_sync
         return tf.concat([metrics, share * tf.stack(figures)], axis=0)
+
+    def _summed(self, replica, gradients, squares):
+        """Sums over all replicas."""
+        if not self._bytes_per_pack:
+            return replica.all_reduce(_SUM, (gradients, squares))
+        # TensorFlow sends the last values first, in the order in which the
+        # backward pass computes gradients. The squares need its end.
+        squares, gradients = replica.all_reduce(
+            _SUM,
+            (squares, gradients),
+            tf.distribute.experimental.CommunicationOptions(
+                bytes_per_pack=self._bytes_per_pack
+            ),
+        )
+        return gradients, squares
 
     def _gradients(self, batch, loss_weights, seed, scale):
         """`_micro_gradients` of a device's batch, summed."""
