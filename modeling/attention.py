@@ -2,6 +2,10 @@
 
 Axis letters: see `layers`. Q queries in a sequence: S, or fewer; T keys and
 values in a sequence: S.
+
+TensorFlow 2.21 has no fused attention for a GPU: Keras 3.15 raises a ValueError
+for flash attention on this backend, and without it computes the same products
+and softmax. XLA (`--xla`) fuses what lies between the products.
 """
 
 import tensorflow as tf

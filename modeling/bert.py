@@ -11,6 +11,7 @@ from modeling.attention import attention_bias
 from modeling.checkpoints.model_folder import find
 from modeling.config import BertConfig
 from modeling.embeddings import Embeddings, as_ids, refuse_rounded
+from modeling.kernels.seeds import split_seed
 from modeling.transformer import Encoder
 
 # What a `BertModel` gives instead of a `BertOutput` if it has an `output_key`.
@@ -266,7 +267,7 @@ class BertModel(layers.DropoutLayer):
             input_ids, input_mask, token_type_ids
         )
         seed = self.seed_of_call(training, dropout_seed)
-        seeds = layers.split_seed(seed, 2)
+        seeds = split_seed(seed, 2)
         embedded = self.embeddings(input_ids, token_type_ids, seeds[0])
         if self.embeddings_project:
             embedded = self.embeddings_project(embedded)

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from modeling import layers
 from modeling.kernels import block as kernels
+from modeling.kernels.seeds import split_seed
 
 NUM_LAYERS = 2
 # Of each layer's input. The paper has no rate for it; this is the encoder's.
@@ -224,7 +225,7 @@ class BiLSTM(layers.DropoutLayer):
         lengths = tf.reduce_sum(tf.cast(input_mask, tf.int32), axis=1)
         x = tf.transpose(x, [1, 0, 2])
         seed = self.seed_of_call(training, dropout_seed)
-        seeds = layers.split_seed(seed, NUM_LAYERS)
+        seeds = split_seed(seed, NUM_LAYERS)
         for layer, seed in zip(self.stack, seeds, strict=True):
             x = layer(layers.dropout(x, DROPOUT, seed), lengths)
         words = tf.transpose(x, [1, 0, 2])

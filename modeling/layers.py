@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from modeling.config import BertConfig, activation_name
 from modeling.kernels import block as kernels
+from modeling.kernels.seeds import dropout_draws, fold_in
 
 # Keras finds the class of a saved layer by this name and the class's.
 registered = keras.saving.register_keras_serializable("bert")
@@ -70,16 +71,8 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     """
     if seed is None or rate == 0.0:
         return x
-    draws = kernels.dropout_draws(tf.shape(x), seed)
+    draws = dropout_draws(x, seed)
     return kernels.drop(x, draws, rate=rate)
-
-
-def split_seed(seed: tf.Tensor | None, num: int) -> list[tf.Tensor | None]:
-    """Derives `num` independent seeds, int32 [2] each; None from None."""
-    if seed is None:
-        return [None] * num
-    # By default, XLA would use another algorithm, which gives other seeds.
-    return tf.unstack(tf.random.split(seed, num, alg="philox"))
 
 
 def as_rows(x: tf.Tensor) -> tf.Tensor:
@@ -198,9 +191,7 @@ class DropoutLayer(Layer):
         replica = tf.distribute.get_replica_context()
         if replica and replica.num_replicas_in_sync > 1:
             # The generator has the same state on each device.
-            seed = tf.random.fold_in(
-                seed, replica.replica_id_in_sync_group, alg="philox"
-            )
+            seed = fold_in(seed, replica.replica_id_in_sync_group)
         return seed
 
 
@@ -287,6 +278,7 @@ class LayerNorm(Layer):
         Returns:
           The same shape and dtype.
         """
+        drops = dropout_seed is not None and dropout_prob > 0.0
         return kernels.layer_norm(
             x,
             tf.convert_to_tensor(self.gamma),
@@ -294,5 +286,5 @@ class LayerNorm(Layer):
             epsilon=self.EPSILON,
             residual=residual,
             rate=dropout_prob,
-            seed=dropout_seed,
+            draws=dropout_draws(x, dropout_seed) if drops else None,
         )

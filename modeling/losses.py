@@ -73,8 +73,9 @@ def weighted(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
 
 def hits(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """1.0 where the label has the highest score, else 0.0: float32 [M]."""
-    best = tf.argmax(logits, axis=-1, output_type=tf.int32)
-    return tf.cast(tf.equal(best, labels), tf.float32)
+    best = tf.argmax(logits, axis=-1)
+    # A GPU would compare int32 on its host.
+    return tf.cast(tf.equal(best, tf.cast(labels, best.dtype)), tf.float32)
 
 
 def mean(metric) -> float:

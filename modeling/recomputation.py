@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
+from modeling.kernels.seeds import are_on_host
+
 
 def recomputed(
     function: Callable[[tf.Tensor, tf.Tensor | None], tf.Tensor],
@@ -41,10 +43,11 @@ def recomputed(
         def gradient(upstream):
             # Compilers merge equal operations and store their results, unless
             # the second ones depend on the gradient: by control dependencies
-            # for Grappler, by data for XLA.
+            # for Grappler, by data for XLA. Seeds on the host are
+            # not compiled, and the host would wait for the zero.
             zero = _zero_after(upstream)
             seed = dropout_seed
-            if seed is not None:
+            if seed is not None and not are_on_host():
                 seed += tf.cast(zero, seed.dtype)
             with (
                 tf.control_dependencies([upstream]),

@@ -8,6 +8,7 @@ import tensorflow as tf
 from modeling import layers
 from modeling.attention import SelfAttention, as_bias
 from modeling.config import BertConfig
+from modeling.kernels.seeds import split_seed
 from modeling.recomputation import recomputed
 
 
@@ -80,7 +81,7 @@ class Attention(layers.DropoutLayer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See `TransformerBlock.call`."""
         seed = self.seed_of_call(training, dropout_seed)
-        seeds = layers.split_seed(seed, 2)
+        seeds = split_seed(seed, 2)
         bias = as_bias(bias, x, self.config)
         rows = layers.as_rows(x)
         queries = rows if wanted is None else tf.gather(rows, wanted)
@@ -143,7 +144,7 @@ class TransformerBlock(layers.DropoutLayer):
           Float [B * Q, H], and the attention probabilities [B, N, Q, S].
         """
         seed = self.seed_of_call(training, dropout_seed)
-        seeds = layers.split_seed(seed, 2)
+        seeds = split_seed(seed, 2)
         attended, probabilities = self.attention(x, bias, seeds[0], wanted)
         widened = self.intermediate(attended)
         return self.output_layer(widened, attended, seeds[1]), probabilities
@@ -252,7 +253,7 @@ class Encoder(layers.DropoutLayer):
         by_text = [shape[0], -1, x.shape[-1]]
         bias = as_bias(bias, x, self.config)
         seed = self.seed_of_call(training, dropout_seed)
-        seeds = layers.split_seed(seed, len(self.blocks))
+        seeds = split_seed(seed, len(self.blocks))
         wanted = None if positions is None else _row_numbers(positions, shape)
         narrows = positions is not None and not self.whole_last_layer
         outputs, attentions = [], []

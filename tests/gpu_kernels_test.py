@@ -39,14 +39,16 @@ POLICIES = (
     "mixed_float16",
 )
 LENGTH = 16
-# Their results are shapes, sizes, indices of int32 and conditions on these, and
-# names of labels. TensorFlow keeps them in the host's memory.
+# Their results are shapes, sizes, indices of int32 and conditions on these,
+# names of labels, and keys of random bits. TensorFlow keeps them in the host's
+# memory.
 HOST = set(
     """
     AddV2 BroadcastGradientArgs ConcatOffset ConcatV2 Const Equal ExpandDims
     Fill FloorDiv FloorMod GatherV2 Greater GreaterEqual Identity
     InvertPermutation Less LessEqual Max Maximum Minimum Mul Neg Pack Pad Range
-    Reshape Shape ShapeN Size Slice StridedSlice Sub Sum
+    Reshape Shape ShapeN Size Slice StatelessRandomGetKeyCounter StridedSlice
+    Sub Sum
     TensorListElementShape TensorListLength Tile Unpack ZerosLike
     """.split()
 )
@@ -117,6 +119,11 @@ def check_training(model, batch, **options):
     return function
 
 
+def check_never_waits(function):
+    waits = gpu_support.waits(function)
+    assert not waits, sorted(waits)
+
+
 PRETRAINING = batch_of(feature_spec.pretraining_features(LENGTH, 4))
 WAYS = (
     {"fuse": False},
@@ -147,6 +154,12 @@ def test_pretraining_trains(config, policy, way):
         config, dtype=policy, gradient_checkpointing=recomputes
     )
     function = check_training(model, PRETRAINING, **way)
+    if not (way.get("xla") or "gradient_accumulation_steps" in way):
+        check_never_waits(function)
+        # One draw for each of the dropouts of the embeddings and the block;
+        # those of the block twice, if it is recomputed.
+        draws = gpu_support.drawn(function)
+        assert len(draws) == (1 + 2 * 3 if recomputes else 1 + 3), draws
     compiled = {x.op for x, is_in in gpu_support.operations(function) if is_in}
     assert "MatMul" in compiled if way.get("xla") else "Sqrt" in compiled
 
@@ -215,13 +228,14 @@ def test_run_classifier_predicts(config, policy):
 )
 def test_run_classifier_trains(config, policy, kind, head):
     model, batch = task_model(config, kind, policy, head=head)
-    check_training(model, batch)
+    check_never_waits(check_training(model, batch))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_run_squad_trains_and_predicts(config, policy):
     model = SpanModel(config, dtype=policy)
-    check_training(model, batch_of(windows.feature_specs(LENGTH, True)))
+    specs = windows.feature_specs(LENGTH, True)
+    check_never_waits(check_training(model, batch_of(specs)))
     asked = batch_of(windows.feature_specs(LENGTH, False))
     check(traced(OutputCollector(model)._replica_step, asked))
 

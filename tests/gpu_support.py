@@ -99,6 +99,66 @@ def on_host(function) -> set[str]:
     }
 
 
+def waits(function) -> set[str]:
+    """The pairs of operations between which the host waits for the GPU.
+
+    The first one computes a tensor in the GPU's memory, the second one reads it
+    in the host's, such as `ArgMax > Equal`. Only the function's own operations
+    are looked at, not those of functions that it calls.
+    """
+    return {
+        f"{tensor.op.type} > {op.type}"
+        for op in function.graph.get_operations()
+        for name, tensor in zip(
+            _names(op, op.op_def.input_arg), op.inputs, strict=True
+        )
+        if _reads_on_host(op, name) and not _is_written_on_host(tensor)
+    }
+
+
+def _names(op, arguments):
+    """The name of the argument of each input or output of an operation."""
+    for argument in arguments:
+        count = 1
+        if argument.number_attr:
+            count = op.get_attr(argument.number_attr)
+        elif argument.type_list_attr:
+            count = len(op.get_attr(argument.type_list_attr))
+        yield from [argument.name] * count
+
+
+def _reads_on_host(op, name):
+    return "CPU" in op.device or _is_in_host_memory(op, name)
+
+
+def _is_written_on_host(tensor):
+    op = tensor.op
+    names = list(_names(op, op.op_def.output_arg))
+    calls = any(_called(op.node_def))
+    return (
+        op.type in _PASSED
+        or "CPU" in op.device
+        or (calls and tensor.dtype == tf.int32)
+        or _is_in_host_memory(op, names[tensor.value_index])
+    )
+
+
+def _is_in_host_memory(op, name):
+    """Whether all GPU kernels of an operation have an argument on the host."""
+    found = _kernels(op.node_def, is_compiled=False)
+    return bool(found) and all(name in x.host_memory_arg for x in found)
+
+
+def drawn(function) -> list[str]:
+    """The names of the operations that draw random numbers on the GPU."""
+    return [
+        op.name
+        for op in function.graph.get_operations()
+        if op.type.startswith("StatelessRandomUniform")
+        and "CPU" not in op.device
+    ]
+
+
 def _is_on_host(node):
     """Whether all results of an operation lie in the host's memory."""
     names = {x.name for x in _definition(node.op).output_arg}

@@ -44,6 +44,7 @@ def training_batches(
     shuffle_window: int = 0,
     trim: bool = True,
     exact: bool = False,
+    multiple: int = 1,
     group_by_length: bool = False,
     num_choices: int = 1,
     shard: Shard = WHOLE,
@@ -62,6 +63,7 @@ def training_batches(
         which needs one length.
       exact: cut to the length of the longest example, not to one of
         `trimmed_lengths`; use it where no shape is compiled.
+      multiple: see `trim_batch`.
       group_by_length: put examples of similar length into a batch. Each pass
         still contains every example once.
       num_choices: C, number of rows of S wordpieces in an example,
@@ -90,7 +92,12 @@ def training_batches(
     )
     if trim:
         return batches.map(
-            functools.partial(trim_batch, num_choices=num_choices, exact=exact),
+            functools.partial(
+                trim_batch,
+                num_choices=num_choices,
+                exact=exact,
+                multiple=multiple,
+            ),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         ).prefetch(tf.data.AUTOTUNE)
@@ -102,6 +109,7 @@ def all_examples(
     *,
     batch_size: int,
     trim: bool = True,
+    multiple: int = 1,
     num_choices: int = 1,
     shard: Shard = WHOLE,
 ) -> tf.data.Dataset:
@@ -115,6 +123,7 @@ def all_examples(
       batch_size: B of all workers.
       trim: cut each batch of all workers to its longest example; False for a
         TPU, which needs one shape.
+      multiple: see `trim_batch`.
       num_choices: see `training_batches`.
       shard: the worker; every worker reads all files.
 
@@ -140,7 +149,7 @@ def all_examples(
         batch["example_index"] = tf.cast(indices, tf.int32)[:, tf.newaxis]
         batch = _filled_up(batch, batch_size)
         if trim:
-            return trim_batch(batch, num_choices, exact=True)
+            return trim_batch(batch, num_choices, exact=True, multiple=multiple)
         return {
             name: tf.ensure_shape(x, [batch_size, *x.shape[1:]])
             for name, x in batch.items()
@@ -226,13 +235,21 @@ def _cuts(lengths, batch_size, longest):
     return cuts
 
 
-def trimmed_lengths(seq_length: int) -> list[int]:
-    """The lengths to which batches of S wordpieces are trimmed."""
-    return [n for n in _LENGTHS if n < seq_length] + [seq_length]
+def trimmed_lengths(seq_length: int, multiple: int = 1) -> list[int]:
+    """The lengths to which batches of S wordpieces are trimmed.
+
+    They are multiples of `multiple`, except S.
+    """
+    lengths = [n for n in _LENGTHS if n < seq_length and n % multiple == 0]
+    return [*lengths, seq_length]
 
 
 def trim_batch(
-    batch: dict[str, tf.Tensor], num_choices: int = 1, *, exact: bool = False
+    batch: dict[str, tf.Tensor],
+    num_choices: int = 1,
+    *,
+    exact: bool = False,
+    multiple: int = 1,
 ) -> dict[str, tf.Tensor]:
     """Cuts the padding after the longest example of a batch.
 
@@ -240,18 +257,22 @@ def trim_batch(
       batch: with `input_mask` int32 [B, C * S]; 1 = real.
       num_choices: C.
       exact: cut to the longest example, not to one of `trimmed_lengths`.
+      multiple: the length is a multiple of it or S, as a GPU needs it.
 
     Returns:
       The batch. Features of wordpieces are [B, C * S']; S' is one of
-      `trimmed_lengths` or, if exact, the length of the longest example.
+      `trimmed_lengths` or, if exact, the length of the longest example, both
+      with `multiple`.
     """
     names = ["input_ids", "input_mask", "segment_ids"]
     if "label_mask" in batch:  # else label_ids do not belong to wordpieces
         names += ["label_ids", "label_mask"]
     size = batch["input_mask"].shape[1] // num_choices
     length = tf.reduce_max(_needed(batch["input_mask"], num_choices))
-    if not exact:
-        lengths = tf.constant(trimmed_lengths(size))
+    if exact:
+        length = tf.minimum(-(-length // multiple) * multiple, size)
+    else:
+        lengths = tf.constant(trimmed_lengths(size, multiple))
         length = lengths[tf.searchsorted(lengths, [length])[0]]
 
     def cut(x):

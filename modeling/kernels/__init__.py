@@ -1,5 +1,6 @@
 """Every function of the model that is written for speed, and its plain form.
 
+seeds       the seeds of dropout and their random bits; whether there is a GPU
 block       the forms; compiling; the operations of a Transformer block
 vocabulary  scores and losses over a vocabulary
 
@@ -9,6 +10,7 @@ says what the function gains; docs/performance.md has the conditions of the
 measurements.
 """
 
-from modeling.kernels.block import Form, current, form, has_gpu, pays
+from modeling.kernels.block import Form, current, form, pays
+from modeling.kernels.seeds import has_gpu
 
 __all__ = ["Form", "current", "form", "has_gpu", "pays"]

@@ -15,11 +15,6 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-# Wordpieces x layers x hidden size from which compiling saves more time than
-# it takes. Compiling takes 0.5 to 1 s for each length and saves 24 ms of a step
-# of 4 x 256 on 32 x 128, so it is worthwhile after about 48 such steps, two
-# times the break-even (docs/performance.md).
-_REPAID = 2e8
 # A dropout rate is a number of these: 0.1 becomes 6554 / 65536 = 0.100006.
 _NUM_DRAWS = 1 << 16
 
@@ -59,6 +54,7 @@ def current() -> Form:
 
 def pays(
     *,
+    repaid: float,
     num_hidden_layers: int,
     hidden_size: int,
     num_steps: int,
@@ -69,6 +65,8 @@ def pays(
     """Returns whether training is long enough for `Form.COMPILED`.
 
     Args:
+      repaid: wordpieces x layers x hidden size from which compiling for one
+        length saves more time than it takes.
       num_hidden_layers: blocks of the model.
       hidden_size: H.
       num_steps: total number of updates.
@@ -81,12 +79,7 @@ def pays(
     if num_lengths > 1:
         wordpieces //= 2
     size = num_hidden_layers * hidden_size
-    return wordpieces * size >= _REPAID * num_lengths
-
-
-def has_gpu() -> bool:
-    """Returns whether operations run on a GPU."""
-    return bool(tf.config.list_logical_devices("GPU"))
+    return wordpieces * size >= repaid * num_lengths
 
 
 _compiled = functools.partial(tf.function, jit_compile=True, autograph=False)
@@ -164,28 +157,6 @@ def _activate_in_float32(x, *, name):
     return tf.cast(_activate(tf.cast(x, tf.float32), name), x.dtype)
 
 
-def dropout_draws(shape: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Draws uint16 numbers: half the work of 32 random bits an element.
-
-    All forms draw the same numbers, because they decide what a seed drops.
-
-    Args:
-      shape: int32 vector.
-      seed: int32 [2].
-    """
-    size = tf.reduce_prod(shape)
-    pairs = tf.random.stateless_uniform(
-        [(size + 1) // 2],
-        seed,
-        minval=None,
-        maxval=None,
-        dtype=tf.uint32,
-        alg="philox",
-    )
-    draws = tf.reshape(tf.bitcast(pairs, tf.uint16), [-1])[:size]
-    return tf.reshape(draws, shape)
-
-
 def _drop(x, draws, *, rate):
     dropped = round(rate * _NUM_DRAWS)
     kept = tf.cast(draws >= tf.constant(dropped, tf.uint16), x.dtype)
@@ -203,7 +174,7 @@ def drop(x: tf.Tensor, draws: tf.Tensor, *, rate: float) -> tf.Tensor:
 
     Args:
       x: float tensor of any shape.
-      draws: uint16 of the same shape, from `dropout_draws`.
+      draws: uint16 of the same shape, from `seeds.dropout_draws`.
       rate: share of elements to drop.
     """
     return _fused_drop(x, draws, rate=rate)
@@ -217,7 +188,7 @@ def layer_norm(
     epsilon: float,
     residual: tf.Tensor | None = None,
     rate: float = 0.0,
-    seed: tf.Tensor | None = None,
+    draws: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Normalizes residual + dropout(x), or dropout(x) alone, in float32.
 
@@ -231,14 +202,13 @@ def layer_norm(
       epsilon: added to the variance.
       residual: same shape and dtype as x, or None.
       rate: share of the elements of x to drop.
-      seed: int32 [2], or None for no dropout.
+      draws: uint16 of the same shape, or None for no dropout; see `drop`.
 
     Returns:
       Same shape and dtype as x.
     """
     parameters = gamma, beta
-    drops = seed is not None and rate > 0.0
-    draws = dropout_draws(tf.shape(x), seed) if drops else None
+    drops = draws is not None
     if residual is None:
         x = drop(x, draws, rate=rate) if drops else x
         return _norm(x, *parameters, epsilon=epsilon)

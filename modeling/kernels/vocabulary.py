@@ -6,7 +6,8 @@ Axis letters: see `layers`; C classes; N parts of R rows.
 import numpy as np
 import tensorflow as tf
 
-from modeling.kernels.block import Form, add_bias, current, has_gpu
+from modeling.kernels.block import Form, add_bias, current
+from modeling.kernels.seeds import has_gpu
 
 # Logits that `vocabulary_loss_in_parts` computes at once: 128 MB in float32.
 LOGITS_AT_ONCE = 1 << 25
@@ -175,10 +176,13 @@ def _vocabulary_loss(x, table, bias, labels):
             searched = tf.bitcast(
                 others, tf.uint16 if narrow == tf.bfloat16 else tf.uint32
             )
-        top = tf.argmax(searched, axis=1, output_type=tf.int32)
+        # A GPU would compare int32 on its host.
+        top = tf.argmax(searched, axis=1, output_type=tf.int64)
         highest = chosen(logits, top)
         lead = own - highest + tf.math.log(chosen(others, top))
-        is_hit = (own > highest) | (tf.equal(own, highest) & (labels < top))
+        is_hit = (own > highest) | (
+            tf.equal(own, highest) & (tf.cast(labels, top.dtype) < top)
+        )
         values = tf.stack([tf.nn.softplus(-lead), tf.cast(is_hit, tf.float32)])
 
     def gradient(upstream):

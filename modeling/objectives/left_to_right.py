@@ -10,9 +10,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from modeling import heads, layers, losses
+from modeling import heads, losses
 from modeling.bert import BertModel
 from modeling.config import BertConfig
+from modeling.kernels.seeds import split_seed
 from modeling.objectives.base import Batch, PretrainingObjective
 
 
@@ -86,7 +87,7 @@ class LeftToRightModel(PretrainingObjective):
         Returns:
           The loss; metrics: next_token_loss, next_token_accuracy.
         """
-        seeds = layers.split_seed(dropout_seed, 2)
+        seeds = split_seed(dropout_seed, 2)
         is_drawn = bool(self._num_drawn) and dropout_seed is not None
         if is_drawn:
             positions = self._draw(batch, seeds[1])

@@ -14,6 +14,7 @@ from modeling.bert import BertModel
 from modeling.bilstm import BiLSTM
 from modeling.choices import HEADS
 from modeling.config import BertConfig
+from modeling.kernels.seeds import split_seed
 from modeling.layer_mix import LayerMix
 from modeling.objectives.base import Batch, ItemObjective
 
@@ -147,7 +148,7 @@ class TaskModel(ItemObjective):
         self, batch: Batch, dropout_seed: tf.Tensor | None = None
     ) -> tf.Tensor:
         """Scores the labels; see `ItemObjective` and the class."""
-        seeds = layers.split_seed(dropout_seed, 3)
+        seeds = split_seed(dropout_seed, 3)
         inputs = [
             batch[name] for name in ("input_ids", "input_mask", "segment_ids")
         ]

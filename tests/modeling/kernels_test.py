@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import BertConfig, TaskModel, kernels, layers
-from modeling.kernels import Form, block, vocabulary
+from modeling.kernels import Form, block, seeds, vocabulary
 from tests import rounding
 
 
@@ -33,7 +33,7 @@ def norm_of(**options):
 
 def drop_at(rate, seed):
     def drop(x):
-        draws = block.dropout_draws(tf.shape(x), tf.constant(seed))
+        draws = seeds.dropout_draws(x, tf.constant(seed))
         return block.drop(x, draws, rate=rate)
 
     return drop
@@ -88,7 +88,9 @@ CASES = {
     ),
     "layer_norm of a sum after dropout": Case(
         lambda x, residual, *parameters: norm_of(
-            residual=residual, rate=0.3, seed=tf.constant([5, 6])
+            residual=residual,
+            rate=0.3,
+            draws=seeds.dropout_draws(x, tf.constant([5, 6])),
         )(x, *parameters),
         (ROWS, ROWS[::-1], *PARAMETERS),
         2,
@@ -160,9 +162,9 @@ def test_every_kernel_has_a_case():
         and value.__module__ == module.__name__
         and not name.startswith("_")
     }
-    switches = {"current", "form", "fused", "has_gpu", "pays"}
-    # The same in every form; see bert_test.py and vocabulary_loss_test.py.
-    parts = {"dropout_draws", "vocabulary_loss_in_parts"}
+    switches = {"current", "form", "fused", "pays"}
+    # The same in every form; see vocabulary_loss_test.py.
+    parts = {"vocabulary_loss_in_parts"}
     assert {name.split()[0] for name in CASES} == public - switches - parts
 
 
@@ -357,6 +359,7 @@ def test_a_served_model_says_that_it_has_no_gradient(config):
 
 def test_compiling_pays_for_long_training_and_large_models():
     options = {
+        "repaid": 2e8,
         "num_hidden_layers": 6,
         "hidden_size": 384,
         "batch_size": 32,

@@ -15,9 +15,9 @@ import tensorflow as tf
 from absl import logging
 
 from data.records.shard import Shard
-from modeling.kernels import Form
+from modeling.kernels import Form, has_gpu
 from training.config.options import DeviceOptions, dtype_policy
-from training.devices import gpus, precision, workers
+from training.devices import gpus, kinds, precision, workers
 from training.devices.waits import Waits
 
 _PIECE = 4  # numbers gathered by one call
@@ -307,6 +307,13 @@ def _gatherer(strategy):
 def is_tpu(strategy: tf.distribute.Strategy) -> bool:
     """Whether steps are compiled for a TPU."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
+def kind_of(strategy: tf.distribute.Strategy) -> kinds.Kind:
+    """What is worthwhile on the devices of a strategy."""
+    if is_tpu(strategy):
+        return kinds.TPU
+    return kinds.GPU if has_gpu() else kinds.CPU
 
 
 def has_onednn(strategy: tf.distribute.Strategy) -> bool:

@@ -21,6 +21,7 @@ from training.devices.strategy import (
     create_strategy,
     has_onednn,
     is_tpu,
+    kind_of,
     num_workers,
 )
 from training.finetuning.predictions import ExampleScores, OutputCollector
@@ -249,6 +250,7 @@ class Finetuning:
                     shuffle_window=self.options.shuffle_window,
                     group_by_length=self.options.group_by_length,
                     exact=exact,
+                    multiple=kind_of(self._strategy).multiple,
                     **self._batching,
                 ),
                 self.manager,
@@ -259,8 +261,9 @@ class Finetuning:
     def _with_fusion(self, train: TrainOptions) -> TrainOptions:
         """See `steps.with_fusion`."""
         longest, num_lengths = self.options.max_seq_length, 1
+        multiple = kind_of(self._strategy).multiple
         if self._batching["trim"]:
-            num_lengths = len(length_batches.trimmed_lengths(longest))
+            num_lengths = len(length_batches.trimmed_lengths(longest, multiple))
         return with_fusion(
             train,
             self.model.config,
@@ -375,6 +378,7 @@ class Finetuning:
                     record_files,
                     batch_size=batch_size,
                     shard=shard,
+                    multiple=kind_of(self._strategy).multiple,
                     **self._batching,
                 ),
                 num_examples=record_files.count,

@@ -127,6 +127,10 @@ class AdamWeightDecay:
         self._compiles = not on_tpu and gpus.can_compile(gpus.seen())
         self._one_device = num_replicas == 1 and self._compiles
         self.takes_slices = not skips_overflow and self._can_add_rows()
+        shapes = tuple(tuple(v.shape) for v in self._variables)
+        # On a CPU it would write all squares to memory.
+        norm_compiles = self._compiles and kernels.has_gpu()
+        self._norm = _compiled_norm(shapes) if norm_compiles else _global_norm
         self._update = functools.partial(
             _update, self.new_values, skips_overflow
         )
@@ -135,7 +139,7 @@ class AdamWeightDecay:
             skips_overflow,
             tuple(self._decays),
             tuple(self._factors),
-            tuple(tuple(v.shape) for v in self._variables),
+            shapes,
         )
 
     def _can_add_rows(self) -> bool:
@@ -180,7 +184,7 @@ class AdamWeightDecay:
                 None if gradient is None else tf.convert_to_tensor(gradient)
                 for gradient in gradients
             ]
-        norm = _global_norm(gradients, squares or {})
+        norm = self._norm(gradients, squares or {})
         if self._one_device:
             m, v = map(_local, (self._m, self._v))
             gradients = [
@@ -248,7 +252,6 @@ class AdamWeightDecay:
 
 
 def _global_norm(gradients, squares):
-    # The compiled function would write all squares to memory.
     return tf.sqrt(
         tf.add_n(
             [
@@ -258,6 +261,13 @@ def _global_norm(gradients, squares):
             ]
         )
     )
+
+
+@functools.cache
+def _compiled_norm(shapes: tuple[tuple[int, ...], ...]) -> Callable:
+    """The compiled `_global_norm`, shared as `_compiled_update` is."""
+    del shapes
+    return tf.function(_global_norm, jit_compile=True, autograph=False)
 
 
 def _add_rows(m, v, slices, norm):

@@ -5,26 +5,22 @@ resumed run repeats an uninterrupted one bit for bit on one CPU.
 """
 
 import dataclasses
-import functools
 from collections.abc import Iterable, Mapping
 
 import tensorflow as tf
 
 from modeling import checkpoints, kernels
 from modeling.config import BertConfig
-from modeling.kernels import Form
+from modeling.kernels import Form, seeds
 from training.config.options import TrainOptions
 from training.devices import gpus
-from training.devices.strategy import is_tpu
+from training.devices.strategy import is_tpu, kind_of
 from training.loop import custom_gradients, optimizers, rates
 from training.loop.lamb import Lamb
 from training.loop.loss_scale import LEAST, LossScale
 from training.loop.model import Model
 
 _SUM = tf.distribute.ReduceOp.SUM
-# The algorithm is fixed, because XLA would choose another one and draw other
-# dropout masks.
-_fold_in = functools.partial(tf.random.fold_in, alg="philox")
 
 
 def with_fusion(
@@ -63,6 +59,7 @@ def with_fusion(
 def _pays(options, config, *, seq_length, num_lengths):
     """Whether training is long enough for `Form.COMPILED`."""
     return options.num_train_minutes > 0 or kernels.pays(
+        repaid=kind_of(tf.distribute.get_strategy()).repaid,
         num_hidden_layers=config.num_hidden_layers,
         hidden_size=config.hidden_size,
         num_steps=options.num_train_steps,
@@ -106,6 +103,7 @@ class TrainSteps:
         self._strategy = tf.distribute.get_strategy()
         self._model = model
         self._options = options
+        self._on_tpu = is_tpu(self._strategy)
         self.weights = checkpoints.variables_by_name(model.layers)
         layer_rates = rates.layer_rates(
             self.weights,
@@ -121,15 +119,16 @@ class TrainSteps:
             self._learning,
             layer_rates,
             skips_overflow=in_float16,
-            on_tpu=is_tpu(self._strategy),
+            on_tpu=self._on_tpu,
         )
         self.saved = {**self.weights, **self.optimizer.slots}
         if self.loss_scale:
             self.saved |= self.loss_scale.saved
         self.metric_names: list[str] = []
+        self._bytes_per_pack = kind_of(self._strategy).bytes_per_pack
         # A TPU compiles the whole step. It would place a part that is compiled
         # separately on its host.
-        is_fused = options.fuse and not is_tpu(self._strategy)
+        is_fused = options.fuse and not self._on_tpu
         self._form = Form.COMPILED if is_fused else Form.STANDARD
         # Accumulation and loss scaling need dense gradients.
         self._keeps_slices = (
@@ -141,7 +140,7 @@ class TrainSteps:
         # cannot access the variables of another replica.
         self._compute = (
             tf.function(self._gradients, jit_compile=True, autograph=False)
-            if options.xla and not is_tpu(self._strategy)
+            if options.xla and not self._on_tpu
             else self._gradients
         )
 
@@ -170,11 +169,13 @@ class TrainSteps:
         rows = tf.TensorArray(tf.float32, size=num_steps)
         with custom_gradients.released():
             for i in tf.range(num_steps):
+                with seeds.outside_xla(not self._on_tpu), seeds.placed():
+                    step = first_step + tf.cast(i, tf.int64)
                 metrics = self._strategy.run(
                     self._replica_step,
                     args=(
                         next(iterator),
-                        first_step + tf.cast(i, tf.int64),
+                        step,
                         schedule[0] + schedule[1] * tf.cast(i, tf.float32),
                     ),
                 )
@@ -191,16 +192,18 @@ class TrainSteps:
         options = self._options
         replica = tf.distribute.get_replica_context()
         loss_weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
-        seed = _fold_in(
-            _fold_in([options.seed, 0], step),
-            replica.replica_id_in_sync_group,
-        )
+        with seeds.outside_xla(not self._on_tpu):
+            seed = seeds.fold_in(
+                seeds.fold_in([options.seed, 0], step),
+                replica.replica_id_in_sync_group,
+            )
         scale = self.loss_scale.value.read_value() if self.loss_scale else None
-        gradients, squares, metrics = self._compute(
-            batch, loss_weights, seed, scale
-        )
+        with seeds.outside_xla(not (self._on_tpu or options.xla)):
+            gradients, squares, metrics = self._compute(
+                batch, loss_weights, seed, scale
+            )
         if not self._keeps_slices:
-            gradients, squares = replica.all_reduce(_SUM, (gradients, squares))
+            gradients, squares = self._summed(replica, gradients, squares)
         if self.loss_scale:
             gradients = {i: x / scale for i, x in gradients.items()}
             squares = {i: x / (scale * scale) for i, x in squares.items()}
@@ -228,6 +231,21 @@ class TrainSteps:
         share = 1.0 / self._strategy.num_replicas_in_sync
         return tf.concat([metrics, share * tf.stack(figures)], axis=0)
 
+    def _summed(self, replica, gradients, squares):
+        """Sums over all replicas."""
+        if not self._bytes_per_pack:
+            return replica.all_reduce(_SUM, (gradients, squares))
+        # TensorFlow sends the last values first, in the order in which the
+        # backward pass computes gradients. The squares need its end.
+        squares, gradients = replica.all_reduce(
+            _SUM,
+            (squares, gradients),
+            tf.distribute.experimental.CommunicationOptions(
+                bytes_per_pack=self._bytes_per_pack
+            ),
+        )
+        return gradients, squares
+
     def _gradients(self, batch, loss_weights, seed, scale):
         """`_micro_gradients` of a device's batch, summed."""
         count = self._options.gradient_accumulation_steps
@@ -242,7 +260,7 @@ class TrainSteps:
         def micro(i):
             part = {name: x[i] for name, x in parts.items()}
             return self._micro_gradients(
-                part, loss_weights, _fold_in(seed, i), scale
+                part, loss_weights, seeds.fold_in(seed, i), scale
             )
 
         _, total = tf.while_loop(

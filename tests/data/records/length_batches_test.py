@@ -73,6 +73,28 @@ def test_a_batch_is_cut_behind_its_longest_example(longest, exact, length):
     assert tagged["label_mask"].shape == (2, length)
 
 
+@pytest.mark.parametrize(
+    ("longest", "exact", "length"),
+    [
+        *((n, exact, 8) for n in (1, 8) for exact in (False, True)),
+        *((9, exact, 16) for exact in (False, True)),
+        *((97, exact, 100) for exact in (False, True)),
+        (66, False, 72),
+        (66, True, 72),
+    ],
+)
+def test_a_gpu_gets_multiples_of_eight_and_the_window(longest, exact, length):
+    mask = np.zeros((2, 100), np.int32)
+    mask[1, :longest] = 1
+    batch = dict.fromkeys(
+        ("input_ids", "input_mask", "segment_ids"), tf.constant(mask)
+    )
+    cut = length_batches.trim_batch(batch, exact=exact, multiple=8)
+    assert cut["input_ids"].shape == (2, length)
+    lengths = length_batches.trimmed_lengths(100, 8)
+    assert lengths == [8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 100]
+
+
 def test_a_hole_in_the_mask_is_not_the_end():
     mask = np.zeros((1, 32), np.int32)
     mask[0, [0, 19]] = 1

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from modeling import BertConfig
 from modeling.kernels import Form
 from tests import fork_server, rounding
 from tests.training.support import golden_run
 from training.config.options import DeviceOptions, TrainOptions
-from training.devices import strategy
+from training.devices import kinds, strategy
+from training.loop.steps import with_fusion
 
 SCRIPT = """
 import json, pathlib, sys
@@ -125,6 +127,26 @@ def test_a_tpu_that_does_not_answer_is_named():
 def test_impossible_options_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         TrainOptions(**{"output_dir": "x", "num_train_steps": 1, **change})
+
+
+def test_each_kind_of_device_has_its_thresholds(monkeypatch):
+    one = tf.distribute.get_strategy()
+    assert strategy.kind_of(one) is kinds.CPU
+    # Those of a CPU are measured, in docs/performance.md.
+    assert kinds.CPU == ("CPU", 2e8, 1, 0)
+    monkeypatch.setattr(strategy, "has_gpu", lambda: True)
+    assert strategy.kind_of(one) is kinds.GPU
+    assert kinds.GPU.multiple == 8
+    assert kinds.GPU.bytes_per_pack == 64 * 2**20
+    config = BertConfig.from_dict({"vocab_size": 9})  # Base
+    # 2e10 / (12 * 768 * 256 * 128) = 66.2 steps of one length.
+    for num_steps, is_fused in ((66, False), (67, True)):
+        options = TrainOptions(
+            output_dir="x", num_train_steps=num_steps, train_batch_size=256
+        )
+        assert with_fusion(options, config, seq_length=128).fuse is is_fused
+    monkeypatch.setattr(strategy, "is_tpu", lambda strategy: True)
+    assert strategy.kind_of(one) is kinds.TPU
 
 
 def test_the_end_of_an_iterator_waits_for_no_tuner():

@@ -60,6 +60,80 @@ print(json.dumps({
 """
 
 
+# Gradients in packs of 10 kB and all together, on two devices.
+PACKS = """
+import json, sys
+import keras
+import numpy as np
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from modeling import BertConfig, PretrainingModel
+from tests.gpu_support import operations
+from training.config.options import DeviceOptions, TrainOptions
+from training.devices import kinds
+from training.devices.strategy import create_strategy
+from training.loop.steps import TrainSteps
+strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
+keras.utils.set_random_seed(1)
+config = BertConfig(
+    vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+    intermediate_size=64, max_position_embeddings=8)
+ids = tf.constant([[5, 6, 7, 8], [9, 8, 7, 0]])
+batch = {
+    "input_ids": ids, "input_mask": tf.sign(ids), "segment_ids": ids // 8,
+    "masked_lm_positions": ids[:, :1] // 5, "masked_lm_ids": ids[:, 1:2],
+    "masked_lm_weights": tf.ones([2, 1]),
+    "next_sentence_labels": tf.constant([[1], [0]])}
+with strategy.scope():
+    model = PretrainingModel(config)
+
+def run(size):
+    kinds.CPU = kinds.CPU._replace(bytes_per_pack=size)
+    with strategy.scope():
+        steps = TrainSteps(model, TrainOptions(
+            output_dir="", num_train_steps=9, num_warmup_steps=0, fuse=False))
+    before = {k: v.numpy() for k, v in steps.weights.items()}
+    @tf.function(autograph=False)
+    def step():
+        return strategy.run(steps._replica_step, args=(
+            batch, tf.constant(1, tf.int64), tf.constant(1.0)))
+    graph = step.get_concrete_function()
+    sizes = [
+        4 * op.inputs[0].shape.num_elements()
+        for op in graph.graph.get_operations()
+        if op.type.startswith("CollectiveReduce")]
+    step()
+    after = {k: v.numpy() for k, v in steps.weights.items()}
+    for k, v in steps.weights.items():
+        v.assign(before[k])
+    return sizes, after
+
+together, expected = run(0)
+packs, found = run(10_000)
+is_equal = all(np.array_equal(expected[k], found[k]) for k in found)
+print(json.dumps([together, packs, is_equal]))
+"""
+
+
+def test_gradients_travel_in_packs_and_keep_their_values(pytestconfig):
+    done = fork_server.run(
+        [sys.executable, "-c", PACKS], cwd=pytestconfig.rootpath
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    together, packs, is_equal = json.loads(done.stdout.splitlines()[-1])
+    assert is_equal
+    # On each of two devices: the divisors of the losses, and the gradients.
+    assert len(together) == 2 * 2
+    assert sum(packs) == sum(together)
+    # A pack is closed when it is larger than the limit. The largest variable is
+    # a kernel [16, 64] of float32.
+    largest = 4 * 16 * 64
+    assert max(packs) <= 10_000 + largest
+    assert len(packs) >= 2 * (1 + max(together) // (10_000 + largest))
+
+
 @pytest.fixture(scope="module")
 def two_devices(goldens, pytestconfig, tmp_path_factory):
     out = tmp_path_factory.mktemp("two")

@@ -1,0 +1,52 @@
+"""What is worthwhile on a CPU, on a GPU and on a TPU: one table."""
+
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """What a kind of device is given.
+
+    Attributes:
+      name: for messages.
+      repaid: wordpieces x layers x hidden size, for each length, from which
+        `Form.COMPILED` saves more time in training than compiling takes.
+      multiple: the lengths of trimmed batches are multiples of it, except the
+        longest.
+      bytes_per_pack: gradients of at least this size travel together between
+        devices; 0 = all of them together.
+    """
+
+    name: str
+    repaid: float
+    multiple: int
+    bytes_per_pack: int
+
+
+CPU = Kind(
+    "CPU",
+    # Compiling takes 0.5 to 1 s for each length and saves 24 ms of a step of
+    # 4 x 256 on 32 x 128, so it is worthwhile after about 48 such steps, two
+    # times the break-even (docs/performance.md).
+    repaid=2e8,
+    multiple=1,
+    # Memory and network are shared by what computes and what sends.
+    bytes_per_pack=0,
+)
+# Not measured: no GPU has run this.
+GPU = Kind(
+    "GPU",
+    # What is saved is memory traffic. A GPU has a hundred times the bandwidth
+    # of two CPU cores (A100: 2 TB/s in NVIDIA's data sheet), and compiling,
+    # which its host does, takes as long.
+    repaid=2e10,
+    # Tensor cores need multiples of 8 in 16 bits: NVIDIA, "Matrix
+    # Multiplication Background User's Guide", section "Tensor Core
+    # Requirements".
+    multiple=8,
+    # The packs of the last layers travel while the gradients of the others are
+    # computed. Large has 1.34 GB, and so 21 packs.
+    bytes_per_pack=64 << 20,
+)
+# The whole step is compiled, for one length: parts are neither compiled nor
+# trimmed. The compiler decides what travels together.
+TPU = Kind("TPU", repaid=float("inf"), multiple=1, bytes_per_pack=0)
