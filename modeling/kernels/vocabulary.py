@@ -80,7 +80,7 @@ def vocabulary_loss_in_parts(
 
     Args:
       x: see `vocabulary_loss`.
-      table: likewise.
+      table: likewise; a layer may have cast it to the compute dtype.
       bias: likewise.
       labels: likewise.
       most_logits: most logits of a part, which has at least one row; None =
@@ -125,6 +125,8 @@ def _loss_of_parts(x, table, bias, labels):
                 tape.watch(part)
                 values = vocabulary_loss(*part, labels[i])
             of_part, *found = tape.gradient(values, part, upstream[i])
+            # In 16 bits a sum of many parts would lose the small ones.
+            found = [tf.cast(gradient, tf.float32) for gradient in found]
             return i + 1, of_x.write(i, of_part), *map(tf.add, sums, found)
 
         num_parts = tf.shape(x)[0]
@@ -134,8 +136,8 @@ def _loss_of_parts(x, table, bias, labels):
             (
                 tf.constant(0),
                 tf.TensorArray(x.dtype, num_parts, element_shape=x.shape[1:]),
-                tf.zeros_like(table),
-                tf.zeros_like(bias),
+                tf.zeros_like(table, tf.float32),
+                tf.zeros_like(bias, tf.float32),
             ),
             parallel_iterations=1,  # one part in memory at a time
         )

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from modeling import heads, layers, losses
+from modeling import heads, losses
 from modeling.bert import BertModel
 from modeling.config import BertConfig
+from modeling.kernels.seeds import split_seed
 from modeling.objectives.base import Batch, PretrainingObjective
 
 # Added to the divisors of both losses, as in ELECTRA.
@@ -148,7 +149,7 @@ class ReplacedTokensModel(PretrainingObjective):
           real wordpieces, `disc_precision` over those called replaced,
           `disc_recall` over those that were.
         """
-        seeds = layers.split_seed(dropout_seed, 3)
+        seeds = split_seed(dropout_seed, 3)
         masked = self.mask(batch, seeds[0])
         logits = self.generator_logits(batch, masked, seeds[1])
         sampled = sample(logits, tf.reshape(masked.numbers, [-1]))

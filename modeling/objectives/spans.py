@@ -7,11 +7,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from modeling import heads, layers, losses
+from modeling import heads, losses
 from modeling.bert import BertModel
 from modeling.bilstm import BiLSTM
 from modeling.choices import HEADS
 from modeling.config import BertConfig
+from modeling.kernels.seeds import split_seed
 from modeling.objectives.base import Batch, ItemObjective
 
 # Replaces the score of padding: its exp is 0.
@@ -79,7 +80,7 @@ class SpanModel(ItemObjective):
         """Scores every wordpiece; see `ItemObjective` and the class."""
         seeds = [dropout_seed]
         if self.bilstm:
-            seeds = layers.split_seed(dropout_seed, 2)
+            seeds = split_seed(dropout_seed, 2)
         words = self.encode(batch, seeds[0]).get_sequence_output()
         if self.bilstm:
             words, _ = self.bilstm(words, batch["input_mask"], seeds[1])

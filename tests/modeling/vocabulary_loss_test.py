@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import losses
+from modeling import kernels, losses
 from modeling.kernels import vocabulary
 from modeling.kernels.vocabulary import (
     vocabulary_loss,
@@ -221,6 +221,33 @@ def test_parts_give_what_the_whole_gives(dtype, num_rows, rows_at_once):
     for found, expected in zip(got[2:], want[2:], strict=True):
         size = scale * rounding.root_mean_square(expected)
         rounding.assert_near(found, expected, dtype, num_roundings, size)
+
+
+@pytest.mark.parametrize("form", [kernels.Form.PLAIN, kernels.Form.STANDARD])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_parts_take_a_table_that_a_layer_has_cast(dtype, form):
+    labels, weights = tf.constant([0, 4, 30, 7, 7]), tf.ones([5])
+    x, table, bias = tf.cast(normal(5, 6), dtype), normal(31, 6), normal(31)
+
+    def parts_of(x, table, bias, labels):
+        return vocabulary_loss_in_parts(
+            *(x, table, bias, labels), most_logits=31 * 2
+        )
+
+    def cast_first(x, table, bias, labels):
+        narrow = tf.cast(table, dtype), tf.cast(bias, dtype)
+        return parts_of(x, *narrow, labels)
+
+    with kernels.form(form):
+        got, want = (
+            results(function, x, table, bias, labels, weights=weights)
+            for function in (cast_first, parts_of)
+        )
+    for found, expected in zip(got[:3], want[:3], strict=True):
+        np.testing.assert_array_equal(found, expected)
+    # Each of the two gradients may be rounded to the dtype of the table.
+    for found, expected in zip(got[3:], want[3:], strict=True):
+        rounding.assert_near(found, expected, dtype, 2)
 
 
 def graphs_in(graph):
