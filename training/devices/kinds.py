@@ -39,8 +39,8 @@ GPU = Kind(
     # of two CPU cores (A100: 2 TB/s in NVIDIA's data sheet), and compiling,
     # which its host does, takes as long.
     repaid=2e10,
-    # Tensor cores need multiples of 8 in 16 bits: NVIDIA, "Matrix
-    # Multiplication Background User's Guide", section "Tensor Core
+    # In 16 bits tensor cores are most efficient with multiples of 8: NVIDIA,
+    # "Matrix Multiplication Background User's Guide", section "Tensor Core
     # Requirements".
     multiple=8,
     # The packs of the last layers travel while the gradients of the others are
