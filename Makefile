@@ -13,8 +13,7 @@ GARDEN_READY := .venv-model-garden/.ready
 GPU_READY := .venv-gpu/.ready
 
 # A process for each core; four processes need 10 GiB of memory.
-PYTEST := $(RUN) -m pytest -n auto --maxprocesses=4 --dist=loadgroup \
-	--no-loadscope-reorder
+PYTEST := $(RUN) -m pytest -n auto --maxprocesses=4 --no-loadscope-reorder
 
 .PHONY: machine demo test test-slow lint format bench check-gpu peers \
 	peers-model-garden clean

@@ -12,6 +12,7 @@ import pathlib
 import signal
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests import fork_server
 from tests.pretraining_support import RECORDS
@@ -22,6 +23,18 @@ TESTS = pathlib.Path(__file__).resolve().parent
 
 # Files of one unit, by a part of their names.
 ALONE = ("kill_test", "memory_test", "devices_test", "full_disk_test")
+
+
+class Units(LoadScopeScheduling):
+    """Gives each process whole units of tests."""
+
+    # The groups of --dist=loadgroup have no effect with pytest 9.2, which does
+    # not read the names that pytest-xdist 3.8 writes.
+    def _split_scope(self, nodeid):
+        path = nodeid.partition("::")[0]
+        alone = pathlib.PurePath(path).stem.endswith(ALONE)
+        return "alone" if alone else path
+
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # The processes share the cores. Programs that tests start inherit this.
@@ -53,13 +66,12 @@ def pytest_configure(config):
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 
-# Before pytest-xdist reads the marks.
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return Units(config, log)
+
+
 def pytest_collection_modifyitems(config, items):
-    for item in items:
-        alone = item.path.stem.endswith(ALONE)
-        name = "alone" if alone else str(item.path.relative_to(TESTS))
-        item.add_marker(pytest.mark.xdist_group(name))
     # The longest unit first, so that no process waits for it at the end.
     items.sort(key=lambda item: not item.path.stem.endswith(ALONE))
     if config.getoption("--slow"):
@@ -72,7 +84,23 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    # Modules stay to the end: no collection of garbage need look at them.
+    freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        freeze()
+    return result
+
+
+def freeze():
+    """Keeps what is there, such as modules, out of later collections.
+
+    A collection of garbage would look at all of it: a second at the end of a
+    run, and fine-tunings collect.
+    """
     gc.collect()
     gc.freeze()
 

@@ -118,6 +118,8 @@ UNREAD = {"Direction": {"/recurrent_kernel"}}
 COMPILED = {
     "BertModel",
     "BiLSTM",
+    "DiscriminatorPredictions",
+    "GeneratorPredictions",
     "LanguageModelHead",
     "LayerMix",
     "LinearOutput",

@@ -111,7 +111,7 @@ def test_more_positions_to_draw_than_there_are_are_all():
 def test_a_text_is_read_from_its_last_real_wordpiece():
     model = make_model("left_to_right", {})
     weights = with_weights(model)
-    theirs = NumpyModel(weights)
+    theirs = NumpyModel(weights, CONFIG, looks_back=True)
     want = np.tanh(
         [
             theirs.dense(theirs.encode(ids)[-1], "bert/pooler/dense")
