@@ -34,19 +34,18 @@ def _check(succeeded, process, printed, expected="success"):
         )
 
 
-def run_program(*arguments, returncode=0):
+def run_program(*arguments):
     """Runs a program to its end and returns its standard output.
 
     Args:
       *arguments: script, from the root of the project, and its arguments.
-      returncode: exit code of success.
 
     Raises:
       RuntimeError: it failed; with the end of its output.
     """
     process = _start(arguments, subprocess.PIPE)
     printed, errors = process.communicate()
-    _check(process.returncode == returncode, process, printed + errors)
+    _check(not process.returncode, process, printed + errors)
     return printed
 
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from benchmarks import data, programs
 from benchmarks.peers import compare
-from benchmarks.peers.cases import CASES
+from benchmarks.peers.cases import CASES, OBJECTIVES
 from benchmarks.peers.inputs import NOVELS, VOCAB
 
 # Values of the column "met".
 _MET, _NOT_MET, _IN_PART = "yes", "NO", "in part"
-_NOT_MEASURED, _PICTURE = "not measured", "picture"
+_NOT_MEASURED, _PICTURE, _NO_TARGET = "not measured", "picture", "no target"
 # Least share of (padded / real wordpieces) that an epoch is faster by.
 _EPOCH_SHARE = 0.7
 _ORIGINAL_EXAMPLES_PER_S = 2970  # of the original's program, length 128
@@ -235,10 +235,7 @@ def _help(bench):
     seconds = []
     for _ in range(bench.pick(5, 1)):
         began = time.perf_counter()
-        # absl's --help ends with 1.
-        printed = programs.run_program(
-            "run_classifier.py", "--help", returncode=1
-        )
+        printed = programs.run_program("run_classifier.py", "--help")
         seconds.append(time.perf_counter() - began)
         if "--task_name" not in printed:
             raise RuntimeError(f"--help printed no flags:\n{printed}")
@@ -335,6 +332,20 @@ def _parts(bench):
     return Measured(f"matrix products: {text}", "", _PICTURE, found)
 
 
+def _objectives(bench):
+    """A step of each objective, compared with that of masked LM."""
+    best = {
+        name: bench.alone(CASES[f"step, {name}"], bench.pick(15, 1))["ours"]
+        for name in OBJECTIVES
+    }
+    base = best["pretraining"]["best"]
+    text = ", ".join(
+        f"{name} {found['best'] / base:.2f}" for name, found in best.items()
+    )
+    text = f"times masked LM's {base:.0f} ms: {text}"
+    return Measured(text, "", _NO_TARGET, best)
+
+
 def _rows() -> dict[str, Callable[[Bench], Measured]]:
     """Name -> function that measures the row, in the order of the table."""
     rows = {
@@ -356,6 +367,7 @@ def _rows() -> dict[str, Callable[[Bench], Measured]]:
     for name, case in CASES.items():
         if case.targets:
             rows[f"peers_{name}"] = functools.partial(_peers, name, case)
+    rows["step_by_objective"] = _objectives
     return rows | {"step_by_length": _lengths, "step_by_part": _parts}
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from benchmarks.ours import arithmetic, step_parts
 from benchmarks.peers.protocol import elapsed
-from modeling import BertConfig, PretrainingModel
+from modeling import BertConfig, objectives
 from training.config.options import TrainOptions, dtype_policy
 from training.loop.trainer import Trainer
 
@@ -32,10 +32,11 @@ def train_options(case, num_train_steps=100_000, **options):
 def pretraining(case):
     """One update, with dropout, clipping and the optimizer."""
     config = BertConfig(**case["model"])
-    model = PretrainingModel(
+    model = objectives.get(case["objective"])(
         config,
         dtype=dtype_of(case),
         gradient_checkpointing=case["gradient_checkpointing"],
+        **case["objective_options"],
     )
     trainer = Trainer(model, train_options(case, fuse=True))
     batch = dict(np.load(case["input"]))

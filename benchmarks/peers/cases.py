@@ -4,8 +4,20 @@ import dataclasses
 
 VOCAB_SIZE = 30522
 ARITHMETIC = ("=flops", "=matrix_rate", "=products")
+# Row of the table -> objective, its options.
+OBJECTIVES = {
+    "pretraining": ("pretraining", {}),
+    "left_to_right": ("left_to_right", {}),
+    "left_to_right, 20 positions": (
+        "left_to_right",
+        {"num_predicted_positions": 20},
+    ),
+    # The released vocabulary's [MASK], [CLS], [SEP].
+    "replaced_tokens": ("replaced_tokens", {"token_ids": [103, 101, 102]}),
+}
 # Name -> layers, hidden size, heads, activation.
 _SIZES = {
+    "2x128": (2, 128, 2, "gelu"),
     "4x256": (4, 256, 4, "gelu"),
     "base": (12, 768, 12, "gelu"),
     "minilm": (6, 384, 12, "gelu_exact"),
@@ -73,6 +85,8 @@ class Case:
             "compile": False,  # theirs: torch.compile
             "xla": False,  # ours: --xla
             "gradient_checkpointing": False,
+            "objective": "pretraining",
+            "objective_options": {},
         } | self.more
 
 
@@ -163,4 +177,12 @@ def _alone():
         yield name, dataclasses.replace(case, asks=("=peak_mb",), more=more)
 
 
-CASES = dict(_with_peers()) | dict(_alone())
+def _objectives():
+    """Yields (name, case)."""
+    for name, (objective, options) in OBJECTIVES.items():
+        more = {"objective": objective, "objective_options": options}
+        case = Case("pretraining", "ms", 15, model="2x128", more=more)
+        yield f"step, {name}", case
+
+
+CASES = dict(_with_peers()) | dict(_alone()) | dict(_objectives())
