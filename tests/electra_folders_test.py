@@ -1,9 +1,8 @@
-"""Folders of ELECTRA, as released and of Hugging Face, in every program."""
+"""Folders of ELECTRA, as released and of Hugging Face, there and back."""
 
 import dataclasses
 import json
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,83 +12,25 @@ import bert
 import modeling
 from modeling import BertConfig, BertModel, SpanModel, TaskModel, checkpoints
 from modeling import heads as model_heads
+from tests import electra_support, rounding
 from tests import huggingface_support as theirs
-from tests import rounding
+from tests.electra_support import CHANGES, SMALL, E, config_of, convert
 from tests.model_folders import write_released
-from tests.serving_support import LENGTH, TEXTS, finished_run
-from tests.training import squad_support
-from training.config.conversion_options import ConversionOptions
-from training.config.extraction_options import ExtractionOptions, VectorOptions
-from training.config.finetuning_options import (
-    ClassifierOptions,
-    FinetuningOptions,
-)
-from training.config.options import DeviceOptions, ExportOptions, TrainOptions
+from tests.serving_support import TEXTS, finished_run
+from training.config.options import ExportOptions
 from training.export import saved_model
-from training.finetuning import classifier, questions
-from training.model_files import conversion
-from training.vectors import extraction
-
-E, SMALL = 6, 8  # widths of the embeddings and of the generator
-
-
-CHANGES = {
-    "electra": True,
-    "embedding_size": E,
-    "hidden_act": "gelu_exact",
-    "initializer_range": 0.3,
-}
-
-
-def config_of(goldens):
-    """The golden model's sizes, of one layer, as an ELECTRA."""
-    config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
-    return dataclasses.replace(config, **CHANGES)
 
 
 @pytest.fixture(scope="module")
 def released(goldens, tmp_path_factory):
-    """A folder with both encoders and slots, as pretraining leaves it."""
     folder = tmp_path_factory.mktemp("electra")
-    config = config_of(goldens)
-    small = dataclasses.replace(
-        config, hidden_size=SMALL, intermediate_size=32, num_attention_heads=1
-    )
-    keras.utils.set_random_seed(1)
-    electra = BertModel(config)
-    variables = checkpoints.variables_by_name(
-        [
-            electra,
-            BertModel(small, embeddings=electra.embeddings, name="generator"),
-            model_heads.GeneratorPredictions(small),
-            model_heads.DiscriminatorPredictions(config),
-        ]
-    )
-    rng = np.random.default_rng(1)
-    # Biases too: zeros would hide a mistake.
-    values = {
-        name: rng.normal(0, 0.3, x.shape).astype(np.float32)
-        for name, x in variables.items()
-    }
-    slots = {f"{n}/adam_m": np.zeros_like(x) for n, x in values.items()}
-    prefix = str(folder / "electra_small")
-    checkpoints.write(prefix, values | slots | {"global_step": np.int64(9)})
-    (folder / "bert_config.json").write_text(config.to_json_string())
-    (folder / "vocab.txt").write_bytes((goldens / "vocab.txt").read_bytes())
-    return folder, values
+    return electra_support.write_electra_run(goldens, folder)
 
 
 @pytest.fixture(scope="module")
 def bert_folder(goldens, tmp_path_factory):
     """A BERT of the same size, without its configuration."""
     return write_released(goldens, tmp_path_factory.mktemp("bert"))
-
-
-def convert(source, target, **options):
-    conversion.run(
-        ConversionOptions(model=str(source), output_dir=str(target), **options)
-    )
-    return target
 
 
 def scopes_of(names):
@@ -344,178 +285,6 @@ def test_what_has_a_counterpart_is_converted(
     values = json.loads((there / "config.json").read_text())
     assert values["architectures"] == [architecture]
     assert modeling.load(str(there)).kind == kind
-
-
-def classify(goldens, folder, config_file, tmp_path):
-    """run_classifier.py on a table of two rows."""
-    data = tmp_path / "data"
-    data.mkdir()
-    rows = "text\tlabel\nThe man went.\tyes\nTo be.\tno\n"
-    for name in ("train.tsv", "dev.tsv"):
-        (data / name).write_text(rows)
-    train = TrainOptions(
-        output_dir=str(tmp_path / "out"),
-        num_train_steps=1,
-        train_batch_size=2,
-        layerwise_lr_decay=0.8,
-    )
-    return classifier.run(
-        ClassifierOptions(
-            task_name="tsv",
-            data_dir=str(data),
-            task_options={"kind": "single"},
-            vocab_file=str(goldens / "vocab.txt"),
-            do_train=True,
-            do_eval=True,
-            finetuning=FinetuningOptions(
-                bert_config_file=config_file,
-                init_checkpoint=str(folder),
-                max_seq_length=LENGTH,
-                num_train_epochs=2.0,
-                train=train,
-                device=DeviceOptions(),
-            ),
-        )
-    )
-
-
-def answer(goldens, folder, config_file, tmp_path):
-    """run_squad.py on the golden questions."""
-    return questions.run(
-        squad_support.make_options(
-            goldens,
-            tmp_path / "out",
-            init_checkpoint=str(folder),
-            bert_config_file=config_file,
-            do_train=True,
-        )
-    )
-
-
-def extract(goldens, folder, config_file, tmp_path):
-    """extract_features.py on two lines."""
-    (tmp_path / "lines.txt").write_text("The man went.\nTo be.\n")
-    extraction.run(
-        ExtractionOptions(
-            input_file=str(tmp_path / "lines.txt"),
-            output_file=str(tmp_path / "vectors.npz"),
-            bert_config_file=config_file,
-            init_checkpoint=str(folder),
-            vocab_file=str(goldens / "vocab.txt"),
-            format="npz",
-            vectors=VectorOptions(layers=(-1,), pooling="cls"),
-            device=DeviceOptions(),
-        )
-    )
-    return np.load(tmp_path / "vectors.npz")
-
-
-PROGRAMS = pytest.mark.parametrize("program", [classify, answer, extract])
-
-
-@PROGRAMS
-def test_an_electra_is_refused_for_a_bert_s_configuration(
-    goldens, released, tmp_path, program
-):
-    config_file = str(goldens / "first_layer.json")
-    with pytest.raises(
-        ValueError,
-        match="electra_small is an ELECTRA, but the configuration is that of a "
-        "BERT.*configs/electra_small.json",
-    ):
-        program(goldens, released[0], config_file, tmp_path)
-    assert not list(tmp_path.glob("out/model.ckpt*"))
-
-
-@PROGRAMS
-def test_a_bert_is_refused_for_an_electra_s_configuration(
-    goldens, released, bert_folder, tmp_path, program
-):
-    config_file = str(released[0] / "bert_config.json")
-    with pytest.raises(
-        ValueError, match="bert_model.ckpt is a BERT, but .* of an ELECTRA"
-    ):
-        program(goldens, bert_folder, config_file, tmp_path)
-    assert not list(tmp_path.glob("out/model.ckpt*"))
-
-
-@pytest.fixture(scope="module")
-def generator(released, tmp_path_factory):
-    """The generator alone, in both formats."""
-    folder = tmp_path_factory.mktemp("generator")
-    there = convert(released[0], folder / "hf", electra_part="generator")
-    return there, convert(there, folder / "ours")
-
-
-@PROGRAMS
-def test_a_generator_alone_is_refused(goldens, generator, tmp_path, program):
-    message = "holds only the generator of an ELECTRA.*-discriminator"
-    there, ours = generator
-    with pytest.raises(ValueError, match=message):
-        modeling.load(str(there))
-    config_file = str(ours / "bert_config.json")
-    with pytest.raises(ValueError, match=message):
-        program(goldens, ours, config_file, tmp_path)
-
-
-def test_vectors_are_those_of_the_encoder(goldens, released, tmp_path):
-    folder = released[0]
-    config_file = str(folder / "bert_config.json")
-    found = extract(goldens, folder, config_file, tmp_path)
-    (vectors,) = [found[name] for name in found if "vectors" in name]
-    model = bert.load(folder)
-    assert model.kind == "encoder"
-    expected = model.encode(["The man went.", "To be."], pooling="cls")
-    np.testing.assert_allclose(
-        vectors.reshape(expected.shape), expected, atol=rounding.EQUAL
-    )
-    # `encoder` leaves the heads of pretraining aside.
-    with pytest.raises(ValueError, match="kind encoder, but fill_mask needs"):
-        model.fill_mask(["[MASK]"])
-    with pytest.raises(ValueError, match="is no pretraining model: it has no"):
-        modeling.load(str(folder), kind="pretraining")
-
-
-def test_a_classifier_is_trained_with_the_decay(goldens, released, tmp_path):
-    folder, values = released
-    config_file = str(folder / "bert_config.json")
-    classify(goldens, folder, config_file, tmp_path)
-    out = tmp_path / "out"
-    (index,) = out.glob("model.ckpt-*.index")
-    trained = checkpoints.Checkpoint(str(index.with_suffix("")))
-    # Of two updates the last one has rate 0. Adam's first update of an element
-    # is as large as the rate, whatever its gradient, unless that is near 1e-6.
-    changes = {
-        part: np.abs(trained.read(name) - values.get(name, 0)).max()
-        for part, name in {
-            "head": "output_bias",
-            "block": "electra/encoder/layer_0/output/LayerNorm/beta",
-            "projection": "electra/embeddings_project/bias",
-            "embeddings": "electra/embeddings/LayerNorm/beta",
-        }.items()
-    }
-    assert changes["head"] > 0
-    for part, power in (("block", 2), ("projection", 3), ("embeddings", 3)):
-        # One power more or less is off by 20 %.
-        expected = pytest.approx(0.8**power, rel=0.05)
-        assert changes[part] / changes["head"] == expected, part
-    assert not any(n.startswith("generator") for n in trained.shapes)
-    assert bert.load(out).predict(["To be."])[0]["label"] in ("no", "yes")
-
-
-def test_a_left_to_right_model_fills_no_masks(goldens, bert_folder, tmp_path):
-    folder = write_released(goldens, tmp_path / "left")
-    values = json.loads((goldens / "first_layer.json").read_text())
-    (tmp_path / "left/bert_config.json").write_text(
-        json.dumps(values | {"left_to_right": True})
-    )
-    model = bert.load(folder)
-    assert model.kind == "pretraining"
-    with pytest.raises(ValueError, match="reads left to right.*does not see"):
-        model.fill_mask(["[MASK]"])
-    with pytest.raises(ValueError, match="reads left to right"):
-        model.ask(["[MASK]"])
-    assert bert.load(bert_folder).fill_mask(["The [MASK]"])
 
 
 @pytest.mark.parametrize(
