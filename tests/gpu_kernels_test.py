@@ -25,6 +25,7 @@ from modeling.objectives.tasks import HEADS, KINDS
 from tests import gpu_support
 from training import pretraining
 from training.config.options import TrainOptions
+from training.devices import kinds
 from training.export.task_signatures import TaskServing
 from training.finetuning.predictions import OutputCollector
 from training.loop.evaluator import Evaluator
@@ -168,6 +169,11 @@ def test_pretraining_trains(config, policy, way):
 def test_pretraining_evaluates_and_answers_queries(config, policy):
     model = PretrainingModel(config, dtype=policy)
     check(traced(Evaluator(model)._replica_step, PRETRAINING))
+    long = Evaluator(model)
+    long._work = kinds.GPU.repaid
+    function = traced(long._replica_step, PRETRAINING)
+    check(function)
+    assert any(is_in for _, is_in in gpu_support.operations(function))
     asked = {
         name: spec
         for name, spec in PRETRAINING.items()

@@ -298,7 +298,13 @@ def _evaluate(options, model, evaluator, inputs, step):
 
     with naming_damage(eval_files.segments, eval_files.specs):
         metrics = evaluator.evaluate(
-            make_batches, num_steps=options.max_eval_steps
+            make_batches,
+            num_steps=options.max_eval_steps,
+            work=options.max_eval_steps
+            * batch_size
+            * options.max_seq_length
+            * model.config.num_hidden_layers
+            * model.config.hidden_size,
         )
     metrics |= model.further_results(metrics)
     events.write_eval_results(options.train.output_dir, metrics, step)

@@ -9,7 +9,8 @@ class Kind(NamedTuple):
     Attributes:
       name: for messages.
       repaid: wordpieces x layers x hidden size, for each length, from which
-        `Form.COMPILED` saves more time in training than compiling takes.
+        `Form.COMPILED` saves more time than compiling takes, in training and on
+        a GPU in predictions.
       multiple: the lengths of trimmed batches are multiples of it, except the
         longest.
       bytes_per_pack: gradients of at least this size travel together between

@@ -326,13 +326,21 @@ def has_onednn(strategy: tf.distribute.Strategy) -> bool:
     )
 
 
-def inference_form(strategy: tf.distribute.Strategy, dtype: str) -> Form:
+def inference_form(
+    strategy: tf.distribute.Strategy, dtype: str, work: float = 0.0
+) -> Form:
     """The fastest form of a step without gradients on these devices.
 
     Args:
       strategy: of the devices.
       dtype: of the computations, such as `bfloat16`.
+      work: wordpieces x layers x hidden size for each length of the batches;
+        from `Kind.repaid` on, a GPU is given compiled parts.
     """
+    kind = kind_of(strategy)
+    if kind is kinds.GPU and work >= kind.repaid:
+        if gpus.can_compile(gpus.seen()):
+            return Form.COMPILED
     has_kernels = has_onednn(strategy) and precision.has_kernels(
         dtype, _cpuinfo(), os.environ
     )

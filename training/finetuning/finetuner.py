@@ -372,16 +372,21 @@ class Finetuning:
             num_steps = length_batches.num_batches(
                 record_files, batch_size=batch_size, **self._batching
             )
+        config, longest = self.model.config, self.options.max_seq_length
+        multiple = kind_of(self._strategy).multiple
+        num_lengths = longest / multiple if self._batching["trim"] else 1
+        wordpieces = record_files.count * longest / num_lengths
         with naming_damage(record_files.segments, record_files.specs):
             return self._collector.collect(
                 lambda shard: length_batches.all_examples(
                     record_files,
                     batch_size=batch_size,
                     shard=shard,
-                    multiple=kind_of(self._strategy).multiple,
+                    multiple=multiple,
                     **self._batching,
                 ),
                 num_examples=record_files.count,
                 num_steps=num_steps,
                 what=what,
+                work=wordpieces * config.num_hidden_layers * config.hidden_size,
             )

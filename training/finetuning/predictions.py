@@ -157,6 +157,7 @@ class OutputCollector:
         self._model = model
         self._strategy = tf.distribute.get_strategy()
         self._gathers = num_workers(self._strategy) > 1
+        self._work = 0.0
 
     def collect(
         self,
@@ -165,6 +166,7 @@ class OutputCollector:
         num_examples: int,
         num_steps: int | None,
         what: str,
+        work: float = 0.0,
     ) -> dict[str, np.ndarray]:
         """Calls the model's `score_examples` once for every example.
 
@@ -176,6 +178,7 @@ class OutputCollector:
             several workers it must be given, because a worker without batches
             would leave the others waiting.
           what: a word for the progress line.
+          work: see `inference_form`; that of the first call counts.
 
         Returns:
           Name -> array [N, ...] in the order of the files, without fillers,
@@ -183,6 +186,7 @@ class OutputCollector:
           have them. Rows of shorter batches are padded with zeros.
         """
         columns = defaultdict(list)
+        self._work = work
         with Progress(what, total=num_examples, unit="examples") as progress:
             for results in self._results(make_batches, num_steps, what):
                 for name, parts in results.items():
@@ -234,7 +238,8 @@ class OutputCollector:
             EXAMPLE_NUMBER,
         )
         dtype = self._model.layers[0].compute_dtype
-        with kernels.form(inference_form(self._strategy, dtype)):
+        form = inference_form(self._strategy, dtype, self._work)
+        with kernels.form(form):
             results = self._model.score_examples(batch)
         results |= {name: batch[name] for name in kept if name in batch}
         if not self._gathers:

@@ -65,12 +65,14 @@ class Evaluator:
     def __init__(self, model: Model):
         self._model = model
         self._strategy = tf.distribute.get_strategy()
+        self._work = 0.0
 
     def evaluate(
         self,
         make_batches: Callable[[Shard], tf.data.Dataset],
         *,
         num_steps: int,
+        work: float = 0.0,
     ) -> dict[str, float]:
         """Averages the metrics of some batches.
 
@@ -78,11 +80,13 @@ class Evaluator:
           make_batches: returns a shard's rows of at least `num_steps` batches
             of equal size.
           num_steps: number of batches.
+          work: see `inference_form`; that of the first call counts.
 
         Returns:
           Metric name -> mean over all examples; `loss` is the mean of the
           losses of the batches, as in the original.
         """
+        self._work = work
         sums: dict[str, np.ndarray] = {}
         iterator = iter(distribute(self._strategy, make_batches))
         check = PreemptionCheck(self._strategy)
@@ -112,7 +116,8 @@ class Evaluator:
         replica = tf.distribute.get_replica_context()
         weights = replica.all_reduce(_SUM, self._model.loss_weights(batch))
         dtype = self._model.layers[0].compute_dtype
-        with kernels.form(inference_form(self._strategy, dtype)):
+        form = inference_form(self._strategy, dtype, self._work)
+        with kernels.form(form):
             loss, metrics = self._model.losses(batch, weights, None)
         share = 1.0 / self._strategy.num_replicas_in_sync
         return {**metrics, "loss": tf.stack([loss, share])}

@@ -15,7 +15,11 @@ from data.vectors.vector_files import LineVectors
 from modeling import kernels, pooling
 from modeling.bert import BertModel, BertOutput
 from training.config.extraction_options import VectorOptions
-from training.devices.strategy import inference_form, is_tpu
+from training.devices.strategy import (
+    inference_form,
+    is_tpu,
+    kind_of,
+)
 
 
 class Extractor:
@@ -87,6 +91,8 @@ class Extractor:
         length = max(len(row.tokens) for row in rows)
         parts = self._strategy.num_replicas_in_sync
         batch_size = -(-len(rows) // parts) * parts
+        multiple = kind_of(self._strategy).multiple
+        length = min(-(-length // multiple) * multiple, self._max_seq_length)
         if is_tpu(self._strategy):
             length, batch_size = self._max_seq_length, self._batch_size
         return text_rows.pad_rows(rows, batch_size=batch_size, length=length)

@@ -190,3 +190,17 @@ def test_kernels_are_for_processors_that_have_them(
         expected = form if dtype in dtypes else Form.STANDARD
         devices = tf.distribute.get_strategy()
         assert strategy.inference_form(devices, dtype) is expected
+
+
+@pytest.mark.parametrize("can_compile", [True, False])
+def test_a_gpu_compiles_inference_that_repays_it(monkeypatch, can_compile):
+    monkeypatch.setattr(strategy, "kind_of", lambda strategy: kinds.GPU)
+    monkeypatch.setattr(strategy.gpus, "can_compile", lambda gpus: can_compile)
+    monkeypatch.setattr(strategy, "has_onednn", lambda strategy: False)
+    devices, least = tf.distribute.get_strategy(), kinds.GPU.repaid
+    found = [
+        strategy.inference_form(devices, "float32", work)
+        for work in (0.0, 0.9 * least, least)
+    ]
+    last = Form.COMPILED if can_compile else Form.STANDARD
+    assert found == [Form.STANDARD, Form.STANDARD, last]
