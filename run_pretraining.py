@@ -56,16 +56,16 @@ def main() -> None:
         options = flags.read(PretrainingOptions, masking=masking)
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
     program.load_tensorflow()
-    from training import pretraining
     from training.devices import session
     from training.export import pretraining_signatures, saved_model
+    from training.pretraining import pretrainer
 
     if exported:
         pretraining_signatures.check_objective(flags.value("objective"))
     with session.joined(device, output_dir, flags.shared_values()) as here:
         facts = _facts(here.output_dir) if exported else {}
         if options:
-            pretraining.run(options.replace(output_dir=here.output_dir))
+            pretrainer.run(options.replace(output_dir=here.output_dir))
         if exported and here.is_chief:
             pretraining_signatures.describe(here.output_dir, **facts)
             saved_model.run(exported)

@@ -4,6 +4,9 @@
 # the original's.
 OBJECTIVES = ("pretraining", "left_to_right", "replaced_tokens")
 
+# What pretraining begins with; the first one is the original's.
+FIRST_WEIGHTS = ("random", "frequencies", "neighbors")
+
 # Heads of a fine-tuned model.
 HEADS = ("linear", "bilstm")
 

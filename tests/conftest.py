@@ -16,8 +16,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests import fork_server
 from tests.pretraining_support import RECORDS
-from training import pretraining
 from training.config.options import DeviceOptions, TrainOptions
+from training.pretraining import pretrainer
 
 TESTS = pathlib.Path(__file__).resolve().parent
 
@@ -146,7 +146,7 @@ def real_data(pytestconfig):
 @pytest.fixture
 def options(goldens, tmp_path):
     """Two steps of training on the golden records, to be changed."""
-    return pretraining.PretrainingOptions(
+    return pretrainer.PretrainingOptions(
         bert_config_file=str(goldens / "first_layer.json"),
         input_file=str(goldens / RECORDS),
         init_checkpoint=str(goldens / "model/init"),

@@ -13,10 +13,10 @@ from modeling import BertConfig, BertModel, SpanModel, TaskModel, checkpoints
 from tests import fork_server
 from tests import huggingface_support as theirs
 from tests.serving_support import finished_run
-from training import pretraining
 from training.finetuning import frozen_encoder
 from training.loop.checkpointing import CheckpointManager
 from training.model_files import conversion, setup, tokenizer
+from training.pretraining import pretrainer
 
 
 @pytest.fixture
@@ -343,7 +343,7 @@ def test_a_run_begins_with_their_weights_and_goes_back(
         init_checkpoint=str(folder),
         train=dataclasses.replace(options.train, num_train_steps=1),
     )
-    pretraining.run(options)
+    pretrainer.run(options)
     out = options.train.output_dir
     back = convert(out, tmp_path / "back", vocab_file=str(folder / "vocab.txt"))
     tensors = load_file(back / "model.safetensors")

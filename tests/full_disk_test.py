@@ -14,7 +14,7 @@ from tests.training.support import FILES
 SCRIPT = """
 import ctypes, os, resource, sys
 from absl import logging
-from training import pretraining
+from training.pretraining import pretrainer
 from training.loop.checkpointing import CheckpointManager
 from training.config.options import DeviceOptions, TrainOptions
 
@@ -63,8 +63,8 @@ def files():
     return " ".join(sorted(os.listdir(folder + "/out")))
 
 def run():
-    pretraining.run(
-        pretraining.PretrainingOptions(
+    pretrainer.run(
+        pretrainer.PretrainingOptions(
             bert_config_file=config,
             input_file=records,
             max_seq_length=64,

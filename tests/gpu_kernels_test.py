@@ -23,7 +23,6 @@ from modeling import (
 from modeling.objectives.left_to_right import LeftToRightModel
 from modeling.objectives.tasks import HEADS, KINDS
 from tests import gpu_support
-from training import pretraining
 from training.config.options import TrainOptions
 from training.devices import kinds
 from training.export.task_signatures import TaskServing
@@ -31,6 +30,7 @@ from training.finetuning.predictions import OutputCollector
 from training.loop.evaluator import Evaluator
 from training.loop.steps import TrainSteps
 from training.model_files.description import TaskDescription
+from training.pretraining import answers
 from training.vectors.extractor import Extractor, VectorOptions
 
 # float16 has the fewest kernels.
@@ -180,7 +180,7 @@ def test_pretraining_evaluates_and_answers_queries(config, policy):
         if name in ("input_ids", "input_mask", "segment_ids")
         or name == "masked_lm_positions"
     }
-    check(traced(functools.partial(pretraining._probabilities, model), asked))
+    check(traced(functools.partial(answers.probabilities, model), asked))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

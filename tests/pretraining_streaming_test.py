@@ -12,7 +12,7 @@ import pytest
 from data.pretraining.options import PretrainingDataOptions
 from tests import tfds_support
 from tests.pretraining_support import latest_step, read_all
-from training import pretraining
+from training.pretraining import pretrainer
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEAM_PYTHON = ROOT / ".venv-beam/bin/python"
@@ -215,7 +215,7 @@ def dynamic(options, goldens, unmasked, output_dir, steps, **changes):
         "do_train": True,
         "train": train,
     } | changes
-    pretraining.run(dataclasses.replace(options, **changes))
+    pretrainer.run(dataclasses.replace(options, **changes))
 
 
 def test_training_with_new_masks_resumes_bit_for_bit(

@@ -23,7 +23,6 @@ from modeling.checkpoints.model_folder import chosen_trial
 from tests import rounding
 from tests.pretraining_support import RECORDS
 from tests.training import squad_support
-from training import pretraining
 from training.config.extraction_options import ExtractionOptions, VectorOptions
 from training.config.finetuning_options import (
     ClassifierOptions,
@@ -37,6 +36,7 @@ from training.finetuning import classifier, questions
 from training.many_runs.trials import Trials
 from training.model_files import conversion
 from training.model_files.conversion import ConversionOptions
+from training.pretraining import pretrainer
 from training.vectors import extraction
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -137,7 +137,7 @@ def test_text_becomes_a_vocabulary_and_records(remote, goldens):
 
 def test_pretraining_resumes_evaluates_and_answers(remote, capsys):
     out = "ram://pretraining"
-    options = pretraining.PretrainingOptions(
+    options = pretrainer.PretrainingOptions(
         bert_config_file=f"{remote}/bert_config.json",
         input_file=f"{remote}/{RECORDS}",
         init_checkpoint=f"{remote}/model/init",
@@ -151,13 +151,13 @@ def test_pretraining_resumes_evaluates_and_answers(remote, capsys):
         ),
         device=DeviceOptions(),
     )
-    pretraining.run(options)
+    pretrainer.run(options)
     longer = dataclasses.replace(options.train, num_train_steps=3)
-    pretraining.run(dataclasses.replace(options, train=longer))
+    pretrainer.run(dataclasses.replace(options, train=longer))
     assert "global_step = 3\n" in text_of(f"{out}/eval_results.txt")
     assert {"model.ckpt-2.index", "model.ckpt-3.index", "eval"} <= names_in(out)
     files.write_text("ram://asked/queries.txt", "the [MASK] went\n")
-    pretraining.run(
+    pretrainer.run(
         dataclasses.replace(
             options,
             do_train=False,

@@ -15,7 +15,7 @@ from tests.pretraining_support import (
     latest_step,
     run,
 )
-from training import pretraining
+from training.pretraining import pretrainer
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def finished(options, kept, tmp_path):
     if kept.exists():
         shutil.copytree(kept, tmp_path / "out")
     else:
-        pretraining.run(options)
+        pretrainer.run(options)
         shutil.copytree(tmp_path / "out", kept)
     return options
 
@@ -43,7 +43,7 @@ def refused(options, message, error=ValueError, **changes):
     """The run ends with this error before it trains or writes a result."""
     changed = dataclasses.replace(options, **changes)
     with pytest.raises(error, match=message):
-        pretraining.run(changed)
+        pretrainer.run(changed)
     folder = changed.train.output_dir
     if os.path.isdir(folder):
         assert not [n for n in os.listdir(folder) if "ckpt" in n]
@@ -138,7 +138,7 @@ def test_a_damaged_checkpoint_of_the_run_gives_way_to_the_one_before(
     content = bytearray(whole)
     content[50_000] ^= 1
     data.write_bytes(content)
-    pretraining.run(finished)
+    pretrainer.run(finished)
     assert "model.ckpt-6: this checkpoint is damaged" in caplog.text
     assert "at step 4" in caplog.text
     assert data.read_bytes() == whole  # trained again, bit for bit
@@ -149,7 +149,7 @@ def test_every_checkpoint_damaged(finished, tmp_path):
         data = tmp_path / f"out/model.ckpt-{step}.data-00000-of-00001"
         data.write_bytes(data.read_bytes()[:1000])
     with pytest.raises(ValueError, match="every checkpoint in .* is damaged"):
-        pretraining.run(finished)
+        pretrainer.run(finished)
 
 
 def test_a_folder_that_cannot_be_written(options, tmp_path):
@@ -182,9 +182,9 @@ def test_a_full_disk_keeps_the_last_checkpoint(options, tmp_path, monkeypatch):
 
     monkeypatch.setattr(tf.raw_ops, "SaveV2", full_at_the_second)
     with pytest.raises(OSError, match="model.ckpt-4: No space left.*intact"):
-        pretraining.run(dataclasses.replace(options, train=train))
+        pretrainer.run(dataclasses.replace(options, train=train))
     assert latest_step(tmp_path / "out") == 2
-    pretraining.run(dataclasses.replace(options, train=train))
+    pretrainer.run(dataclasses.replace(options, train=train))
     assert latest_step(tmp_path / "out") == 4
 
 
@@ -193,7 +193,7 @@ def test_another_model_in_the_output_folder(finished, goldens, tmp_path):
     path = tmp_path / "deep.json"
     path.write_text(json.dumps(config | {"num_hidden_layers": 4}))
     with pytest.raises(ValueError, match="holds a run of another model"):
-        pretraining.run(
+        pretrainer.run(
             dataclasses.replace(
                 finished, bert_config_file=str(path), init_checkpoint=None
             )
@@ -219,9 +219,7 @@ def test_another_model_of_the_same_shapes_in_the_output_folder(
     path = tmp_path / "other.json"
     path.write_text(json.dumps(config | change))
     with pytest.raises(ValueError, match=f"of another model: {message}"):
-        pretraining.run(
-            dataclasses.replace(options, bert_config_file=str(path))
-        )
+        pretrainer.run(dataclasses.replace(options, bert_config_file=str(path)))
 
 
 def test_a_run_can_go_back_in_time(finished, tmp_path, caplog):
@@ -232,7 +230,7 @@ def test_a_run_can_go_back_in_time(finished, tmp_path, caplog):
         finished.train, num_train_steps=3, keep_checkpoint_max=1
     )
     caplog.clear()
-    pretraining.run(dataclasses.replace(finished, train=train))
+    pretrainer.run(dataclasses.replace(finished, train=train))
     assert "names step 2; later ones (4, 6) are passed over" in caplog.text
     assert "Resuming" in caplog.text
     assert (out / "model.ckpt-3.index").exists()
@@ -246,7 +244,7 @@ def test_a_copied_folder_is_a_run_of_its_own(finished, tmp_path):
     train = dataclasses.replace(
         finished.train, output_dir=str(moved), num_train_steps=7
     )
-    pretraining.run(dataclasses.replace(finished, train=train))
+    pretrainer.run(dataclasses.replace(finished, train=train))
     assert latest_step(moved) == 7
 
 
@@ -257,10 +255,10 @@ def test_predicting_beside_a_training_run_leaves_its_files(
     shutil.copytree(goldens / "model/trained", out)
     staging = out / "model.ckpt-61.incomplete-1"
     staging.mkdir()
-    pretraining.run(dataclasses.replace(options, do_train=False, do_eval=True))
+    pretrainer.run(dataclasses.replace(options, do_train=False, do_eval=True))
     assert staging.exists()
     train = dataclasses.replace(options.train, num_train_steps=61)
-    pretraining.run(dataclasses.replace(options, train=train))
+    pretrainer.run(dataclasses.replace(options, train=train))
     assert not staging.exists()  # left by a killed run
 
 
@@ -268,7 +266,7 @@ def test_a_damaged_resume_record_gives_way_to_the_checkpoint_before(
     finished, tmp_path, caplog
 ):
     (tmp_path / "out/model.ckpt-6.resume.json").write_text("{")
-    pretraining.run(finished)
+    pretrainer.run(finished)
     assert "model.ckpt-6.resume.json is damaged" in caplog.text
 
 
@@ -311,7 +309,7 @@ def test_an_id_that_only_a_late_record_has(options, goldens, tmp_path):
             match=f"^{path}, record {number}: feature input_ids holds 5000, "
             "but the model allows 0 to 1199.",
         ):
-            pretraining.run(
+            pretrainer.run(
                 dataclasses.replace(options, input_file=str(path), train=train)
             )
 

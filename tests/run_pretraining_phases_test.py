@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from data.records import feature_spec
 from tests.pretraining_support import read_all
-from training import pretraining
+from training.pretraining import pretrainer
 
 POSITIONS = "bert/embeddings/position_embeddings"
 
@@ -67,9 +67,9 @@ def phases(options, tmp_path):
 
 def test_a_longer_phase_starts_from_the_weights_alone(phases, tmp_path):
     short, long = phases
-    pretraining.run(short)
+    pretrainer.run(short)
     # A rate too small to move anything: what is saved is what was loaded.
-    pretraining.run(
+    pretrainer.run(
         dataclasses.replace(
             long,
             init_checkpoint=short.train.output_dir,
@@ -96,13 +96,13 @@ def test_a_longer_phase_starts_from_the_weights_alone(phases, tmp_path):
 def test_one_schedule_over_two_lengths(phases, tmp_path):
     short, long = phases
     train = {"num_train_steps": 4, "num_warmup_steps": 1}
-    pretraining.run(
+    pretrainer.run(
         dataclasses.replace(
             short,
             train=dataclasses.replace(short.train, stop_at_step=3, **train),
         )
     )
-    pretraining.run(
+    pretrainer.run(
         dataclasses.replace(
             long,
             train=dataclasses.replace(
@@ -153,7 +153,7 @@ def test_a_first_phase_that_is_not_there_is_refused(phases):
     with pytest.raises(
         FileNotFoundError, match="^--continue_from=/no/run is not there; it"
     ):
-        pretraining.run(dataclasses.replace(phases[1], train=changed))
+        pretrainer.run(dataclasses.replace(phases[1], train=changed))
 
 
 def test_a_first_phase_of_another_model_is_refused(phases, tmp_path):
@@ -169,4 +169,4 @@ def test_a_first_phase_of_another_model_is_refused(phases, tmp_path):
         ValueError,
         match="128 holds a run of another model: num_attention_heads 4 -> 2",
     ):
-        pretraining.run(dataclasses.replace(phases[1], train=train))
+        pretrainer.run(dataclasses.replace(phases[1], train=train))

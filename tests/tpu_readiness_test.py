@@ -34,13 +34,13 @@ from modeling.objectives.tasks import HEADS, KINDS
 from tests import rounding, tpu_support
 from tests.classifier_support import write_records
 from tests.pretraining_support import RECORDS
-from training import pretraining
 from training.config.options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
 from training.finetuning.predictions import OutputCollector
 from training.loop import trainer
 from training.loop.evaluator import Evaluator
 from training.loop.steps import TrainSteps
+from training.pretraining import answers, pretrainer
 from training.vectors import extraction
 from training.vectors.extractor import Extractor, VectorOptions
 
@@ -241,7 +241,7 @@ def test_pretraining_answers_queries(config, goldens):
     )
     model = PretrainingModel(config, use_one_hot_embeddings=True)
     check_answers(
-        functools.partial(pretraining._probabilities, model),
+        functools.partial(answers.probabilities, model),
         {name: tf.constant(value) for name, value in batch.items()},
     )
 
@@ -386,9 +386,9 @@ def test_every_program_looks_words_up_by_a_product(
     class Model(PretrainingModel):
         __init__ = make
 
-    monkeypatch.setattr(pretraining.objectives, "get", lambda name: Model)
+    monkeypatch.setattr(pretrainer.objectives, "get", lambda name: Model)
     with pytest.raises(Made):
-        pretraining.run(options)
+        pretrainer.run(options)
     monkeypatch.setattr(extraction, "BertModel", make)
     with pytest.raises(Made):
         extraction.run(

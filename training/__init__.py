@@ -8,8 +8,7 @@ tensorflow_log     what TensorFlow prints while it is loaded
 program            how every program starts and ends; the version
 loop/              optimizers, training steps, checkpoints, evaluation
 model_files/       first weights, configuration and description of a model
-pretraining_input  records, vocabulary and queries of a pretraining run
-pretraining        a pretraining run
+pretraining/       a pretraining run
 finetuning/        a fine-tuning run: tasks, questions
 many_runs/         trials, all of GLUE, the table of layers
 export/            SavedModels for TF Serving

@@ -20,13 +20,13 @@ from studies.engine.measures import HELD_OUT, SPANS
 from studies.engine.options import StudyData, StudyOptions
 from studies.engine.plan import PRETRAINING, Job
 from studies.engine.scales import SCALES
-from training import pretraining
 from training.config.finetuning_options import ClassifierOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.config.squad_options import SquadOptions
 from training.finetuning import classifier, questions
 from training.finetuning.task_run import facts_of
 from training.loop.checkpointing import CheckpointManager
+from training.pretraining import pretrainer
 
 
 class Programs:
@@ -90,7 +90,7 @@ class Programs:
                 bert_config_file=self._inputs.config_file(row.name, sizes),
                 output_dir=job.folder,
             )
-            pretraining.run(options)
+            pretrainer.run(options)
             return {"values": {}}
 
         return facts, train
@@ -128,7 +128,7 @@ class Programs:
                 init_checkpoint=model["init_checkpoint"],
                 bert_config_file=model["bert_config_file"],
             )
-            pretraining.run(options)
+            pretrainer.run(options)
             path = os.path.join(job.folder, "eval_results.txt")
             lines = (line.split(" = ") for line in files.read_lines(path))
             values = {name: float(value) for name, value in lines}

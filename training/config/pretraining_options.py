@@ -5,7 +5,7 @@ import os
 
 from data.pretraining.options import PretrainingDataOptions
 from data.settings import Settings, group, setting
-from modeling.choices import OBJECTIVES
+from modeling.choices import FIRST_WEIGHTS, OBJECTIVES
 from modeling.objectives.options import ObjectiveOptions
 from training.config.options import (
     BERT_CONFIG_FILE,
@@ -52,6 +52,15 @@ class PretrainingOptions(Settings):
         "many; without it they are an error.",
     )
     init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
+    first_weights: str = setting(
+        FIRST_WEIGHTS[0],
+        "[new] What a run without --init_checkpoint begins with. random: as "
+        "the original. frequencies: the bias of the output layer is the log of "
+        "the frequency of each wordpiece. neighbors: also, heads of the first "
+        "layer attend to the wordpieces before and behind. A small model then "
+        "learns words in their context from the first steps on.",
+        choices=FIRST_WEIGHTS,
+    )
     max_seq_length: int = setting(
         128, "Wordpieces of an example, as in the records."
     )
@@ -110,6 +119,7 @@ class PretrainingOptions(Settings):
                 "--do_predict needs --predict_file (queries, one a line)."
             )
         self.objectives.check(self.objective)
+        self._check_first_weights()
         check_can_be_found(self, "bert_config_file", *self.needs_vocab)
         self._check_phases()
         if self.train.eval_every_steps and not self.eval_file:
@@ -127,6 +137,26 @@ class PretrainingOptions(Settings):
     def needs_ids(self) -> bool:
         """Whether the records must be made with `vocab_file`."""
         return bool(self.masking or self.objectives.tokens(self.objective))
+
+    def _check_first_weights(self) -> None:
+        """Refuses first weights for what begins otherwise."""
+        if self.first_weights == FIRST_WEIGHTS[0]:
+            return
+        flag = f"--first_weights={self.first_weights}"
+        for name, other in (
+            ("init_checkpoint", self.init_checkpoint),
+            ("continue_from", self.train.continue_from),
+        ):
+            if other:
+                raise ValueError(
+                    f"{flag} is for weights that are random otherwise, but "
+                    f"--{name}={other} gives them; drop one of the two."
+                )
+        if self.objective == "replaced_tokens":
+            raise ValueError(
+                f"{flag} is for one model, and --objective={self.objective} "
+                "has two; drop the flag."
+            )
 
     def _check_phases(self) -> None:
         """Refuses contradictions about where training begins."""

@@ -12,7 +12,6 @@ from tests import huggingface_support as theirs
 from tests.classifier_support import write_table
 from tests.model_folder_support import write_original
 from tests.training import squad_support
-from training import pretraining
 from training.config.extraction_options import (
     ExtractionOptions,
     VectorOptions,
@@ -26,6 +25,7 @@ from training.config.options import DeviceOptions, TrainOptions
 from training.finetuning import classifier, questions
 from training.many_runs.trials import Trials
 from training.model_files import found_files
+from training.pretraining import pretrainer
 from training.vectors import extraction
 
 NOTHING = {"vocab_file": None, "bert_config_file": None}
@@ -285,7 +285,7 @@ def test_a_pretraining_run_keeps_its_vocabulary(
     options, goldens, released, tmp_path
 ):
     options = options.replace(init_checkpoint=str(released), **NOTHING)
-    pretraining.run(options)
+    pretrainer.run(options)
     out = tmp_path / "out"
     assert (out / "vocab.txt").read_bytes() == (
         goldens / "vocab.txt"
@@ -295,7 +295,7 @@ def test_a_pretraining_run_keeps_its_vocabulary(
     assert loaded.report.source == f"{out}/model.ckpt-2"
     queries = tmp_path / "queries.txt"
     queries.write_text("the [MASK] went home .\n")
-    pretraining.run(
+    pretrainer.run(
         dataclasses.replace(
             options,
             init_checkpoint=None,
@@ -308,6 +308,6 @@ def test_a_pretraining_run_keeps_its_vocabulary(
     (released / "vocab.txt").unlink()
     (out / "vocab.txt").unlink()
     with pytest.raises(ValueError, match="Flag --vocab_file must have a val"):
-        pretraining.run(
+        pretrainer.run(
             options.replace(do_predict=True, predict_file=str(queries))
         )

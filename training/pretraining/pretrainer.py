@@ -9,16 +9,15 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from data.pretraining import queries as query_lines
 from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.masking import Masker
 from data.records import input_pipeline
 from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
-from data.storage import files
+from data.records.shard import WHOLE
 from modeling import checkpoints, objectives
+from modeling.choices import FIRST_WEIGHTS
 from modeling.config import BertConfig
-from training import pretraining_input
 from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import (
     check_batch_size,
@@ -31,6 +30,7 @@ from training.loop.steps import with_fusion
 from training.loop.trainer import Trainer
 from training.model_files import found_files, setup
 from training.model_files.tokenizer import keep_vocabulary
+from training.pretraining import answers, first_values, run_inputs
 
 STRIPPED_NAME = "bert_model.ckpt"
 
@@ -74,6 +74,7 @@ def run(options: PretrainingOptions) -> None:
         first = setup.load_first_weights(
             options.init_checkpoint, weights, manager, output_dir, config
         )
+        _assign_first_values(options, weights, manager, inputs, config)
         evaluator = Evaluator(model)
         evaluate = functools.partial(
             _evaluate, options, model, evaluator, inputs
@@ -94,8 +95,7 @@ def run(options: PretrainingOptions) -> None:
         if options.do_eval or (options.do_train and inputs.eval_files):
             evaluate(step)
         if options.do_predict:
-            _require_pair_head(model, inputs.queries)
-            _predict(options, model, inputs.queries)
+            answers.predict(options, model, inputs.queries)
     if options.strip_checkpoint:
         _strip(options, manager.prefix(step))
 
@@ -104,7 +104,7 @@ def _load_config(options):
     """Returns the configuration of the model, checked against the flags."""
     config = BertConfig.from_json_file(options.bert_config_file)
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
-    pretraining_input.check_objective(options)
+    run_inputs.check_objective(options)
     return objectives.get(options.objective).configure(config)
 
 
@@ -122,7 +122,7 @@ def _load_inputs(options, config, strategy):
     """Opens and checks all inputs of a run."""
     train_files = eval_files = queries = masker = None
     if options.masking:
-        masker = pretraining_input.load_masker(
+        masker = run_inputs.load_masker(
             options.vocab_file,
             config,
             options.bert_config_file,
@@ -140,9 +140,9 @@ def _load_inputs(options, config, strategy):
             options.eval_file or options.input_file, options, config
         )
     if train_files and eval_files:
-        pretraining_input.check_same_kind(train_files, eval_files)
+        run_inputs.check_same_kind(train_files, eval_files)
     if options.do_predict:
-        queries = pretraining_input.load_queries(
+        queries = run_inputs.load_queries(
             options.predict_file,
             options.vocab_file,
             config,
@@ -166,7 +166,7 @@ def _make_model(options, config, strategy):
         use_one_hot_embeddings=options.use_one_hot_embeddings,
     )
     own_options = options.objectives.arguments(options.objective)
-    own_options |= pretraining_input.token_ids(options, config)
+    own_options |= run_inputs.token_ids(options, config)
     return model(config, **own_options, **encoder_options)
 
 
@@ -174,11 +174,11 @@ def _check_pair_head_before(options, model, manager, weights, inputs):
     """Refuses pairs to predict if training would not train their head."""
     if (
         inputs.queries
-        and not pretraining_input.hold_pairs(inputs.train_files)
+        and not run_inputs.hold_pairs(inputs.train_files)
         and not options.train.continue_from
     ):
         manager.restore(weights)
-        _require_pair_head(model, inputs.queries)
+        answers.require_pair_head(model, inputs.queries)
 
 
 def _require_heads(options, untrained, inputs):
@@ -186,7 +186,7 @@ def _require_heads(options, untrained, inputs):
     asked = {}
     of_head = objectives.get(options.objective).heads
     if options.do_eval:
-        has_pairs = pretraining_input.hold_pairs(inputs.eval_files)
+        has_pairs = run_inputs.hold_pairs(inputs.eval_files)
         asked["--do_eval"] = [
             head for head in of_head if has_pairs or head != "next sentence"
         ]
@@ -227,7 +227,7 @@ def _check_continued(folder, config):
 
 
 def _open_records(patterns, options, config):
-    return pretraining_input.open_records(
+    return run_inputs.open_records(
         patterns,
         config,
         max_seq_length=options.max_seq_length,
@@ -236,6 +236,37 @@ def _open_records(patterns, options, config):
         vocab_file=options.vocab_file if options.needs_ids else None,
         skip_bad_records=options.skip_bad_records,
     )
+
+
+def _assign_first_values(options, weights, manager, inputs, config):
+    """Gives a run that begins the values of --first_weights."""
+    train, is_random = options.train, options.first_weights == FIRST_WEIGHTS[0]
+    if is_random or not options.do_train or manager.steps():
+        return
+    batches = _training_batches(options, inputs, 0, WHOLE)
+    number = -(-first_values.NUM_EXAMPLES // train.train_batch_size)
+    with naming_damage(inputs.train_files.segments, inputs.train_files.specs):
+        first_values.assign(
+            options.first_weights,
+            weights,
+            config,
+            batches.take(number),
+            train.seed,
+        )
+
+
+def _training_batches(options, inputs, first_example, shard):
+    """A shard's rows of the batches after some examples, masked."""
+    place = {
+        "batch_size": options.train.train_batch_size,
+        "seed": options.train.seed,
+        "first_example": first_example,
+        "shard": shard,
+    }
+    batches = input_pipeline.training_batches(inputs.train_files, **place)
+    if not inputs.masker:
+        return batches
+    return mask_batches(batches, inputs.masker, **place)
 
 
 def _train(options, model, manager, inputs, evaluate):
@@ -252,25 +283,13 @@ def _train(options, model, manager, inputs, evaluate):
             train.last_step * train.train_batch_size / train_files.count,
         )
 
-    def make_batches(first_example, shard):
-        place = {
-            "batch_size": options.train.train_batch_size,
-            "seed": options.train.seed,
-            "first_example": first_example,
-            "shard": shard,
-        }
-        batches = input_pipeline.training_batches(train_files, **place)
-        if not inputs.masker:
-            return batches
-        return mask_batches(batches, inputs.masker, **place)
-
     trainer = Trainer(
         model,
         with_fusion(train, model.config, seq_length=options.max_seq_length),
     )
     with naming_damage(train_files.segments, train_files.specs):
         return trainer.train(
-            make_batches,
+            functools.partial(_training_batches, options, inputs),
             manager,
             num_examples=train_files.count,
             evaluate=evaluate,
@@ -308,75 +327,6 @@ def _evaluate(options, model, evaluator, inputs, step):
         )
     metrics |= model.further_results(metrics)
     events.write_eval_results(options.train.output_dir, metrics, step)
-
-
-def _require_pair_head(model, tokenizer_and_queries):
-    """Refuses pairs to predict if the next-sentence head is untrained."""
-    _, queries = tokenizer_and_queries
-    pair = next((query for query in queries if query.is_pair), None)
-    bias = model.cls.seq_relationship.output_bias
-    # A bias is exactly 0 until the first update.
-    if pair and not bias.value.numpy().any():
-        raise ValueError(
-            f"--predict_file asks about a pair ({pair.text!r}), but the "
-            "next-sentence head is untrained (cls/seq_relationship/output_bias "
-            "is 0), as after training on records of "
-            "--next_sentence_prediction=false. Remove the pairs from "
-            "--predict_file, or give a checkpoint that was trained on pairs."
-        )
-
-
-def _predict(options, model, tokenizer_and_queries):
-    """Answers the queries; writes and prints predict_results.jsonl."""
-    tokenizer, queries = tokenizer_and_queries
-    max_predictions = max(1, *(len(q.masked_positions) for q in queries))
-    strategy = tf.distribute.get_strategy()
-
-    @tf.function
-    def run(batch):
-        # Every device answers all queries: their number may not be divisible.
-        return strategy.run(_probabilities, args=(model, batch))
-
-    answers = []
-    for start in range(0, len(queries), options.eval_batch_size):
-        some = queries[start : start + options.eval_batch_size]
-        batch = query_lines.query_batch(
-            some,
-            tokenizer,
-            max_seq_length=options.max_seq_length,
-            max_predictions=max_predictions,
-        )
-        scores = (
-            strategy.experimental_local_results(score)[0].numpy()
-            for score in run(
-                {name: tf.constant(value) for name, value in batch.items()}
-            )
-        )
-        for query, masked_lm, next_sentence in zip(some, *scores, strict=True):
-            answers.append(
-                query_lines.answer(
-                    query,
-                    masked_lm,
-                    next_sentence,
-                    tokenizer.inv_vocab,
-                    options.predict_top_k,
-                )
-            )
-    lines = query_lines.to_json_lines(answers)
-    path = os.path.join(options.train.output_dir, "predict_results.jsonl")
-    files.write_text(path, lines)
-    print(lines, end="")
-    logging.info("%d answers written to %s.", len(answers), path)
-
-
-def _probabilities(model, batch):
-    """Probabilities of words at masked positions [B, P, V], of pairs [B, 2]."""
-    masked_lm, next_sentence = model.logits(batch)
-    shape = [-1, batch["masked_lm_positions"].shape[1], model.config.vocab_size]
-    return (
-        tf.reshape(tf.nn.softmax(masked_lm), shape),
-        tf.nn.softmax(next_sentence),
-    )
 
 
 def _strip(options, source):

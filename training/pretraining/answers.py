@@ -1,0 +1,109 @@
+"""Answers of a pretrained model: words for [MASK], whether B follows A."""
+
+import os
+from collections.abc import Mapping
+
+import tensorflow as tf
+from absl import logging
+
+from data.pretraining import queries as query_lines
+from data.storage import files
+from modeling.objectives.pretraining import PretrainingModel
+from training.config.pretraining_options import PretrainingOptions
+
+
+def require_pair_head(
+    model: PretrainingModel, tokenizer_and_queries: tuple
+) -> None:
+    """Refuses pairs to predict if the next-sentence head is untrained.
+
+    Args:
+      model: with its weights.
+      tokenizer_and_queries: see `run_inputs.load_queries`.
+
+    Raises:
+      ValueError: a query is a pair.
+    """
+    _, queries = tokenizer_and_queries
+    pair = next((query for query in queries if query.is_pair), None)
+    bias = model.cls.seq_relationship.output_bias
+    # A bias is exactly 0 until the first update.
+    if pair and not bias.value.numpy().any():
+        raise ValueError(
+            f"--predict_file asks about a pair ({pair.text!r}), but the "
+            "next-sentence head is untrained (cls/seq_relationship/output_bias "
+            "is 0), as after training on records of "
+            "--next_sentence_prediction=false. Remove the pairs from "
+            "--predict_file, or give a checkpoint that was trained on pairs."
+        )
+
+
+def predict(
+    options: PretrainingOptions,
+    model: PretrainingModel,
+    tokenizer_and_queries: tuple,
+) -> None:
+    """Answers the queries; writes and prints predict_results.jsonl.
+
+    Args:
+      options: of the run.
+      model: with trained weights.
+      tokenizer_and_queries: see `run_inputs.load_queries`.
+
+    Raises:
+      ValueError: see `require_pair_head`.
+    """
+    require_pair_head(model, tokenizer_and_queries)
+    tokenizer, queries = tokenizer_and_queries
+    max_predictions = max(1, *(len(q.masked_positions) for q in queries))
+    strategy = tf.distribute.get_strategy()
+
+    @tf.function
+    def run(batch):
+        # Every device answers all queries: their number may not be divisible.
+        return strategy.run(probabilities, args=(model, batch))
+
+    answers = []
+    for start in range(0, len(queries), options.eval_batch_size):
+        some = queries[start : start + options.eval_batch_size]
+        batch = query_lines.query_batch(
+            some,
+            tokenizer,
+            max_seq_length=options.max_seq_length,
+            max_predictions=max_predictions,
+        )
+        scores = (
+            strategy.experimental_local_results(score)[0].numpy()
+            for score in run(
+                {name: tf.constant(value) for name, value in batch.items()}
+            )
+        )
+        answers += [
+            query_lines.answer(*row, tokenizer.inv_vocab, options.predict_top_k)
+            for row in zip(some, *scores, strict=True)
+        ]
+    lines = query_lines.to_json_lines(answers)
+    path = os.path.join(options.train.output_dir, "predict_results.jsonl")
+    files.write_text(path, lines)
+    print(lines, end="")
+    logging.info("%d answers written to %s.", len(answers), path)
+
+
+def probabilities(
+    model: PretrainingModel, batch: Mapping[str, tf.Tensor]
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns probabilities of words and of pairs.
+
+    Args:
+      model: with trained weights.
+      batch: see `data.pretraining.queries.query_batch`.
+
+    Returns:
+      Float32 [B, P, V] of the words at the masked positions, and [B, 2].
+    """
+    masked_lm, next_sentence = model.logits(batch)
+    shape = [-1, batch["masked_lm_positions"].shape[1], model.config.vocab_size]
+    return (
+        tf.reshape(tf.nn.softmax(masked_lm), shape),
+        tf.nn.softmax(next_sentence),
+    )

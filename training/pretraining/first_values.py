@@ -1,0 +1,171 @@
+"""First weights that know frequencies and see neighbors: --first_weights.
+
+With random weights a small model learns nothing but the frequencies of the
+wordpieces for its first thousands of updates: its masked-LM loss stays at their
+entropy. Two sets of first weights end that. They are ordinary values of the
+original's variables, which training changes like all others.
+
+- `frequencies`: the bias of the output layer is the logarithm of the frequency
+  of each wordpiece.
+- `neighbors`: also, the position vectors are sines of many wavelengths, and a
+  head of the first layer turns them by one position, so that it attends to the
+  wordpiece before; another head to the one behind, and so on.
+
+Source of the second: Trockman and Kolter, "Mimetic Initialization of
+Self-Attention Layers" (arXiv:2305.09828) start attention from values that
+trained models have; the sines are those of Vaswani et al. (arXiv:1706.03762).
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from modeling.config import BertConfig
+
+NUM_EXAMPLES = 20_000  # enough for the frequencies: 200,000 masked wordpieces
+
+_BOTH_SIDES = (-1, 1, -2, 2)  # what head 0, 1, .. attends to
+_LEFT_SIDE = (-1, -2, -3, -4)
+_POSITION_SHARE = 4  # one of so many coordinates belongs to the positions
+_AMPLITUDE = 2.0  # of the sines, in standard deviations of a word's vector
+_WORD_FACTOR = 0.1  # for what a word's vector has in these coordinates
+_SLOWEST, _FASTEST = 0.02, 2.8  # radians per position
+_PEAK = 8.0  # score of the wordpiece that a head attends to, which gets 70 %
+_UNSEEN = 1.0  # is added to each count
+
+_BIAS = "cls/predictions/output_bias"
+_EMBEDDINGS = "bert/embeddings/"
+_ATTENTION = "bert/encoder/layer_0/attention/"
+
+
+def count_targets(
+    batches: Iterable[Mapping[str, tf.Tensor]], vocab_size: int
+) -> np.ndarray:
+    """Counts the wordpieces that a model has to predict.
+
+    Args:
+      batches: of records, masked if the model predicts masked wordpieces;
+        int32 [B, S] or [B, P].
+      vocab_size: number of wordpieces.
+
+    Returns:
+      Float64 [vocab_size].
+    """
+    counts = np.zeros(vocab_size)
+    for batch in batches:
+        if "masked_lm_ids" in batch:
+            ids, is_real = batch["masked_lm_ids"], batch["masked_lm_weights"]
+        else:
+            ids, is_real = batch["input_ids"], batch["input_mask"]
+        real = ids.numpy()[is_real.numpy() > 0]
+        counts += np.bincount(real, minlength=vocab_size)
+    return counts
+
+
+def assign_frequencies(
+    weights: Mapping[str, tf.Variable], counts: np.ndarray
+) -> None:
+    """Sets the bias of the output layer.
+
+    Args:
+      weights: full name -> variable.
+      counts: see `count_targets`. A wordpiece of average frequency gets 0.
+    """
+    smoothed = counts + _UNSEEN
+    weights[_BIAS].assign(np.log(smoothed / smoothed.mean()))
+
+
+def assign_neighbors(
+    weights: Mapping[str, tf.Variable], config: BertConfig, seed: int
+) -> None:
+    """Lets the heads of the first layer attend to the wordpieces beside.
+
+    Args:
+      weights: full name -> variable, with the original's random values.
+      config: of the model.
+      seed: of the orthogonal matrices that carry what the heads find.
+    """
+    hidden, num_heads = config.hidden_size, config.num_attention_heads
+    num_waves = max(1, hidden // (2 * _POSITION_SHARE))
+    waves = np.geomspace(_SLOWEST, _FASTEST, num_waves)
+    first = hidden - 2 * len(waves)  # of the coordinates of the positions
+    amplitude = _AMPLITUDE * config.initializer_range
+    variance = _assign_positions(weights, waves, amplitude)
+    # Each wave is two coordinates of a head: cosine and sine.
+    chosen = np.linspace(
+        *(0, len(waves) - 1), min(len(waves), hidden // num_heads // 2)
+    ).astype(int)
+    offsets = _LEFT_SIDE if config.left_to_right else _BOTH_SIDES
+    cosines = first + 2 * chosen
+    # The scores are divided by the root of the head's size. Layer norm divides
+    # the vectors by their standard deviation.
+    scale = np.sqrt(hidden / num_heads) * variance / amplitude**2
+    gain = np.sqrt(_PEAK * scale / len(chosen))
+    query, key = (
+        weights[f"{_ATTENTION}self/{name}/kernel"] for name in ("query", "key")
+    )
+    queries, keys = query.numpy(), key.numpy()
+    for head, offset in zip(range(num_heads), offsets, strict=False):
+        begin = head * (hidden // num_heads)
+        columns = begin + 2 * np.arange(len(chosen))
+        of_head = slice(begin, begin + hidden // num_heads)
+        queries[:, of_head], keys[:, of_head] = 0.0, 0.0
+        keys[cosines, columns] = keys[cosines + 1, columns + 1] = gain
+        turn = waves[chosen] * offset
+        queries[cosines, columns] = gain * np.cos(turn)
+        queries[cosines + 1, columns] = -gain * np.sin(turn)
+        queries[cosines + 1, columns + 1] = gain * np.cos(turn)
+        queries[cosines, columns + 1] = gain * np.sin(turn)
+    query.assign(queries)
+    key.assign(keys)
+    random = np.random.default_rng(seed)
+    for name in ("self/value", "output/dense"):
+        matrix, _ = np.linalg.qr(random.standard_normal((hidden, hidden)))
+        weights[f"{_ATTENTION}{name}/kernel"].assign(matrix)
+
+
+def _assign_positions(weights, waves, amplitude):
+    """Sets the position vectors; returns the variance of an input vector."""
+    positions = weights[f"{_EMBEDDINGS}position_embeddings"]
+    number, hidden = positions.shape
+    angles = np.arange(number)[:, None] * waves
+    sines = np.zeros((number, hidden))
+    first = hidden - 2 * len(waves)
+    sines[:, first::2] = amplitude * np.cos(angles)
+    sines[:, first + 1 :: 2] = amplitude * np.sin(angles)
+    positions.assign(sines)
+    variance = np.square(sines).mean()
+    for name in ("word_embeddings", "token_type_embeddings"):
+        table = weights[f"{_EMBEDDINGS}{name}"]
+        values = table.numpy()
+        values[:, first:] *= _WORD_FACTOR
+        table.assign(values)
+        variance += np.square(values).mean()
+    return variance
+
+
+def assign(
+    kind: str,
+    weights: Mapping[str, tf.Variable],
+    config: BertConfig,
+    batches: Iterable[Mapping[str, tf.Tensor]],
+    seed: int,
+) -> None:
+    """Gives a new model its first weights.
+
+    Args:
+      kind: value of --first_weights, but not `random`.
+      weights: full name -> variable, with the original's random values.
+      config: of the model.
+      batches: see `count_targets`.
+      seed: of the run.
+    """
+    counts = count_targets(batches, config.vocab_size)
+    assign_frequencies(weights, counts)
+    if kind == "neighbors":
+        assign_neighbors(weights, config, seed)
+    logging.info(
+        "--first_weights=%s: frequencies of %d wordpieces.", kind, counts.sum()
+    )
