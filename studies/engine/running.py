@@ -150,7 +150,8 @@ class _Runs:
             "pretraining": "none"
             if self._data.init_checkpoint
             else (f"{minutes:g} minutes" if minutes else f"{steps} steps")
-            + f" of {self._scale.batch_size} x {plan.LENGTH} wordpieces",
+            + f" of {self._scale.batch_size} x {plan.LENGTH} wordpieces, from "
+            "--first_weights=neighbors",
         }
         place = self._options.output_dir
         names = self._measures

@@ -66,7 +66,7 @@ SCALES = {
     "small": Scale(
         name="small",
         vocab_size=8000,
-        batch_size=64,
+        batch_size=32,
         num_steps=0,
         share_of_minutes=1.0,
         epochs=1.0,

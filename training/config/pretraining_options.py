@@ -152,11 +152,6 @@ class PretrainingOptions(Settings):
                     f"{flag} is for weights that are random otherwise, but "
                     f"--{name}={other} gives them; drop one of the two."
                 )
-        if self.objective == "replaced_tokens":
-            raise ValueError(
-                f"{flag} is for one model, and --objective={self.objective} "
-                "has two; drop the flag."
-            )
 
     def _check_phases(self) -> None:
         """Refuses contradictions about where training begins."""

@@ -35,9 +35,10 @@ _SLOWEST, _FASTEST = 0.02, 2.8  # radians per position
 _PEAK = 8.0  # score of the wordpiece that a head attends to, which gets 70 %
 _UNSEEN = 1.0  # is added to each count
 
-_BIAS = "cls/predictions/output_bias"
-_EMBEDDINGS = "bert/embeddings/"
-_ATTENTION = "bert/encoder/layer_0/attention/"
+# Of BERT; of an ELECTRA, whose generator has the output layer.
+_BIASES = ("cls/predictions/output_bias", "generator_predictions/output_bias")
+_ENCODERS = ("bert", "electra")
+_ATTENTION = "encoder/layer_0/attention/"
 
 
 def count_targets(
@@ -74,7 +75,8 @@ def assign_frequencies(
       counts: see `count_targets`. A wordpiece of average frequency gets 0.
     """
     smoothed = counts + _UNSEEN
-    weights[_BIAS].assign(np.log(smoothed / smoothed.mean()))
+    bias = next(name for name in _BIASES if name in weights)
+    weights[bias].assign(np.log(smoothed / smoothed.mean()))
 
 
 def assign_neighbors(
@@ -86,32 +88,78 @@ def assign_neighbors(
       weights: full name -> variable, with the original's random values.
       config: of the model.
       seed: of the orthogonal matrices that carry what the heads find.
+
+    Raises:
+      ValueError: embeddings are narrower than the layers, as in some ELECTRAs.
     """
-    hidden, num_heads = config.hidden_size, config.num_attention_heads
+    hidden = config.hidden_size
+    if config.embedding_width != hidden:
+        raise ValueError(
+            "--first_weights=neighbors needs embeddings as wide as the layers, "
+            f"but embedding_size is {config.embedding_width} and hidden_size "
+            f"{hidden}; give --first_weights=frequencies."
+        )
+    encoder = {}
+    for name, variable in weights.items():
+        model, _, rest = name.partition("/")
+        if model in _ENCODERS:
+            encoder[rest] = variable
     num_waves = max(1, hidden // (2 * _POSITION_SHARE))
     waves = np.geomspace(_SLOWEST, _FASTEST, num_waves)
-    first = hidden - 2 * len(waves)  # of the coordinates of the positions
     amplitude = _AMPLITUDE * config.initializer_range
-    variance = _assign_positions(weights, waves, amplitude)
-    # Each wave is two coordinates of a head: cosine and sine.
-    chosen = np.linspace(
-        *(0, len(waves) - 1), min(len(waves), hidden // num_heads // 2)
-    ).astype(int)
-    offsets = _LEFT_SIDE if config.left_to_right else _BOTH_SIDES
-    cosines = first + 2 * chosen
-    # The scores are divided by the root of the head's size. Layer norm divides
-    # the vectors by their standard deviation.
-    scale = np.sqrt(hidden / num_heads) * variance / amplitude**2
-    gain = np.sqrt(_PEAK * scale / len(chosen))
+    variance = _assign_positions(encoder, waves, amplitude)
+    # Layer norm divides the vectors by their standard deviation.
+    _assign_scores(encoder, config, waves, amplitude / np.sqrt(variance))
+    random = np.random.default_rng(seed)
+    for name in ("self/value", "output/dense"):
+        matrix, _ = np.linalg.qr(random.standard_normal((hidden, hidden)))
+        encoder[f"{_ATTENTION}{name}/kernel"].assign(matrix)
+
+
+def _assign_positions(encoder, waves, amplitude):
+    """Sets the position vectors; returns the variance of an input vector.
+
+    The last coordinates of a vector are theirs: cosine and sine of each wave.
+    """
+    positions = encoder["embeddings/position_embeddings"]
+    number, hidden = positions.shape
+    first = hidden - 2 * len(waves)
+    angles = np.arange(number)[:, None] * waves
+    sines = np.zeros((number, hidden))
+    sines[:, first::2] = amplitude * np.cos(angles)
+    sines[:, first + 1 :: 2] = amplitude * np.sin(angles)
+    positions.assign(sines)
+    variance = np.square(sines).mean()
+    for name in ("word_embeddings", "token_type_embeddings"):
+        table = encoder[f"embeddings/{name}"]
+        values = table.numpy()
+        values[:, first:] *= _WORD_FACTOR
+        table.assign(values)
+        variance += np.square(values).mean()
+    return variance
+
+
+def _assign_scores(encoder, config, waves, amplitude):
+    """Sets queries and keys: the query of position p is the key of p + offset.
+
+    The product of the two is then the sum of cos(wave * (p + offset - q)) over
+    the waves, which is largest for q = p + offset.
+    """
+    size = config.hidden_size // config.num_attention_heads
+    number = min(len(waves), size // 2)  # a wave takes two coordinates
+    chosen = np.linspace(0, len(waves) - 1, number).astype(int)
+    cosines = config.hidden_size - 2 * len(waves) + 2 * chosen
+    # The scores are divided by the root of the size.
+    gain = np.sqrt(_PEAK * np.sqrt(size) / number) / amplitude
     query, key = (
-        weights[f"{_ATTENTION}self/{name}/kernel"] for name in ("query", "key")
+        encoder[f"{_ATTENTION}self/{name}/kernel"] for name in ("query", "key")
     )
     queries, keys = query.numpy(), key.numpy()
-    for head, offset in zip(range(num_heads), offsets, strict=False):
-        begin = head * (hidden // num_heads)
-        columns = begin + 2 * np.arange(len(chosen))
-        of_head = slice(begin, begin + hidden // num_heads)
+    offsets = _LEFT_SIDE if config.left_to_right else _BOTH_SIDES
+    for head, offset in enumerate(offsets[: config.num_attention_heads]):
+        of_head = slice(head * size, (head + 1) * size)
         queries[:, of_head], keys[:, of_head] = 0.0, 0.0
+        columns = head * size + 2 * np.arange(number)
         keys[cosines, columns] = keys[cosines + 1, columns + 1] = gain
         turn = waves[chosen] * offset
         queries[cosines, columns] = gain * np.cos(turn)
@@ -120,30 +168,6 @@ def assign_neighbors(
         queries[cosines, columns + 1] = gain * np.sin(turn)
     query.assign(queries)
     key.assign(keys)
-    random = np.random.default_rng(seed)
-    for name in ("self/value", "output/dense"):
-        matrix, _ = np.linalg.qr(random.standard_normal((hidden, hidden)))
-        weights[f"{_ATTENTION}{name}/kernel"].assign(matrix)
-
-
-def _assign_positions(weights, waves, amplitude):
-    """Sets the position vectors; returns the variance of an input vector."""
-    positions = weights[f"{_EMBEDDINGS}position_embeddings"]
-    number, hidden = positions.shape
-    angles = np.arange(number)[:, None] * waves
-    sines = np.zeros((number, hidden))
-    first = hidden - 2 * len(waves)
-    sines[:, first::2] = amplitude * np.cos(angles)
-    sines[:, first + 1 :: 2] = amplitude * np.sin(angles)
-    positions.assign(sines)
-    variance = np.square(sines).mean()
-    for name in ("word_embeddings", "token_type_embeddings"):
-        table = weights[f"{_EMBEDDINGS}{name}"]
-        values = table.numpy()
-        values[:, first:] *= _WORD_FACTOR
-        table.assign(values)
-        variance += np.square(values).mean()
-    return variance
 
 
 def assign(

@@ -9,11 +9,17 @@ import tensorflow as tf
 
 from modeling import BertConfig, PretrainingModel, checkpoints
 from modeling.objectives.left_to_right import LeftToRightModel
-from tests.objectives_support import LENGTH, PREDICTIONS, write_records
+from tests.objectives_support import (
+    LENGTH,
+    PREDICTIONS,
+    VOCAB,
+    write_records,
+    write_vocab,
+)
 from tests.pretraining_support import read_all
 from training.pretraining import first_values, pretrainer
 
-VOCAB, WORDS = 50, 30
+WORDS = 30
 CONFIG = BertConfig(
     vocab_size=VOCAB,
     hidden_size=128,
@@ -117,6 +123,17 @@ def test_left_to_right_the_neighbors_are_on_the_left():
         assert share.mean() == pytest.approx(0.7, abs=0.1)
 
 
+def test_narrow_embeddings_are_refused():
+    config = dataclasses.replace(CONFIG, electra=True, embedding_size=32)
+    with pytest.raises(ValueError) as error:
+        first_values.assign_neighbors({}, config, seed=1)
+    assert str(error.value) == (
+        "--first_weights=neighbors needs embeddings as wide as the layers, but "
+        "embedding_size is 32 and hidden_size 128; give "
+        "--first_weights=frequencies."
+    )
+
+
 def test_all_other_weights_stay():
     before, weights = values(new_weights()), new_weights()
     first_values.assign_neighbors(weights, CONFIG, seed=1)
@@ -130,18 +147,19 @@ def test_all_other_weights_stay():
         np.testing.assert_allclose(kernel @ kernel.T, np.eye(128), atol=1e-5)
 
 
-@pytest.fixture(params=["masked", "left_to_right"])
+@pytest.fixture(params=["pretraining", "left_to_right", "replaced_tokens"])
 def from_neighbors(request, options, tmp_path):
     """Four steps; the second half may be another run of the same folder."""
     options = dataclasses.replace(
         options, init_checkpoint=None, first_weights="neighbors"
     )
-    if request.param == "left_to_right":
+    if request.param != "pretraining":
         config = tmp_path / "config.json"
         config.write_text(CONFIG.to_json_string())
         options = options.replace(
-            objective="left_to_right",
+            objective=request.param,
             bert_config_file=str(config),
+            vocab_file=write_vocab(tmp_path / "vocab.txt"),
             input_file=write_records(tmp_path / "plain.tf_record"),
             max_seq_length=LENGTH,
             max_predictions_per_seq=PREDICTIONS,
@@ -173,15 +191,10 @@ def test_a_resumed_run_keeps_what_it_has_learned(from_neighbors, tmp_path):
             {"continue_from": "other"},
             "--continue_from=other gives them",
         ),
-        (
-            {"objective": "replaced_tokens"},
-            "--first_weights=neighbors is for one model, and "
-            "--objective=replaced_tokens has two; drop the flag.",
-        ),
     ],
 )
 def test_other_beginnings_are_refused(options, changes, message):
-    options = options.replace(init_checkpoint=None, vocab_file="vocab.txt")
+    options = options.replace(init_checkpoint=None)
     with pytest.raises(ValueError) as error:
         options.replace(first_weights="neighbors", **changes)
     assert message in str(error.value)
