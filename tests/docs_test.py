@@ -199,7 +199,7 @@ def test_phases_of_a_recipe_fit_each_other_and_their_records(parsed):
         given["output_dir"]: given
         for given in of_page(parsed, "run_pretraining", page)
     }
-    assert (len(records), len(runs)) == (3, 7)
+    assert (len(records), len(runs)) == (4, 8)
     for run in runs.values():
         made = records[run["input_file"]]
         for name in ("max_seq_length", "max_predictions_per_seq"):

@@ -132,6 +132,9 @@ def pretraining_flags(
         "max_predictions_per_seq": NUM_PREDICTIONS,
         "train_batch_size": scale.batch_size,
         "learning_rate": 5e-4,
+        # From random weights so small a run learns nothing but frequencies, and
+        # all rows are alike.
+        "first_weights": "neighbors",
         "num_train_steps": steps,
         "num_warmup_steps": steps // 10,
         "save_checkpoints_steps": max(1, steps // max(3, len(shares))),
@@ -144,10 +147,6 @@ def pretraining_flags(
     }
     if minutes := scale.minutes_of(study):
         flags["num_train_minutes"] = minutes
-    # From random weights so small a run learns nothing but frequencies, and all
-    # rows are alike.
-    if row.pretraining.get("objective") != "replaced_tokens":
-        flags["first_weights"] = "neighbors"
     return flags | dict(row.pretraining)
 
 

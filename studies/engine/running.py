@@ -89,8 +89,8 @@ class _Runs:
         data = self._study, self._options, self._data
         jobs = list(plan.jobs_of(*data, self._scale))
         jobs = [job for job in jobs if job.is_asked or _is_done(job)]
-        total = round(sum(job.seconds for job in jobs))
-        before = round(sum(job.seconds for job in jobs if _is_done(job)))
+        total = sum(round(job.seconds) for job in jobs)
+        before = sum(round(job.seconds) for job in jobs if _is_done(job))
         logging.info(
             "%s: %d runs, about %d minutes on 2 cores; %d %% done before.",
             self._options.study,

@@ -162,7 +162,8 @@ def test_its_programs_take_the_settings(study, scale, tmp_path, name):
     jobs = list(plan.jobs_of(study, options, data, SCALES[scale]))
     assert len({job.folder for job in jobs}) == len(jobs)
     paths = {"bert_config_file": "x", "vocab_file": "x", "output_dir": "x"}
-    paths |= {"input_file": "x", "init_checkpoint": "x"}
+    paths["input_file"] = "x"
+    model = {"init_checkpoint": "x"}
     for job in jobs:
         sizes = plan.sizes_of(study, job.row, SCALES[scale], 99)
         layers = BertConfig.from_dict(sizes).num_hidden_layers
@@ -182,7 +183,7 @@ def test_its_programs_take_the_settings(study, scale, tmp_path, name):
                 own = {"train_file": "x", "predict_file": "x"}
                 program = SquadOptions
             assert {*flags} <= settings.names_of(program)
-            settings.make(program, flags | paths | own)
+            settings.make(program, flags | paths | model | own)
             mix = flags.get("feature_based")
             assert not mix or LAYERS_OF_MIXES[mix] <= layers
 

@@ -140,7 +140,7 @@ class PretrainingOptions(Settings):
 
     def _check_first_weights(self) -> None:
         """Refuses first weights for what begins otherwise."""
-        if self.first_weights == FIRST_WEIGHTS[0]:
+        if self.first_weights == FIRST_WEIGHTS[0] or not self.do_train:
             return
         flag = f"--first_weights={self.first_weights}"
         for name, other in (
