@@ -64,7 +64,7 @@ class DemoOptions(Settings):
         "build/demo", "Folder of the results, replaced by each run."
     )
     vocab_size: int = setting(5000, "Most wordpieces of the vocabulary.")
-    num_train_steps: int = setting(1000, "Number of training steps.")
+    num_train_steps: int = setting(3000, "Number of training steps.")
 
 
 def main() -> None:
@@ -140,7 +140,6 @@ def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
         *_model_flags(out),
         "--train_batch_size=32",
         "--learning_rate=1e-3",
-        "--first_weights=neighbors",
         f"--num_train_steps={num_train_steps}",
         f"--num_warmup_steps={num_train_steps // 10}",
         "--xla",
