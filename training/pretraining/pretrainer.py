@@ -244,13 +244,14 @@ def _assign_first_values(options, weights, manager, inputs, config):
     if is_random or not options.do_train or manager.steps():
         return
     batches = _training_batches(options, inputs, 0, WHOLE)
-    number = -(-first_values.NUM_EXAMPLES // train.train_batch_size)
+    # At most one pass: repeated, rare wordpieces would look rarer.
+    number = min(first_values.NUM_EXAMPLES, inputs.train_files.count)
     with naming_damage(inputs.train_files.segments, inputs.train_files.specs):
         first_values.assign(
             options.first_weights,
             weights,
             config,
-            batches.take(number),
+            batches.take(-(-number // train.train_batch_size)),
             train.seed,
         )
 
