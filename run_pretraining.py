@@ -18,9 +18,11 @@ eval_results.txt; the same command again resumes a run that was stopped.
 
 from typing import Any
 
+from absl import logging
+
 from data.pretraining.options import PretrainingDataOptions
 from training import program
-from training.config import flags
+from training.config import flags, recipes
 from training.config.options import DeviceOptions, ExportOptions
 from training.config.pretraining_options import PretrainingOptions
 
@@ -37,6 +39,7 @@ _MASKING = (
 
 def define_flags() -> None:
     """Defines the original's flags and, marked [new], our own."""
+    flags.define(recipes.RecipeOptions)
     flags.define(
         PretrainingOptions, num_train_steps=100000, num_warmup_steps=10000
     )
@@ -46,6 +49,7 @@ def define_flags() -> None:
 
 def main() -> None:
     """Trains, evaluates, predicts and exports, as the flags ask for."""
+    _use_recipe()
     exported = _export_options() if flags.value("do_export") else None
     options = None
     works = ("do_train", "do_eval", "do_predict", "strip_checkpoint")
@@ -69,6 +73,20 @@ def main() -> None:
         if exported and here.is_chief:
             pretraining_signatures.describe(here.output_dir, **facts)
             saved_model.run(exported)
+
+
+def _use_recipe() -> None:
+    """Gives the flags that the command leaves out the values of --recipe."""
+    recipe = flags.value("recipe")
+    values = recipes.values(
+        recipe,
+        num_train_steps=flags.value("num_train_steps"),
+        begins=not any(map(flags.value, ("init_checkpoint", "continue_from"))),
+    )
+    flags.fill(values)
+    used = (f"--{name}={flags.value(name)}" for name in values)
+    if values:
+        logging.info("--recipe=%s: %s", recipe, " ".join(used))
 
 
 def _export_options() -> ExportOptions:

@@ -143,8 +143,8 @@ class _Runs:
         model = {**self._scale.sizes, **sizes}
         facts = {
             "scale": self._options.scale,
-            "text": self._data.text or "of `make demo`",
-            "model": self._data.init_checkpoint
+            "text": os.path.basename(self._data.text or "that of `make demo`"),
+            "model": os.path.basename(self._data.init_checkpoint or "")
             or f"{model['num_hidden_layers']} layers x {model['hidden_size']} "
             "where a row does not say otherwise",
             "pretraining": "none"

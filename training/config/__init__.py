@@ -7,5 +7,6 @@ pretraining_options  of run_pretraining.py
 extraction_options   of extract_features.py
 conversion_options   of convert_checkpoint.py
 asking_options       of ask.py
+recipes              values for flags that a command leaves out
 flags                flags made of options, options made of flags
 """

@@ -5,7 +5,7 @@ default and help come from the field. `read` makes the options.
 """
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from absl import flags
@@ -142,6 +142,17 @@ def value(name: str) -> Any:
 def given(name: str) -> Any:
     """The value of a flag; None if the command does not give it."""
     return value(name) if FLAGS[name].present else None
+
+
+def fill(values: Mapping[str, Any]) -> None:
+    """Gives flags a value unless the command does.
+
+    Args:
+      values: flag -> value.
+    """
+    for name, found in values.items():
+        if not FLAGS[name].present:
+            FLAGS[name].value = found
 
 
 def help_text(is_full: bool = False) -> str:

@@ -61,6 +61,15 @@ class PretrainingOptions(Settings):
         "learns words in their context from the first steps on.",
         choices=FIRST_WEIGHTS,
     )
+    dropout_prob: float | None = setting(
+        None,
+        "[new] Dropout of hidden states and of attention in this run, instead "
+        "of those in --bert_config_file. 0 = none, which is faster, and better "
+        "if the text is read only a few times. The configuration that is kept "
+        "beside the checkpoints, for fine-tuning, does not change.",
+        least=0,
+        most=0.9,
+    )
     max_seq_length: int = setting(
         128, "Wordpieces of an example, as in the records."
     )

@@ -12,6 +12,8 @@ from typing import Any
 from data.storage import files, locks
 from data.storage.json_files import read_json, write_json
 
+_BEFORE = "seconds_before"  # of a run that was stopped
+
 
 class RecordedRun:
     """One run in its own folder, whose result is recorded in a JSON file.
@@ -42,7 +44,8 @@ class RecordedRun:
     def result(self) -> dict[str, Any] | None:
         """What `run` returned, here or in an earlier process; None = not run.
 
-        `seconds` is the duration in the process that finished it.
+        `seconds` is the duration, without pauses. What a process did that was
+        killed is not counted.
         """
         if "seconds" not in self._record:
             return None
@@ -61,11 +64,15 @@ class RecordedRun:
           OSError: another process runs in this folder.
         """
         with locks.sole_use(self._folder):
+            began = time.monotonic() - self._record.pop(_BEFORE, 0.0)
             write_json(self._path, self._record)
-            began = time.monotonic()
-            self._record |= function()
-            self._record["seconds"] = round(time.monotonic() - began, 1)
-            write_json(self._path, self._record)
+            duration = _BEFORE
+            try:
+                self._record |= function()
+                duration = "seconds"
+            finally:  # also if it is stopped
+                self._record[duration] = round(time.monotonic() - began, 1)
+                write_json(self._path, self._record)
         return self.result
 
     def _check_same(self, now: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """A run of pretraining: inputs, model, training, evaluation, predictions."""
 
+import dataclasses
 import functools
 import itertools
 import os
@@ -158,6 +159,12 @@ def _load_inputs(options, config, strategy):
 def _make_model(options, config, strategy):
     """A model with weights drawn from the run's seed."""
     keras.utils.set_random_seed(options.train.seed)
+    if options.dropout_prob is not None:
+        config = dataclasses.replace(
+            config,
+            hidden_dropout_prob=options.dropout_prob,
+            attention_probs_dropout_prob=options.dropout_prob,
+        )
     model = objectives.get(options.objective)
     encoder_options = setup.encoder_options(
         options.device,

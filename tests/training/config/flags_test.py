@@ -73,6 +73,15 @@ def test_values(parse):
     )
 
 
+def test_only_flags_that_are_not_given_are_filled(parse):
+    flags.define(Outer)
+    parse("--t_place=x", "--t_size=8", "--t_layers=3")
+    flags.fill({"t_size": 2, "t_share": 0.25, "t_fuse": True})
+    options = flags.read(Outer)
+    assert options.inner.t_size == 8
+    assert (options.t_share, options.t_fuse) == (0.25, True)
+
+
 def test_a_field_without_a_default_is_required(parse):
     flags.define(Outer)
     with pytest.raises(absl_flags.IllegalFlagValueError, match="--t_place mus"):

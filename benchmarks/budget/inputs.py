@@ -1,0 +1,123 @@
+"""Text, records and times of updates, each made once in the ladder's folder."""
+
+import os
+from pathlib import Path
+
+from benchmarks.budget.programs import run
+from benchmarks.budget.rungs import Settings
+from benchmarks.peers import compare
+from benchmarks.peers.cases import CASES
+from benchmarks.peers.inputs import read_text
+from data.storage import files
+from data.storage.json_files import read_json, write_json
+from training.devices import precision
+
+LENGTH, PREDICTIONS = 128, 20  # of the held-out examples
+KINDS = {
+    "pairs": {},
+    "rows": {"next_sentence_prediction": False, "short_seq_prob": 0},
+}
+_HELD_OUT_SHARE = 0.04  # of the documents: the last ones
+_PASSES = {"static": 5, "dynamic": 2}  # over the text, that are written
+_TURNS = 20  # updates that are timed
+_DROPOUT = 0.1
+
+
+class Inputs:
+    """What the runs read.
+
+    Args:
+      folder: of the ladder.
+      text: the text; it may be gzipped.
+      vocab_file: the vocabulary.
+      config_file: of the model.
+    """
+
+    def __init__(
+        self, folder: Path, text: str, vocab_file: str, config_file: str
+    ):
+        self._folder = folder
+        self._text = text
+        self._vocab_file = vocab_file
+        self._config_file = config_file
+
+    def records(self, settings: Settings, part: str) -> Path:
+        """Returns record files, and makes them if they are not there.
+
+        Args:
+          settings: of a rung: `records`, `masking`, `max_seq_length`.
+          part: `train` or `eval`.
+        """
+        kind, masking = settings["records"], settings["masking"]
+        length = settings["max_seq_length"]
+        name = f"{part}_{kind}_{length}_{masking}.tf_record"
+        path = self._folder / "records" / name
+        if not path.exists():
+            run(
+                self._folder / "records" / f"{name}.log",
+                "create_pretraining_data.py",
+                **KINDS[kind],
+                input_file=self._part(part),
+                vocab_file=self._vocab_file,
+                output_file=path,
+                max_seq_length=length,
+                max_predictions_per_seq=length * PREDICTIONS // LENGTH,
+                masking=masking,
+                num_processes=1 if masking == "dynamic" else None,
+                dupe_factor=_PASSES[masking] if part == "train" else 1,
+            )
+        return path
+
+    def _part(self, part):
+        """The text to train on, or the last documents, which are held out."""
+        path = self._folder / f"{part}.txt"
+        if not path.exists():
+            lines, _ = read_text(self._text, 0)
+            documents = "\n".join(lines).strip().split("\n\n")
+            number = max(1, int(_HELD_OUT_SHARE * len(documents)))
+            chosen = {"train": documents[:-number], "eval": documents[-number:]}
+            files.write_text(str(path), "\n\n".join(chosen[part]) + "\n")
+        return path
+
+    def seconds(self, settings: Settings, num_layers: int = 0) -> float:
+        """Returns the time of an update, which is measured once.
+
+        Args:
+          settings: of a rung.
+          num_layers: of the model; 0 = as its configuration says.
+        """
+        config = read_json(self._config_file)
+        dropout = settings.get("dropout_prob", _DROPOUT)
+        config["hidden_dropout_prob"] = dropout
+        config["attention_probs_dropout_prob"] = dropout
+        config["num_hidden_layers"] = num_layers or config["num_hidden_layers"]
+        shape = {
+            "rows": settings["train_batch_size"],
+            "length": settings["max_seq_length"],
+            "predictions": settings["max_predictions_per_seq"],
+            "precision": _arithmetic(settings),
+        }
+        name = (
+            "{rows} x {length}, {predictions} masked, {precision}, ".format(
+                **shape
+            )
+            + f"dropout {dropout}, {config['num_hidden_layers']} layers"
+        )
+        path = str(self._folder / "seconds.json")
+        known = read_json(path) if os.path.exists(path) else {}
+        if name not in known:
+            case = compare.alone(CASES["pretraining_4x256_float32"])
+            options = compare.Options(turns=_TURNS, threads=0)
+            found = compare.result("", case, options, model=config, **shape)
+            known[name] = found["ours"]["median"] / 1000
+            print(f"An update of {name}: {known[name]:.3f} s", flush=True)
+            write_json(path, known)
+        return known[name]
+
+
+def _arithmetic(settings):
+    """float32 or bfloat16: what --precision means on this machine."""
+    asked = settings.get("precision", "float32")
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text("utf-8") if cpuinfo.exists() else ""
+    return precision.choose(asked, precision.of_cpu(text, os.environ))

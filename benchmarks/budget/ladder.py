@@ -1,0 +1,100 @@
+r"""From the original's recipe to --recipe=budget: what lowers the loss.
+
+  python benchmarks/budget/ladder.py --text=novels_train.txt.gz \
+    --vocab_file=vocab.txt --output_dir=/tmp/ladder --conllu_dir=ewt \
+    --glue_dir=glue --squad_dir=squad
+
+Each rung is pretrained for the same time, by the number of updates that fit
+into it: the time of an update is measured first, on the idle machine. So a run
+may be stopped, and others may run beside it; the same command goes on.
+--output_dir gets ladder.md, ladder.tsv and ladder.png, which show all that is
+done. --only=no_dropout,batch_8 does these rungs for now.
+"""
+
+import dataclasses
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from absl import logging  # noqa: E402
+
+from benchmarks.budget import report, tasks  # noqa: E402
+from benchmarks.budget.rungs import LAST, RUNGS  # noqa: E402
+from benchmarks.budget.runs import SEED, Runs  # noqa: E402
+from benchmarks.programs import ROOT  # noqa: E402
+from data.settings import Settings, setting  # noqa: E402
+from data.storage import files  # noqa: E402
+from studies.engine.options import StudyData  # noqa: E402
+from training import program  # noqa: E402
+from training.config import flags  # noqa: E402
+
+_CONFIG = "configs/uncased_L-4_H-256_A-4.json"
+_TASK_SEEDS = 3
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LadderOptions(Settings):
+    """What is compared, and for how long."""
+
+    output_dir: str = setting(help="Folder of the results and of all runs.")
+    vocab_file: str = setting(help="The vocabulary.")
+    bert_config_file: str = setting(str(ROOT / _CONFIG), "Sizes of the model.")
+    minutes: float = setting(5.0, "Of each rung.", above=0)
+    baseline_minutes: float = setting(
+        60.0, "Of the original's recipe, which the rungs are compared with."
+    )
+    only: tuple[str, ...] = setting((), "Only these rungs, for now.")
+
+
+def main() -> None:
+    """Does what is not done yet, and reports after each run."""
+    options, data = flags.read(LadderOptions), flags.read(StudyData)
+    _check(options, data)
+    program.load_tensorflow()
+    folder = Path(options.output_dir)
+    runs = Runs(folder, options, data.text)
+    chosen = [r for r in RUNGS if not options.only or r.name in options.only]
+    for rung in chosen:
+        runs.phases(rung)  # times its updates, while nothing else runs
+    for number, rung in enumerate(chosen, start=1):
+        for seed in range(SEED, SEED + rung.num_seeds):
+            logging.info("%d/%d: %s-%d", number, len(chosen), rung.name, seed)
+            runs.train(rung, seed)
+            report.write(folder, runs)
+    if not options.only:
+        _finetune(runs, data)
+        report.write(folder, runs)
+
+
+def _check(options, data):
+    """Refuses what is not there, before anything runs."""
+    if not data.text:
+        raise ValueError("--text is needed: what the models are trained on.")
+    files.require_file(data.text, "text")
+    files.require_file(options.vocab_file, "vocabulary")
+    files.require_file(options.bert_config_file, "configuration")
+    known = [rung.name for rung in RUNGS]
+    for name in options.only:
+        if name not in known:
+            raise ValueError(
+                f"--only={','.join(options.only)}: there is no rung {name}; "
+                f"the rungs are {', '.join(known)}."
+            )
+
+
+def _finetune(runs, data):
+    """Fine-tunes the best baseline and the last rung on the tasks given."""
+    baselines = [rung for rung in RUNGS if rung.is_baseline]
+    best = min(baselines, key=lambda r: runs.found(r)[0]["pairs"][report.LOSS])
+    for task in filter(data.has, tasks.NAMES):
+        for rung in (best, LAST):
+            for seed in range(SEED, SEED + _TASK_SEEDS):
+                logging.info("%s from %s, seed %d", task, rung.name, seed)
+                runs.finetune(rung, task, data, seed)
+
+
+if __name__ == "__main__":
+    flags.define(LadderOptions)
+    flags.define(StudyData)
+    program.run(main)

@@ -1,0 +1,113 @@
+"""ladder.md, ladder.tsv and ladder.png."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib.figure
+
+from benchmarks.budget import tasks
+from benchmarks.budget.rungs import LADDER, LAST, RUNGS
+from benchmarks.budget.runs import SEED, Runs
+from benchmarks.plot_events import read_points
+from data.storage import files
+from data.storage.tsv_files import write_tsv
+from studies.engine.report import shown
+from studies.engine.statistics import Values
+
+LOSS = "masked_lm_loss"
+_COLUMNS = {  # title -> records, name of the number, factor
+    "loss": ("pairs", LOSS, 1.0),
+    "% right": ("pairs", "masked_lm_accuracy", 100.0),
+    "next sentence, % right": ("pairs", "next_sentence_accuracy", 100.0),
+    "loss on rows": ("rows", LOSS, 1.0),
+}
+
+
+def write(folder: Path, runs: Runs) -> None:
+    """Writes the three files, of all that is done."""
+    results = {r.name: found for r in RUNGS if (found := runs.found(r))}
+    write_tsv(str(folder / "ladder.tsv"), _cells(results))
+    parts = {
+        "The original's recipe": [r for r in RUNGS if r.is_baseline],
+        "The ladder: each rung adds one change": LADDER,
+        f"Beside it: `{LAST.name}` with one change more": [
+            r for r in RUNGS if not r.is_baseline and r not in LADDER
+        ],
+    }
+    lines = []
+    for title, rungs in parts.items():
+        if rows := [r for r in rungs if r.name in results]:
+            lines += [f"## {title}\n", *_table(rows, results), ""]
+    lines += _of_tasks(runs)
+    files.write_text(str(folder / "ladder.md"), "\n".join(lines) + "\n")
+    _draw(folder, runs)
+
+
+def _cells(results) -> Iterator[list]:
+    """The rows of ladder.tsv."""
+    yield ["rung", "seed", "minutes", "updates", "records", "metric", "value"]
+    for name, found in results.items():
+        for number, result in enumerate(found):
+            for kind, metric, _ in _COLUMNS.values():
+                if metric in result[kind]:
+                    value = result[kind][metric]
+                    first = [name, SEED + number, round(result["minutes"], 2)]
+                    yield [*first, result["updates"], kind, metric, value]
+
+
+def _table(rungs, results) -> Iterator[str]:
+    """The rows of a Markdown table."""
+    yield f"| rung | minutes | updates | {' | '.join(_COLUMNS)} |"
+    yield "|" + " --- |" * (3 + len(_COLUMNS))
+    for rung in rungs:
+        found = results[rung.name]
+        cells = [rung.title, f"{found[0]['minutes']:.1f}"]
+        cells.append(str(found[0]["updates"]))
+        for kind, metric, factor in _COLUMNS.values():
+            values = [
+                factor * x[kind][metric] for x in found if metric in x[kind]
+            ]
+            cells.append(shown(Values.of(values)) if values else "")
+        yield f"| {' | '.join(cells)} |"
+
+
+def _of_tasks(runs) -> Iterator[str]:
+    """The rows of the table of fine-tunings."""
+    rows = []
+    for rung in RUNGS:
+        values = [runs.task_values(rung, task) for task in tasks.NAMES]
+        if any(values):
+            cells = [shown(Values.of(x)) if x else "" for x in values]
+            rows.append(f"| {rung.title} | {' | '.join(cells)} |")
+    if rows:
+        yield "## Fine-tuned\n"
+        yield f"| from | {' | '.join(tasks.NAMES)} |"
+        yield "|" + " --- |" * (1 + len(tasks.NAMES))
+        yield from rows
+
+
+def _draw(folder: Path, runs: Runs) -> None:
+    """Draws loss against minutes; nothing before there are curves."""
+    figure = matplotlib.figure.Figure(figsize=(9, 5), layout="constrained")
+    axis = figure.subplots()
+    for rung in [r for r in RUNGS if r.is_baseline or r in LADDER]:
+        place = runs.place(rung, SEED) / "phase_1" / "eval"
+        if points := sorted(read_points(place).get(LOSS, {}).items()):
+            (phase,) = runs.phases(rung)
+            minutes = [step * phase.seconds / 60 for step, _ in points]
+            style = "--" if rung.is_baseline else "-"
+            losses = [loss for _, loss in points]
+            axis.plot(minutes, losses, style, label=rung.title)
+    if not axis.lines:
+        return
+    axis.set_xscale("log")
+    axis.set_xlabel("minutes of training on this machine")
+    axis.set_ylabel("masked-LM loss on held-out text")
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize="small")
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=110, format="png")
+    path = str(folder / "ladder.png")
+    with files.whole_files([path]) as (place,), files.open_write(place) as file:
+        file.write(picture.getvalue())

@@ -1,0 +1,169 @@
+"""The rungs of the ladder, from the original's recipe to --recipe=budget.
+
+A rung is one way to pretrain. Those of `LADDER` each change one thing of the
+rung before; those of `BESIDE` each change one thing of the last one.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Settings = Mapping[str, Any]
+
+# An update of the original's program takes so many times as long as one of
+# this project with the same settings: 461 and 351 ms, 4 x 256, 32 x 128,
+# float32, on the same machine (docs/results.md).
+ORIGINAL_TIME = 1.31
+BASELINE = "original"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rung:
+    """One way to pretrain.
+
+    Attributes:
+      name: of its folder.
+      title: what it changes.
+      settings: flags of run_pretraining.py, and four names that are not:
+        `records` (`pairs`, or `rows` of consecutive sentences), `warmup` (share
+        of the updates), `beta_2` and `epsilon` (of Adam).
+      phases: share of the time at which each phase ends -> what it changes in
+        the settings; {} = one phase.
+      grows_from: layers in the first of two phases, whose weights are then
+        copied to the others; 0 = all layers from the start.
+      average: how many of the last checkpoints, a 50th of the run apart, are
+        averaged; 0 = the last one is taken.
+      time: of an update, in that of ours.
+      is_baseline: whether it has the time of the baselines.
+      num_seeds: how many runs.
+    """
+
+    name: str
+    title: str
+    settings: Settings
+    phases: Mapping[float, Settings] = dataclasses.field(default_factory=dict)
+    grows_from: int = 0
+    average: int = 0
+    time: float = 1.0
+    is_baseline: bool = False
+    num_seeds: int = 1
+
+
+# The original's program: the defaults of its flags, and its README's examples.
+_ORIGINAL = {
+    "records": "pairs",
+    "masking": "static",
+    "max_seq_length": 128,
+    "max_predictions_per_seq": 20,
+    "train_batch_size": 32,
+    "warmup": 0.1,
+    "learning_rate": 5e-4,
+}
+_CHANGES = (
+    ("speed", "this project's speed", {}),
+    ("warmup", "6 % warm-up", {"warmup": 0.06}),
+    ("no_dropout", "no dropout", {"dropout_prob": 0.0}),
+    ("dynamic", "new masks in each pass", {"masking": "dynamic"}),
+    ("precision", "bfloat16 where it is faster", {"precision": "auto"}),
+    ("batch_16", "batches of 16", {"train_batch_size": 16}),
+    (
+        "frequencies",
+        "--first_weights=frequencies",
+        {"first_weights": "frequencies"},
+    ),
+    ("neighbors", "--first_weights=neighbors", {"first_weights": "neighbors"}),
+)
+_SEEDS_OF_LAST = 3
+
+
+def _baselines() -> Iterator[Rung]:
+    """The original's recipe, at several rates."""
+    for rate in (1e-4, 3e-4, 5e-4, 1e-3):
+        yield Rung(
+            name=f"{BASELINE}_{rate:.0e}",
+            title=f"the original's program and recipe, rate {rate:.0e}",
+            settings=_ORIGINAL | {"learning_rate": rate},
+            time=ORIGINAL_TIME,
+            is_baseline=True,
+        )
+
+
+def _ladder() -> Iterator[Rung]:
+    """Each rung has the changes of all before."""
+    settings = dict(_ORIGINAL)
+    yield Rung(
+        name="original_short",
+        title="the original's program and recipe, in the ladder's time",
+        settings=settings,
+        time=ORIGINAL_TIME,
+    )
+    for number, (name, title, changes) in enumerate(_CHANGES, start=1):
+        settings = settings | changes
+        is_last = number > len(_CHANGES) - 2
+        yield Rung(
+            name=name,
+            title=f"+ {title}",
+            settings=settings,
+            num_seeds=_SEEDS_OF_LAST if is_last else 1,
+        )
+
+
+_SHORT = {
+    "max_seq_length": 64,
+    "max_predictions_per_seq": 10,
+    "train_batch_size": 32,
+}
+_MORE_MASKS = {"masked_lm_prob": 0.3, "max_predictions_per_seq": 40}
+# Name, title, changes of the settings.
+_OTHERS = (
+    ("batch_8", "batches of 8", {"train_batch_size": 8}),
+    ("batch_32", "batches of 32", {"train_batch_size": 32}),
+    ("rate_3e-4", "rate 3e-4", {"learning_rate": 3e-4}),
+    ("rate_1e-3", "rate 1e-3", {"learning_rate": 1e-3}),
+    ("rows", "rows of consecutive sentences", {"records": "rows"}),
+    ("dropout", "dropout 0.1", {"dropout_prob": 0.1}),
+    ("mask_30", "30 % masked", _MORE_MASKS),
+    ("beta_2", "Adam's second beta 0.98", {"beta_2": 0.98}),
+    ("epsilon", "Adam's epsilon 1e-8", {"epsilon": 1e-8}),
+)
+# Name, title, phases.
+_PHASES = (
+    ("length_64", "length 64 for 80 % of the time", {0.8: _SHORT, 1: {}}),
+    (
+        "batch_ramp",
+        "batches of 8, then 16, then 32",
+        {0.33: {"train_batch_size": 8}, 0.67: {}, 1: {"train_batch_size": 32}},
+    ),
+    (
+        "mask_schedule",
+        "30 % masked for half of the time, then 15 %",
+        {0.5: _MORE_MASKS, 1: {}},
+    ),
+)
+
+
+def _beside(last: Rung) -> Iterator[Rung]:
+    """What was tried with the last rung."""
+    last = dataclasses.replace(last, num_seeds=1)
+    for name, title, changes in _OTHERS:
+        settings = last.settings | changes
+        yield dataclasses.replace(
+            last, name=name, title=title, settings=settings
+        )
+    for name, title, phases in _PHASES:
+        yield dataclasses.replace(last, name=name, title=title, phases=phases)
+    yield dataclasses.replace(
+        last,
+        name="stacked",
+        title="2 layers for half of the time, then stacked",
+        phases={0.5: {}, 1: {}},
+        grows_from=2,
+    )
+    yield dataclasses.replace(
+        last, name="average", title="the last 5 checkpoints averaged", average=5
+    )
+
+
+LADDER = tuple(_ladder())
+LAST = LADDER[-1]
+RUNGS = (*_baselines(), *LADDER, *_beside(LAST))

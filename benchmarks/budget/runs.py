@@ -1,0 +1,234 @@
+"""Does the runs of the ladder by the project's programs."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.budget import tasks, weights
+from benchmarks.budget.inputs import KINDS, LENGTH, PREDICTIONS, Inputs
+from benchmarks.budget.programs import run
+from benchmarks.budget.rungs import Rung, Settings
+from data.storage import files
+from data.storage.json_files import read_json, write_json
+from studies.engine.options import StudyData
+from training.loop.checkpointing import CheckpointManager
+from training.many_runs.recorded_run import RecordedRun
+
+SEED = 12345
+_BATCH = 64  # of evaluation
+_EVAL_STEPS = 16
+_CURVE_STEPS = 4  # of the evaluations while training
+_CURVE_POINTS = 10
+_SAVES = 50  # checkpoints of a run whose last ones are averaged
+_RESULT = "run.json"
+# Names in the settings of a rung that are no flags of run_pretraining.py.
+_NO_FLAGS = ("records", "warmup", "beta_2", "epsilon")
+_CONSTANTS = ("beta_2", "epsilon")
+
+
+class Phase(NamedTuple):
+    """Updates with the same settings.
+
+    Attributes:
+      settings: all of them.
+      num_steps: updates.
+      seconds: of an update, on the idle machine.
+    """
+
+    settings: Settings
+    num_steps: int
+    seconds: float
+
+
+class Runs:
+    """The runs in the ladder's folder.
+
+    Args:
+      folder: of the ladder.
+      options: `ladder.LadderOptions`.
+      text: to train on; it may be gzipped.
+    """
+
+    def __init__(self, folder: Path, options: Any, text: str):
+        self._folder = folder
+        self._options = options
+        self._config_file = options.bert_config_file
+        self._vocab_file = options.vocab_file
+        self._inputs = Inputs(
+            folder, text, options.vocab_file, options.bert_config_file
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def phases(self, rung: Rung) -> list[Phase]:
+        """Returns the phases of a rung, after measuring their updates' time."""
+        minutes = self._options.minutes
+        if rung.is_baseline:
+            minutes = self._options.baseline_minutes
+        phases, before = [], 0.0
+        for share, changes in (rung.phases or {1.0: {}}).items():
+            settings = {**rung.settings, **changes}
+            layers = rung.grows_from if not before else 0
+            seconds = rung.time * self._inputs.seconds(settings, layers)
+            steps = round(60 * minutes * (share - before) / seconds)
+            phases.append(Phase(settings, max(2, steps), seconds))
+            before = share
+        return phases
+
+    def place(self, rung: Rung, seed: int) -> Path:
+        """Returns the folder of a run."""
+        return self._folder / f"{rung.name}-{seed}"
+
+    def found(self, rung: Rung) -> list[dict[str, Any]]:
+        """Returns the results of a rung's runs that are done."""
+        seeds = range(SEED, SEED + rung.num_seeds)
+        paths = [self.place(rung, seed) / _RESULT for seed in seeds]
+        results = [read_json(str(path)) for path in paths if path.exists()]
+        return [result for result in results if "seconds" in result]
+
+    def train(self, rung: Rung, seed: int) -> None:
+        """Trains and evaluates, or goes on with what was stopped."""
+        phases = self.phases(rung)
+        place = self.place(rung, seed)
+        facts = {
+            "phases": [[dict(p.settings), p.num_steps] for p in phases],
+            "grows_from": rung.grows_from,
+            "average": rung.average,
+        }
+
+        def train() -> dict[str, Any]:
+            grows = self._grow if rung.grows_from else self._train
+            model = grows(rung, phases, place, seed)
+            if rung.average:
+                model = _average(model)
+            seconds = sum(phase.num_steps * phase.seconds for phase in phases)
+            held_out = {
+                kind: self._evaluate(model, kind, place) for kind in KINDS
+            }
+            updates = sum(phase.num_steps for phase in phases)
+            facts = {"minutes": seconds / 60, "updates": updates}
+            return {**facts, "model": str(model), **held_out}
+
+        recorded = RecordedRun(str(place), _RESULT, facts)
+        if not recorded.result:
+            recorded.run(train)
+
+    def _train(self, rung, phases, place, seed):
+        """Trains one phase after the other; returns the last one's folder."""
+        total, done, folder = sum(p.num_steps for p in phases), 0, None
+        for number, phase in enumerate(phases, start=1):
+            more = {"continue_from": folder}
+            folder, done = place / f"phase_{number}", done + phase.num_steps
+            more["stop_at_step"] = done if done < total else None
+            if rung.average:
+                more["save_checkpoints_steps"] = max(1, total // _SAVES)
+                more["keep_checkpoint_max"] = rung.average
+            self._pretrain(folder, phase.settings, total, seed, **more)
+        return folder
+
+    def _grow(self, rung, phases, place, seed):
+        """Trains the first layers, copies them to the others, trains all."""
+        first, second = phases
+        config = read_json(self._config_file)
+        small_file = place / "small.json"
+        small = config | {"num_hidden_layers": rung.grows_from}
+        write_json(str(small_file), small)
+        total = first.num_steps + second.num_steps
+        self._pretrain(
+            *(place / "phase_1", first.settings, total, seed),
+            stop_at_step=first.num_steps,
+            bert_config_file=small_file,
+        )
+        layers = config["num_hidden_layers"]
+        stacked = weights.stack(place / "phase_1", place / "stacked", layers)
+        # The second phase has its own schedule, from where the first one was.
+        rate = second.settings["learning_rate"] * second.num_steps / total
+        settings = {**second.settings, "learning_rate": rate}
+        del settings["first_weights"]
+        folder = place / "phase_2"
+        steps = second.num_steps
+        self._pretrain(folder, settings, steps, seed, init_checkpoint=stacked)
+        return folder
+
+    def _pretrain(self, folder, settings, num_steps, seed, **more):
+        """Runs run_pretraining.py --do_train."""
+        flags = {k: v for k, v in settings.items() if k not in _NO_FLAGS}
+        flags |= {
+            "do_train": True,
+            "bert_config_file": self._config_file,
+            "vocab_file": self._vocab_file,
+            "input_file": self._inputs.records(settings, "train"),
+            "eval_file": self._inputs.records(settings, "eval"),
+            "output_dir": folder,
+            "num_train_steps": num_steps,
+            "num_warmup_steps": max(1, round(settings["warmup"] * num_steps)),
+            "eval_every_steps": max(1, num_steps // _CURVE_POINTS),
+            "eval_batch_size": _BATCH,
+            "max_eval_steps": _CURVE_STEPS,
+            "save_checkpoints_steps": max(1, num_steps // 4),
+            "keep_checkpoint_max": 1,
+            "seed": seed,
+        } | more
+        constants = [
+            f"{name.upper()}={settings[name]}"
+            for name in _CONSTANTS
+            if name in settings
+        ]
+        program = ["run_pretraining.py"]
+        if constants:
+            program = ["benchmarks/budget/with_constants.py", *constants, "--"]
+        run(Path(f"{folder}.log"), *program, **flags)
+
+    def _evaluate(self, model, kind, place):
+        """The numbers of a model on held-out examples, alike for all rungs."""
+        settings = {
+            "records": kind,
+            "masking": "dynamic",  # with a seed: the same masks for all
+            "max_seq_length": LENGTH,
+            "max_predictions_per_seq": PREDICTIONS,
+        }
+        folder = place / f"eval_{kind}"
+        flags = {k: v for k, v in settings.items() if k not in _NO_FLAGS}
+        run(
+            Path(f"{folder}.log"),
+            "run_pretraining.py",
+            **flags,
+            do_eval=True,
+            bert_config_file=self._config_file,
+            vocab_file=self._vocab_file,
+            init_checkpoint=model,
+            eval_file=self._inputs.records(settings, "eval"),
+            output_dir=folder,
+            eval_batch_size=_BATCH,
+            max_eval_steps=_EVAL_STEPS,
+        )
+        lines = files.read_lines(str(folder / "eval_results.txt"))
+        pairs = (line.split(" = ") for line in lines)
+        return {name: float(value) for name, value in pairs}
+
+    def finetune(
+        self, rung: Rung, task: str, data: StudyData, seed: int
+    ) -> None:
+        """Fine-tunes the first run of a rung on a task, unless it is done."""
+        model = self.found(rung)[0]["model"]
+        place = self.place(rung, SEED) / f"{task}-{seed}"
+        recorded = RecordedRun(
+            str(place), _RESULT, {"task": task, "model": model}
+        )
+        if not recorded.result:
+            recorded.run(
+                lambda: tasks.finetune(
+                    *(task, model, data, place / "run", seed)
+                )
+            )
+
+    def task_values(self, rung: Rung, task: str) -> list[float]:
+        """Returns the values of a rung's fine-tunings that are done."""
+        paths = self.place(rung, SEED).glob(f"{task}-*/{_RESULT}")
+        results = (read_json(str(path)) for path in sorted(paths))
+        return [result["value"] for result in results if "value" in result]
+
+
+def _average(folder: Path) -> Path:
+    """Averages all checkpoints that a run has kept."""
+    manager = CheckpointManager(str(folder))
+    prefixes = [manager.prefix(step) for step in manager.steps()]
+    return weights.average(prefixes, folder / "average.ckpt")

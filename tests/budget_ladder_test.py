@@ -1,0 +1,115 @@
+"""benchmarks/budget: the rungs, their time, and the report."""
+
+import types
+
+import numpy as np
+import pytest
+
+from benchmarks.budget import report, rungs, weights
+from benchmarks.budget.inputs import Inputs
+from benchmarks.budget.rungs import LADDER, LAST, RUNGS
+from benchmarks.budget.runs import SEED, Runs
+from data.storage.json_files import write_json
+from modeling import checkpoints
+from training.config.recipes import RECIPES
+
+SECONDS = 0.5  # of an update
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """Runs of 2 minutes, whose updates all take the same time."""
+    monkeypatch.setattr(Inputs, "seconds", lambda *_: SECONDS)
+    options = types.SimpleNamespace(
+        bert_config_file="config.json",
+        vocab_file="vocab.txt",
+        minutes=2.0,
+        baseline_minutes=10.0,
+    )
+    return Runs(tmp_path, options, "text.txt")
+
+
+def rung(name):
+    return next(rung for rung in RUNGS if rung.name == name)
+
+
+def test_the_last_rung_is_the_recipe():
+    own = {name: LAST.settings[name] for name in RECIPES["budget"]}
+    assert own == RECIPES["budget"]
+    assert LAST.settings["warmup"] == 0.06
+
+
+def test_each_rung_of_the_ladder_adds_to_the_one_before():
+    assert len({rung.name for rung in RUNGS}) == len(RUNGS)
+    for before, after in zip(LADDER, LADDER[1:], strict=False):
+        assert before.settings.keys() <= after.settings.keys()
+        changed = before.settings != after.settings
+        assert changed != (before.time != after.time)
+
+
+def test_the_number_of_updates_is_what_fits_into_the_time(runs):
+    (phase,) = runs.phases(LAST)
+    assert phase.num_steps == 2 * 60 / SECONDS
+    (phase,) = runs.phases(rung("original_5e-04"))
+    assert phase.seconds == SECONDS * rungs.ORIGINAL_TIME
+    assert phase.num_steps == round(10 * 60 / phase.seconds)
+
+
+def test_phases_share_the_time_and_change_the_settings(runs):
+    short, whole = runs.phases(rung("length_64"))
+    assert (short.num_steps, whole.num_steps) == (192, 48)  # 80 %, 20 %
+    assert short.settings["max_seq_length"] == 64
+    assert whole.settings == LAST.settings
+
+
+def test_the_mean_of_checkpoints_has_weights_alone(tmp_path):
+    for number in 1, 3:
+        checkpoints.write(
+            str(tmp_path / f"ckpt-{number}"),
+            {
+                "bert/pooler/dense/bias": np.full(2, number, np.float32),
+                "bert/pooler/dense/bias/adam_m": np.ones(2, np.float32),
+                "global_step": np.int64(number),
+            },
+        )
+    prefixes = [str(tmp_path / f"ckpt-{number}") for number in (1, 3)]
+    mean = weights.average(prefixes, tmp_path / "mean")
+    found = checkpoints.Checkpoint(str(mean))
+    assert list(found.shapes) == ["bert/pooler/dense/bias"]
+    assert found.read("bert/pooler/dense/bias").tolist() == [2, 2]
+
+
+def test_layers_are_stacked_in_turns(tmp_path):
+    name = "bert/encoder/layer_{}/output/dense/bias".format
+    small = {name(i): np.full(2, i, np.float32) for i in range(2)}
+    small["bert/pooler/dense/bias"] = np.full(2, 9, np.float32)
+    checkpoints.write(str(tmp_path / "small"), small)
+    large = weights.stack(tmp_path / "small", tmp_path / "large", 4)
+    found = checkpoints.Checkpoint(str(large))
+    values = [found.read(name(i))[0] for i in range(4)]
+    assert values == [0, 1, 0, 1]
+    assert found.read("bert/pooler/dense/bias")[0] == 9
+
+
+def test_the_report_has_means_spreads_and_only_what_is_done(runs, tmp_path):
+    for seed, loss in (SEED, 5.0), (SEED + 1, 5.2):
+        numbers = {"masked_lm_loss": loss, "masked_lm_accuracy": 0.2}
+        pairs = numbers | {"next_sentence_accuracy": 0.6}
+        place = runs.place(LAST, seed)
+        place.mkdir()
+        result = {"made_from": {}, "minutes": 2.0, "updates": 240}
+        result |= {"pairs": pairs, "rows": numbers, "seconds": 99.0}
+        write_json(str(place / "run.json"), result)
+    stopped = runs.place(LAST, SEED + 2)
+    stopped.mkdir()
+    write_json(str(stopped / "run.json"), {"made_from": {}})
+    report.write(tmp_path, runs)
+    assert (tmp_path / "ladder.md").read_text() == (
+        "## The ladder: each rung adds one change\n\n"
+        "| rung | minutes | updates | loss | % right | next sentence, % right "
+        "| loss on rows |\n| --- | --- | --- | --- | --- | --- | --- |\n"
+        f"| {LAST.title} | 2.0 | 240 | 5.10 ± 0.14 (2) | 20.00 ± 0.00 (2) | "
+        "60.00 ± 0.00 (2) | 5.10 ± 0.14 (2) |\n\n"
+    )
+    table = (tmp_path / "ladder.tsv").read_text().splitlines()
+    assert len(table) == 1 + 2 * 4

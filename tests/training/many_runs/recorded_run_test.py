@@ -1,0 +1,67 @@
+"""What a recorded run remembers, and how long it says it took."""
+
+import time
+
+import pytest
+
+from data.storage.json_files import read_json
+from training.many_runs.recorded_run import RecordedRun
+
+FACTS = {"seed": 1}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that pass only when a test adds to them."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_finished_run_is_not_repeated(tmp_path, clock):
+    def run():
+        clock[0] += 7
+        return {"value": 3}
+
+    expected = {"value": 3, "seconds": 7}
+    assert RecordedRun(str(tmp_path), "run.json", FACTS).run(run) == expected
+    again = RecordedRun(str(tmp_path), "run.json", FACTS)
+    assert again.result == expected
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, ValueError])
+def test_the_seconds_before_a_stop_count_and_the_pause_does_not(
+    tmp_path, clock, stop
+):
+    def run():
+        clock[0] += 7
+        raise stop
+
+    for _ in range(2):
+        stopped = RecordedRun(str(tmp_path), "run.json", FACTS)
+        assert stopped.result is None
+        with pytest.raises(stop):
+            stopped.run(run)
+        clock[0] += 1000  # the pause
+    last = RecordedRun(str(tmp_path), "run.json", FACTS)
+
+    def finish():
+        clock[0] += 2
+        return {"value": 3}
+
+    assert last.run(finish) == {"value": 3, "seconds": 7 + 7 + 2}
+    assert read_json(str(tmp_path / "run.json")) == {
+        "made_from": FACTS,
+        "value": 3,
+        "seconds": 16,
+    }
+
+
+def test_other_facts_are_refused(tmp_path):
+    RecordedRun(str(tmp_path), "run.json", FACTS).run(dict)
+    with pytest.raises(ValueError) as error:
+        RecordedRun(str(tmp_path), "run.json", {"seed": 2})
+    assert str(error.value) == (
+        f"{tmp_path} is of other flags or data: seed 1 -> 2. Give another "
+        "--output_dir, or remove that folder to repeat it."
+    )

@@ -1,0 +1,38 @@
+"""--dropout_prob: dropout of this run, not of the configuration."""
+
+import json
+
+import numpy as np
+
+from tests.pretraining_support import read_all
+from training.pretraining import pretrainer
+
+_NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+
+
+def _train(options, folder, dropout, **changes):
+    """Two steps with a dropout in the configuration; returns the weights."""
+    with open(options.bert_config_file, encoding="utf-8") as file:
+        config = json.load(file) | dict.fromkeys(_NAMES, dropout)
+    folder.mkdir()
+    config_file = folder / "config.json"
+    config_file.write_text(json.dumps(config))
+    place = {"output_dir": str(folder), "bert_config_file": str(config_file)}
+    pretrainer.run(options.replace(**place, **changes))
+    return read_all(folder / "model.ckpt-2")
+
+
+def test_the_flag_stands_for_both_of_the_configuration(options, tmp_path):
+    without = _train(options, tmp_path / "without", 0.0)
+    switched_off = _train(options, tmp_path / "off", 0.5, dropout_prob=0.0)
+    switched_on = _train(options, tmp_path / "on", 0.0, dropout_prob=0.5)
+    for name, value in without.items():
+        np.testing.assert_array_equal(switched_off[name], value, err_msg=name)
+    table = "bert/embeddings/word_embeddings"
+    assert not np.array_equal(switched_on[table], without[table])
+
+
+def test_fine_tuning_finds_the_configuration_unchanged(options, tmp_path):
+    _train(options, tmp_path / "off", 0.5, dropout_prob=0.0)
+    kept = json.loads((tmp_path / "off/bert_config.json").read_text())
+    assert [kept[name] for name in _NAMES] == [0.5, 0.5]

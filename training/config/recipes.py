@@ -1,0 +1,61 @@
+"""--recipe of run_pretraining.py: values for flags that a command leaves out.
+
+A flag that the command gives keeps its value.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from data.settings import Settings, setting
+
+# Recipe -> flag -> value. docs/recipes.md has what each of them is worth.
+RECIPES: Mapping[str, Mapping[str, Any]] = {
+    "original": {},
+    "budget": {
+        "first_weights": "neighbors",
+        "dropout_prob": 0.0,
+        "train_batch_size": 16,
+        "learning_rate": 5e-4,
+        "precision": "auto",
+    },
+}
+_WARMUP_SHARE = 0.06  # of the updates of `budget`
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecipeOptions(Settings):
+    """What stands for the flags that are not given."""
+
+    recipe: str = setting(
+        "original",
+        "[new] original: the defaults of the original's program. budget: the "
+        "best model that a small one becomes in minutes or hours, such as "
+        "--num_train_minutes=15: --first_weights=neighbors, no dropout, small "
+        "batches, a high learning rate with a short warm-up, bfloat16 where it "
+        "is faster. A flag that is given keeps its value.",
+        choices=tuple(RECIPES),
+    )
+
+
+def values(
+    recipe: str, *, num_train_steps: int, begins: bool
+) -> dict[str, Any]:
+    """Returns the values of the flags that a command leaves out.
+
+    Args:
+      recipe: one of `RECIPES`.
+      num_train_steps: of the command.
+      begins: whether training begins with weights of its own, not with those
+        of a checkpoint.
+
+    Returns:
+      Flag -> value.
+    """
+    found = dict(RECIPES[recipe])
+    if found:
+        warmup = round(_WARMUP_SHARE * num_train_steps)
+        found["num_warmup_steps"] = max(1, warmup)
+    if not begins:
+        found.pop("first_weights", None)
+    return found
