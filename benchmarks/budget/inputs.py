@@ -96,13 +96,13 @@ class Inputs:
             "length": settings["max_seq_length"],
             "predictions": settings["max_predictions_per_seq"],
             "precision": _arithmetic(settings),
+            "xla": settings.get("xla", False),
         }
-        name = (
-            "{rows} x {length}, {predictions} masked, {precision}, ".format(
-                **shape
-            )
-            + f"dropout {dropout}, {config['num_hidden_layers']} layers"
-        )
+        facts = shape | {
+            "dropout": dropout,
+            "layers": config["num_hidden_layers"],
+        }
+        name = ", ".join(f"{key} {value}" for key, value in facts.items())
         path = str(self._folder / "seconds.json")
         known = read_json(path) if os.path.exists(path) else {}
         if name not in known:

@@ -1,7 +1,7 @@
 """The rungs of the ladder, from the original's recipe to --recipe=budget.
 
 A rung is one way to pretrain. Those of `LADDER` each change one thing of the
-rung before; those of `BESIDE` each change one thing of the last one.
+rung before; the others each change one thing of the last one.
 """
 
 import dataclasses
@@ -11,8 +11,8 @@ from typing import Any
 Settings = Mapping[str, Any]
 
 # An update of the original's program takes so many times as long as one of
-# this project with the same settings: 461 and 351 ms, 4 x 256, 32 x 128,
-# float32, on the same machine (docs/results.md).
+# this project with the same settings: 461 ms (docs/results.md) and 351 ms, the
+# slowest that was measured (benchmarks/README.md); 4 x 256, 32 x 128, float32.
 ORIGINAL_TIME = 1.31
 BASELINE = "original"
 
@@ -120,6 +120,7 @@ _OTHERS = (
     ("batch_32", "batches of 32", {"train_batch_size": 32}),
     ("rate_3e-4", "rate 3e-4", {"learning_rate": 3e-4}),
     ("rate_1e-3", "rate 1e-3", {"learning_rate": 1e-3}),
+    ("xla", "--xla", {"xla": True}),
     ("rows", "rows of consecutive sentences", {"records": "rows"}),
     ("dropout", "dropout 0.1", {"dropout_prob": 0.1}),
     ("mask_30", "30 % masked", _MORE_MASKS),
