@@ -149,6 +149,17 @@ class StudyData(Settings):
                 )
         return pair
 
+    @property
+    def model_sizes(self) -> dict[str, int]:
+        """Layers and hidden size of the given model; {} = none is given."""
+        if not self.init_checkpoint:
+            return {}
+        from modeling.checkpoints import model_folder
+
+        config = model_folder.find(self.init_checkpoint).read_config()
+        names = ("num_hidden_layers", "hidden_size")
+        return {name: getattr(config, name) for name in names}
+
     def has(self, measure: str) -> bool:
         """Whether the data of a measure are given."""
         needs = MEASURES[measure].needs

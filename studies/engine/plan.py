@@ -1,7 +1,7 @@
 """The runs of a study, in order, with the flags of their programs."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from studies.engine.commands import training_flops
@@ -56,6 +56,7 @@ def jobs_of(
     rows = study.rows_at(options.scale)
     asked = {r.name for r in rows if r.name in (options.rows or (r.name,))}
     needed = {row.source for row in rows if row.name in asked}
+    given = data.model_sizes
     for row in rows:
         is_asked = row.name in asked
         if row.source == row.name and not data.init_checkpoint:
@@ -70,7 +71,7 @@ def jobs_of(
                 folder = os.path.join(
                     options.output_dir, row.name, f"{run}-seed{seed}"
                 )
-                seconds = _seconds(study, row, run)
+                seconds = _seconds(run, {**study.sizes, **row.sizes, **given})
                 yield Job(row, run, seed, folder, seconds, is_asked)
 
 
@@ -84,10 +85,9 @@ def _pretraining_seconds(study: Study, row: Row, scale: Scale) -> float:
     return 15 + training_flops(sizes, LENGTH, predicted) * tokens / _FLOPS
 
 
-def _seconds(study: Study, row: Row, run: str) -> float:
-    """The expected duration of a run that measures."""
-    sizes = {"num_hidden_layers": 2, "hidden_size": 128}
-    sizes |= {**study.sizes, **row.sizes}
+def _seconds(run: str, sizes: Mapping[str, Any]) -> float:
+    """The expected duration of a run that measures a model of these sizes."""
+    sizes = {"num_hidden_layers": 2, "hidden_size": 128, **sizes}
     share = sizes["num_hidden_layers"] / 2 * (sizes["hidden_size"] / 128) ** 2
     fixed, of_arithmetic = _SECONDS.get(run, _SECONDS_OF_TASK)
     return fixed + of_arithmetic * share
