@@ -10,6 +10,7 @@ from studies.engine.measures import (
     FINETUNING,
     HELD_OUT,
     MEASURES,
+    RATE_OF_GIVEN,
     SPANS,
     applies,
 )
@@ -151,14 +152,22 @@ def pretraining_flags(
 
 
 def finetuning_flags(
-    job: Job, scale: Scale, options: StudyOptions
+    job: Job, scale: Scale, options: StudyOptions, is_given: bool = False
 ) -> dict[str, Any]:
-    """Returns the flags of run_classifier.py or run_squad.py, without paths."""
+    """Returns the flags of run_classifier.py or run_squad.py, without paths.
+
+    Args:
+      job: the run.
+      scale: sizes.
+      options: of the study.
+      is_given: whether the model was pretrained elsewhere.
+    """
     measure = next(m for m in MEASURES.values() if m.run == job.run)
     own = dict(job.row.finetuning)
     if job.run == SPANS:
         own = {k: v for k, v in own.items() if k not in _LAYERS}
-    flags = {**FINETUNING, **measure.flags, **own}
+    of_model = {"learning_rate": RATE_OF_GIVEN} if is_given else {}
+    flags = {**FINETUNING, **of_model, **measure.flags, **own}
     if job.run == SPANS:
         del flags["eval_batch_size"]  # its evaluation is prediction
     return flags | {

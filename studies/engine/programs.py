@@ -158,10 +158,15 @@ class Programs:
             "do_lower_case": self._inputs.do_lower_case,
         }
 
+    def _finetuning_flags(self, job: Job) -> dict[str, Any]:
+        """The flags of a fine-tuning, without paths."""
+        is_given = bool(self._data.init_checkpoint)
+        return plan.finetuning_flags(job, self._scale, self._options, is_given)
+
     def _flags_of(self, job: Job) -> dict[str, Any]:
         """The flags of a fine-tuning, with all paths."""
         return {
-            **plan.finetuning_flags(job, self._scale, self._options),
+            **self._finetuning_flags(job),
             **self._inputs.task_flags(job.run),
             **self._model_flags(job.row),
             "output_dir": job.folder,
@@ -187,7 +192,7 @@ class Programs:
         """The facts of a run on questions, and the function that does it."""
         flags = self._flags_of(job)
         options = settings.make(SquadOptions, flags)
-        facts = plan.finetuning_flags(job, self._scale, self._options)
+        facts = self._finetuning_flags(job)
         if self._data.squad_dir:
             facts |= checksums(self._data.squad_files)
         shared = os.path.join(self._options.output_dir, "inputs", SPANS)

@@ -5,8 +5,10 @@ import shutil
 import pytest
 
 import studies
+from studies.engine import plan
 from studies.engine.options import StudyData, StudyOptions
 from studies.engine.programs import Programs
+from studies.engine.scales import SCALES
 
 
 def make(goldens, folder, *names, **changes):
@@ -33,6 +35,26 @@ def test_a_model_with_too_few_layers_is_refused(goldens, tmp_path):
     with pytest.raises(ValueError, match=error):
         make(goldens, tmp_path, "vocab.txt")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_given_model_is_fine_tuned_at_the_papers_rate(tmp_path):
+    study = studies.get("features")
+    options = StudyOptions(study="features", output_dir=str(tmp_path))
+    rates = {}
+    for row in "fine_tuning", "last":
+        job = plan.Job(study.row(row), "tags", 1, "folder", 0.0)
+        for is_given in False, True:
+            flags = plan.finetuning_flags(
+                job, SCALES["small"], options, is_given
+            )
+            rates[row, is_given] = flags["learning_rate"]
+    assert rates == {
+        ("fine_tuning", False): 5e-4,
+        ("fine_tuning", True): 5e-5,
+        # Of the BiLSTM, which is new.
+        ("last", False): 3e-3,
+        ("last", True): 3e-3,
+    }
 
 
 def test_rows_that_a_small_model_has_are_taken(goldens, tmp_path):
