@@ -19,10 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from absl import logging  # noqa: E402
 
-from benchmarks.budget import report, tasks  # noqa: E402
 from benchmarks.budget.rungs import LAST, RUNGS  # noqa: E402
-from benchmarks.budget.runs import SEED, Runs  # noqa: E402
-from benchmarks.programs import ROOT  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
 from data.storage import files  # noqa: E402
 from studies.engine.options import StudyData  # noqa: E402
@@ -31,6 +28,7 @@ from training.config import flags  # noqa: E402
 
 _CONFIG = "configs/uncased_L-4_H-256_A-4.json"
 _TASK_SEEDS = 3
+_DATA = ("text", "conllu_dir", "glue_dir", "squad_dir")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,7 +37,7 @@ class LadderOptions(Settings):
 
     output_dir: str = setting(help="Folder of the results and of all runs.")
     vocab_file: str = setting(help="The vocabulary.")
-    bert_config_file: str = setting(str(ROOT / _CONFIG), "Sizes of the model.")
+    bert_config_file: str = setting(_CONFIG, "Sizes of the model.")
     minutes: float = setting(5.0, "Of each rung.", above=0)
     baseline_minutes: float = setting(
         60.0, "Of the original's recipe, which the rungs are compared with."
@@ -52,6 +50,9 @@ def main() -> None:
     options, data = flags.read(LadderOptions), flags.read(StudyData)
     _check(options, data)
     program.load_tensorflow()
+    from benchmarks.budget import report
+    from benchmarks.budget.runs import SEED, Runs
+
     folder = Path(options.output_dir)
     runs = Runs(folder, options, data.text)
     chosen = [r for r in RUNGS if not options.only or r.name in options.only]
@@ -71,7 +72,7 @@ def _check(options, data):
     """Refuses what is not there, before anything runs."""
     if not data.text:
         raise ValueError("--text is needed: what the models are trained on.")
-    files.require_file(data.text, "text")
+    data.check_files()
     files.require_file(options.vocab_file, "vocabulary")
     files.require_file(options.bert_config_file, "configuration")
     known = [rung.name for rung in RUNGS]
@@ -85,6 +86,9 @@ def _check(options, data):
 
 def _finetune(runs, data):
     """Fine-tunes the best baseline and the last rung on the tasks given."""
+    from benchmarks.budget import report, tasks
+    from benchmarks.budget.runs import SEED
+
     baselines = [rung for rung in RUNGS if rung.is_baseline]
     best = min(baselines, key=lambda r: runs.found(r)[0]["pairs"][report.LOSS])
     for task in filter(data.has, tasks.NAMES):
@@ -96,5 +100,5 @@ def _finetune(runs, data):
 
 if __name__ == "__main__":
     flags.define(LadderOptions)
-    flags.define(StudyData)
+    flags.define(StudyData, only=_DATA)
     program.run(main)

@@ -165,8 +165,8 @@ class StudyData(Settings):
         needs = MEASURES[measure].needs
         return not needs or bool(getattr(self, needs)) or measure in self.tfds
 
-    def check(self, study: Study) -> None:
-        """Refuses data that are not there, before anything runs.
+    def check_files(self) -> None:
+        """Refuses files that are not there.
 
         Raises:
           ValueError, OSError: names the flag and what is missing.
@@ -179,6 +179,14 @@ class StudyData(Settings):
             _ = self.glue_files
         if self.squad_dir:
             _ = self.squad_files
+
+    def check(self, study: Study) -> None:
+        """Refuses data that are not there, before anything runs.
+
+        Raises:
+          ValueError, OSError: names the flag and what is missing.
+        """
+        self.check_files()
         if self.init_checkpoint and not study.takes_model:
             raise ValueError(
                 f"--init_checkpoint={self.init_checkpoint}: the rows of this "
