@@ -144,7 +144,9 @@ class _Runs:
         facts = {
             "scale": self._options.scale,
             "text": os.path.basename(self._data.text or "that of `make demo`"),
-            "model": os.path.basename(self._data.init_checkpoint or "")
+            "model": os.path.basename(
+                (self._data.init_checkpoint or "").rstrip("/")
+            )
             or f"{model['num_hidden_layers']} layers x {model['hidden_size']} "
             "where a row does not say otherwise",
             "pretraining": "none"
