@@ -61,7 +61,8 @@ _ORIGINAL = {
 }
 _CHANGES = (
     ("speed", "this project's speed", {}),
-    ("warmup", "6 % warm-up", {"warmup": 0.06}),
+    ("rate", "rate 3e-4", {"learning_rate": 3e-4}),
+    ("warmup", "15 % warm-up", {"warmup": 0.15}),
     ("no_dropout", "no dropout", {"dropout_prob": 0.0}),
     ("dynamic", "new masks in each pass", {"masking": "dynamic"}),
     ("precision", "bfloat16 where it is faster", {"precision": "auto"}),
@@ -118,7 +119,8 @@ _MORE_MASKS = {"masked_lm_prob": 0.3, "max_predictions_per_seq": 40}
 _OTHERS = (
     ("batch_8", "batches of 8", {"train_batch_size": 8}),
     ("batch_32", "batches of 32", {"train_batch_size": 32}),
-    ("rate_3e-4", "rate 3e-4", {"learning_rate": 3e-4}),
+    ("rate_5e-4", "rate 5e-4", {"learning_rate": 5e-4}),
+    ("warmup_6", "6 % warm-up", {"warmup": 0.06}),
     ("rate_1e-3", "rate 1e-3", {"learning_rate": 1e-3}),
     ("xla", "--xla", {"xla": True}),
     ("rows", "rows of consecutive sentences", {"records": "rows"}),
