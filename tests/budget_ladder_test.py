@@ -62,6 +62,24 @@ def test_phases_share_the_time_and_change_the_settings(runs):
     assert whole.settings == LAST.settings
 
 
+def test_the_first_weights_are_those_of_the_first_phase(runs, monkeypatch):
+    commands = []
+    monkeypatch.setattr(
+        "benchmarks.budget.runs.run", lambda *_, **f: commands.append(f)
+    )
+    monkeypatch.setattr(Inputs, "records", lambda *_: "records")
+    phased = rung("batch_ramp")
+    runs._train(phased, runs.phases(phased), runs.place(phased, SEED), SEED)
+    first, second, last = commands
+    assert first["first_weights"] == "neighbors"
+    assert first["continue_from"] is None
+    for before, after in ((first, second), (second, last)):
+        assert after["first_weights"] is None  # the flag is left out
+        assert after["continue_from"] == before["output_dir"]
+        assert before["stop_at_step"] < after["num_train_steps"]
+    assert last["stop_at_step"] is None
+
+
 def test_the_mean_of_checkpoints_has_weights_alone(tmp_path):
     for number in 1, 3:
         checkpoints.write(

@@ -104,8 +104,8 @@ class Runs:
                 kind: self._evaluate(model, kind, place) for kind in KINDS
             }
             updates = sum(phase.num_steps for phase in phases)
-            facts = {"minutes": seconds / 60, "updates": updates}
-            return {**facts, "model": str(model), **held_out}
+            cost = {"minutes": seconds / 60, "updates": updates}
+            return {**cost, "model": str(model), **held_out}
 
         recorded = RecordedRun(str(place), _RESULT, facts)
         if not recorded.result:
@@ -116,6 +116,8 @@ class Runs:
         total, done, folder = sum(p.num_steps for p in phases), 0, None
         for number, phase in enumerate(phases, start=1):
             more = {"continue_from": folder}
+            if folder:  # its weights come from there
+                more["first_weights"] = None
             folder, done = place / f"phase_{number}", done + phase.num_steps
             more["stop_at_step"] = done if done < total else None
             if rung.average:
