@@ -90,7 +90,8 @@ def _finetune(runs, data):
     from benchmarks.budget.runs import SEED
 
     baselines = [rung for rung in RUNGS if rung.is_baseline]
-    best = min(baselines, key=lambda r: runs.found(r)[0]["pairs"][report.LOSS])
+    done = [rung for rung in baselines if runs.found(rung)]
+    best = min(done, key=lambda r: runs.found(r)[0]["pairs"][report.LOSS])
     for task in filter(data.has, tasks.NAMES):
         for rung in (best, LAST):
             for seed in range(SEED, SEED + _TASK_SEEDS):

@@ -9,7 +9,8 @@ the original's variables, which training changes like all others.
   of each wordpiece.
 - `neighbors`: also, the position vectors are sines of many wavelengths, and a
   head of the first layer turns them by one position, so that it attends to the
-  wordpiece before; another head to the one behind, and so on.
+  wordpiece before; another head to the one behind, and so on. Half of the heads
+  stay random: next sentences are learned from words that are farther away.
 
 Source of the second: Trockman and Kolter, "Mimetic Initialization of
 Self-Attention Layers" (arXiv:2305.09828) start attention from values that
@@ -145,7 +146,8 @@ def _assign_scores(encoder, config, waves, amplitude):
     The product of the two is then the sum of cos(wave * (p + offset - q)) over
     the waves, which is largest for q = p + offset.
     """
-    size = config.hidden_size // config.num_attention_heads
+    heads = config.num_attention_heads
+    size = config.hidden_size // heads
     number = min(len(waves), size // 2)  # a wave takes two coordinates
     chosen = np.linspace(0, len(waves) - 1, number).astype(int)
     cosines = config.hidden_size - 2 * len(waves) + 2 * chosen
@@ -156,7 +158,8 @@ def _assign_scores(encoder, config, waves, amplitude):
     )
     queries, keys = query.numpy(), key.numpy()
     offsets = _LEFT_SIDE if config.left_to_right else _BOTH_SIDES
-    for head, offset in enumerate(offsets[: config.num_attention_heads]):
+    local_heads = min(heads, max(2, heads // 2))  # at least one to each side
+    for head, offset in enumerate(offsets[:local_heads]):
         of_head = slice(head * size, (head + 1) * size)
         queries[:, of_head], keys[:, of_head] = 0.0, 0.0
         columns = head * size + 2 * np.arange(number)

@@ -96,19 +96,20 @@ def test_without_masks_every_real_wordpiece_is_counted():
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4, 8])
-def test_each_head_attends_to_its_neighbor(heads):
+def test_half_of_the_heads_attend_to_a_neighbor_each(heads):
     config = dataclasses.replace(CONFIG, num_attention_heads=heads)
     weights = new_weights(config=config)
     first_values.assign_neighbors(weights, config, seed=1)
     found = shares(values(weights), heads)
     inner = np.arange(2, WORDS - 2)
-    for head, offset in zip(range(heads), (-1, 1, -2, 2), strict=False):
+    local = {1: [-1], 2: [-1, 1], 4: [-1, 1], 8: [-1, 1, -2, 2]}[heads]
+    for head, offset in enumerate(local):
         # What the comment of `_PEAK` says. The words, which are random, add
         # noise. A narrow head has fewer waves to tell positions apart.
         share = found[head, inner, inner + offset]
         assert share.mean() == pytest.approx(0.7, abs=0.1)
         assert share.min() > 0.3
-    for head in range(4, heads):
+    for head in range(len(local), heads):
         assert found[head].max() < 0.2
 
 
@@ -118,7 +119,7 @@ def test_left_to_right_the_neighbors_are_on_the_left():
     first_values.assign_neighbors(weights, config, seed=1)
     found = shares(values(weights), 4)
     inner = np.arange(4, WORDS)
-    for head in range(4):
+    for head in range(2):
         share = found[head, inner, inner - head - 1]
         assert share.mean() == pytest.approx(0.7, abs=0.1)
 
