@@ -13,14 +13,14 @@ ROOT = Path(__file__).resolve().parent.parent
 _SAMPLE_S = 0.1  # between two looks at the memory
 
 
-def _start(arguments, stdout=subprocess.DEVNULL):
+def _start(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE):
     """Starts a program of the project."""
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         cwd=ROOT,
         env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
         stdout=stdout,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
     )
 
@@ -47,6 +47,26 @@ def run_program(*arguments):
     printed, errors = process.communicate()
     _check(not process.returncode, process, printed + errors)
     return printed
+
+
+def run_with_log(log, *program, **flags):
+    """Runs a program to its end; its output is added to a file.
+
+    Args:
+      log: path of the file.
+      *program: script, from the root of the project, and first arguments.
+      **flags: those that are None are left out.
+
+    Raises:
+      RuntimeError: it failed; with the end of its output.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    arguments = [f"--{k}={v}" for k, v in flags.items() if v is not None]
+    with log.open("a") as file:
+        process = _start([*program, *arguments], file, subprocess.STDOUT)
+        process.wait()
+    printed, expected = log.read_text(errors="replace"), f"success; {log} has"
+    _check(not process.returncode, process, printed, expected)
 
 
 def seconds_to(mark, *arguments):

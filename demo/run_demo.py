@@ -32,14 +32,14 @@ _LENGTH = 64
 _PREDICTIONS = 10
 _EVAL_BATCH = 64
 _CONFIG = {
-    "attention_probs_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.1,
     "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.0,
+    "hidden_dropout_prob": 0.1,
     "hidden_size": 128,
     "initializer_range": 0.02,
     "intermediate_size": 512,
     "max_position_embeddings": _LENGTH,
-    "num_attention_heads": 2,
+    "num_attention_heads": 4,
     "num_hidden_layers": 2,
     "type_vocab_size": 2,
 }
@@ -132,16 +132,17 @@ def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
     num_eval = reading.count_records(f"{out}/eval.tf_record")
     _run(
         "run_pretraining.py",
+        "--recipe=budget",
         "--do_train",
         "--do_eval",
         f"--input_file={out}/train.tf_record",
         f"--eval_file={out}/eval.tf_record",
         f"--output_dir={out}/model",
         *_model_flags(out),
+        # The recipe's are for larger models and longer sequences.
         "--train_batch_size=32",
         "--learning_rate=1e-3",
         f"--num_train_steps={num_train_steps}",
-        f"--num_warmup_steps={num_train_steps // 10}",
         "--xla",
         f"--eval_batch_size={_EVAL_BATCH}",
         f"--max_eval_steps={max(1, num_eval // _EVAL_BATCH)}",

@@ -74,9 +74,13 @@ def test_a_missing_peer_is_refused_with_its_command():
         compare.result("x", CASES["pretraining_base_float32"], options)
 
 
-def test_a_program_that_fails_is_shown():
+def test_a_program_that_fails_is_shown(tmp_path):
     with pytest.raises(RuntimeError, match="ended with 1, expected success:"):
         programs.run_program("build_vocab.py")
+    log = tmp_path / "a" / "b.log"
+    with pytest.raises(RuntimeError, match=f"success; {log} has:\n"):
+        programs.run_with_log(log, "-c", "raise ValueError('a')", b=1, c=None)
+    assert "ValueError: a" in log.read_text()
     missing = "expected success and 'a line' in its log:"
     with pytest.raises(RuntimeError, match=missing):
         programs.seconds_to("a line", "-c", "pass")

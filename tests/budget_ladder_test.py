@@ -64,7 +64,8 @@ def test_phases_share_the_time_and_change_the_settings(runs):
 def test_the_first_weights_are_those_of_the_first_phase(runs, monkeypatch):
     commands = []
     monkeypatch.setattr(
-        "benchmarks.budget.runs.run", lambda *_, **f: commands.append(f)
+        "benchmarks.budget.runs.run_with_log",
+        lambda *_, **f: commands.append(f),
     )
     monkeypatch.setattr(Inputs, "records", lambda *_: "records")
     phased = rung("batch_ramp")

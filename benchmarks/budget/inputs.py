@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-from benchmarks.budget.programs import run
 from benchmarks.budget.rungs import Settings
 from benchmarks.peers import compare
 from benchmarks.peers.cases import CASES
 from benchmarks.peers.inputs import read_text
+from benchmarks.programs import run_with_log
 from data.storage import files
 from data.storage.json_files import read_json, write_json
 from training.devices import precision
@@ -53,7 +53,7 @@ class Inputs:
         name = f"{part}_{kind}_{length}_{masking}.tf_record"
         path = self._folder / "records" / name
         if not path.exists():
-            run(
+            run_with_log(
                 self._folder / "records" / f"{name}.log",
                 "create_pretraining_data.py",
                 **KINDS[kind],

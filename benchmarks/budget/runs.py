@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from benchmarks.budget import tasks, weights
 from benchmarks.budget.inputs import KINDS, LENGTH, PREDICTIONS, Inputs
-from benchmarks.budget.programs import run
 from benchmarks.budget.rungs import Rung, Settings
+from benchmarks.programs import run_with_log
 from data.storage import files
 from data.storage.json_files import read_json, write_json
 from studies.engine.options import StudyData
@@ -177,7 +177,7 @@ class Runs:
         program = ["run_pretraining.py"]
         if constants:
             program = ["benchmarks/budget/with_constants.py", *constants, "--"]
-        run(Path(f"{folder}.log"), *program, **flags)
+        run_with_log(Path(f"{folder}.log"), *program, **flags)
 
     def _evaluate(self, model, kind, place):
         """The numbers of a model on held-out examples, alike for all rungs."""
@@ -189,7 +189,7 @@ class Runs:
         }
         folder = place / f"eval_{kind}"
         flags = {k: v for k, v in settings.items() if k not in _NO_FLAGS}
-        run(
+        run_with_log(
             Path(f"{folder}.log"),
             "run_pretraining.py",
             **flags,

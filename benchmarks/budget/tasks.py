@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from benchmarks.budget.programs import run
+from benchmarks.programs import run_with_log
 from data.storage.json_files import read_json
 from studies.engine.measures import FINETUNING, MEASURES
 from studies.engine.options import StudyData
@@ -43,6 +43,6 @@ def finetune(
         train, dev = data.conllu_files
         flags |= {"task_name": "conllu", "data_dir": data.conllu_dir}
         flags |= {"train_file": train, "dev_file": dev}
-    run(Path(f"{folder}.log"), program, **flags)
+    run_with_log(Path(f"{folder}.log"), program, **flags)
     found = read_json(str(folder / "metrics.json"))
     return {"value": measure.factor * found.get("dev", found)[measure.metric]}
