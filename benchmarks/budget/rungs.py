@@ -79,7 +79,6 @@ _CHANGES = (
     ("batch_16", "batches of 16", {"train_batch_size": 16}),
     ("warmup", "15 % warm-up", {"warmup": 0.15}),
     ("rate", "rate 3e-4", {"learning_rate": 3e-4}),
-    ("dynamic", "new masks in each pass", {"masking": "dynamic"}),
 )
 _SEEDS_OF_LAST = 3
 
@@ -121,9 +120,15 @@ _SHORT = {
     "max_predictions_per_seq": 10,
     "train_batch_size": 32,
 }
-_MORE_MASKS = {"masked_lm_prob": 0.3, "max_predictions_per_seq": 40}
+_DYNAMIC = {"masking": "dynamic"}
+_MORE_MASKS = {
+    **_DYNAMIC,
+    "masked_lm_prob": 0.3,
+    "max_predictions_per_seq": 40,
+}
 # Name, title, changes of the settings.
 _OTHERS = (
+    ("dynamic", "new masks in each pass", _DYNAMIC),
     ("batch_8", "batches of 8", {"train_batch_size": 8}),
     ("rate_1e-3", "rate 1e-3", {"learning_rate": 1e-3}),
     ("xla", "--xla", {"xla": True}),
