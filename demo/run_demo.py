@@ -20,9 +20,6 @@ import subprocess
 import sys
 import time
 
-import tensorflow as tf
-
-from data.records import feature_spec, reading
 from data.settings import Settings, setting
 from data.storage import files
 from training import program
@@ -52,6 +49,7 @@ _FILES = (
     "bert_config.json",
     "questions.txt",
 )
+_MARK = "made_by_the_demo.txt"  # its folder may be replaced
 _NUM_QUESTIONS = 6
 
 
@@ -74,6 +72,7 @@ def main() -> None:
     out = pathlib.Path(options.output_dir)
     _clear(out, options.text)
     _make_records(out, options.text, options.vocab_size)
+    program.load_tensorflow()
     _pretrain(out, options.num_train_steps)
     _show_results(out)
     _show_fillings(out)
@@ -84,17 +83,28 @@ def main() -> None:
 
 
 def _clear(out: pathlib.Path, text: str | None) -> None:
-    """Removes only the files of an earlier demo."""
+    """Removes the files of an earlier demo, and nothing else.
+
+    Raises:
+      FileNotFoundError: there is no such text.
+      ValueError: the text is in the folder, or the folder is not a demo's.
+    """
     if text and not pathlib.Path(text).is_file():
         raise FileNotFoundError(f"{text}: no such text file (TEXT=...).")
     if text and pathlib.Path(text).resolve().is_relative_to(out.resolve()):
         raise ValueError(
             f"{text} is in {out}, which the demo replaces; move it elsewhere."
         )
+    if out.exists() and any(out.iterdir()) and not (out / _MARK).exists():
+        raise ValueError(
+            f"--output_dir={out} holds {min(out.iterdir()).name} and no "
+            f"{_MARK}, so no demo has made it; remove it, or give a new folder."
+        )
     shutil.rmtree(out / "model", ignore_errors=True)
     for name in _FILES:
         (out / name).unlink(missing_ok=True)
     out.mkdir(parents=True, exist_ok=True)
+    files.write_text(str(out / _MARK), "The next demo replaces this folder.\n")
 
 
 def _make_records(out: pathlib.Path, text: str | None, vocab_size: int) -> None:
@@ -127,6 +137,8 @@ def _make_records(out: pathlib.Path, text: str | None, vocab_size: int) -> None:
 def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
     """Trains and evaluates a small model."""
     vocab_size = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
+    from data.records import reading  # after TensorFlow
+
     config = {**_CONFIG, "vocab_size": vocab_size}
     files.write_text(f"{out}/bert_config.json", json.dumps(config, indent=2))
     num_eval = reading.count_records(f"{out}/eval.tf_record")
@@ -151,26 +163,29 @@ def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
 
 def _show_results(out: pathlib.Path) -> None:
     """Prints the evaluation and baselines without a model."""
-    results = dict(
-        line.split(" = ")
-        for line in files.read_lines(f"{out}/model/eval_results.txt")
-    )
+    from training.loop import events
+
+    results = events.read_eval_results(f"{out}/model/eval_results.txt")
     piece, commonest, majority = _baselines(out)
     print("\nOn documents that share no sentence with the training text:")
     print(
         f"  masked words right        "
-        f"{float(results['masked_lm_accuracy']):7.1%}   (always answering "
+        f"{results['masked_lm_accuracy']:7.1%}   (always answering "
         f"{piece!r}, the most frequent wordpiece: {commonest:.1%})"
     )
     print(
         f"  next sentences right      "
-        f"{float(results['next_sentence_accuracy']):7.1%}   (always giving "
+        f"{results['next_sentence_accuracy']:7.1%}   (always giving "
         f"the more frequent answer: {majority:.1%})"
     )
 
 
 def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
     """Returns the most frequent wordpiece, its share and the majority's."""
+    import tensorflow as tf
+
+    from data.records import feature_spec, reading
+
     specs = feature_spec.pretraining_features(_LENGTH, _PREDICTIONS)
     pieces: collections.Counter = collections.Counter()
     labels: collections.Counter = collections.Counter()

@@ -20,13 +20,21 @@ SECONDS = 0.5  # of an update
 def runs(tmp_path, monkeypatch):
     """Runs of 2 minutes, whose updates all take the same time."""
     monkeypatch.setattr(Inputs, "seconds", lambda *_: SECONDS)
-    options = types.SimpleNamespace(
-        bert_config_file="config.json",
-        vocab_file="vocab.txt",
+    return Runs(
+        tmp_path / "ladder", given(tmp_path), str(tmp_path / "text.txt")
+    )
+
+
+def given(folder):
+    """Options, whose files are in a folder."""
+    for name in ("config.json", "vocab.txt", "text.txt"):
+        (folder / name).write_text("{}")
+    return types.SimpleNamespace(
+        bert_config_file=str(folder / "config.json"),
+        vocab_file=str(folder / "vocab.txt"),
         minutes=2.0,
         baseline_minutes=10.0,
     )
-    return Runs(tmp_path, options, "text.txt")
 
 
 def rung(name):
@@ -52,6 +60,13 @@ def test_the_number_of_updates_is_what_fits_into_the_time(runs):
     (phase,) = runs.phases(rung("original_5e-04"))
     assert phase.seconds == SECONDS * rungs.ORIGINAL_TIME
     assert phase.num_steps == round(10 * 60 / phase.seconds)
+
+
+def test_a_folder_is_not_continued_with_other_inputs(runs, tmp_path):
+    (tmp_path / "vocab.txt").write_text("[PAD]")
+    error = "ladder was begun with another --vocab_file; give another --output"
+    with pytest.raises(ValueError, match=error):
+        runs._inputs.check()
 
 
 def test_phases_share_the_time_and_change_the_settings(runs):
@@ -110,7 +125,7 @@ def test_layers_are_stacked_in_turns(tmp_path):
 
 
 def test_the_report_has_means_spreads_and_only_what_is_done(runs, tmp_path):
-    for seed, loss in (SEED, 5.0), (SEED + 1, 5.2):
+    for seed, loss in (SEED, 5.0), (SEED + 2, 5.2):
         numbers = {"masked_lm_loss": loss, "masked_lm_accuracy": 0.2}
         pairs = numbers | {"next_sentence_accuracy": 0.6}
         place = runs.place(LAST, seed)
@@ -118,10 +133,11 @@ def test_the_report_has_means_spreads_and_only_what_is_done(runs, tmp_path):
         result = {"made_from": {}, "minutes": 2.0, "updates": 240}
         result |= {"pairs": pairs, "rows": numbers, "seconds": 99.0}
         write_json(str(place / "run.json"), result)
-    stopped = runs.place(LAST, SEED + 2)
+    stopped = runs.place(LAST, SEED + 1)
     stopped.mkdir()
     write_json(str(stopped / "run.json"), {"made_from": {}})
     report.write(tmp_path, runs)
+    assert list(runs.found(LAST)) == [SEED, SEED + 2]
     assert (tmp_path / "ladder.md").read_text() == (
         "## The ladder: each rung adds one change\n\n"
         "| rung | minutes | updates | loss | % right | next sentence, % right "
@@ -131,3 +147,4 @@ def test_the_report_has_means_spreads_and_only_what_is_done(runs, tmp_path):
     )
     table = (tmp_path / "ladder.tsv").read_text().splitlines()
     assert len(table) == 1 + 2 * 4
+    assert table[-1].split("\t")[:2] == [LAST.name, str(SEED + 2)]

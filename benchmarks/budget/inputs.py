@@ -10,7 +10,7 @@ from benchmarks.peers.inputs import read_text
 from benchmarks.programs import run_with_log
 from data.storage import files
 from data.storage.json_files import read_json, write_json
-from training.devices import precision
+from training.devices import precision, strategy
 
 LENGTH, PREDICTIONS = 128, 20  # of the held-out examples
 KINDS = {
@@ -40,6 +40,27 @@ class Inputs:
         self._text = text
         self._vocab_file = vocab_file
         self._config_file = config_file
+
+    def check(self) -> None:
+        """Refuses a folder that was begun with other inputs.
+
+        Raises:
+          ValueError: names the input.
+        """
+        path = str(self._folder / "inputs.json")
+        mine = {
+            "text": files.sha256(self._text),
+            "vocab_file": files.sha256(self._vocab_file),
+            "bert_config_file": files.sha256(self._config_file),
+        }
+        if not os.path.exists(path):
+            write_json(path, mine)
+        for name, value in read_json(path).items():
+            if value != mine[name]:
+                raise ValueError(
+                    f"{self._folder} was begun with another --{name}; give "
+                    "another --output_dir, or the same file again."
+                )
 
     def records(self, settings: Settings, part: str) -> Path:
         """Returns record files, and makes them if they are not there.
@@ -95,7 +116,9 @@ class Inputs:
             "rows": settings["train_batch_size"],
             "length": settings["max_seq_length"],
             "predictions": settings["max_predictions_per_seq"],
-            "precision": _arithmetic(settings),
+            "precision": precision.choose(
+                settings.get("precision", "float32"), strategy.local_bfloat16()
+            ),
             "xla": settings.get("xla", False),
         }
         facts = shape | {
@@ -113,11 +136,3 @@ class Inputs:
             print(f"An update of {name}: {known[name]:.3f} s", flush=True)
             write_json(path, known)
         return known[name]
-
-
-def _arithmetic(settings):
-    """float32 or bfloat16: what --precision means on this machine."""
-    asked = settings.get("precision", "float32")
-    cpuinfo = Path("/proc/cpuinfo")
-    text = cpuinfo.read_text("utf-8") if cpuinfo.exists() else ""
-    return precision.choose(asked, precision.of_cpu(text, os.environ))

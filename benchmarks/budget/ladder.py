@@ -38,9 +38,13 @@ class LadderOptions(Settings):
     output_dir: str = setting(help="Folder of the results and of all runs.")
     vocab_file: str = setting(help="The vocabulary.")
     bert_config_file: str = setting(_CONFIG, "Sizes of the model.")
-    minutes: float = setting(5.0, "Of each rung.", above=0)
+    minutes: float = setting(
+        5.0, "Minutes of pretraining for each rung.", above=0
+    )
     baseline_minutes: float = setting(
-        60.0, "Of the original's recipe, which the rungs are compared with."
+        60.0,
+        "Minutes for the original's recipe, which the rungs are compared with.",
+        above=0,
     )
     only: tuple[str, ...] = setting((), "Only these rungs, for now.")
 
@@ -64,8 +68,7 @@ def main() -> None:
             runs.train(rung, seed)
             report.write(folder, runs)
     if not options.only:
-        _finetune(runs, data)
-        report.write(folder, runs)
+        _finetune(folder, runs, data)
 
 
 def _check(options, data):
@@ -84,19 +87,24 @@ def _check(options, data):
             )
 
 
-def _finetune(runs, data):
+def _finetune(folder, runs, data):
     """Fine-tunes the best baseline and the last rung on the tasks given."""
     from benchmarks.budget import report, tasks
     from benchmarks.budget.runs import SEED
 
     baselines = [rung for rung in RUNGS if rung.is_baseline]
-    done = [rung for rung in baselines if runs.found(rung)]
-    best = min(done, key=lambda r: runs.found(r)[0]["pairs"][report.LOSS])
+    losses = {
+        found[SEED]["pairs"][report.LOSS]: rung
+        for rung in baselines
+        if SEED in (found := runs.found(rung))
+    }
+    best = losses[min(losses)]
     for task in filter(data.has, tasks.NAMES):
         for rung in (best, LAST):
             for seed in range(SEED, SEED + _TASK_SEEDS):
                 logging.info("%s from %s, seed %d", task, rung.name, seed)
                 runs.finetune(rung, task, data, seed)
+                report.write(folder, runs)
 
 
 if __name__ == "__main__":

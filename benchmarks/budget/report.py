@@ -1,6 +1,5 @@
 """ladder.md, ladder.tsv and ladder.png."""
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,11 +47,11 @@ def _cells(results) -> Iterator[list]:
     """The rows of ladder.tsv."""
     yield ["rung", "seed", "minutes", "updates", "records", "metric", "value"]
     for name, found in results.items():
-        for number, result in enumerate(found):
+        for seed, result in found.items():
             for kind, metric, _ in _COLUMNS.values():
                 if metric in result[kind]:
                     value = result[kind][metric]
-                    first = [name, SEED + number, round(result["minutes"], 2)]
+                    first = [name, seed, round(result["minutes"], 2)]
                     yield [*first, result["updates"], kind, metric, value]
 
 
@@ -61,7 +60,7 @@ def _table(rungs, results) -> Iterator[str]:
     yield f"| rung | minutes | updates | {' | '.join(_COLUMNS)} |"
     yield "|" + " --- |" * (3 + len(_COLUMNS))
     for rung in rungs:
-        found = results[rung.name]
+        found = list(results[rung.name].values())
         cells = [rung.title, f"{found[0]['minutes']:.1f}"]
         cells.append(str(found[0]["updates"]))
         for kind, metric, factor in _COLUMNS.values():
@@ -106,8 +105,6 @@ def _draw(folder: Path, runs: Runs) -> None:
     axis.set_ylabel("masked-LM loss on held-out text")
     axis.grid(alpha=0.3)
     axis.legend(fontsize="small")
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=110, format="png")
     path = str(folder / "ladder.png")
     with files.whole_files([path]) as (place,), files.open_write(place) as file:
-        file.write(picture.getvalue())
+        figure.savefig(file, dpi=110, format="png")

@@ -37,7 +37,7 @@ class Rung:
         copied to the others; 0 = all layers from the start.
       average: how many of the last checkpoints, a 50th of the run apart, are
         averaged; 0 = the last one is taken.
-      time: of an update, in that of ours.
+      time: of an update, as a multiple of this project's.
       is_baseline: whether it has the time of the baselines.
       num_seeds: how many runs.
     """
@@ -106,12 +106,13 @@ def _ladder() -> Iterator[Rung]:
     )
     for number, (name, title, changes) in enumerate(_CHANGES, start=1):
         settings = settings | changes
-        is_last = number > len(_CHANGES) - 2
+        # The spread tells which differences between rungs mean something.
+        has_seeds = number > len(_CHANGES) - 2
         yield Rung(
             name=name,
             title=f"+ {title}",
             settings=settings,
-            num_seeds=_SEEDS_OF_LAST if is_last else 1,
+            num_seeds=_SEEDS_OF_LAST if has_seeds else 1,
         )
 
 

@@ -7,10 +7,10 @@ from benchmarks.budget import tasks, weights
 from benchmarks.budget.inputs import KINDS, LENGTH, PREDICTIONS, Inputs
 from benchmarks.budget.rungs import Rung, Settings
 from benchmarks.programs import run_with_log
-from data.storage import files
 from data.storage.json_files import read_json, write_json
 from studies.engine.options import StudyData
 from training.loop.checkpointing import CheckpointManager
+from training.loop.events import read_eval_results
 from training.many_runs.recorded_run import RecordedRun
 
 SEED = 12345
@@ -57,6 +57,7 @@ class Runs:
             folder, text, options.vocab_file, options.bert_config_file
         )
         folder.mkdir(parents=True, exist_ok=True)
+        self._inputs.check()
 
     def phases(self, rung: Rung) -> list[Phase]:
         """Returns the phases of a rung, after measuring their updates' time."""
@@ -77,12 +78,15 @@ class Runs:
         """Returns the folder of a run."""
         return self._folder / f"{rung.name}-{seed}"
 
-    def found(self, rung: Rung) -> list[dict[str, Any]]:
-        """Returns the results of a rung's runs that are done."""
-        seeds = range(SEED, SEED + rung.num_seeds)
-        paths = [self.place(rung, seed) / _RESULT for seed in seeds]
-        results = [read_json(str(path)) for path in paths if path.exists()]
-        return [result for result in results if "seconds" in result]
+    def found(self, rung: Rung) -> dict[int, dict[str, Any]]:
+        """Returns seed -> result, of a rung's runs that are done."""
+        found = {}
+        for seed in range(SEED, SEED + rung.num_seeds):
+            path = self.place(rung, seed) / _RESULT
+            result = read_json(str(path)) if path.exists() else {}
+            if "seconds" in result:
+                found[seed] = result
+        return found
 
     def train(self, rung: Rung, seed: int) -> None:
         """Trains and evaluates, or goes on with what was stopped."""
@@ -202,15 +206,13 @@ class Runs:
             eval_batch_size=_BATCH,
             max_eval_steps=_EVAL_STEPS,
         )
-        lines = files.read_lines(str(folder / "eval_results.txt"))
-        pairs = (line.split(" = ") for line in lines)
-        return {name: float(value) for name, value in pairs}
+        return read_eval_results(str(folder / "eval_results.txt"))
 
     def finetune(
         self, rung: Rung, task: str, data: StudyData, seed: int
     ) -> None:
         """Fine-tunes the first run of a rung on a task, unless it is done."""
-        model = self.found(rung)[0]["model"]
+        model = self.found(rung)[SEED]["model"]
         place = self.place(rung, SEED) / f"{task}-{seed}"
         recorded = RecordedRun(
             str(place), _RESULT, {"task": task, "model": model}

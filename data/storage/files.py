@@ -80,6 +80,16 @@ def find(pattern: str) -> list[str]:
     return sorted(_storage(pattern).glob(pattern))
 
 
+def find_in(folder: str, pattern: str) -> list[str]:
+    """Returns the sorted paths in a folder whose names match a glob.
+
+    Args:
+      folder: its name may have `[`, `?` and `*`, which stand for themselves.
+      pattern: of the names.
+    """
+    return find(os.path.join(glob.escape(folder), pattern))
+
+
 def exists(path: str) -> bool:
     """Whether a file or folder exists."""
     return _storage(path).exists(path)

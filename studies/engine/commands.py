@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from modeling.choices import OBJECTIVES
 from studies.engine.declaring import Row, Study
 from studies.engine.scales import PAPER
 
@@ -32,12 +33,12 @@ _SUSTAINED = 1e14  # operations per second of the device that is named below
 _GLUE = "--train_batch_size=32 --num_train_epochs=3 --num_trials=5 " + (
     "--trial_learning_rates=5e-5,4e-5,3e-5,2e-5"
 )
-_NER = "--task_name=conll --data_dir=conll2003 --document_context " + (
-    "--do_lower_case=false --num_trials=5"
+_NER = (
+    "--task_name=conll --data_dir=conll2003 --document_context --num_trials=5"
 )
 _SQUAD = "--train_batch_size=32 --learning_rate=5e-5"
 _FIRST, _SECOND = "train-v1.1.json", "dev-v1.1.json"
-# Column of a paper's table -> program, folder of the run, flags.
+# Column of a paper's table -> program, flags.
 _TASKS = {
     "SQuAD F1": (
         "run_squad",
@@ -56,7 +57,7 @@ _TASKS = {
     "mean": None,  # of the other columns
     "LM (ppl)": None,  # of the pretraining
 }
-_GLUE_COLUMNS = {"MNLI": "MNLI", "GLUE, small": "GLUE", "GLUE, base": "GLUE"}
+_SAME_RUNS = {"GLUE, small": "GLUE", "GLUE, base": "GLUE"}
 
 
 def training_flops(
@@ -99,7 +100,8 @@ def paper_commands(study: Study, name: str) -> Iterator[str]:
             total += _pretraining_flops(row)
     for row in rows:
         yield f"\n# {row.shown}: the columns of the paper."
-        for column in row.paper or study.base.paper or study.columns:
+        columns = row.paper or study.base.paper or study.columns
+        for column in dict.fromkeys(_SAME_RUNS.get(c, c) for c in columns):
             yield from _finetuning(study, row, column, name)
     days = total / _SUSTAINED / 86400
     yield (
@@ -165,7 +167,7 @@ def _pretraining(study: Study, row: Row, name: str) -> Iterator[str]:
             f"mkdir -p {name}; echo {shlex.quote(json.dumps(_config(row)))} "
             f"> {config_file}"
         )
-    reads_masks = row.pretraining.get("objective") != "left_to_right"
+    objective = row.pretraining.get("objective", OBJECTIVES[0])
     parts, interval = _checkpoints(study, row)
     for length, (num_predictions, first, last) in _PHASES.items():
         flags = [
@@ -179,8 +181,10 @@ def _pretraining(study: Study, row: Row, name: str) -> Iterator[str]:
             f"--num_train_steps={_STEPS} --num_warmup_steps=10000",
             "--precision=bfloat16",
         ]
-        if reads_masks:
-            flags.append("--masking=dynamic --vocab_file=vocab.txt")
+        if objective == OBJECTIVES[0]:
+            flags.append("--masking=dynamic")
+        if objective != "left_to_right":  # it masks nothing
+            flags.append("--vocab_file=vocab.txt")
         if parts > 1:
             flags.append("--keep_checkpoint_max=0")
             flags.append(f"--save_checkpoints_steps={interval}")
@@ -211,7 +215,7 @@ def _finetuning(
         if "features" in column:
             flags += " --feature_based=concat_last_four --learning_rate=3e-3"
     else:
-        task = _GLUE_COLUMNS.get(column, column.removesuffix("-m"))
+        task = column.removesuffix("-m")
         program = "run_classifier"
         data = "glue_data" if task == "GLUE" else f"glue_data/{task}"
         flags = f"--task_name={task} --data_dir={data} {_GLUE}"

@@ -103,29 +103,7 @@ class Inputs:
         """Returns the flags of the program that name a run's data."""
         if run.startswith("casing"):
             return {"task_name": "conll", "data_dir": self._casing()}
-        if run.startswith("tags"):
-            train, dev = self._data.conllu_files
-            return {
-                "task_name": "conllu",
-                "data_dir": self._data.conllu_dir,
-                "task_options": {"train_file": train, "dev_file": dev},
-            }
-        if run == "similarity":
-            return self._similarity()
-        if run in self._data.tfds:
-            place = self._data.tfds_data_dir
-            return {"tfds": "squad", "tfds_data_dir": place}
-        train, dev = self._data.squad_files
-        return {"train_file": train, "predict_file": dev}
-
-    def _similarity(self) -> dict[str, Any]:
-        """The flags of STS-B."""
-        if "similarity" in self._data.tfds:
-            source = {"tfds": "", "tfds_data_dir": self._data.tfds_data_dir}
-            flags = {"data_dir": None, "task_options": source}
-        else:
-            flags = {"data_dir": os.path.dirname(self._data.glue_files[0])}
-        return {"task_name": "STS-B", **flags}
+        return task_flags(run, self._data)
 
     def _casing(self) -> str:
         """Writes the task `casing`: words of the text, and how they are cased.
@@ -165,3 +143,30 @@ def _case_of(word: str) -> str:
 def checksums(paths: Iterable[str]) -> dict[str, str]:
     """Returns the name of each file -> its checksum."""
     return {os.path.basename(path): files.sha256(path) for path in paths}
+
+
+def task_flags(run: str, data: StudyData) -> dict[str, Any]:
+    """Returns the flags of the program that name a run's data.
+
+    Args:
+      run: `tags`, `similarity` or `spans`, or a name that begins with `tags`.
+      data: where the data are.
+    """
+    if run.startswith("tags"):
+        train, dev = data.conllu_files
+        return {
+            "task_name": "conllu",
+            "data_dir": data.conllu_dir,
+            "task_options": {"train_file": train, "dev_file": dev},
+        }
+    place = {"tfds_data_dir": data.tfds_data_dir}
+    if run == "similarity":
+        if run in data.tfds:
+            own = {"data_dir": None, "task_options": {"tfds": "", **place}}
+        else:
+            own = {"data_dir": os.path.dirname(data.glue_files[0])}
+        return {"task_name": "STS-B", **own}
+    if run in data.tfds:
+        return {"tfds": "squad", **place}
+    train, dev = data.squad_files
+    return {"train_file": train, "predict_file": dev}

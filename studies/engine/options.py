@@ -6,14 +6,12 @@ import os
 import studies
 from data.settings import Settings, setting
 from data.storage import files
-from modeling.choices import OBJECTIVES
 from studies.engine import scales
 from studies.engine.declaring import Study
 from studies.engine.measures import MEASURES
 from training.config.options import PRECISIONS
 
-# Measure of a task -> its data set of tensorflow-datasets.
-TFDS = {"similarity": "glue/stsb", "spans": "squad"}
+TFDS = ("similarity", "spans")  # measures whose data tensorflow-datasets has
 SQUAD_FILES = ("train-v1.1.json", "dev-v1.1.json")
 
 
@@ -106,20 +104,20 @@ class StudyData(Settings):
     @property
     def conllu_files(self) -> tuple[str, str]:
         """The files to train on and to score, in --conllu_dir."""
-        found = files.find(os.path.join(self.conllu_dir, "*.conllu"))
+        found = files.find_in(self.conllu_dir, "*.conllu")
+        names = [os.path.basename(path) for path in found]
         by_set = {
-            name: os.path.basename(path)
+            name: [x for x in names if name in x]
             for name in ("train", "dev", "test")
-            for path in found
-            if name in os.path.basename(path)
         }
-        for pair in (("train", "dev"), ("dev", "test")):
-            if by_set.keys() >= set(pair):
-                return by_set[pair[0]], by_set[pair[1]]
+        if all(len(paths) < 2 for paths in by_set.values()):
+            for first, second in (("train", "dev"), ("dev", "test")):
+                if by_set[first] and by_set[second]:
+                    return by_set[first][0], by_set[second][0]
         raise FileNotFoundError(
             f"--conllu_dir={self.conllu_dir} has "
-            f"{', '.join(map(os.path.basename, found)) or 'no *.conllu'}; it "
-            "must hold *train*.conllu and *dev*.conllu, or *dev*.conllu and "
+            f"{', '.join(names) or 'no *.conllu'}; it must hold one "
+            "*train*.conllu and one *dev*.conllu, or one *dev*.conllu and one "
             "*test*.conllu (not compressed)."
         )
 
@@ -214,7 +212,7 @@ class StudyData(Settings):
 
 
 def check_rows(study: Study, options: StudyOptions) -> None:
-    """Refuses rows that there are not, and objectives that are not registered.
+    """Refuses rows that there are not.
 
     Raises:
       ValueError: lists what there is.
@@ -225,12 +223,4 @@ def check_rows(study: Study, options: StudyOptions) -> None:
             raise ValueError(
                 f"--rows={','.join(options.rows)}: the study has no row "
                 f"{name}; its rows are {', '.join(names)}."
-            )
-    for row in study.rows_at(options.scale):
-        objective = row.pretraining.get("objective", OBJECTIVES[0])
-        if objective not in OBJECTIVES:
-            raise ValueError(
-                f"--study={options.study}: its row {row.name} pretrains with "
-                f"--objective={objective}, which run_pretraining.py does not "
-                f"have; it has {', '.join(OBJECTIVES)}."
             )

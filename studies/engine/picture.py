@@ -1,6 +1,5 @@
 """study.png: a panel for each measure."""
 
-import io
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,11 @@ _DPI = 110
 
 
 def draw(
-    study: Study, found: Found, output_dir: str, measures: Sequence[str]
+    study: Study,
+    found: Found,
+    output_dir: str,
+    measures: Sequence[str],
+    num_steps: int,
 ) -> None:
     """Draws means and spreads; nothing if nothing has been measured.
 
@@ -23,6 +26,7 @@ def draw(
       found: what has been measured.
       output_dir: folder of the study.
       measures: in the order of the panels.
+      num_steps: of a pretraining.
     """
     measures = [m for m in measures if any(m == n for _, n in found.values)]
     if not measures:
@@ -35,16 +39,16 @@ def draw(
     )
     axes = figure.subplots(1, len(measures), squeeze=False)[0]
     for axis, measure in zip(axes, measures, strict=True):
-        panel = _curves if any(row.line for row in study.rows) else _bars
-        panel(axis, study, found, measure)
+        if any(row.line for row in study.rows):
+            _curves(axis, study, found, measure, num_steps)
+        else:
+            _bars(axis, study, found, measure)
         axis.set_title(MEASURES[measure].title, fontsize="small")
         axis.grid(alpha=0.3)
     figure.suptitle(study.title)
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=_DPI, format="png")
     path = os.path.join(output_dir, "study.png")
     with files.whole_files([path]) as (place,), files.open_write(place) as file:
-        file.write(picture.getvalue())
+        figure.savefig(file, dpi=_DPI, format="png")
 
 
 def _bars(axis: Any, study: Study, found: Found, measure: str) -> None:
@@ -62,11 +66,13 @@ def _bars(axis: Any, study: Study, found: Found, measure: str) -> None:
     axis.tick_params(labelleft=axis.get_subplotspec().is_first_col())
 
 
-def _curves(axis: Any, study: Study, found: Found, measure: str) -> None:
+def _curves(
+    axis: Any, study: Study, found: Found, measure: str, num_steps: int
+) -> None:
     """A curve over the steps for each line of rows."""
     for line in dict.fromkeys(row.line for row in study.rows):
         points = sorted(
-            (row.share * study.num_steps, *values[:2])
+            (row.share * num_steps, *values[:2])
             for row in study.rows
             if row.line == line and (values := found.of(row, measure))
         )

@@ -25,6 +25,7 @@ from training.config.pretraining_options import PretrainingOptions
 from training.config.squad_options import SquadOptions
 from training.finetuning import classifier, questions
 from training.finetuning.task_run import facts_of
+from training.loop import events
 from training.loop.checkpointing import CheckpointManager
 from training.pretraining import pretrainer
 
@@ -83,7 +84,6 @@ class Programs:
 
         def train() -> dict[str, Any]:
             options = self._pretraining_options(
-                row,
                 flags,
                 row,
                 input_file=self._inputs.records(row, "train"),
@@ -96,7 +96,7 @@ class Programs:
         return facts, train
 
     def _pretraining_options(
-        self, row: Row, flags: dict, masked_as: Row, **paths: str
+        self, flags: dict, masked_as: Row, **paths: str
     ) -> PretrainingOptions:
         """The options of run_pretraining.py for a row."""
         masking = None
@@ -119,7 +119,6 @@ class Programs:
             records = self._inputs.records(row, "eval")
             # All rows are masked alike, as the base.
             options = self._pretraining_options(
-                row,
                 flags,
                 study.base,
                 eval_file=records,
@@ -130,8 +129,7 @@ class Programs:
             )
             pretrainer.run(options)
             path = os.path.join(job.folder, "eval_results.txt")
-            lines = (line.split(" = ") for line in files.read_lines(path))
-            values = {name: float(value) for name, value in lines}
+            values = events.read_eval_results(path)
             loss = values["masked_lm_loss"]
             return {"values": values | {"masked_lm_perplexity": math.exp(loss)}}
 
@@ -230,7 +228,7 @@ def _check_model(folder: str, rows: Iterable[Row]) -> None:
 
 def _records_in(folder: str) -> list[str]:
     """The record files of a folder, with their manifests."""
-    return files.find(os.path.join(folder, "*.tf_record*"))
+    return files.find_in(folder, "*.tf_record*")
 
 
 def _copy_records(source: str, folder: str) -> None:

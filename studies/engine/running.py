@@ -165,7 +165,9 @@ class _Runs:
     def _draw(self) -> None:
         """Draws the picture; takes a second."""
         place = self._options.output_dir
-        picture.draw(self._study, self._found(0), place, self._measures)
+        found = self._found(0)
+        steps = self._scale.steps_of(self._study)
+        picture.draw(self._study, found, place, self._measures, steps)
 
 
 def _is_done(job: Job) -> bool:

@@ -10,6 +10,7 @@ import pytest
 import studies
 from data import settings
 from data.pretraining.options import PretrainingDataOptions
+from modeling import objectives
 from modeling.choices import LAYERS_OF_MIXES, OBJECTIVES
 from modeling.config import BertConfig
 from studies.engine import commands, plan
@@ -214,16 +215,18 @@ def test_commands_at_the_papers_scale(study, name):
         if word.startswith("--output_")
     ]
     assert len(set(outputs)) == len(outputs)
-    missing = {row.pretraining.get("objective") for row in study.rows}
-    missing -= {None, *OBJECTIVES}
+    used = {row.pretraining.get("objective") for row in study.rows}
+    assert used <= {None, *OBJECTIVES}
     for program in {words[1].removesuffix(".py") for words in written}:
-        mine = [
-            [words[2:], True]
-            for words in written
-            if words[1] == f"{program}.py"
-            and not any(f"--objective={m}" in words for m in missing)
-        ]
+        mine = [[x[2:], True] for x in written if x[1] == f"{program}.py"]
         flags_support.parse(program, mine, ROOT)
+    for words in written:
+        if words[1] == "run_pretraining.py":
+            given = [w[12:] for w in words if w.startswith("--objective=")]
+            objective = objectives.get((given or [OBJECTIVES[0]])[0])
+            assert objective.reads_masks == ("--masking=dynamic" in words)
+    runs = [[w for w in x if "output" not in w] for x in written]
+    assert all(runs.count(x) == 1 for x in runs if x[1] == "run_classifier.py")
     # What is read was written by a command before, or is the user's.
     for words in written:
         for word in words:

@@ -31,28 +31,21 @@ def test_an_unknown_row_lists_the_rows(tmp_path):
         check_rows(made_up_study(), options)
 
 
-def test_an_objective_that_is_not_there_is_refused(tmp_path, monkeypatch):
-    from studies.engine import options as module
-
-    options = StudyOptions(study="objectives", output_dir=str(tmp_path))
-    monkeypatch.setattr(module, "OBJECTIVES", ("pretraining", "left_to_right"))
-    error = (
-        "row replaced_tokens pretrains with --objective=replaced_tokens, which "
-        "run_pretraining.py does not have; it has pretraining, left_to_right."
-    )
-    with pytest.raises(ValueError, match=error):
-        check_rows(studies.get("objectives"), options)
-    monkeypatch.setattr(
-        module, "OBJECTIVES", ("pretraining", "replaced_tokens")
-    )
-    check_rows(studies.get("objectives"), options)
-
-
 @pytest.mark.parametrize(
     "flag, there, error",
     [
         ("conllu_dir", (), "has no \\*.conllu; it must hold"),
         ("conllu_dir", ("a-dev.conllu",), "has a-dev.conllu; it must hold"),
+        (
+            "conllu_dir",
+            (
+                "a-train.conllu",
+                "b-train.conllu",
+                "a-dev.conllu",
+                "t-test.conllu",
+            ),
+            "has a-dev.conllu, a-train.conllu, b-train.conllu, .* one \\*train",
+        ),
         ("glue_dir", ("STS-B/train.tsv",), "has no STS-B/train.tsv and"),
         ("squad_dir", ("train-v1.1.json",), "has no dev-v1.1.json; it must"),
         ("text", (), "no such text file"),
@@ -67,9 +60,9 @@ def test_a_folder_without_its_files_is_refused(tmp_path, flag, there, error):
 
 def test_which_files_train_and_which_are_scored(tmp_path):
     treebank = ("en-ud-dev.conllu", "en-ud-test.conllu")
-    folder = write(tmp_path / "a", *treebank)
+    folder = write(tmp_path / "a[1]", *treebank)
     assert StudyData(conllu_dir=folder).conllu_files == treebank
-    folder = write(tmp_path / "a", "en-ud-train.conllu")
+    folder = write(tmp_path / "a[1]", "en-ud-train.conllu")
     assert StudyData(conllu_dir=folder).conllu_files == (
         "en-ud-train.conllu",
         "en-ud-dev.conllu",

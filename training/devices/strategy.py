@@ -122,8 +122,11 @@ def policy_of(options: DeviceOptions) -> str:
 
 def _bfloat16(strategy: tf.distribute.Strategy) -> precision.Bfloat16:
     """Whether bfloat16 is faster on the devices of a strategy."""
-    if is_tpu(strategy):
-        return precision.TPU
+    return precision.TPU if is_tpu(strategy) else local_bfloat16()
+
+
+def local_bfloat16() -> precision.Bfloat16:
+    """Whether bfloat16 is faster on this host's GPUs, or its CPU."""
     if found := gpus.seen():
         return precision.of_gpus([gpu.capability for gpu in found])
     return precision.of_cpu(_cpuinfo(), os.environ)
