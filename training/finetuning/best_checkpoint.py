@@ -165,7 +165,14 @@ class BestCheckpoint:
         return step
 
     def weights(self, step: int) -> str:
-        """The checkpoint of weights that `train` or `restore` chose."""
+        """Returns the checkpoint of the weights that are in use.
+
+        Args:
+          step: what `train` or `restore` returned.
+
+        Returns:
+          Its prefix; init_checkpoint if step is 0.
+        """
         if self.metric:
             return self._prefix(step)
         if not step:

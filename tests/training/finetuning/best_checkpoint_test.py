@@ -1,5 +1,6 @@
 """The choice of weights: on a model that is a number, and on a real one."""
 
+import dataclasses
 import json
 import math
 
@@ -210,6 +211,14 @@ def test_without_save_best_the_last_weights_are_used(tmp_path):
     assert seen == [1, 2, 3, 4, 5]
     assert not (tmp_path / "best").exists()
     assert choice.note() == {}
+
+
+def test_at_step_0_the_weights_are_those_of_init_checkpoint(tmp_path):
+    model = Number(tmp_path, save_best="")
+    model.options = dataclasses.replace(model.options, init_checkpoint="/a/b")
+    choice = best_checkpoint.BestCheckpoint(model, None, {})
+    assert choice.weights(0) == "/a/b"
+    assert choice.weights(6) == str(tmp_path / "model.ckpt-6")
 
 
 def test_a_metric_is_found_in_any_set(tmp_path):
