@@ -262,7 +262,7 @@ class Model:
         Args:
           questions: tuples of a question and the text that has the answer.
           batch_size: questions computed at once.
-          **settings: flags of run_squad.py, such as version_2_with_negative or
+          **settings: flags of run_squad.py for windows and answers, such as
             max_answer_length, with other values than in its run.
 
         Returns:

@@ -10,9 +10,17 @@ made: `--batch_size=0; it must be at least 1.`
 """
 
 import dataclasses
+import difflib
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any, NamedTuple, Self
 
 
@@ -210,6 +218,29 @@ def names_of(options_class: type) -> set[str]:
         else:
             names.add(field.flag or field.name)
     return names
+
+
+def check_names(
+    names: Iterable[str], known: Collection[str], known_ones: str
+) -> None:
+    """Refuses names of settings that there are not.
+
+    Args:
+      names: the given ones.
+      known: all that there are.
+      known_ones: says what these are, for the error.
+
+    Raises:
+      ValueError: a name is not known; the error has the nearest one.
+    """
+    for name in names:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, sorted(known), n=1)
+            raise ValueError(
+                f"there is no setting {name!r}"
+                + (f" (the nearest is {nearest[0]!r})" if nearest else "")
+                + f"; {known_ones}."
+            )
 
 
 def fields_of(options_class: type) -> Iterator[Field]:

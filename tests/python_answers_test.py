@@ -219,6 +219,27 @@ def test_questions_are_answered_as_by_the_program(goldens, tmp_path):
     ):
         assert answer.pop("null_score_diff") > -1e6
         assert (answer["answer"], answer["start"], answer["end"]) == ("", 0, 0)
+    check_wrong_settings(model)
+
+
+def check_wrong_settings(model):
+    """What is no setting of a model of questions is refused."""
+    for name, nearest in (
+        ("max_answer_len", "(the nearest is 'max_answer_length')"),
+        ("kind", ""),
+        ("weights", ""),
+        ("is_pair", ""),
+    ):
+        with pytest.raises(ValueError) as error:
+            model.answer([("who?", "the man")], **{name: 10})
+        assert str(error.value) == (
+            f"there is no setting {name!r}{nearest and ' '}{nearest}; a model "
+            "of the kind span takes doc_stride, max_answer_length, "
+            "max_query_length, max_seq_length, n_best_size, "
+            "null_score_diff_threshold, version_2_with_negative."
+        )
+    with pytest.raises(ValueError, match="--n_best_size=0; it must be at lea"):
+        model.answer([("who?", "the man")], n_best_size=0)
 
 
 @pytest.fixture(scope="module")

@@ -129,6 +129,33 @@ def test_a_corrupt_init_checkpoint(options, goldens, tmp_path):
     )
 
 
+@pytest.mark.parametrize("changes", [{}, {"do_eval": True}])
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_folder_without_a_run_has_nothing_to_strip(
+    options, tmp_path, changes, is_given
+):
+    if not is_given:
+        changes = changes | {"init_checkpoint": None}
+    refused(
+        options,
+        "^--strip_checkpoint strips the checkpoint of a run, but "
+        f"--output_dir={tmp_path}/out holds none; give the --output_dir of a "
+        r"run, or train first \(--do_train\)",
+        do_train=False,
+        strip_checkpoint=True,
+        **changes,
+    )
+
+
+def test_the_checkpoint_of_a_finished_run_is_stripped(finished, tmp_path):
+    pretrainer.run(
+        dataclasses.replace(finished, do_train=False, strip_checkpoint=True)
+    )
+    stripped = checkpoints.Checkpoint(str(tmp_path / "out/bert_model.ckpt"))
+    assert "bert/pooler/dense/kernel" in stripped.shapes
+    assert not any("adam" in name for name in stripped.shapes)
+
+
 def test_a_damaged_checkpoint_of_the_run_gives_way_to_the_one_before(
     finished, tmp_path, caplog
 ):

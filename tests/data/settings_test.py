@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from data.settings import Settings, fields_of, group, setting
+from data.settings import Settings, check_names, fields_of, group, setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,3 +72,13 @@ def test_fields():
     # It may be None, if it is not given.
     assert not fields["other"].is_group
     assert fields["other"].flag is None
+
+
+def test_a_name_that_is_no_setting_is_refused_with_the_nearest():
+    check_names(["kind", "rate"], {"kind", "rate", "folder"}, "")
+    for name, nearest in (("rates", " (the nearest is 'rate')"), ("zzz", "")):
+        with pytest.raises(ValueError) as error:
+            check_names(["kind", name], {"kind", "rate"}, "give kind or rate")
+        assert str(error.value) == (
+            f"there is no setting {name!r}{nearest}; give kind or rate."
+        )

@@ -14,11 +14,24 @@ from tests.training.squad_support import (
 from training.finetuning import questions
 
 
-def test_a_damaged_threshold_is_an_error(goldens, tmp_path):
-    (tmp_path / "null_threshold.json").write_text("{}")
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "no JSON object"),
+        ("{}", "no null_score_diff_threshold"),
+        (
+            '{"null_score_diff_threshold": "a"}',
+            "null_score_diff_threshold is 'a', expected a number",
+        ),
+    ],
+)
+def test_a_damaged_threshold_is_an_error(goldens, tmp_path, content, reason):
+    (tmp_path / "null_threshold.json").write_text(content)
     with pytest.raises(
         ValueError,
-        match="null_threshold.json has no null_score_diff_threshold; remove",
+        match=f"^{tmp_path}/null_threshold.json is damaged: {reason}.*; remove "
+        "it, or pass --null_score_diff_threshold.$",
     ):
         run(goldens, tmp_path, "v2.0", do_train=True)
     assert not list(tmp_path.glob("*.tf_record"))  # it is found at once

@@ -7,11 +7,9 @@ from data.vectors.vector_files import FORMATS
 from modeling.choices import EMBEDDINGS, LAYER_MIXES, POOLINGS
 from modeling.config import BertConfig
 from training.config.options import (
-    BERT_CONFIG_FILE,
     DO_LOWER_CASE,
     INIT_CHECKPOINT,
     NEVER_SPLIT,
-    VOCAB_FILE,
     DeviceOptions,
 )
 
@@ -19,11 +17,14 @@ from training.config.options import (
 def parse_layers(text: str) -> tuple[int | str, ...]:
     """Reads `--layers`.
 
+    Args:
+      text: numbers of blocks, or `embeddings`, separated by commas.
+
     Returns:
-      Them, in their order.
+      The layers, in the order of the text.
 
     Raises:
-      ValueError: one is neither.
+      ValueError: a part of the text is neither a number nor `embeddings`.
     """
     layers = []
     for part in map(str.strip, text.split(",")):
@@ -88,7 +89,7 @@ class VectorOptions(Settings):
         return layers if self.layer_mix == "separate" else [layers]
 
     def width(self, config: BertConfig) -> int:
-        """W."""
+        """Returns the length of one vector."""
         factor = len(self.layers) if self.layer_mix == "concat" else 1
         return factor * config.hidden_size
 
@@ -99,9 +100,16 @@ class ExtractionOptions(Settings):
 
     input_file: str = setting(help="Text, one a line, or A ||| B.")
     output_file: str = setting(help="File of the vectors.")
-    bert_config_file: str | None = setting(None, BERT_CONFIG_FILE)
+    bert_config_file: str | None = setting(
+        None,
+        "JSON file with the sizes of the model. If not given, that beside "
+        "--init_checkpoint.",
+    )
     init_checkpoint: str = setting(help=INIT_CHECKPOINT)
-    vocab_file: str | None = setting(None, VOCAB_FILE)
+    vocab_file: str | None = setting(
+        None,
+        "The model's vocabulary. If not given, that beside --init_checkpoint.",
+    )
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     max_seq_length: int = setting(

@@ -26,7 +26,8 @@ class Waits:
         """A block that ends only when all other workers take part.
 
         Args:
-          what: it is, such as `steps 5 to 8`; "" = it belongs to the last one.
+          what: what the block does, for the watchdog's message, such as
+            `steps 5 to 8`; "" = the same as the last block.
         """
         self._what = what or self._what
         self._began = self._clock()

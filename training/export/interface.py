@@ -45,8 +45,8 @@ def choose(
       every: all signatures of the model.
       options: the choice.
       kind: what the model does, see `Description.kind`.
-      compared: the outputs of which a classifier's first one is what the
-        original returns.
+      compared: names of outputs; the original's classifier returns the first
+        of them that the model has.
 
     Returns:
       The chosen signatures; by the default options all of them.

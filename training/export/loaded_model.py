@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from data.settings import check_names, names_of
 from data.squad.options import AnswerOptions, WindowOptions
 from data.tasks.task import KINDS
 from modeling.loading import LoadedModel
@@ -17,6 +18,13 @@ from training.model_files.description import (
 )
 
 TOP_K = 5
+# Kind -> the fields of its `Description` that may have other values than those
+# of its run.
+_SETTINGS = {
+    "pretraining": {"max_seq_length", "top_k"},
+    **dict.fromkeys(KINDS, {"max_seq_length", "is_pair"}),
+    "span": names_of(WindowOptions) | names_of(AnswerOptions),
+}
 
 
 def signatures_of(
@@ -26,16 +34,19 @@ def signatures_of(
 
     Args:
       loaded: any but an encoder.
-      **settings: fields of the model's `Description` with other values than
-        those of its run, such as `top_k`.
+      **settings: of `_SETTINGS`, with other values than those of the model's
+        run, such as `top_k`.
 
     Returns:
       Name -> function, see `Serving`.
 
     Raises:
-      ValueError: a setting is out of bounds, or the model would fill masks
-        without the words after them.
+      ValueError: there is no such setting, its value is out of bounds, or the
+        model would fill masks without the words after them.
     """
+    known = _SETTINGS[loaded.kind]
+    known_ones = f"a model of the kind {loaded.kind} takes "
+    check_names(settings, known, known_ones + ", ".join(sorted(known)))
     if loaded.kind == "pretraining" and loaded.config.left_to_right:
         raise ValueError(
             f"{loaded.report.source} reads left to right (left_to_right in its "

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,6 +19,7 @@ from data.squad.prediction_files import PredictionWriter, remove_unwritten
 from data.squad.predictions import Prediction
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
 from data.storage import files
+from data.storage.json_files import read_json, write_json
 from data.text.tokenization import FullTokenizer
 from training.loop import events
 
@@ -257,7 +257,7 @@ class QuestionScorer:
             "file": self._data.name,
         }
         path = os.path.join(self._output_dir, _THRESHOLD_FILE)
-        files.write_text(path, json.dumps(saved, indent=1) + "\n")
+        write_json(path, saved)
         results = at_zero.results()
         logging.info(
             "%s: the best null_score_diff_threshold is %.4f: F1 %.2f, with 0 "
@@ -296,7 +296,7 @@ class QuestionScorer:
         results.update(found or {})
         facts = {"global_step": step, "file": self._data.name}
         path = os.path.join(self._output_dir, "metrics.json")
-        files.write_text(path, json.dumps(facts | results, indent=1) + "\n")
+        write_json(path, facts | results)
         self.step = step
         logging.info(
             "***** Results at step %d *****\n  %s",
@@ -308,25 +308,28 @@ class QuestionScorer:
 def read_threshold(output_dir: str) -> dict[str, Any]:
     """Reads the file that --find_null_threshold wrote to a folder.
 
+    Args:
+      output_dir: the folder.
+
     Returns:
       `null_score_diff_threshold` and the facts about it; {} if there is none.
 
     Raises:
-      ValueError: the file has no threshold.
+      ValueError: the file is damaged, or has no threshold.
     """
     path = os.path.join(output_dir, _THRESHOLD_FILE)
     if not files.exists(path):
         return {}
-    with files.open_read(path) as file:
-        try:
-            saved = json.loads(file.read())
-            threshold = float(saved["null_score_diff_threshold"])
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(
-                f"{path} has no null_score_diff_threshold; remove it, or pass "
-                "--null_score_diff_threshold."
-            ) from None
-    return saved | {"null_score_diff_threshold": threshold}
+    name = "null_score_diff_threshold"
+    remedy = f"remove it, or pass --{name}"
+    saved = read_json(path, (name,), remedy)
+    try:
+        return saved | {name: float(saved[name])}
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"{path} is damaged: {name} is {saved[name]!r}, expected a number; "
+            f"{remedy}."
+        ) from None
 
 
 def saved_threshold(output_dir: str, step: int) -> float:

@@ -104,19 +104,14 @@ class BestCheckpoint:
         """
         if not self.metric:
             return self._finetuning.train(train_files, self._look, num_examples)
-        steps = self._finetuning.manager.steps()
-        if not steps:
+        latest = self._finetuning.manager.latest_step()
+        if latest is None:
             # The run was killed before its first checkpoint, or its checkpoints
             # were removed. It starts again.
             self._record = {}
         elif self._record:
-            # Evaluations after the checkpoint are repeated.
-            self._record["history"] = [
-                entry
-                for entry in self._record["history"]
-                if entry["step"] <= steps[-1]
-            ]
-        if steps and self._is_over(steps[-1]):
+            self._forget_after(latest)
+        if latest is not None and self._is_over(latest):
             logging.warning(
                 "%s was stopped at step %d, after --early_stopping_patience=%d "
                 "evaluations that were no better than step %d (%s = %.4f): "
@@ -124,7 +119,7 @@ class BestCheckpoint:
                 "--early_stopping_patience or leave it out; to start again, "
                 "give another --output_dir.",
                 self._output_dir,
-                steps[-1],
+                latest,
                 self._patience,
                 self._record["step"],
                 self.metric,
@@ -170,7 +165,14 @@ class BestCheckpoint:
         return step
 
     def weights(self, step: int) -> str:
-        """The checkpoint of weights that `train` or `restore` chose."""
+        """Returns the checkpoint of the weights that are in use.
+
+        Args:
+          step: what `train` or `restore` returned.
+
+        Returns:
+          Its prefix; init_checkpoint if step is 0.
+        """
         if self.metric:
             return self._prefix(step)
         if not step:
@@ -192,23 +194,12 @@ class BestCheckpoint:
         """Evaluates, keeps the weights if they are best; True = stop."""
         results = self._evaluate(step)
         value = value_of(results, self.metric)
-        known = self._record
         # A resumed run repeats evaluations; each is recorded once.
-        history = [x for x in known.get("history", []) if x["step"] != step]
+        history = self._record.get("history", [])
+        history = [entry for entry in history if entry["step"] != step]
         history.append({"step": step, **results})
-        self._record = {
-            "metric": self.metric,
-            "value": known.get("value", value),
-            "step": known.get("step", step),
-            "history": sorted(history, key=lambda entry: entry["step"]),
-        }
-        if not known or is_better(self.metric, value, known["value"]):
-            self._record |= {"value": value, "step": step}
-            self._finetuning.save_weights(self._prefix(step))
-        # The record names only weights that exist: it is written after the new
-        # weights, and before the old ones are removed.
-        write_json(self._path, self._record)
-        self._remove_others()
+        history.sort(key=lambda entry: entry["step"])
+        self._keep(step, value, history)
         stops = self._is_over(step)
         logging.info(
             "Step %d: %s = %.4f; the best is %.4f at step %d.%s",
@@ -223,6 +214,55 @@ class BestCheckpoint:
         )
         return stops
 
+    def _keep(self, step: int, value: float, history: list[dict]) -> None:
+        """Records an evaluation, and keeps the weights if they are best."""
+        known = self._record
+        self._record = {
+            "metric": self.metric,
+            "value": known.get("value", value),
+            "step": known.get("step", step),
+            "history": history,
+        }
+        if not known or is_better(self.metric, value, known["value"]):
+            self._record |= {"value": value, "step": step}
+            self._finetuning.save_weights(self._prefix(step))
+        # The record names only weights that exist: it is written after the new
+        # weights, and before the old ones are removed.
+        write_json(self._path, self._record)
+        best = CheckpointManager(os.path.join(self._output_dir, BEST))
+        best.remove_leftovers()
+        best.keep_only(self._record["step"])
+
+    def _forget_after(self, step: int) -> None:
+        """Forgets the evaluations after a step, which will be repeated.
+
+        If the user has gone back to it, the best weights of a later step are
+        forgotten, too: the best of the checkpoints up to it takes their place.
+        """
+        manager, before = self._finetuning.manager, self._record["step"]
+        history = [x for x in self._record["history"] if x["step"] <= step]
+        self._record["history"] = history
+        steps = manager.steps()
+        # A run that was killed comes to its best weights once more.
+        if before <= step or step == steps[-1]:
+            return
+        self._record = {}
+        there = [entry for entry in history if entry["step"] in steps]
+        if there:
+            best, value = _best_of(there, self.metric)
+            self._finetuning.load(manager.prefix(best))
+            self._keep(best, value, history)
+        logging.warning(
+            "%s goes on from step %d, so the best weights of step %d are left "
+            "out; %s.",
+            self._output_dir,
+            step,
+            before,
+            f"now the best are those of step {best}"
+            if there
+            else "the choice begins anew",
+        )
+
     def _is_over(self, step: int) -> bool:
         """Whether patience has run out at a step."""
         if not (self._patience and self._record):
@@ -235,12 +275,6 @@ class BestCheckpoint:
 
     def _prefix(self, step: int) -> str:
         return os.path.join(self._output_dir, BEST, f"model.ckpt-{step}")
-
-    def _remove_others(self) -> None:
-        """Removes all weights in `best` but the best ones."""
-        best = CheckpointManager(os.path.join(self._output_dir, BEST))
-        best.remove_leftovers()
-        best.keep_only(self._record["step"])
 
     def _read(self) -> None:
         """Reads the record of an earlier process."""
@@ -260,6 +294,17 @@ class BestCheckpoint:
                 f"{self._record['metric']}; give that metric, or another "
                 "--output_dir."
             )
+
+
+def _best_of(history: Sequence[dict], metric: str) -> tuple[int, float]:
+    """Returns step and value of the first of the best evaluations."""
+    best = None
+    for entry in history:
+        results = {name: x for name, x in entry.items() if name != "step"}
+        value = value_of(results, metric)
+        if best is None or is_better(metric, value, best[1]):
+            best = entry["step"], value
+    return best
 
 
 def _find_metric(metric: str, names: Mapping[str, Sequence[str]]) -> str:

@@ -259,9 +259,7 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
         scores = finetuning.predict(record_files)
         write_predictions(task, set_name, scores, output_dir, number == 0)
     weights = best.weights(step)
-    _describe(
-        options, task, weights if step else options.finetuning.init_checkpoint
-    )
+    _describe(options, task, weights)
     if options.do_train:
         finetuning.finish(keeps_all=options.eval_checkpoints != "last")
     return Outcome(step, scorer.results, weights)
@@ -313,9 +311,7 @@ def _compare_checkpoints(
     )
 
 
-def _describe(
-    options: ClassifierOptions, task: Task, weights: str | None
-) -> None:
+def _describe(options: ClassifierOptions, task: Task, weights: str) -> None:
     """Writes the files in output_dir that an export needs."""
     output_dir = options.finetuning.train.output_dir
     TaskDescription.of_task(

@@ -157,22 +157,18 @@ def _texts_of(example: Example) -> list[str]:
     return [text for text in texts if text is not None]
 
 
-def write_test_results(output_dir: str, predictions: np.ndarray) -> str:
+def write_test_results(output_dir: str, predictions: np.ndarray) -> None:
     """Writes `test_results.tsv`: a line for each example, a column per label.
 
     Args:
       output_dir: folder of the file.
       predictions: float32 [N, L].
 
-    Returns:
-      The file's path.
-
     Source: `run_classifier.main`.
     """
     path = os.path.join(output_dir, "test_results.tsv")
     lines = ["\t".join(map(str, row)) + "\n" for row in predictions]
     files.write_text(path, "".join(lines))
-    return path
 
 
 def _label_texts(task: Task, answers: Any) -> list[str | float]:

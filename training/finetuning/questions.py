@@ -87,17 +87,16 @@ def run(options: SquadOptions) -> None:
     if threshold is None and options.answers.version_2_with_negative:
         output_dir = options.finetuning.train.output_dir
         threshold = saved_threshold(output_dir, step)
-    _describe(options, best.weights(step) if step else None, threshold)
+    _describe(options, best.weights(step), threshold)
     if train_files:
         finetuning.finish()
 
 
 def _describe(
-    options: SquadOptions, weights: str | None, threshold: float | None
+    options: SquadOptions, weights: str, threshold: float | None
 ) -> None:
     """Writes the description that an export needs to output_dir."""
-    finetuning = options.finetuning
-    output_dir = finetuning.train.output_dir
+    output_dir = options.finetuning.train.output_dir
     answers = options.answers.replace(
         null_score_diff_threshold=threshold or 0.0
     )
@@ -105,9 +104,7 @@ def _describe(
         task_name="SQuAD 2.0" if answers.version_2_with_negative else "SQuAD",
         kind="span",
         model={},
-        weights=place_of_weights(
-            weights or finetuning.init_checkpoint, output_dir
-        ),
+        weights=place_of_weights(weights, output_dir),
         do_lower_case=options.do_lower_case,
         never_split=options.never_split,
         **dataclasses.asdict(options.windows),

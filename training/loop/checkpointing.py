@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,18 +89,28 @@ class CheckpointManager:
         """
         names = tf.io.gfile.listdir(self._dir)
         for name in names:
-            path = os.path.join(self._dir, name.rstrip("/"))
             part = _PART.fullmatch(name)
             # The index is written last and removed first.
             is_alone = part and f"{part[1]}.index" not in names
-            if ".incomplete-" not in name and not is_alone:
-                continue
-            _remove_whole(path)
+            if ".incomplete-" in name or is_alone:
+                _remove_whole(os.path.join(self._dir, name.rstrip("/")))
 
     def steps(self) -> list[int]:
         """Steps of the checkpoints in the folder, oldest first."""
         matches = map(_NAME.fullmatch, tf.io.gfile.listdir(self._dir))
         return sorted(int(match[1]) for match in matches if match)
+
+    def latest_step(self) -> int | None:
+        """Returns the step that `restore` loads if its checkpoint is whole.
+
+        It is the one that the `checkpoint` file names, or else the newest;
+        None = the folder holds no checkpoint.
+        """
+        steps = self.steps()
+        named = _NAME.fullmatch(f"{tf1.latest_name(self._dir)}.index")
+        if named and int(named[1]) in steps:
+            return int(named[1])
+        return steps[-1] if steps else None
 
     def restore(
         self, variables: Mapping[str, tf.Variable]
@@ -120,6 +130,8 @@ class CheckpointManager:
             model.
         """
         steps = self._steps_up_to_latest()
+        if steps:
+            self._warn_of_others(steps[-1])
         for step in reversed(steps):
             prefix = self.prefix(step)
             try:
@@ -169,33 +181,23 @@ class CheckpointManager:
         # neither counted nor removed; they are overwritten at their step.
         steps = [step for step in self.steps() if step <= point.global_step]
         kept = steps[-self._keep_max :] if self._keep_max else steps
-        tf1.write_state(
-            self._dir, [os.path.basename(self.prefix(step)) for step in kept]
-        )
-        for step in steps:
-            if step not in kept:
-                self._remove(step)
+        self._keep(kept, steps)
         return prefix
 
     def keep_only(self, step: int) -> None:
         """Removes all checkpoints except that of a step."""
-        name = os.path.basename(self.prefix(step))
-        tf1.write_state(self._dir, [name])
-        for other in self.steps():
-            if other != step:
-                self._remove(other)
+        self._keep([step], self.steps())
 
     def keep_latest(self) -> None:
         """Removes all checkpoints before the one that `restore` loads."""
         steps = self._steps_up_to_latest()
         if others := steps[:-1]:
-            tf1.write_state(self._dir, [f"model.ckpt-{steps[-1]}"])
-            for step in others:
-                self._remove(step)
+            self._keep(steps[-1:], steps)
             logging.info(
                 "Removed the checkpoints of steps %s, which "
-                "--keep_checkpoint_max=5 would have kept.",
+                "--keep_checkpoint_max=%d would have kept.",
                 ", ".join(map(str, others)),
+                _USUAL_NUMBER,
             )
 
     def strip(self) -> None:
@@ -236,7 +238,9 @@ class CheckpointManager:
           variables: what each checkpoint holds.
           saves: how many checkpoints the run writes; 0 = unknown.
         """
-        size = _num_bytes(variables)
+        size = sum(
+            v.dtype.size * v.shape.num_elements() for v in variables.values()
+        )
         # A new checkpoint is complete before the oldest one is removed.
         most = [n for n in (saves, self._keep_max and self._keep_max + 1) if n]
         number = min(most, default=0)
@@ -261,7 +265,7 @@ class CheckpointManager:
             )
 
     def check(self, variables: Mapping[str, tf.Variable]) -> None:
-        """Refuses a folder whose newest checkpoint is of another model.
+        """Refuses a folder if the checkpoint to load is of another model.
 
         Args:
           variables: name -> variable of the weights; only shapes are read.
@@ -270,7 +274,7 @@ class CheckpointManager:
           ValueError: see `restore`. A damaged checkpoint is not an error,
             because `restore` skips it.
         """
-        for step in self.steps()[-1:]:
+        for step in self._steps_up_to_latest()[-1:]:
             try:
                 checkpoint = tf1.Checkpoint(self.prefix(step))
             except ValueError:
@@ -305,29 +309,36 @@ class CheckpointManager:
         return report
 
     def _steps_up_to_latest(self) -> list[int]:
-        """Steps up to the one that the `checkpoint` file names."""
-        steps = self.steps()
+        """Steps up to the one that `restore` loads if it is whole."""
+        latest = self.latest_step()
+        return [step for step in self.steps() if step <= latest]
+
+    def _warn_of_others(self, latest: int) -> None:
+        """Warns if the `checkpoint` file passes over steps, or is damaged."""
         name = tf1.latest_name(self._dir)
-        latest = _NAME.fullmatch(f"{name}.index")
-        if not latest or int(latest[1]) not in steps:
-            if steps and name is not None:
-                logging.warning(
-                    "%s: its `checkpoint` file is damaged, or names what is "
-                    "not there (%s); taking the newest checkpoint.",
-                    self._dir,
-                    name or "nothing",
-                )
-            return steps
-        later = [step for step in steps if step > int(latest[1])]
+        later = [step for step in self.steps() if step > latest]
         if later:
             logging.warning(
-                "%s: its `checkpoint` file names step %s; later ones (%s) are "
+                "%s: its `checkpoint` file names step %d; later ones (%s) are "
                 "passed over.",
                 self._dir,
-                latest[1],
+                latest,
                 ", ".join(map(str, later)),
             )
-        return [step for step in steps if step not in later]
+        elif name not in (None, f"model.ckpt-{latest}"):
+            logging.warning(
+                "%s: its `checkpoint` file is damaged, or names what is not "
+                "there (%s); taking the newest checkpoint.",
+                self._dir,
+                name or "nothing",
+            )
+
+    def _keep(self, kept: Sequence[int], steps: Sequence[int]) -> None:
+        """Removes the checkpoints of all steps but the kept ones."""
+        tf1.write_state(self._dir, [f"model.ckpt-{step}" for step in kept])
+        for step in steps:
+            if step not in kept:
+                self._remove(step)
 
     def prefix(self, step: int) -> str:
         """The path of the checkpoint of a step, without endings."""
@@ -335,21 +346,10 @@ class CheckpointManager:
 
     def _remove(self, step: int) -> None:
         # The index is first: a checkpoint without an index does not exist.
-        for ending in (
-            ".index",
-            _DATA,
-            _RECORD,
-            ".meta",  # of the original
-        ):
+        # The original has a `.meta` file, too.
+        for ending in (".index", _DATA, _RECORD, ".meta"):
             with contextlib.suppress(tf.errors.NotFoundError):
                 tf.io.gfile.remove(self.prefix(step) + ending)
-
-
-def _num_bytes(variables: Mapping[str, tf.Variable]) -> int:
-    """Returns the size of variables in a checkpoint."""
-    return sum(
-        v.dtype.size * v.shape.num_elements() for v in variables.values()
-    )
 
 
 def _remove_whole(path: str) -> None:

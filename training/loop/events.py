@@ -102,6 +102,32 @@ def write_eval_results(
     logging.info("***** Eval results *****\n  %s", "\n  ".join(lines))
 
 
+def read_eval_results(path: str) -> dict[str, float]:
+    """Reads a file that `write_eval_results` has written.
+
+    Args:
+      path: of the file, such as `DIR/eval_results.txt`.
+
+    Returns:
+      Name -> value; `global_step` is among them.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: a line is not `NAME = NUMBER`.
+    """
+    results = {}
+    for line in files.read_lines(path):
+        name, _, value = line.partition(" = ")
+        try:
+            results[name] = float(value)
+        except ValueError:
+            raise ValueError(
+                f"{path} is damaged: {line!r:.60}, expected NAME = NUMBER; "
+                "evaluate again, which writes it anew."
+            ) from None
+    return results
+
+
 @contextlib.contextmanager
 def event_file(
     folder: str, suffix: str | None = None

@@ -123,7 +123,7 @@ class Trainer:
         return self._run(iterator, point, schedule, manager, evaluate)
 
     def _num_saves(self) -> int:
-        """Number of checkpoints in the folder at the end; 0 = unknown."""
+        """Number of checkpoints that the run writes; 0 = unknown."""
         if self._options.num_train_minutes:
             return 0
         every = self._options.save_checkpoints_steps
@@ -343,8 +343,8 @@ class Trainer:
             )
             if not np.isfinite(metric).all()
         ]
-        saved = manager.steps()
-        last_good = manager.prefix(saved[-1]) if saved else "none yet"
+        saved = manager.latest_step()
+        last_good = "none yet" if saved is None else manager.prefix(saved)
         raise FloatingPointError(
             f"step {step + bad + 1}: {', '.join(names)} became nan or "
             f"infinite. The last good checkpoint is kept: {last_good}. Lower "

@@ -31,8 +31,7 @@ def run(options: ClassifierOptions, task_run: TaskRun) -> list[list[Any]]:
 
     Returns:
       The names of the columns, then the rows: mix, value of the task's main
-      metric, duration in seconds of the process that finished it, `*` for the
-      best.
+      metric, duration in seconds without pauses, `*` for the best.
 
     Raises:
       ValueError, OSError, FloatingPointError: see `classifier.run`; or a row

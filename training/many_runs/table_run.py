@@ -1,6 +1,5 @@
 """Fine-tuning on tables that are Python objects, as run_classifier.py does."""
 
-import difflib
 import json
 import os
 from collections import Counter
@@ -105,13 +104,8 @@ def _options_of(
     task_options: Mapping[str, Any],
 ) -> tuple[TrialOptions, ClassifierOptions]:
     """Makes the options of a run; refuses settings that there are not."""
-    for name in values.keys() - SETTINGS:
-        nearest = difflib.get_close_matches(name, SETTINGS, n=1)
-        raise ValueError(
-            f"there is no setting {name!r}"
-            + (f" (the nearest is {nearest[0]!r})" if nearest else "")
-            + "; the settings are the flags of run_classifier.py."
-        )
+    known_ones = "the settings are the flags of run_classifier.py"
+    settings.check_names(values, SETTINGS, known_ones)
     options = settings.make(
         ClassifierOptions,
         {

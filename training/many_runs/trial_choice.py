@@ -24,7 +24,7 @@ class Trial:
     Attributes:
       options: of its run.
       results: dev set -> metric -> value; {} if it failed.
-      seconds: from its start (its last, if it was stopped) to its scores.
+      seconds: from its start to its scores, without pauses.
       failure: why there are no results; "" if it did not fail.
     """
 

@@ -19,6 +19,7 @@ from data.storage import files
 from data.storage.json_files import write_json
 from data.storage.tsv_files import write_tsv
 from data.tables import aligned
+from data.tasks import get_task
 from modeling.checkpoints.model_folder import chosen_trial
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
 from training.devices.strategy import (
@@ -185,7 +186,10 @@ class Trials:
         """Evaluates the chosen trial; copies its result files to output_dir."""
         outcome = self._task_run.run(options, inputs)
         folder = options.finetuning.train.output_dir
-        for pattern in _ANSWER_FILES:
+        task = get_task(
+            options.task_name, options.data_dir, **options.task_options
+        )
+        for pattern in (*_ANSWER_FILES, *task.submission_files.values()):
             for path in _matches(output_dir, pattern):
                 files.remove(path)  # it may be of an earlier choice
         for pattern in _RESULT_FILES:
@@ -325,5 +329,6 @@ def _keep_last(folder: str) -> None:
     # The best weights are kept, too: with further trials to compare it with,
     # this one may be chosen later.
     manager = CheckpointManager(folder)
-    if steps := manager.steps():
-        manager.keep_only(steps[-1])
+    step = manager.latest_step()
+    if step is not None:
+        manager.keep_only(step)

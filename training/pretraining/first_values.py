@@ -9,8 +9,9 @@ the original's variables, which training changes like all others.
   of each wordpiece.
 - `neighbors`: also, the position vectors are sines of many wavelengths, and a
   head of the first layer turns them by one position, so that it attends to the
-  wordpiece before; another head to the one behind, and so on. Half of the heads
-  stay random: next sentences are learned from words that are farther away.
+  wordpiece before; another head to the one behind, and so on. At least half of
+  the heads stay random, where there are four or more: next sentences are
+  learned from words that are farther away.
 
 Source of the second: Trockman and Kolter, "Mimetic Initialization of
 Self-Attention Layers" (arXiv:2305.09828) start attention from values that
@@ -158,7 +159,8 @@ def _assign_scores(encoder, config, waves, amplitude):
     )
     queries, keys = query.numpy(), key.numpy()
     offsets = _LEFT_SIDE if config.left_to_right else _BOTH_SIDES
-    local_heads = min(heads, max(2, heads // 2))  # at least one to each side
+    # Two at least: one to each side, or both to the left.
+    local_heads = min(heads, max(2, heads // 2))
     for head, offset in enumerate(offsets[:local_heads]):
         of_head = slice(head * size, (head + 1) * size)
         queries[:, of_head], keys[:, of_head] = 0.0, 0.0

@@ -16,6 +16,7 @@ from data.records import input_pipeline
 from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import WHOLE
+from data.storage import files
 from modeling import checkpoints, objectives
 from modeling.choices import FIRST_WEIGHTS
 from modeling.config import BertConfig
@@ -66,6 +67,7 @@ def run(options: PretrainingOptions) -> None:
     strategy = create_strategy(options.device)
     output_dir = options.train.output_dir
     manager = CheckpointManager(output_dir, options.train.keep_checkpoint_max)
+    _check_strip(options, manager)
     inputs = _load_inputs(options, config, strategy)
     _check_continued(options.train.continue_from, config)
     _keep_files(options, config, manager)
@@ -87,11 +89,7 @@ def run(options: PretrainingOptions) -> None:
             if first:
                 _require_heads(options, first.untrained, inputs)
             step = setup.restore_trained(
-                weights,
-                manager,
-                output_dir,
-                # Only the checkpoint of a run has slots to strip.
-                None if options.strip_checkpoint else options.init_checkpoint,
+                weights, manager, output_dir, options.init_checkpoint
             )
         if options.do_eval or (options.do_train and inputs.eval_files):
             evaluate(step)
@@ -99,6 +97,17 @@ def run(options: PretrainingOptions) -> None:
             answers.predict(options, model, inputs.queries)
     if options.strip_checkpoint:
         _strip(options, manager.prefix(step))
+
+
+def _check_strip(options, manager):
+    """Refuses --strip_checkpoint if the run has and makes no checkpoint."""
+    if options.strip_checkpoint and not options.do_train:
+        if not manager.steps():
+            raise ValueError(
+                "--strip_checkpoint strips the checkpoint of a run, but "
+                f"--output_dir={options.train.output_dir} holds none; give the "
+                "--output_dir of a run, or train first (--do_train)."
+            )
 
 
 def _load_config(options):
@@ -346,7 +355,7 @@ def _strip(options, source):
         "%s: %d weights without optimizer slots, %.1f MB (%s has %.1f MB).",
         target,
         kept,
-        tf.io.gfile.stat(target + data).length / 1e6,
+        files.size(target + data) / 1e6,
         source,
-        tf.io.gfile.stat(source + data).length / 1e6,
+        files.size(source + data) / 1e6,
     )

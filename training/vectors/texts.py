@@ -55,7 +55,8 @@ class TextVectors:
           The vectors, in the order of the texts.
 
         Raises:
-          ValueError: a text is none, or the model has no such layer.
+          ValueError: a text is neither a string nor a pair of strings, or the
+            model has no such layer.
         """
         extractor = self._extractor(VectorOptions(**options), batch_size)
         rows = [self._row(text, number) for number, text in enumerate(texts)]
@@ -83,7 +84,8 @@ class TextVectors:
           The S wordpieces, and float32 [N, S, S].
 
         Raises:
-          ValueError: the text is none, or the model has no such layer.
+          ValueError: the text is neither a string nor a pair of strings, or
+            the model has no such layer.
         """
         options = VectorOptions(layers=(layer,), attention=True)
         row = self._row(text, 0)
@@ -112,7 +114,7 @@ class TextVectors:
         return self._extractors[options, batch_size]
 
     def _row(self, text: Any, number: int) -> TextRow:
-        """Tokenizes a text; refuses what is none."""
+        """Tokenizes a text; refuses what is neither a string nor a pair."""
         texts = (text,) if isinstance(text, str) else text
         is_text = isinstance(texts, tuple | list) and len(texts) in (1, 2)
         if not is_text or not all(isinstance(part, str) for part in texts):

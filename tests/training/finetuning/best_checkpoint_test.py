@@ -1,5 +1,6 @@
 """The choice of weights: on a model that is a number, and on a real one."""
 
+import dataclasses
 import json
 import math
 
@@ -35,8 +36,7 @@ class Number:
         self.step = 0
 
     def train(self, train_files, evaluate, num_examples=None):
-        steps = self.manager.steps()
-        self.step = steps[-1] if steps else 0
+        self.step = self.manager.latest_step() or 0
         last = self.options.train.num_train_steps
         while self.step < last:
             self.step += 1
@@ -139,6 +139,56 @@ def test_a_killed_run_chooses_as_an_uninterrupted_one(tmp_path):
         assert read_record(folder) == read_record(tmp_path / "whole")
 
 
+def go_back(folder, patience, checkpoint_steps):
+    """Trains to step 5, then makes step 2 the one to go on from."""
+    scores = [0.5, 0.6, 0.9, 0.8, 0.7]
+    model = Number(folder, patience=2)
+    choose_among(model, scores)[0].train(None)
+    assert read_record(folder)["step"] == 3
+    for step in checkpoint_steps:
+        model.step = step
+        model.save_weights(model.manager.prefix(step))
+    checkpoints.write_state(str(folder), ["model.ckpt-2"])
+    return Number(folder, patience=patience)
+
+
+def test_a_run_that_goes_back_chooses_up_to_there_and_goes_on(tmp_path, caplog):
+    model = go_back(tmp_path, 2, (1, 2))
+    choice, seen = choose_among(model, [0.5, 0.6, 0.6, 0.1, 0.9, 0.9])
+    assert choice.train(None) == 2 == model.step
+    assert seen == [3, 4]  # trained on, and stopped by its own evaluations
+    record = read_record(tmp_path)
+    assert (record["step"], record["value"]) == (2, 0.6)
+    scores = [entry["dev"]["f1"] for entry in record["history"]]
+    assert scores == [0.5, 0.6, 0.6, 0.1]
+    assert CheckpointManager(str(tmp_path / "best")).steps() == [2]
+    assert (
+        f"{tmp_path} goes on from step 2, so the best weights of step 3 are "
+        "left out; now the best are those of step 2." in caplog.text
+    )
+
+
+def test_a_run_that_goes_back_takes_the_best_of_the_checkpoints(tmp_path):
+    model = go_back(tmp_path, 0, (1, 2))
+    record = read_record(tmp_path)
+    record["history"][0]["dev"]["f1"] = 0.65
+    (tmp_path / "best_checkpoint.json").write_text(json.dumps(record))
+    choice, seen = choose_among(model, [0.0] * 6)
+    assert choice.train(None) == 1 == model.step
+    assert seen == [3, 4, 5, 6]
+
+
+def test_a_run_that_goes_back_to_no_evaluation_chooses_anew(tmp_path, caplog):
+    model = go_back(tmp_path, 0, (2,))
+    record = read_record(tmp_path)
+    del record["history"][1]
+    (tmp_path / "best_checkpoint.json").write_text(json.dumps(record))
+    choice, _ = choose_among(model, [None, None, 0.1, 0.3, 0.2, 0.2])
+    assert choice.train(None) == 4
+    assert [x["step"] for x in read_record(tmp_path)["history"]] == [3, 4, 5, 6]
+    assert "of step 3 are left out; the choice begins anew." in caplog.text
+
+
 def test_a_run_that_begins_anew_forgets_the_old_choice(tmp_path):
     choose_among(Number(tmp_path), [0.9] * 6)[0].train(None)
     for path in tmp_path.glob("model.ckpt-*"):
@@ -161,6 +211,14 @@ def test_without_save_best_the_last_weights_are_used(tmp_path):
     assert seen == [1, 2, 3, 4, 5]
     assert not (tmp_path / "best").exists()
     assert choice.note() == {}
+
+
+def test_at_step_0_the_weights_are_those_of_init_checkpoint(tmp_path):
+    model = Number(tmp_path, save_best="")
+    model.options = dataclasses.replace(model.options, init_checkpoint="/a/b")
+    choice = best_checkpoint.BestCheckpoint(model, None, {})
+    assert choice.weights(0) == "/a/b"
+    assert choice.weights(6) == str(tmp_path / "model.ckpt-6")
 
 
 def test_a_metric_is_found_in_any_set(tmp_path):

@@ -318,6 +318,39 @@ def test_the_latest_is_kept_and_what_comes_after_it(tmp_path, caplog):
     assert "the checkpoints of steps 1, 2, which --keep_ch" in caplog.text
 
 
+def test_the_latest_step_is_the_one_that_is_restored(tmp_path, caplog):
+    manager = CheckpointManager(str(tmp_path))
+    assert manager.latest_step() is None
+    save(tmp_path, steps=(1, 2, 3))
+    for content, step in (
+        ('model_checkpoint_path: "model.ckpt-2"\n', 2),
+        ('model_checkpoint_path: "model.ckpt-7"\n', 3),
+        ("garbage", 3),
+    ):
+        (tmp_path / "checkpoint").write_text(content)
+        assert manager.latest_step() == restored_step(manager) == step
+    (tmp_path / "checkpoint").unlink()
+    caplog.clear()
+    assert manager.latest_step() == 3
+    assert not caplog.text  # only `restore` warns
+
+
+def test_the_checkpoint_that_will_be_loaded_must_fit(tmp_path):
+    manager = save(tmp_path)
+    other = {"bert/one": tf.Variable(tf.zeros([5]))}
+    manager.save(other, ResumePoint(3, 24, 7, 100))
+    with pytest.raises(
+        ValueError,
+        match=f"^{tmp_path} holds a run of another model: "
+        r".*model.ckpt-3 does not fit \(bert/one: ",
+    ):
+        manager.check(variables())
+    checkpoints.write_state(str(tmp_path), ["model.ckpt-2"])
+    manager.check(variables())
+    with pytest.raises(ValueError, match="model.ckpt-2 does not fit"):
+        manager.check(other)
+
+
 def test_a_folder_without_checkpoints_has_none_to_spare(tmp_path):
     manager = CheckpointManager(str(tmp_path))
     manager.keep_latest()

@@ -189,6 +189,42 @@ def test_a_folder_of_trials_may_have_any_name(goldens, tmp_path, trained, name):
     assert beside.read_text() == "of another run"
 
 
+def test_files_for_the_server_are_those_of_the_chosen_trial(
+    goldens, tmp_path, trained
+):
+    options = classifier_options(
+        goldens,
+        tmp_path,
+        task_name="MNLI",
+        data_dir=str(goldens / "classifier/MNLI"),
+    )
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("MNLI-m.tsv", "predictions.tsv", "RTE.tsv"):
+        (out / name).write_text("of an earlier choice, or of the user")
+    run(options, TrialOptions(num_trials=2))
+    assert not (out / "MNLI-m.tsv").exists()
+    assert not (out / "predictions.tsv").exists()
+    assert (out / "RTE.tsv").exists()  # no file of this task
+    chosen = json.loads((out / "trials.json").read_text())["chosen"]
+    (out / chosen / "MNLI-m.tsv").write_text("of this choice")
+    run(options, TrialOptions(num_trials=2))
+    assert (out / "MNLI-m.tsv").read_text() == "of this choice"
+
+
+def test_of_a_trial_that_went_back_its_own_last_checkpoint_is_kept(
+    goldens, tmp_path, trained
+):
+    write_table(tmp_path / "data", "single")
+    folder = tmp_path / "out/trial-lr0.1-epochs1-batch8-seed12345"
+    folder.mkdir(parents=True)
+    (folder / "model.ckpt-5.index").touch()
+    (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-2"')
+    options = classifier_options(goldens, tmp_path)
+    run(options, TrialOptions(learning_rates=(0.1, 0.3)))
+    assert CheckpointManager(str(folder)).steps() == [2]
+
+
 def test_the_chosen_trial_answers_for_all(goldens, tmp_path, trained, caplog):
     caplog.set_level("INFO", logger="absl")
     write_table(tmp_path / "data", "single")

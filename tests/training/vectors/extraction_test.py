@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from absl import logging
 
+from data import settings
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from modeling import BertConfig, BertModel, checkpoints
@@ -298,6 +300,21 @@ def test_cut_lines_are_told(options, monkeypatch):
     ]
     lines = read_json(options.output_file)
     assert max(len(line["features"]) for line in lines) == 12
+
+
+def helps_of(options_class):
+    """The help of all flags of a program."""
+    for field in settings.fields_of(options_class):
+        if field.is_group:
+            yield from helps_of(field.type)
+        elif field.setting:
+            yield field.setting.help
+
+
+def test_the_help_names_flags_that_there_are():
+    named = set(re.findall(r"--(\w+)", " ".join(helps_of(ExtractionOptions))))
+    assert "init_checkpoint" in named
+    assert named <= settings.names_of(ExtractionOptions)
 
 
 def test_layers_are_read():

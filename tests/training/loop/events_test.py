@@ -1,0 +1,30 @@
+"""eval_results.txt: what was written is read again."""
+
+import pytest
+
+from training.loop import events
+
+
+def test_results_are_read_as_they_were_written(tmp_path):
+    metrics = {"loss": 1.25, "masked_lm_accuracy": 0.1, "worst": float("inf")}
+    events.write_eval_results(str(tmp_path), metrics, 16)
+    read = events.read_eval_results(str(tmp_path / "eval_results.txt"))
+    assert read == pytest.approx({"global_step": 16} | metrics)
+    assert list(read) == sorted(read)
+
+
+@pytest.mark.parametrize("line", ["loss", "loss = ", "loss = a", "loss=1", ""])
+def test_a_line_that_is_no_result_is_an_error(tmp_path, line):
+    path = tmp_path / "eval_results.txt"
+    path.write_text(f"accuracy = 0.5\n{line}\n")
+    with pytest.raises(
+        ValueError,
+        match=f"^{path} is damaged: '{line}', expected NAME = NUMBER; evaluate "
+        "again, which writes it anew.$",
+    ):
+        events.read_eval_results(str(path))
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        events.read_eval_results(str(tmp_path / "eval_results.txt"))
