@@ -9,7 +9,12 @@ import pytest
 
 from modeling import checkpoints
 from tests.classifier_support import write_records, write_table
-from tests.training.finetuning_support import LENGTHS, make_options, make_run
+from tests.training.finetuning_support import (
+    LENGTHS,
+    make_options,
+    make_run,
+    run_table,
+)
 from training.config import finetuning_options
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
@@ -364,6 +369,28 @@ def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
         ValueError, match="no checkpoint of step 3, 5, only of 2, 4, 6; a fin"
     ):
         run(do_eval=True, eval_checkpoints="5,4,3")
+
+
+def test_a_classifier_that_goes_back_answers_by_what_it_trains_then(
+    goldens, tmp_path
+):
+    write_table(tmp_path / "data", "single")
+    often = {"save_best": "eval_loss", "eval_every_steps": 2}
+    often |= {"save_checkpoints_steps": 2, "keep_checkpoint_max": 0}
+    run_table(goldens, tmp_path, often, do_train=True)
+    out = tmp_path / "out"
+    record = read_record(out)
+    # The last is the best by far, which a run that went back must not keep.
+    record |= {"step": 6, "value": -1.0}
+    (out / "best_checkpoint.json").write_text(json.dumps(record))
+    checkpoints.write_state(str(out), ["model.ckpt-2"])
+    outcome = run_table(goldens, tmp_path, often, do_train=True)
+    again = read_record(out)
+    assert [entry["step"] for entry in again["history"]] == [2, 4, 6]
+    losses = [entry["dev"]["eval_loss"] for entry in again["history"]]
+    assert again["value"] == min(losses)
+    assert outcome.step == again["step"] == 2 * (1 + losses.index(min(losses)))
+    same_weights(outcome.weights, out / f"model.ckpt-{outcome.step}")
 
 
 @pytest.mark.parametrize(
