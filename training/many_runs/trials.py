@@ -7,7 +7,6 @@ Source: the paper's sections 4.1 and A.3.
 """
 
 import dataclasses
-import glob
 import itertools
 import os
 from collections.abc import Sequence
@@ -190,10 +189,10 @@ class Trials:
             options.task_name, options.data_dir, **options.task_options
         )
         for pattern in (*_ANSWER_FILES, *task.submission_files.values()):
-            for path in _matches(output_dir, pattern):
+            for path in files.find_in(output_dir, pattern):
                 files.remove(path)  # it may be of an earlier choice
         for pattern in _RESULT_FILES:
-            for path in _matches(folder, pattern):
+            for path in files.find_in(folder, pattern):
                 target = os.path.join(output_dir, os.path.basename(path))
                 files.copy(path, target)
         return outcome
@@ -256,11 +255,6 @@ def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     train = dataclasses.replace(options.finetuning.train, output_dir=folder)
     finetuning = dataclasses.replace(options.finetuning, train=train)
     return dataclasses.replace(options, finetuning=finetuning)
-
-
-def _matches(folder: str, pattern: str) -> list[str]:
-    """The paths of a folder's files whose names match a glob."""
-    return files.find(os.path.join(glob.escape(folder), pattern))
 
 
 def _check(planned: Sequence[ClassifierOptions], inputs: Inputs) -> None:
