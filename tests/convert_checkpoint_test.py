@@ -132,6 +132,24 @@ def test_the_originals_checkpoint_comes_back_bit_for_bit(goldens, tmp_path):
     assert (back / "bert_config.json").read_text() == text
 
 
+@pytest.mark.parametrize("is_cased", [True, False])
+def test_without_a_word_of_it_the_vocabulary_says_the_case(
+    goldens, vocab, tmp_path, is_cased
+):
+    tokens = vocab.decode().splitlines()
+    if is_cased:
+        tokens = [t.capitalize() if t.isalpha() else t for t in tokens]
+    (tmp_path / "vocab.txt").write_text("".join(f"{t}\n" for t in tokens))
+    target = convert(
+        goldens / "model/trained",
+        tmp_path / "target",
+        bert_config_file=str(goldens / "bert_config.json"),
+        vocab_file=str(tmp_path / "vocab.txt"),
+    )
+    tokenizer = json.loads((target / "tokenizer_config.json").read_text())
+    assert tokenizer["do_lower_case"] is not is_cased
+
+
 @pytest.mark.parametrize(
     ("kind", "architecture", "problem_type"),
     [

@@ -39,8 +39,8 @@ class ConversionOptions(Settings):
     )
     do_lower_case: bool | None = setting(
         None,
-        "Whether a checkpoint's text was lower-cased; as its run says if not "
-        "given, else true. False for cased models.",
+        "Whether a checkpoint's text was lower-cased; if not given, as its run "
+        "says, else whether the vocabulary has no capitals.",
     )
     output_format: str | None = setting(
         None,

@@ -151,7 +151,8 @@ def _to_huggingface(
     values |= (_electra_head if model.config.electra else _head)(
         options, shapes, found
     )
-    vocab = _write_tokenizer(folder, model, _lower_case(options, found))
+    lower = _lower_case(options, found, model)
+    vocab = _write_tokenizer(folder, model, lower)
     values["pad_token_id"] = vocab["[PAD]"]
     _write_sorted_json(folder, huggingface.CONFIG, values)
     weights = {name: model.read(name) for name in shapes}
@@ -193,18 +194,21 @@ def _grown(options: ConversionOptions, found: ModelFolder) -> Grown:
     if options.extra_words:
         model.add_words(
             growth.read_words(options.extra_words),
-            _lower_case(options, found),
+            _lower_case(options, found, model),
             options.never_split,
             source=f"--extra_words={options.extra_words}",
         )
     return model
 
 
-def _lower_case(options: ConversionOptions, found: ModelFolder) -> bool:
-    """Whether the model's text is lower-cased."""
-    if options.do_lower_case is None:
-        return found.do_lower_case is not False
-    return options.do_lower_case
+def _lower_case(
+    options: ConversionOptions, found: ModelFolder, model: Grown
+) -> bool:
+    """Whether the model's text is lower-cased; see `modeling.load`."""
+    for said in (options.do_lower_case, found.do_lower_case):
+        if said is not None:
+            return said
+    return not vocabulary.is_cased(dict.fromkeys(model.tokens))
 
 
 def _write_tokenizer(
