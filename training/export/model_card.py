@@ -64,7 +64,7 @@ In Python, with {packages} alone:
 ```python
 import tensorflow as tf
 {imports}
-model = tf.saved_model.load("EXPORT_DIR/1")
+model = tf.saved_model.load("EXPORT_DIR/{version}")
 sample = {sample}
 inputs = {{name: tf.constant(value{dtype}) for name, value in sample.items()}}
 print(model.signatures["{name}"](**inputs))
@@ -85,6 +85,7 @@ def text(
     data: Mapping[str, Any],
     figures: Mapping[str, Any],
     exported: Interface,
+    version: int,
 ) -> str:
     """Writes the text of an export's model card.
 
@@ -94,6 +95,7 @@ def text(
       data: the data it was trained on, name -> value or nested values.
       figures: results, likewise.
       exported: its signatures, one of which the examples call.
+      version: number of the export, the name of its folder.
 
     Returns:
       Markdown.
@@ -119,6 +121,7 @@ def text(
         packages="TensorFlow and tensorflow-text" if has_text else "TensorFlow",
         imports=_IMPORT if has_text else "",
         name=name,
+        version=version,
         body=body,
         sample={name: _listed(value) for name, value in sample.items()},
         dtype=dtype,

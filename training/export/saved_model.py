@@ -82,14 +82,16 @@ def run(options: ExportOptions) -> str:
     figures = {"arithmetic": options.precision}
     if error:
         figures["against float32"] = str(error)
+    version = newest_version(options.export_dir) + 1
     card = model_card.text(
         serving.description.task_name,
         serving.in_words(),
         data=_data(options.output_dir),
         figures=figures | _metrics(options.output_dir),
         exported=exported,
+        version=version,
     )
-    folder = write(exported, card, options.export_dir)
+    folder = write(exported, card, options.export_dir, version)
     logging.info("Wrote %s: %s", folder, ", ".join(exported.signatures))
     return folder
 
@@ -106,13 +108,15 @@ def write(
     exported: Interface,
     card: str,
     export_dir: str,
+    version: int | None = None,
 ) -> str:
-    """Writes the next version of a model; it appears complete.
+    """Writes a version of a model; it appears complete.
 
     Args:
       exported: its signatures, and a warm-up request of each.
       card: text of README.md.
       export_dir: folder of the versions.
+      version: number of the new one; None = the next.
 
     Returns:
       The version's folder.
@@ -120,7 +124,8 @@ def write(
     Raises:
       OSError: it cannot be written.
     """
-    folder = os.path.join(export_dir, str(newest_version(export_dir) + 1))
+    version = version or newest_version(export_dir) + 1
+    folder = os.path.join(export_dir, str(version))
     # A server loads folders whose names are numbers. The temporary name is
     # random, so that no other user can put something else in its place.
     temporary = files.incomplete(folder, secrets.token_hex(8))

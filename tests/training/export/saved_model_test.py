@@ -295,6 +295,7 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
     assert names == ["7", "8", "notes"]
     with open(f"{folder}/README.md", encoding="utf-8") as file:
         card = file.read()
+    assert 'model = tf.saved_model.load("EXPORT_DIR/8")' in card
     assert "- dev:\n  - accuracy: 0.25\n" in card and "roc_auc" not in card
     assert "- train:\n  - examples: 7\n  - examples sha256: ab\n" in card
 
