@@ -110,14 +110,20 @@ class FirstWeights:
         )
 
 
-def compare_direction(init_checkpoint: str, config: BertConfig) -> None:
-    """Warns if a left-to-right model is given to one that sees both sides.
+def compare(init_checkpoint: str, config: BertConfig) -> None:
+    """Warns if the weights were trained with another configuration.
 
     Args:
       init_checkpoint: where the weights are from; the configuration beside
         them is read, if there is one.
       config: of the model that takes them.
     """
+    _compare_with_huggingface(init_checkpoint, config)
+    _compare_direction(init_checkpoint, config)
+
+
+def _compare_direction(init_checkpoint: str, config: BertConfig) -> None:
+    """Warns if a left-to-right model is given to one that sees both sides."""
     try:
         path = model_folder.find(init_checkpoint).config_file
         theirs = BertConfig.from_json_file(path) if path else config
@@ -133,17 +139,12 @@ def compare_direction(init_checkpoint: str, config: BertConfig) -> None:
         )
 
 
-def compare_with_huggingface(init_checkpoint: str, config: BertConfig) -> None:
+def _compare_with_huggingface(init_checkpoint: str, config: BertConfig) -> None:
     """Warns if a Hugging Face model was trained with another configuration.
 
     The shapes of the weights are the same with another activation, or another
     number of heads. This happens when Hugging Face's weights are loaded with
     the original's bert_config.json: its `gelu` is the tanh form.
-
-    Args:
-      init_checkpoint: where the weights are from; only a folder of Hugging
-        Face is looked at.
-      config: of the model that takes them.
     """
     path = os.path.join(init_checkpoint, huggingface.CONFIG)
     if not huggingface.is_folder(init_checkpoint) or not files.exists(path):

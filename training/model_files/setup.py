@@ -12,11 +12,8 @@ from modeling.config import BertConfig
 from training.config.options import DeviceOptions, TrainOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
-from training.model_files.first_weights import (
-    FirstWeights,
-    compare_direction,
-    compare_with_huggingface,
-)
+from training.model_files import first_weights
+from training.model_files.first_weights import FirstWeights
 
 
 def encoder_options(
@@ -150,8 +147,7 @@ def load_first_weights(
             "--init_checkpoint is left aside: %s holds checkpoints.", output_dir
         )
         return None
-    compare_with_huggingface(init_checkpoint, config)
-    compare_direction(init_checkpoint, config)
+    first_weights.compare(init_checkpoint, config)
     first = FirstWeights(init_checkpoint, weights, heads, labels)
     first.load()
     return first

@@ -79,7 +79,7 @@ def _load_extractor(options, config, on_tpu):
         max_seq_length=options.max_seq_length,
         batch_size=options.batch_size,
     )
-    first_weights.compare_with_huggingface(options.init_checkpoint, config)
+    first_weights.compare(options.init_checkpoint, config)
     report = checkpoints.init_from_checkpoint(
         options.init_checkpoint,
         checkpoints.variables_by_name([extractor.model]),

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -300,6 +301,22 @@ def test_cut_lines_are_told(options, monkeypatch):
     ]
     lines = read_json(options.output_file)
     assert max(len(line["features"]) for line in lines) == 12
+
+
+def test_weights_of_another_direction_are_warned_of(
+    options, goldens, tmp_path, caplog
+):
+    folder = tmp_path / "model"
+    shutil.copytree(goldens / "model/trained", folder)
+    values = json.loads((goldens / "bert_config.json").read_text())
+    values["left_to_right"] = True
+    (folder / "bert_config.json").write_text(json.dumps(values))
+    extraction.run(changed(options, init_checkpoint=str(folder)))
+    assert (
+        f"The weights of {folder} were trained left to right, but in the model "
+        "of --bert_config_file each position sees all others. Give "
+        f"--bert_config_file={folder}/bert_config.json, unless you mean it."
+    ) in caplog.text
 
 
 def helps_of(options_class):
