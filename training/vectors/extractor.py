@@ -33,6 +33,9 @@ class Extractor:
 
     Attributes:
       model: as given.
+
+    Raises:
+      ValueError: pooling `cls` of a left-to-right model.
     """
 
     def __init__(
@@ -43,6 +46,13 @@ class Extractor:
         max_seq_length: int,
         batch_size: int,
     ):
+        if options.pooling == "cls" and model.config.left_to_right:
+            raise ValueError(
+                "pooling is cls, but the model reads left to right "
+                "(left_to_right in its bert_config.json): [CLS], the first "
+                "wordpiece, sees only itself, so that all texts have the same "
+                "vector. Use mean or max."
+            )
         self.model = model
         self._options = options
         self._max_seq_length = max_seq_length

@@ -55,8 +55,9 @@ class TextVectors:
           The vectors, in the order of the texts.
 
         Raises:
-          ValueError: a text is neither a string nor a pair of strings, or the
-            model has no such layer.
+          ValueError: a text is neither a string nor a pair of strings, the
+            model has no such layer, or it reads left to right and the pooling
+            is `cls`.
         """
         extractor = self._extractor(VectorOptions(**options), batch_size)
         rows = [self._row(text, number) for number, text in enumerate(texts)]

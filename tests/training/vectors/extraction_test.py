@@ -319,6 +319,22 @@ def test_weights_of_another_direction_are_warned_of(
     ) in caplog.text
 
 
+def test_the_first_wordpiece_of_a_left_to_right_model_is_refused(
+    options, goldens, tmp_path
+):
+    values = json.loads((goldens / "bert_config.json").read_text())
+    config = tmp_path / "bert_config.json"
+    config.write_text(json.dumps(values | {"left_to_right": True}))
+    options = changed(options, bert_config_file=str(config))
+    message = (
+        r"pooling is cls, but the model reads left to right \(left_to_right in "
+        r"its bert_config.json\): .* same vector. Use mean or max\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        extraction.run(changed(options, {"pooling": "cls"}))
+    extraction.run(changed(options, {"pooling": "mean"}))
+
+
 def helps_of(options_class):
     """The help of all flags of a program."""
     for field in settings.fields_of(options_class):
