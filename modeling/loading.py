@@ -106,7 +106,7 @@ def load(
     config = found.read_config()
     checkpoint = checkpoints.open_checkpoint(found.weights)
     kind = kind or _kind_of(found, checkpoint.shapes)
-    labels = _labels(found, kind, checkpoint.shapes)
+    labels = _labels(found, kind, checkpoint.shapes, num_choices)
     tokenizer = _tokenizer(found, kind, config, vocab_file, do_lower_case)
     if kind == ENCODER:
         model = BertModel(config, dtype=dtype, **options)
@@ -180,7 +180,10 @@ def _arguments(
 
 
 def _labels(
-    found: ModelFolder, kind: str, shapes: Mapping[str, Any]
+    found: ModelFolder,
+    kind: str,
+    shapes: Mapping[str, Any],
+    num_choices: int | None,
 ) -> list[str] | None:
     """Returns the names of a model's labels, if it has any."""
     if kind not in KINDS:
@@ -198,11 +201,29 @@ def _labels(
     labels = list((found.description or {}).get("labels") or found.labels)
     if kind == "regression" or not labels:
         return None
-    if kind != "choice" and len(labels) != shapes[_OUTPUT][0]:
+    if kind == "choice":
+        return _names_of_choices(found, labels, num_choices)
+    if len(labels) != shapes[_OUTPUT][0]:
         raise ValueError(
             f"{found.path} names {len(labels)} labels ({', '.join(labels)}), "
             f"but the output layer of {found.weights} has "
             f"{shapes[_OUTPUT][0]}; correct the names."
+        )
+    return labels
+
+
+def _names_of_choices(
+    found: ModelFolder, labels: list[str], num_choices: int | None
+) -> list[str] | None:
+    """Returns the names of the choices; None = they have numbers only."""
+    # Transformers writes two of these if the user gave no names.
+    if labels == [f"LABEL_{i}" for i in range(len(labels))]:
+        return None
+    if num_choices and len(labels) != num_choices:
+        raise ValueError(
+            f"{found.path} names {len(labels)} labels ({', '.join(labels)}), "
+            f"but num_choices is {num_choices}; pass num_choices="
+            f"{len(labels)}, or correct the names."
         )
     return labels
 

@@ -98,6 +98,28 @@ def test_choices_of_hugging_face_are_asked_for(goldens, tmp_path):
     assert (loaded.kind, loaded.model.num_labels) == ("choice", 4)
 
 
+def test_the_names_of_choices_are_counted(goldens, tmp_path):
+    def write(*names):
+        shutil.rmtree(tmp_path / "x", ignore_errors=True)
+        write_huggingface(
+            goldens,
+            tmp_path / "x",
+            "BertForMultipleChoice",
+            id2label={str(i): name for i, name in enumerate(names)},
+        )
+
+    write("LABEL_0", "LABEL_1")
+    assert modeling.load(tmp_path / "x", num_choices=4).labels is None
+    write("no", "yes")
+    assert modeling.load(tmp_path / "x", num_choices=2).labels == ["no", "yes"]
+    message = (
+        r"x names 2 labels \(no, yes\), but num_choices is 4; pass "
+        "num_choices=2, or correct the names"
+    )
+    with pytest.raises(ValueError, match=message):
+        modeling.load(tmp_path / "x", num_choices=4)
+
+
 def test_kinds_are_those_of_the_objectives():
     assert (*huggingface.TASKS,) == tuple(
         kind for kind in huggingface.TASKS if kind in tasks.KINDS
