@@ -1,5 +1,6 @@
 """Configuration and first weights in the folder of every run."""
 
+import dataclasses
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -8,7 +9,7 @@ import tensorflow as tf
 from absl import logging
 
 from data.storage import files
-from modeling.config import BertConfig
+from modeling.config import BertConfig, activation_name
 from training.config.options import DeviceOptions, TrainOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
@@ -62,17 +63,31 @@ def check_length(
 
 
 def changes(before: BertConfig, now: BertConfig) -> list[str]:
-    """Returns what differs between two models, but for dropout."""
-    old, new = before.to_dict(), now.to_dict()
+    """Returns what differs between two models.
+
+    Dropout may differ, and what concerns no trained model: `initializer_range`,
+    `extra`, and whether the name of the activation has capitals.
+    """
+    old, new = (
+        dataclasses.replace(
+            config,
+            hidden_act=activation_name(config.hidden_act),
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            initializer_range=0.0,
+            extra={},
+        ).to_dict()
+        for config in (before, now)
+    )
     return [
         f"{key} {old.get(key)} -> {new.get(key)}"
         for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key) and "dropout" not in key
+        if old.get(key) != new.get(key)
     ]
 
 
 def check_same_model(folder: str, config: BertConfig) -> None:
-    """Refuses to resume a run of another model; dropout may differ.
+    """Refuses to resume a run of another model; see `changes`.
 
     Args:
       folder: of the run; one without a configuration is accepted.
