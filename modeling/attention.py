@@ -131,9 +131,11 @@ class SelfAttention(layers.DropoutLayer):
         seed = self.seed_of_call(training, dropout_seed)
         if queries is None:
             queries = x
-        query = self._split_heads(self.query(queries), bias)
-        key = self._split_heads(self.key(x), bias)
-        value = self._split_heads(self.value(x), bias)
+        length = bias.shape[-1] or tf.shape(bias)[-1]
+        num_queries = length if queries is x else -1
+        query = self._split_heads(self.query(queries), bias, num_queries)
+        key = self._split_heads(self.key(x), bias, length)
+        value = self._split_heads(self.value(x), bias, length)
         # [B, N, Q, T]. All in the compute dtype, which a CPU fuses.
         scores = tf.matmul(query, key, transpose_b=True)
         scores *= tf.constant(self.head_size**-0.5, query.dtype)
@@ -149,11 +151,13 @@ class SelfAttention(layers.DropoutLayer):
         rows = tf.reshape(context, [-1, self.config.hidden_size])
         return layers.shaped_like(rows, queries), probabilities
 
-    def _split_heads(self, x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-        """[B * any, H] -> [B, N, any, D]."""
+    def _split_heads(
+        self, x: tf.Tensor, bias: tf.Tensor, length: tf.Tensor | int
+    ) -> tf.Tensor:
+        """[B * length, H] -> [B, N, length, D]; -1 = any length, if B > 0."""
         shape = [
             tf.shape(bias)[0],
-            -1,
+            length,
             self.config.num_attention_heads,
             self.head_size,
         ]

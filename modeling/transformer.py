@@ -250,23 +250,27 @@ class Encoder(layers.DropoutLayer):
         # classifier), because their values do not depend on the others.
         shape = tf.shape(x)
         rows = tf.reshape(x, [-1, x.shape[-1]])  # stays a matrix: see Dense
-        by_text = [shape[0], -1, x.shape[-1]]
         bias = as_bias(bias, x, self.config)
         seed = self.seed_of_call(training, dropout_seed)
         seeds = split_seed(seed, len(self.blocks))
-        wanted = None if positions is None else _row_numbers(positions, shape)
+        wanted = None
+        if positions is not None:
+            wanted = _row_numbers(positions, shape)
+            num_wanted = positions.shape[1] or tf.shape(positions)[1]
+            last_shape = [shape[0], num_wanted, x.shape[-1]]
         narrows = positions is not None and not self.whole_last_layer
         outputs, attentions = [], []
         for block, seed in zip(self.blocks, seeds, strict=True):
             if narrows and block is self.blocks[-1]:
                 bias = _bias_at(bias, positions)
                 rows, kept = self._run(block, rows, bias, seed, wanted)
+                outputs.append(tf.reshape(rows, last_shape))
             else:
                 rows, kept = self._run(block, rows, bias, seed)
-            outputs.append(tf.reshape(rows, by_text))
+                outputs.append(tf.reshape(rows, shape))
             attentions += kept
         if positions is not None and self.whole_last_layer:
-            outputs[-1] = tf.reshape(tf.gather(rows, wanted), by_text)
+            outputs[-1] = tf.reshape(tf.gather(rows, wanted), last_shape)
         return tuple(outputs), tuple(attentions)
 
     def _run(self, block, rows, bias, seed, wanted=None):

@@ -1,12 +1,14 @@
 """The encoder against the original's numbers, and its invariances."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import modeling
-from modeling import checkpoints, layers
+from modeling import checkpoints, kernels, layers
 from modeling.attention import attention_bias
 from tests import rounding
 
@@ -154,6 +156,28 @@ def test_a_fully_masked_row_is_finite(model, config):
     ids, mask, segments = random_batch(config, 2, 6, seed=6)
     output = model.bert(ids, np.zeros_like(mask), segments)
     assert np.isfinite(output.get_sequence_output()).all()
+
+
+@pytest.mark.parametrize("form", kernels.Form)
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_empty_batch_has_empty_outputs(config, form, whole):
+    config = dataclasses.replace(config, left_to_right=whole)
+    bert = modeling.BertModel(config, whole_last_layer=whole)
+    layers, heads = config.num_hidden_layers, config.num_attention_heads
+    ids = tf.zeros([0, 8], tf.int32)
+    with kernels.form(form):
+        output = bert(ids)
+        (*_, last) = bert(
+            ids, positions=tf.zeros([0, 3], tf.int32)
+        ).all_encoder_layers
+    assert output.pooled_output.shape == (0, config.hidden_size)
+    assert [x.shape for x in output.all_encoder_layers] == (
+        [(0, 8, config.hidden_size)] * layers
+    )
+    assert [x.shape for x in output.attention_probs] == (
+        [(0, heads, 8, 8)] * layers
+    )
+    assert last.shape == (0, 4, config.hidden_size)
 
 
 def test_left_to_right_does_not_see_what_follows(config):
