@@ -52,6 +52,7 @@ class LoadedModel:
         folder does not say.
       description: the content of `task.json`, which our runs write; None =
         the folder has none.
+      folder: its path; of trials, that of the chosen one.
     """
 
     kind: str
@@ -63,6 +64,7 @@ class LoadedModel:
     report: LoadReport
     max_seq_length: int | None
     description: Mapping[str, Any] | None
+    folder: str
 
 
 def load(
@@ -129,6 +131,7 @@ def load(
         report=report,
         max_seq_length=description and description.get("max_seq_length"),
         description=description,
+        folder=found.path,
     )
 
 

@@ -119,7 +119,7 @@ class HuggingFaceCheckpoint:
 
     def __init__(self, path: str):
         self.prefix = path
-        self._files = [self._open(name) for name in self._file_names()]
+        self._files = {self._open(name): name for name in self._file_names()}
         # Our name -> (file, their name, is_transposed).
         self._places = {}
         self.shapes = {}
@@ -148,7 +148,7 @@ class HuggingFaceCheckpoint:
         try:
             value = file.get_tensor(theirs).astype(np.float32)
         except safetensors.SafetensorError as error:
-            raise self._damaged(WEIGHTS, error) from None
+            raise self._damaged(self._files[file], error) from None
         return np.ascontiguousarray(value.T) if is_transposed else value
 
     def _file_names(self) -> list[str]:

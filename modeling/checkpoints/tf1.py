@@ -20,6 +20,8 @@ LOSS_SCALE_GOOD_STEPS = "loss_scale_good_steps"
 GLOBAL_STEP = "global_step"
 # Errors of TensorFlow's reader for a wrong checksum, format or length.
 _UNREADABLE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
+# Of the files of a checkpoint; a release of the original has a graph, too.
+_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 # Characters that a glob does not take literally.
 _NOT_ITSELF = re.compile(r"\[[^/]*\]|\\")
 # Hugging Face's name of a released model -> the original's zip file.
@@ -104,7 +106,7 @@ def hub_hint(path: str) -> str:
 
 def without_ending(path: str) -> str:
     """Returns the prefix of a checkpoint from the path of one of its files."""
-    return path.removesuffix(".index").removesuffix(".data-00000-of-00001")
+    return _ENDING.sub("", path)
 
 
 def require_readable(path: str) -> None:

@@ -5,9 +5,10 @@ block       the forms; compiling; the operations of a Transformer block
 vocabulary  scores and losses over a vocabulary
 
 Under `Form.PLAIN` each function is TensorFlow's textbook code. In the other
-forms it has the same values and gradients, and takes less time. Each docstring
-says what the function gains; docs/performance.md has the conditions of the
-measurements.
+forms it has the same values and takes less time. `STANDARD` and `COMPILED` have
+the same gradients, too; `KERNELS` and `SERVED` are for inference alone. Each
+docstring says what the function gains; docs/performance.md has the conditions
+of the measurements.
 """
 
 from modeling.kernels.block import Form, current, form, pays

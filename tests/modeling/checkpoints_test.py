@@ -39,7 +39,14 @@ def test_names_and_shapes_are_the_originals(config, init):
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/bert_model.ckpt", "/bert_model.ckpt.index"]
+    "path",
+    [
+        "",
+        "/bert_model.ckpt",
+        "/bert_model.ckpt.index",
+        "/bert_model.ckpt.meta",
+        "/bert_model.ckpt.data-00001-of-00002",
+    ],
 )
 def test_a_checkpoint_is_found_by_folder_prefix_or_file(goldens, path):
     found = checkpoints.find_prefix(str(goldens / "model/init") + path)

@@ -185,7 +185,34 @@ def test_half_precision_is_read_as_float32(tmp_path, dtype):
     np.testing.assert_array_equal(value, expected)
 
 
-def test_shards_are_one_checkpoint(tmp_path):
+def refuse_the_values(checkpoint, monkeypatch):
+    """A tensor whose bytes cannot be read is reported with its shard."""
+    open_one = huggingface.safetensors.safe_open
+
+    class Damaged:
+        def __init__(self, path, framework):
+            self._file = open_one(path, framework)
+
+        def __getattr__(self, name):
+            return getattr(self._file, name)
+
+        def get_tensor(self, name):
+            raise huggingface.safetensors.SafetensorError("broken")
+
+    monkeypatch.setattr(huggingface.safetensors, "safe_open", Damaged)
+    again = checkpoints.open_checkpoint(checkpoint.prefix)
+    paths = set()
+    for name in again.shapes:
+        with pytest.raises(ValueError, match="damaged .*broken") as error:
+            again.read(name)
+        paths.add(str(error.value).split(": this file")[0])
+    assert sorted(paths) == [
+        f"{checkpoint.prefix}/model-0000{i}-of-00002.safetensors"
+        for i in (1, 2)
+    ]
+
+
+def test_shards_are_one_checkpoint(tmp_path, monkeypatch):
     tensors = theirs.tensors_of()
     whole = theirs.write_folder(tmp_path / "whole", tensors)
     folder = tmp_path / "shards"
@@ -203,6 +230,7 @@ def test_shards_are_one_checkpoint(tmp_path):
     assert a.shapes == b.shapes
     for name in a.shapes:
         np.testing.assert_array_equal(a.read(name), b.read(name))
+    refuse_the_values(b, monkeypatch)
     (folder / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(
         FileNotFoundError, match="model-00002-of-00002.*copy all shards"

@@ -1,12 +1,14 @@
 """Signatures of a model that `modeling.load` has loaded."""
 
 import dataclasses
+import os
 from collections.abc import Callable
 from typing import Any
 
 from data.settings import check_names, names_of
 from data.squad.options import AnswerOptions, WindowOptions
 from data.tasks.task import KINDS
+from modeling.checkpoints.model_folder import DESCRIPTION
 from modeling.loading import LoadedModel
 from training.export.serving import class_of
 from training.model_files import description
@@ -75,7 +77,8 @@ def describe(loaded: LoadedModel) -> Description:
       ValueError: `task.json` is of another version.
     """
     if loaded.description:
-        return description.of_facts(loaded.description, "task.json")
+        path = os.path.join(loaded.folder, DESCRIPTION)
+        return description.of_facts(loaded.description, path)
     most = loaded.config.max_position_embeddings
     known = {
         "task_name": loaded.kind,

@@ -8,6 +8,7 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tensorflow.core.framework import tensor_pb2  # noqa: F401, for the pool
 
+import modeling
 from data.finetuning.feature_options import feature_specs
 from data.finetuning.tagging import words_of_rows
 from data.records import tfrecord
@@ -24,7 +25,7 @@ from tests.serving_support import (
     rows_of,
     served,
 )
-from training.export import requests, saved_model
+from training.export import loaded_model, requests, saved_model
 from training.export.serving import Serving
 from training.model_files.description import Description, read
 
@@ -308,6 +309,14 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
         saved_model.run(options)
     names = sorted(path.name for path in (finished / "export").iterdir())
     assert names == ["7", "8", "notes"]
+
+
+def test_a_description_of_another_version_is_named(finished):
+    path = finished / "task.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"newer": 1}))
+    message = f"^{path} is of another version .*'newer'"
+    with pytest.raises(ValueError, match=message):
+        loaded_model.describe(modeling.load(str(finished)))
 
 
 @pytest.fixture(scope="module")
