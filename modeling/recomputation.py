@@ -9,9 +9,9 @@ from modeling.kernels.seeds import are_on_host
 
 
 def recomputed(
-    function: Callable[[tf.Tensor, tf.Tensor | None], tf.Tensor],
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     x: tf.Tensor,
-    dropout_seed: tf.Tensor | None,
+    dropout_seed: tf.Tensor,
     variables: Sequence[keras.Variable],
 ) -> tf.Tensor:
     """Applies a function, and computes it again for the gradient.
@@ -22,7 +22,7 @@ def recomputed(
     Args:
       function: maps x and the seed to a float tensor.
       x: float tensor.
-      dropout_seed: int32 [2], or None for no dropout.
+      dropout_seed: int32 [2].
       variables: the variables of the function that need a gradient. They are
         read here, where Keras does not cast them.
 
@@ -47,7 +47,7 @@ def recomputed(
             # not compiled, and the host would wait for the zero.
             zero = _zero_after(upstream)
             seed = dropout_seed
-            if seed is not None and not are_on_host():
+            if not are_on_host():
                 seed += tf.cast(zero, seed.dtype)
             with (
                 tf.control_dependencies([upstream]),
