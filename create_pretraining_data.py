@@ -25,10 +25,9 @@ from data.pretraining.exact import in_memory
 from data.pretraining.options import PretrainingDataOptions
 from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.beam_runner import beam_runner
-from data.pretraining.streaming.plan import data_set_name
 from data.pretraining.streaming.shards import ShardRecipe
 from data.settings import Settings, setting
-from data.storage import files
+from data.storage import files, manifests
 from training import program
 from training.config import flags
 from training.config.options import NEVER_SPLIT
@@ -201,7 +200,7 @@ def _input_files(
         options.tfds_text_key,
     )
     return tfds_text.write_text_files_in_a_process(
-        text, f"{data_set_name(output_files)}.tfds-text"
+        text, f"{manifests.data_set_name(output_files)}.tfds-text"
     )
 
 
