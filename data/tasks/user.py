@@ -291,10 +291,10 @@ class UserTable(Task):
             return self._listed(row, self._label, self.label_separator)
         if self.kind == "tagging":
             return self._listed(row, self._label, None)
-        label = rows.label_text(row.value(self._label))
-        if not label:
+        value = row.value(self._label)
+        if value in (None, ""):
             row.fail(f"no label in column {self._label}; expected one.")
-        return (label,)
+        return (rows.label_text(value),)
 
     def _listed(
         self, row: Row, column: Column, separator: str | None

@@ -225,9 +225,21 @@ def test_a_wrong_json_value_is_an_error(tsv, kind, field, message):
         list(task.examples("dev"))
 
 
-def test_a_row_without_a_label_is_an_error(tsv):
-    with pytest.raises(ValueError, match="line 3: no label in column 'label'"):
-        tsv({"train.tsv": "text\tlabel\na\tyes\nb\t\n"}).labels  # noqa: B018
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("train.tsv", "text\tlabel\na\tyes\nb\t\n"),
+        (
+            "train.jsonl",
+            '{"text": "a", "label": "null"}\n\n{"text": "b", "label": null}',
+        ),
+    ],
+)
+def test_a_row_without_a_label_is_an_error(tsv, name, text):
+    with pytest.raises(
+        ValueError, match="line 3: no label in column 'label'; expected one."
+    ):
+        tsv({name: text}).labels  # noqa: B018
 
 
 @pytest.mark.parametrize(
