@@ -212,5 +212,5 @@ def _facts(
     if recipe.word_segmenter:
         facts["word_segmenter"] = recipe.word_segmenter
     if recipe.never_split:
-        facts["never_split"] = recipe.never_split
+        facts["never_split"] = list(recipe.never_split)  # as JSON has it
     return facts
