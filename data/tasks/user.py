@@ -91,8 +91,8 @@ class UserTable(Task):
     ):
         super().__init__(data_dir)
         self.name = self.suffixes[0][1:]
-        texts = text_columns or usual_texts(kind, self.name)
-        self._texts = _columns(texts, "text_columns")
+        usual = usual_texts(kind, self.name)
+        self._texts = _columns(text_columns or usual, "text_columns")
         self._row_kind = kind
         self.kind, self._usual_metrics, _ = _KINDS[kind]
         self._label = Column.parse(label_column, "label_column")

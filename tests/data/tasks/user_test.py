@@ -247,6 +247,10 @@ def test_a_row_without_a_label_is_an_error(tsv, name, text):
     [
         ({"kind": "two"}, "kind 'two', expected one of single, pair, regress"),
         (
+            {"kind": "singel", "text_columns": ["sentence"]},
+            "kind 'singel', expected one of single, pair, regression, multi",
+        ),
+        (
             {"kind": "single", "text_columns": ["a", "b"]},
             "2 text columns, expected 1 for single",
         ),
