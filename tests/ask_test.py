@@ -188,6 +188,13 @@ def test_questions_on_one_text(ask, folders, tmp_path):
             ["--context_file=ask.py"],
             "--context_file=ask.py is for a model of the kind span, but",
         ),
+        (
+            "classification",
+            ["a", "a\tb\tc"],
+            [],
+            "lines.txt, line 2 has 3 columns, expected a text, or two with a "
+            "tab between: 'a\\tb\\tc'.",
+        ),
         ("tagging", ["a"], ["--context_file=no"], "no: no such text file."),
         ("tagging", ["a"], ["--input_file=no"], "no: no such text file."),
         ("tagging", ["a"], ["--model=no"], "'no': there is no such folder"),
