@@ -25,7 +25,7 @@ from data.pretraining.exact import in_memory
 from data.pretraining.options import PretrainingDataOptions
 from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.beam_runner import beam_runner
-from data.pretraining.streaming.shards import ShardRecipe
+from data.pretraining.streaming.shards import ShardRecipe, check_vocabulary
 from data.settings import Settings, setting
 from data.storage import files, manifests
 from training import program
@@ -179,7 +179,7 @@ def main() -> None:
     if options.runner:
         runner = beam_runner(options.runner, options.beam_options)
     all_shards.write_shards(
-        _input_files(options, output_files),
+        _input_files(options, output_files, recipe),
         output_files,
         recipe,
         num_processes=options.num_processes,
@@ -188,11 +188,14 @@ def main() -> None:
 
 
 def _input_files(
-    options: CreationOptions, output_files: list[str]
+    options: CreationOptions, output_files: list[str], recipe: ShardRecipe
 ) -> list[str]:
     """Returns the text files; writes the text of a data set to files first."""
     if options.input_file:
         return files.expand_patterns(options.input_file)
+    # A data set may be large: what is wrong beside it is found before.
+    files.check_outputs([], output_files)
+    check_vocabulary(recipe)
     text = tfds_text.TfdsText(
         options.tfds,
         options.tfds_split,
