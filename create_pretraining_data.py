@@ -41,6 +41,13 @@ _STREAMING_ONLY = (
     "sentence_order_prediction",
     "masking",
 )
+# Flag -> the flag without which it means nothing.
+_NEEDED = {
+    "tfds_split": "tfds",
+    "tfds_data_dir": "tfds",
+    "tfds_text_key": "tfds",
+    "beam_options": "runner",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -116,6 +123,13 @@ class CreationOptions(Settings):
             raise ValueError(
                 "give either --input_file or --tfds, the source of the text."
             )
+        for name, needed in _NEEDED.items():
+            value = getattr(self, name)
+            if not getattr(self, needed) and value != getattr(type(self), name):
+                raise ValueError(
+                    f"--{name}={value} is for --{needed}, which is not given; "
+                    "give both, or neither."
+                )
         if self.num_processes:
             return
         for name in _STREAMING_ONLY:
