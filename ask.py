@@ -67,15 +67,16 @@ def main() -> None:
     is_terminal = not options.input_file and sys.stdin.isatty()
     lines = _lines(options.input_file)
     size = 1 if is_terminal else options.batch_size * _BATCHES_AT_ONCE
-    while some := list(itertools.islice(lines, size)):
+    while True:
         try:
+            if not (some := list(itertools.islice(lines, size))):
+                break
             asked = [
                 asking.asked_by(line, model.kind, context=context, where=where)
                 for where, line in some
             ]
-            for (_, line), answer in zip(
-                some, model.ask(asked, **settings), strict=True
-            ):
+            answers = model.ask(asked, **settings)
+            for (_, line), answer in zip(some, answers, strict=True):
                 print(write(line, model.kind, answer), flush=is_terminal)
         except ValueError as error:
             if not is_terminal:
@@ -84,18 +85,19 @@ def main() -> None:
 
 
 def _lines(path: str | None) -> Iterator[tuple[str, str]]:
-    """Yields the place and the text of each line that is not empty."""
+    """Yields the place and the text of each line that is not empty.
+
+    After a line of standard input that is not UTF-8 it goes on with the next.
+    """
+    name = path or "standard input"
     if path:
         lines = files.read_lines(path)
     else:
-        lines = (
-            files.decode_line(line, lambda: "standard input")
-            for line in sys.stdin.buffer
-        )
-    name = path or "standard input"
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield f"{name}, line {number}", line
+        lines = files.lines_of(sys.stdin.buffer, name)
+    places = (f"{name}, line {number}" for number in itertools.count(1))
+    return filter(
+        lambda pair: pair[1].strip(), zip(places, lines, strict=False)
+    )
 
 
 def _require(model: Any, kind: str, flag: str) -> None:

@@ -28,7 +28,7 @@ class VocabularyOptions(Settings):
     input_file: str = setting(help="Comma-separated UTF-8 text files or globs.")
     output_file: str = setting(help="Where to write the vocabulary.")
     vocab_size: int = setting(
-        30522, "Number of tokens; fewer if the text is small."
+        30522, "Number of tokens; fewer if the text is small.", least=1
     )
     do_lower_case: bool = setting(
         True, "Lower-case the text and drop its accents."
@@ -38,14 +38,22 @@ class VocabularyOptions(Settings):
         "Tokens at the head of the vocabulary, [PAD] first.",
     )
     num_unused: int = setting(
-        0, "[unusedN] tokens after [PAD]; 99 as in the released vocabularies."
+        0,
+        "[unusedN] tokens after [PAD]; 99 as in the released vocabularies.",
+        least=0,
     )
-    min_frequency: int = setting(2, "How often a piece must occur in the text.")
+    min_frequency: int = setting(
+        2, "How often a piece must occur in the text.", least=1
+    )
     max_characters: int = setting(
         1000,
         "Only so many different characters, the most frequent, are kept; "
         "raise it for Chinese or Japanese.",
+        least=1,
     )
+
+    def _check(self) -> None:
+        vocabulary.check_reserved(self.reserved_tokens)
 
 
 def define_flags() -> None:

@@ -25,10 +25,9 @@ from data.pretraining.exact import in_memory
 from data.pretraining.options import PretrainingDataOptions
 from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.beam_runner import beam_runner
-from data.pretraining.streaming.plan import data_set_name
-from data.pretraining.streaming.shards import ShardRecipe
+from data.pretraining.streaming.shards import ShardRecipe, check_vocabulary
 from data.settings import Settings, setting
-from data.storage import files
+from data.storage import files, manifests
 from training import program
 from training.config import flags
 from training.config.options import NEVER_SPLIT
@@ -42,6 +41,13 @@ _STREAMING_ONLY = (
     "sentence_order_prediction",
     "masking",
 )
+# Flag -> the flag without which it means nothing.
+_NEEDED = {
+    "tfds_split": "tfds",
+    "tfds_data_dir": "tfds",
+    "tfds_text_key": "tfds",
+    "beam_options": "runner",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,6 +123,13 @@ class CreationOptions(Settings):
             raise ValueError(
                 "give either --input_file or --tfds, the source of the text."
             )
+        for name, needed in _NEEDED.items():
+            value = getattr(self, name)
+            if not getattr(self, needed) and value != getattr(type(self), name):
+                raise ValueError(
+                    f"--{name}={value} is for --{needed}, which is not given; "
+                    "give both, or neither."
+                )
         if self.num_processes:
             return
         for name in _STREAMING_ONLY:
@@ -180,7 +193,7 @@ def main() -> None:
     if options.runner:
         runner = beam_runner(options.runner, options.beam_options)
     all_shards.write_shards(
-        _input_files(options, output_files),
+        _input_files(options, output_files, recipe),
         output_files,
         recipe,
         num_processes=options.num_processes,
@@ -189,11 +202,14 @@ def main() -> None:
 
 
 def _input_files(
-    options: CreationOptions, output_files: list[str]
+    options: CreationOptions, output_files: list[str], recipe: ShardRecipe
 ) -> list[str]:
     """Returns the text files; writes the text of a data set to files first."""
     if options.input_file:
         return files.expand_patterns(options.input_file)
+    # A data set may be large: what is wrong beside it is found before.
+    files.check_outputs([], output_files)
+    check_vocabulary(recipe)
     text = tfds_text.TfdsText(
         options.tfds,
         options.tfds_split,
@@ -201,7 +217,7 @@ def _input_files(
         options.tfds_text_key,
     )
     return tfds_text.write_text_files_in_a_process(
-        text, f"{data_set_name(output_files)}.tfds-text"
+        text, f"{manifests.data_set_name(output_files)}.tfds-text"
     )
 
 

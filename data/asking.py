@@ -121,6 +121,11 @@ def asked_by(
     if kind == "choice":
         return texts[0], texts[1:]
     is_pair = kind in ("classification", "multilabel", "regression")
+    if is_pair and len(texts) > 2:
+        raise ValueError(
+            f"{where} has {len(texts)} columns, expected a text, or two with a "
+            f"tab between: {line!r:.60}."
+        )
     return tuple(texts) if is_pair and len(texts) == 2 else line
 
 

@@ -1,6 +1,7 @@
 """ask.py prints what bert.load answers, line by line."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -117,7 +118,7 @@ def test_lines_of_the_other_kinds(kind, line, asked, answer, text):
 
 
 def test_standard_input_is_answered_for_people(folders, pytestconfig, tmp_path):
-    (tmp_path / "typed").write_bytes("a\r\n\nCaf\u00e9".encode())
+    (tmp_path / "typed").write_bytes("\ufeffa\r\n\nCaf\u00e9".encode())
     folder = folders["classification"]
     done = fork_server.run(
         [sys.executable, "ask.py", f"--model={folder}"],
@@ -135,6 +136,29 @@ def test_standard_input_is_answered_for_people(folders, pytestconfig, tmp_path):
         label, score, shown = line.split("\t")
         assert (label, shown) == (answer["label"], text)
         assert float(score) == pytest.approx(answer["score"], abs=5e-5)
+
+
+def test_a_line_that_is_not_utf8_is_named(folders, pytestconfig, tmp_path):
+    (tmp_path / "typed").write_bytes(b"a\n\n\xff\nb\n")
+    ours, theirs = os.openpty()
+    # Ctrl-D ends what is typed.
+    os.write(ours, b"a\n\n\xff\nb\n\x04")
+    for stdin, code, shown in (
+        (tmp_path / "typed", 1, []),
+        (os.ttyname(theirs), 0, ["a", "b"]),
+    ):
+        done = fork_server.run(
+            [sys.executable, "ask.py", f"--model={folders['classification']}"],
+            stdin=stdin,
+            cwd=pytestconfig.rootpath,
+        )
+        assert done.returncode == code, done.stderr[-3000:]
+        assert (
+            "error: standard input, line 3: byte 1 of the line is 0xff, which "
+            "is not UTF-8" in done.stderr
+        )
+        lines = done.stdout.splitlines()
+        assert [line.split("\t")[2] for line in lines] == shown
 
 
 def test_fillings_for_people(ask, folders):
@@ -187,6 +211,13 @@ def test_questions_on_one_text(ask, folders, tmp_path):
             ["a"],
             ["--context_file=ask.py"],
             "--context_file=ask.py is for a model of the kind span, but",
+        ),
+        (
+            "classification",
+            ["a", "a\tb\tc"],
+            [],
+            "lines.txt, line 2 has 3 columns, expected a text, or two with a "
+            "tab between: 'a\\tb\\tc'.",
         ),
         ("tagging", ["a"], ["--context_file=no"], "no: no such text file."),
         ("tagging", ["a"], ["--input_file=no"], "no: no such text file."),

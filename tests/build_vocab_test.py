@@ -4,6 +4,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -39,3 +41,24 @@ def test_missing_input_ends_in_one_line(tmp_path):
     assert "error: --input_file: no file matches" in result.stderr
     assert "Traceback" not in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--vocab_size=0", "--vocab_size=0; it must be at least 1."),
+        ("--min_frequency=0", "--min_frequency=0; it must be at least 1."),
+        ("--num_unused=-1", "--num_unused=-1; it must be at least 0."),
+        ("--max_characters=0", "--max_characters=0; it must be at least 1."),
+        (
+            "--reserved_tokens=[UNK],[PAD]",
+            "reserved_tokens are [UNK],[PAD]; they must begin with [PAD] and "
+            "hold [PAD],[UNK],[CLS],[SEP],[MASK].",
+        ),
+    ],
+)
+def test_bad_flags_are_refused_before_the_text_is_read(tmp_path, flag, message):
+    # A text that is missing would be the error otherwise.
+    result = run("--input_file=/nowhere", f"--output_file={tmp_path}/v", flag)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == f"error: {message}"

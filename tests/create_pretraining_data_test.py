@@ -91,6 +91,22 @@ def test_help_names_every_flag_with_the_originals_default():
             "--num_processes=1",
             "error: --word_segmenter=space; with --masking=dynamic the records",
         ),
+        (
+            "--tfds_split=test",
+            "error: --tfds_split=test is for --tfds, which is not given; give ",
+        ),
+        (
+            "--tfds_data_dir=d",
+            "error: --tfds_data_dir=d is for --tfds, which is not given; give ",
+        ),
+        (
+            "--tfds_text_key=t",
+            "error: --tfds_text_key=t is for --tfds, which is not given; give ",
+        ),
+        (
+            "--beam_options=a --num_processes=1",
+            "error: --beam_options=a is for --runner, which is not given; give",
+        ),
         ("--word_segmenter=ab", "error: --word_segmenter=ab; expected what is"),
         (
             "--word_segmenter=absent:cut --do_whole_word_mask",

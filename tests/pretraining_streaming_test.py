@@ -158,6 +158,30 @@ def test_bad_flags_of_beam(goldens, tmp_path, flags, message):
     assert not list(tmp_path.glob("out*"))
 
 
+@pytest.mark.parametrize(
+    ("output", "vocab", "message"),
+    [
+        ("out", "absent", "absent: no such text file."),
+        ("out", "short", "short has no [UNK], [CLS], [SEP], [MASK] "),
+        ("", "short", " is a folder; give the path of a file."),
+    ],
+)
+def test_what_is_wrong_is_found_before_the_data_set_is_read(
+    goldens, tmp_path, output, vocab, message
+):
+    (tmp_path / "short").write_text("a\n")
+    done = create(
+        goldens,
+        tmp_path / output,
+        *("--num_processes=1", "--tfds=absent"),
+        f"--vocab_file={tmp_path / vocab}",
+        text=False,
+    )
+    assert done.returncode == 1
+    assert message in done.stderr.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["short"]
+
+
 def test_a_data_set_of_tfds_is_a_corpus(goldens, tmp_path):
     texts = [
         f"The old mill {i}. It stood by the river. Nobody came there.\n"

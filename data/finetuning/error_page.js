@@ -5,7 +5,7 @@ const pair = x => `${x.gold} \u2192 ${x.prediction}`;
 
 const page = {
   itemsOf: example => [example],
-  textsOf: example => [...example.texts, ...example.choices || []],
+  textsOf: example => [...example.texts, ...(example.choices || []).map(([, text]) => text)],
   textsIn: example => [example.id, example.gold, example.prediction],
   shown: examples => `Examples shown: ${count(examples)}`,
   card,
@@ -41,13 +41,14 @@ function card(example) {
   for (const each of example.texts) text.append(element("p", "context", each));
   if (example.choices) {
     const list = element("ol");
-    example.choices.forEach((each, i) => {
-      const is = [i === +example.gold && "right", i === +example.prediction && "predicted"];
-      const choice = element("li", i === +example.gold ? "right" : "");
-      choice.append(row(String(i), element("span", "answer", each),
+    for (const [label, each] of example.choices) {
+      const isRight = label === example.gold;
+      const is = [isRight && "right", label === example.prediction && "predicted"];
+      const choice = element("li", isRight ? "right" : "");
+      choice.append(row(label, element("span", "answer", each),
         element("span", "number", is.filter(Boolean).join(", "))));
       list.append(choice);
-    });
+    }
     text.append(list);
   }
   const facts = element("div", `facts ${tone(example)}`);

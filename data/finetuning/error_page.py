@@ -21,7 +21,7 @@ class Judged(NamedTuple):
       prediction: likewise.
       is_right: None = neither right nor wrong, as a number.
       loss: of the model for this example.
-      scores: label -> probability, or nothing.
+      scores: label -> probability, or nothing; of choices in their order.
     """
 
     id: str
@@ -60,7 +60,12 @@ def write_page(path: str, title: str, examples: Iterable[Judged]) -> None:
                 ],
             }
             if example.choices:
-                shown["choices"] = list(example.choices)
+                shown["choices"] = [
+                    [label, text]
+                    for (label, _), text in zip(
+                        example.scores, example.choices, strict=True
+                    )
+                ]
             if example.is_right is not None:
                 shown["right"] = example.is_right
             page.add(shown)

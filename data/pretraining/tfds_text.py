@@ -85,7 +85,7 @@ def write_text_files_in_a_process(text: TfdsText, folder: str) -> list[str]:
             "memory ran out); see its messages above, then run the same "
             "command again."
         ) from None
-    except KeyboardInterrupt:
+    except BaseException:  # ^C, or SIGTERM: an exit would wait for the process
         process.terminate()
         process.join(_EXIT_S)  # it removes the unfinished file
         process.kill()

@@ -9,10 +9,11 @@ it is complete.
 import contextlib
 import glob
 import hashlib
+import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
 
 # In temporary names, between the name of the file and the writing process.
@@ -224,18 +225,28 @@ def read_lines(path: str) -> Iterator[str]:
       ValueError: a line is not UTF-8; names file, line and byte.
     """
     require_file(path, "text")
-
-    def where() -> str:
-        return f"{path}, line {number}"
-
     with open_read(path) as file:
-        for number, line in enumerate(file, start=1):
-            text = decode_line(line, where)
-            if number == 1:
-                # Differs from the original: a byte-order mark is dropped,
-                # because it would change the first word.
-                text = text.removeprefix("\ufeff")
-            yield text
+        yield from lines_of(file, path)
+
+
+def lines_of(file: Iterable[bytes], name: str) -> Iterator[str]:
+    """Yields the lines of opened UTF-8 text as `read_lines` does.
+
+    Args:
+      file: opened for reading bytes.
+      name: of the text, for the error.
+
+    Raises:
+      ValueError: a line is not UTF-8. The next call goes on behind it.
+    """
+
+    def decode(number: int, line: bytes) -> str:
+        text = decode_line(line, lambda: f"{name}, line {number}")
+        # Differs from the original: a byte-order mark is dropped, because it
+        # would change the first word.
+        return text.removeprefix("\ufeff") if number == 1 else text
+
+    return map(decode, itertools.count(1), file)
 
 
 def decode_line(line: bytes, where: Callable[[], str]) -> str:

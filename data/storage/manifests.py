@@ -1,10 +1,30 @@
 """Manifests: JSON files that say what other files were made from."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from data.storage import files
+
+_SHARD_SUFFIX = re.compile(r"-\d{5}-of-\d{5}$")
+
+
+def data_set_name(paths: Sequence[str]) -> str:
+    """Returns `out` for `out-00000-of-00064`; otherwise the first path."""
+    return _SHARD_SUFFIX.sub("", paths[0])
+
+
+def path_of(paths: Sequence[str]) -> str:
+    """Returns the path of a data set's manifest."""
+    return data_set_name(paths) + files.MANIFEST_SUFFIX
+
+
+def remove(paths: Sequence[str]) -> None:
+    """Removes what describes files that are about to be replaced."""
+    for manifest in {path_of([path]) for path in paths}:
+        if files.exists(manifest):
+            files.remove(manifest)
 
 
 def read(

@@ -91,8 +91,8 @@ class UserTable(Task):
     ):
         super().__init__(data_dir)
         self.name = self.suffixes[0][1:]
-        texts = text_columns or usual_texts(kind, self.name)
-        self._texts = _columns(texts, "text_columns")
+        usual = usual_texts(kind, self.name)
+        self._texts = _columns(text_columns or usual, "text_columns")
         self._row_kind = kind
         self.kind, self._usual_metrics, _ = _KINDS[kind]
         self._label = Column.parse(label_column, "label_column")
@@ -291,10 +291,10 @@ class UserTable(Task):
             return self._listed(row, self._label, self.label_separator)
         if self.kind == "tagging":
             return self._listed(row, self._label, None)
-        label = rows.label_text(row.value(self._label))
-        if not label:
+        value = row.value(self._label)
+        if value in (None, ""):
             row.fail(f"no label in column {self._label}; expected one.")
-        return (label,)
+        return (rows.label_text(value),)
 
     def _listed(
         self, row: Row, column: Column, separator: str | None

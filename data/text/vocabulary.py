@@ -1,7 +1,7 @@
 """WordPiece vocabulary files: one token a line, the line number is the id."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from absl import logging
 
@@ -102,6 +102,30 @@ def is_cased(vocab: Mapping[str, int]) -> bool:
 def with_capitals(vocab: Mapping[str, int]) -> list[str]:
     """Returns the tokens that have capitals, but for the special ones."""
     return [t for t in vocab if t != t.lower() and not t.startswith("[")]
+
+
+def check_reserved(tokens: Sequence[str]) -> None:
+    """Refuses reserved tokens that BERT cannot work with.
+
+    Args:
+      tokens: at the head of a vocabulary.
+
+    Raises:
+      ValueError: a special token is missing, [PAD] is not the first, or a token
+        is repeated or no word.
+    """
+    missing = [token for token in SPECIAL_TOKENS if token not in tokens]
+    if missing or tokens[0] != "[PAD]":
+        raise ValueError(
+            f"reserved_tokens are {','.join(tokens)}; they must begin with "
+            f"[PAD] and hold {','.join(SPECIAL_TOKENS)}."
+        )
+    for token in tokens:
+        if tokens.count(token) > 1 or token.split() != [token]:
+            raise ValueError(
+                f"reserved token {token!r} is repeated, is empty or contains "
+                "white space; give each once, as one word."
+            )
 
 
 def require_size(

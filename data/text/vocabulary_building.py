@@ -21,7 +21,7 @@ from tensorflow_text.tools.wordpiece_vocab import (
 from data.progress import Progress
 from data.storage import files
 from data.text import tokenization
-from data.text.vocabulary import SPECIAL_TOKENS
+from data.text.vocabulary import SPECIAL_TOKENS, check_reserved
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +114,7 @@ def learn_vocab(
       ValueError: the reserved tokens are not usable, a number is not
         positive, or the characters alone need more than `vocab_size`.
     """
-    _check_reserved(reserved_tokens)
+    check_reserved(reserved_tokens)
     if min(vocab_size, min_frequency, max_characters) < 1 or num_unused < 0:
         raise ValueError(
             f"vocab_size={vocab_size}, min_frequency={min_frequency} and "
@@ -156,22 +156,6 @@ def measure_coverage(
         num_pieces=num_pieces,
         num_unknown=num_unknown,
     )
-
-
-def _check_reserved(tokens: Sequence[str]) -> None:
-    """Refuses reserved tokens that BERT cannot work with."""
-    missing = [token for token in SPECIAL_TOKENS if token not in tokens]
-    if missing or tokens[0] != "[PAD]":
-        raise ValueError(
-            f"reserved_tokens are {','.join(tokens)}; they must begin with "
-            f"[PAD] and hold {','.join(SPECIAL_TOKENS)}."
-        )
-    for token in tokens:
-        if tokens.count(token) > 1 or token.split() != [token]:
-            raise ValueError(
-                f"reserved token {token!r} is repeated, is empty or contains "
-                "white space; give each once, as one word."
-            )
 
 
 def _search(

@@ -45,7 +45,7 @@ from data.pretraining.report import (
     warn_of_unknown,
 )
 from data.records import feature_spec, tfrecord
-from data.storage import files
+from data.storage import files, manifests
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 
@@ -96,15 +96,15 @@ def write_pretraining_data(
     encode = words.encoder(tokenizer, word_segmenter)
     documents = read_documents(input_files, encode, wordpieces.typecode)
     # The outputs are opened first, so that an error is found before the work.
-    with files.whole_files(output_files) as paths, _open_all(paths) as writers:
-        instances = create_training_instances(
-            documents,
-            wordpieces,
-            options,
-            random.Random(options.random_seed),
-            lambda turns: _tracked(turns, "masking", "documents"),
-        )
-        _write_instances(instances, writers, tokenizer.inv_vocab, options)
+    with files.whole_files(output_files) as paths:
+        with _open_all(paths) as writers:
+            instances = create_training_instances(
+                *(documents, wordpieces, options),
+                random.Random(options.random_seed),
+                lambda turns: _tracked(turns, "masking", "documents"),
+            )
+            _write_instances(instances, writers, tokenizer.inv_vocab, options)
+        manifests.remove(output_files)
     report = Report(
         num_examples=len(instances),
         num_tokens=instances.num_tokens,

@@ -27,6 +27,7 @@ from data.pretraining.streaming.shards import (
     ShardTask,
     check_vocabulary,
     load_report,
+    report_path,
     write_shard,
 )
 from data.processes import Workers
@@ -107,10 +108,15 @@ def _write_missing(
         else:
             _write_here(missing, workers)
     except BaseException:
+        # A report is there if its shard is complete. Nothing is read: ^C should
+        # not wait for terabytes.
+        unfinished = [
+            task for task in missing if not files.exists(report_path(task.path))
+        ]
         logging.info(
             "%d of %d shards are finished and kept; the same command continues "
             "with the others.",
-            len(finished_shards(plan)),
+            len(plan.tasks) - len(unfinished),
             len(plan.tasks),
         )
         raise

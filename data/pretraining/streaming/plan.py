@@ -11,7 +11,6 @@ import hashlib
 import heapq
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from absl import logging
 
 from data.pretraining.streaming.corpus import Block, FileScan, scan_file
 from data.pretraining.streaming.shards import ShardRecipe, ShardTask
-from data.storage import files
+from data.storage import files, manifests
 
 # Part of the manifest: increase it when the same input gives other records.
 _FORMAT = 2
@@ -30,7 +29,6 @@ _BLOCKS_PER_SHARD = 16
 # More than a group needs, because some are its own documents and the groups of
 # a shard should get different ones.
 _MAX_SPARE_BLOCKS = 256
-_SHARD_SUFFIX = re.compile(r"-\d{5}-of-\d{5}$")
 
 # The built-in `map`, or one that uses several processes.
 Map = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
@@ -54,12 +52,7 @@ class Plan:
     @property
     def manifest_path(self) -> str:
         """Path of the data set's manifest."""
-        return data_set_name(self.output_files) + files.MANIFEST_SUFFIX
-
-
-def data_set_name(output_files: Sequence[str]) -> str:
-    """Returns `out` for `out-00000-of-00064`; otherwise the first path."""
-    return _SHARD_SUFFIX.sub("", output_files[0])
+        return manifests.path_of(self.output_files)
 
 
 def make_plan(
@@ -219,5 +212,5 @@ def _facts(
     if recipe.word_segmenter:
         facts["word_segmenter"] = recipe.word_segmenter
     if recipe.never_split:
-        facts["never_split"] = recipe.never_split
+        facts["never_split"] = list(recipe.never_split)  # as JSON has it
     return facts

@@ -15,7 +15,7 @@ from typing import Any
 
 from absl import logging
 
-from data.pretraining.streaming.plan import Plan, data_set_name
+from data.pretraining.streaming.plan import Plan
 from data.pretraining.streaming.shards import (
     ShardReport,
     load_report,
@@ -64,8 +64,7 @@ def publish(plan: Plan, reports: Mapping[int, ShardReport]) -> dict[str, int]:
         if files.exists(task.path)
     ]
     if waiting or not _holds(plan.manifest_path, manifest):
-        if files.exists(plan.manifest_path):
-            files.remove(plan.manifest_path)
+        manifests.remove(plan.output_files)
         for path, output in waiting:
             files.rename(path, output)
         files.write_text(plan.manifest_path, manifest)
@@ -81,7 +80,7 @@ def manifest_of(path: str) -> dict[str, Any] | None:
       The manifest that `publish` wrote, with `made_from`, `counts` and
       `shards`; None = there is none with this shard.
     """
-    manifest = manifests.read(data_set_name([path]) + files.MANIFEST_SUFFIX)
+    manifest = manifests.read(manifests.path_of([path]))
     try:
         names = {shard["file"] for shard in manifest["shards"]}
         return manifest if os.path.basename(path) in names else None
@@ -128,7 +127,7 @@ def _clean_up(plan: Plan) -> None:
 
 def _log_other_files(plan: Plan) -> None:
     """Logs files of the same name that are not part of this data set."""
-    name = data_set_name(plan.output_files)
+    name = manifests.data_set_name(plan.output_files)
     if rests := files.find(f"{glob.escape(name)}*{files.incomplete('', '')}*"):
         logging.info(
             "%d files of unfinished runs with other flags are beside the "

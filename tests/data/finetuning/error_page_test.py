@@ -48,12 +48,14 @@ def test_what_does_not_apply_is_left_out(tmp_path):
     page = write(
         tmp_path,
         judged(is_right=None, scores=[], gold="1.5", prediction="2"),
-        judged(choices=("one", "two")),
+        judged(choices=("one", "two"), scores=[("A", 0.25), ("B", 0.75)]),
         judged(scores=[(str(i), i / 100) for i in range(9)]),
     )
     number, choice, many = page.items
     assert "right" not in number and number["scores"] == []
-    assert choice["choices"] == ["one", "two"]
+    # By the names of the labels, which gold and prediction are, too.
+    assert choice["choices"] == [["A", "one"], ["B", "two"]]
+    assert choice["scores"] == [["B", 0.75], ["A", 0.25]]
     assert [label for label, _ in many["scores"]] == ["8", "7", "6", "5", "4"]
 
 
@@ -76,7 +78,7 @@ def test_hostile_text_stays_text(tmp_path):
     (item,) = page.items
     for text in (
         *(item["id"], item["gold"], item["prediction"], *item["texts"]),
-        *(*item["choices"], item["scores"][0][0]),
+        *(*item["choices"][0], item["scores"][0][0]),
     ):
         assert text == HOSTILE
     # Neither could end the script, nor a line of it in an old browser.

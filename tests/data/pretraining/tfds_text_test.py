@@ -240,9 +240,18 @@ def test_a_killed_process_is_an_error(data_dir, tmp_path):
         )
 
 
-def test_an_interrupt_ends_the_process_too(data_dir, tmp_path):
-    act_when_a_process_runs(lambda _: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)],
+)
+def test_an_interrupt_ends_the_process_too(
+    data_dir, tmp_path, number, error, request
+):
+    # What the programs do at SIGTERM.
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
+    request.addfinalizer(lambda: signal.signal(signal.SIGTERM, before))
+    act_when_a_process_runs(lambda _: os.kill(os.getpid(), number))
+    with pytest.raises(error):
         tfds_text.write_text_files_in_a_process(
             tfds_text.TfdsText("my_set", data_dir=data_dir), str(tmp_path)
         )

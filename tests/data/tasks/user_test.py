@@ -225,15 +225,31 @@ def test_a_wrong_json_value_is_an_error(tsv, kind, field, message):
         list(task.examples("dev"))
 
 
-def test_a_row_without_a_label_is_an_error(tsv):
-    with pytest.raises(ValueError, match="line 3: no label in column 'label'"):
-        tsv({"train.tsv": "text\tlabel\na\tyes\nb\t\n"}).labels  # noqa: B018
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("train.tsv", "text\tlabel\na\tyes\nb\t\n"),
+        (
+            "train.jsonl",
+            '{"text": "a", "label": "null"}\n\n{"text": "b", "label": null}',
+        ),
+    ],
+)
+def test_a_row_without_a_label_is_an_error(tsv, name, text):
+    with pytest.raises(
+        ValueError, match="line 3: no label in column 'label'; expected one."
+    ):
+        tsv({name: text}).labels  # noqa: B018
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"kind": "two"}, "kind 'two', expected one of single, pair, regress"),
+        (
+            {"kind": "singel", "text_columns": ["sentence"]},
+            "kind 'singel', expected one of single, pair, regression, multi",
+        ),
         (
             {"kind": "single", "text_columns": ["a", "b"]},
             "2 text columns, expected 1 for single",

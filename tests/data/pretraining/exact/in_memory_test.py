@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from data.pretraining.exact import in_memory
 from data.pretraining.exact.examples import PretrainingDataOptions
+from data.pretraining.streaming import all_shards, publishing
+from data.pretraining.streaming.shards import ShardRecipe
 from data.records import reading
 from data.storage import files
 from data.text.tokenization import FullTokenizer
@@ -155,6 +157,22 @@ def test_input_without_text_is_refused(write, tmp_path, text):
         "sentence on each line and a blank line between documents."
     )
     assert not (tmp_path / "out").exists()
+
+
+def test_a_manifest_of_earlier_records_is_removed(write, tmp_path, vocab_file):
+    text = "old mill\n\nmills\n"
+    (tmp_path / "in.txt").write_text(text)
+    path = str(tmp_path / "out-00000-of-00001")
+    recipe = ShardRecipe(GOLDEN, vocab_file, True)
+    all_shards.write_shards([str(tmp_path / "in.txt")], [path], recipe)
+    before = (tmp_path / "out.manifest.json").read_bytes()
+    with pytest.raises(ValueError, match="in.txt, line 1: byte 1 of the line"):
+        write(b"\xff\n", "out-00000-of-00001")
+    assert (tmp_path / "out.manifest.json").read_bytes() == before
+    assert publishing.manifest_of(path)
+    write(text, "out-00000-of-00001")
+    assert publishing.manifest_of(path) is None
+    assert not (tmp_path / "out.manifest.json").exists()
 
 
 def test_undecodable_text_leaves_the_earlier_output(write, tmp_path):

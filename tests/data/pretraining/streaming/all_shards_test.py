@@ -12,6 +12,7 @@ from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.plan import make_plan
 from data.pretraining.streaming.shards import write_shard
 from data.records import tfrecord
+from data.storage import manifests
 from tests.data.pretraining.support import (
     contents,
     decode,
@@ -204,18 +205,28 @@ def run_some(number, error=RuntimeError):
 
 
 def test_a_stopped_run_goes_on_with_the_shards_that_are_missing(
-    tmp_path, out, golden, logged
+    tmp_path, out, golden, logged, monkeypatch
 ):
     (tmp_path / "whole").mkdir()
     write(folder=tmp_path / "whole", num_shards=5, **golden)
-    run, _ = run_some(2)
-    logged.clear()
-    with pytest.raises(RuntimeError, match="stop"):
-        write(folder=out, num_shards=5, runner=run, **golden)
-    assert logged[-1] == (
-        "2 of 5 shards are finished and kept; the same command continues "
-        "with the others."
+    checked = []
+    is_complete = manifests.is_complete
+    monkeypatch.setattr(
+        manifests,
+        "is_complete",
+        lambda path, *facts: checked.append(path) or is_complete(path, *facts),
     )
+    for number in 1, 2:
+        run, _ = run_some(1)
+        logged.clear()
+        with pytest.raises(RuntimeError, match="stop"):
+            write(folder=out, num_shards=5, runner=run, **golden)
+        assert logged[-1] == (
+            f"{number} of 5 shards are finished and kept; the same command "
+            "continues with the others."
+        )
+    # At the start of the second run; the end of a run reads no shard.
+    assert len(checked) == 1
     # No shard has its name yet: what a glob finds is never a part of the run.
     assert not [name for name in contents(out) if ".incomplete-" not in name]
     run, given = run_some(9)
