@@ -98,7 +98,8 @@ def _clear(out: pathlib.Path, text: str | None) -> None:
     if out.exists() and any(out.iterdir()) and not (out / _MARK).exists():
         raise ValueError(
             f"--output_dir={out} holds {min(out.iterdir()).name} and no "
-            f"{_MARK}, so no demo has made it; remove it, or give a new folder."
+            f"{_MARK}, so a demo may not replace it; give a new folder, or "
+            "empty this one if nothing in it is needed."
         )
     shutil.rmtree(out / "model", ignore_errors=True)
     for name in _FILES:

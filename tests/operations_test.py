@@ -65,7 +65,7 @@ def test_sizes_of_checkpoints():
 
 
 def test_the_exit_code_of_a_preempted_run():
-    assert f"\n| {preemption.EXIT_CODE} | SIGTERM, " in PAGE
+    assert f"\n| {preemption.EXIT_CODE} | SIGTERM, and" in PAGE
     for text in (*blocks("shell"), *blocks("yaml")):
         for code in re.findall(r"-eq (\d+)|values: \[(\d\d+)\]", text):
             assert str(preemption.EXIT_CODE) in code
