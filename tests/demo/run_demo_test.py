@@ -18,9 +18,7 @@ def test_a_folder_of_an_earlier_demo_is_cleared(tmp_path):
 
 def test_another_folder_is_not_touched(tmp_path):
     (tmp_path / "vocab.txt").write_text("a")
-    error = (
-        "holds vocab.txt and no made_by_the_demo.txt, so a demo may not re"
-    )
+    error = "holds vocab.txt and no made_by_the_demo.txt, so a demo may not re"
     with pytest.raises(ValueError, match=error):
         run_demo._clear(tmp_path, None)
     assert (tmp_path / "vocab.txt").exists()
