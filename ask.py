@@ -21,6 +21,7 @@ Ctrl-D. The Python interface is bert.py, see docs/python.md.
 """
 
 import itertools
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -71,17 +72,34 @@ def main() -> None:
         try:
             if not (some := list(itertools.islice(lines, size))):
                 break
-            asked = [
-                asking.asked_by(line, model.kind, context=context, where=where)
-                for where, line in some
-            ]
-            answers = model.ask(asked, **settings)
+            answers = _answers(model, some, context, settings)
             for (_, line), answer in zip(some, answers, strict=True):
                 print(write(line, model.kind, answer), flush=is_terminal)
         except ValueError as error:
             if not is_terminal:
                 raise
             print(f"error: {error}", file=sys.stderr)
+
+
+def _answers(
+    model: Any,
+    lines: list[tuple[str, str]],
+    context: str | None,
+    settings: dict[str, Any],
+) -> list[Any]:
+    """Asks the model about some lines; an error names the line."""
+    asked = [
+        asking.asked_by(line, model.kind, context=context, where=where)
+        for where, line in lines
+    ]
+    try:
+        return model.ask(asked, **settings)
+    except ValueError as error:
+        match = re.match(r"texts\[(\d+)\]", str(error))
+        if not match:
+            raise
+        where, _ = lines[int(match[1])]
+        raise ValueError(where + str(error)[match.end() :]) from None
 
 
 def _lines(path: str | None) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ import tensorflow as tf
 from modeling import checkpoints, layers
 from modeling.attention import attention_bias
 from modeling.checkpoints.model_folder import find
+from modeling.choices import EMBEDDINGS
 from modeling.config import BertConfig
 from modeling.embeddings import Embeddings, as_ids, refuse_rounded
 from modeling.kernels.seeds import split_seed
@@ -43,6 +44,17 @@ class BertOutput(NamedTuple):
     all_encoder_layers: tuple[tf.Tensor, ...]
     pooled_output: tf.Tensor
     attention_probs: tuple[tf.Tensor, ...]
+
+    def layer(self, layer: int | str) -> tf.Tensor:
+        """Returns the output of one layer, float [B, S, H].
+
+        Args:
+          layer: index of a block, from 0, or from -1 at the end; or
+            `EMBEDDINGS`, the input of the first block.
+        """
+        if layer == EMBEDDINGS:
+            return self.embedding_output
+        return self.all_encoder_layers[layer]
 
     # The original's accessors.
     def get_pooled_output(self) -> tf.Tensor:

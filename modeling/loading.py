@@ -119,7 +119,8 @@ def load(
             config, dtype=dtype, **arguments, **options
         )
         encoder, layers = model.bert, model.layers
-    report = _assign(checkpoint, kind, layers)
+    reads_pooler = kind in huggingface.TASKS and model.reads_pooler
+    report = _assign(checkpoint, kind, layers, reads_pooler)
     description = found.description
     return LoadedModel(
         kind=kind,
@@ -260,12 +261,19 @@ def _tokenizer(
 
 
 def _assign(
-    checkpoint: Any, kind: str, layers: tuple[keras.layers.Layer, ...]
+    checkpoint: Any,
+    kind: str,
+    layers: tuple[keras.layers.Layer, ...],
+    reads_pooler: bool,
 ) -> LoadReport:
     """Assigns the weights; refuses a model without those of its head."""
     variables = checkpoints.variables_by_name(layers)
     report = checkpoints.require_fit(checkpoint, variables)
-    heads = [n for n in report.missing if not checkpoints.is_of_encoder(n)]
+    heads = [
+        n
+        for n in report.missing
+        if reads_pooler or not checkpoints.is_of_encoder(n)
+    ]
     # A model of Hugging Face may have one of both heads of pretraining.
     is_pretrained = any(name in report.loaded for name in _HEADS[PRETRAINING])
     if heads and not is_pretrained:

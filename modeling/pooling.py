@@ -8,25 +8,6 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from modeling.bert import BertOutput
-from modeling.choices import EMBEDDINGS
-
-
-def layer_output(output: BertOutput, layer: int | str) -> tf.Tensor:
-    """Returns the output of one layer.
-
-    Args:
-      output: of the encoder.
-      layer: index of a block, from 0, or from -1 at the end; or `EMBEDDINGS`,
-        the input of the first block.
-
-    Returns:
-      Float [B, S, H].
-    """
-    if layer == EMBEDDINGS:
-        return output.embedding_output
-    return output.all_encoder_layers[layer]
-
 
 def mix_layers(outputs: Sequence[tf.Tensor], layer_mix: str) -> tf.Tensor:
     """Combines the outputs of layers.

@@ -219,6 +219,12 @@ def test_questions_on_one_text(ask, folders, tmp_path):
             "lines.txt, line 2 has 3 columns, expected a text, or two with a "
             "tab between: 'a\\tb\\tc'.",
         ),
+        (
+            "pretraining",
+            ["[MASK]", "", "a " * 300 + "[MASK]"],
+            [],
+            "lines.txt, line 3 is 'a a a",
+        ),
         ("tagging", ["a"], ["--context_file=no"], "no: no such text file."),
         ("tagging", ["a"], ["--input_file=no"], "no: no such text file."),
         ("tagging", ["a"], ["--model=no"], "'no': there is no such folder"),

@@ -56,6 +56,8 @@ class Report:
 
 def warn_of_few_predictions(options: PretrainingDataOptions) -> None:
     """Warns if max_predictions_per_seq removes many masks."""
+    if options.masking == "dynamic":
+        return  # run_pretraining.py masks, by its own flags
     wanted = round(options.max_seq_length * options.masked_lm_prob)
     if options.max_predictions_per_seq < 0.75 * wanted:
         logging.warning(

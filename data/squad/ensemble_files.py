@@ -114,9 +114,11 @@ def _check_known(gold: Mapping, nbest: Mapping, data: SquadData | None) -> None:
     """Refuses questions that the runs did not answer."""
     unknown = [qas_id for qas_id in gold if qas_id not in nbest]
     if unknown:
+        more = len(unknown) - 1
         raise ValueError(
-            f"{data.name}: the runs have no answer to {unknown[0]!r}, nor to "
-            f"{len(unknown) - 1} others; give the file that they answered."
+            f"{data.name}: the runs have no answer to {unknown[0]!r}"
+            f"{f', nor to {more} others' if more else ''}; give the file that "
+            "they answered."
         )
 
 

@@ -291,7 +291,7 @@ def check_writable(folder: str, flag: str = "output_dir") -> None:
     Raises:
       OSError: the folder cannot be written.
     """
-    probe = os.path.join(folder, f".writable-{os.getpid()}")
+    probe = os.path.join(folder, f".writable-{os.urandom(4).hex()}")
     try:
         _storage(folder).makedirs(folder or ".")
         with open_write(probe) as file:
@@ -347,8 +347,9 @@ def whole_files(paths: list[str]) -> Iterator[list[str]]:
     Raises:
       OSError: a file cannot be written, or the disk is full.
     """
-    # The names contain the process id, so that two runs never share a file.
-    temporary = [f"{path}{_INCOMPLETE}{os.getpid()}" for path in paths]
+    # Random names, so that two runs never share a file. Process ids are not
+    # enough: in containers they are often all 1.
+    temporary = [incomplete(path, os.urandom(4).hex()) for path in paths]
     try:
         for path in paths:
             _storage(path).makedirs(os.path.dirname(path) or ".")

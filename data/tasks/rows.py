@@ -197,8 +197,8 @@ def read_cells(
             continue
         if empty and not (keep_empty and has_rows):
             raise ValueError(
-                f"{path}: the line before line {line} is empty; expected a row "
-                "on each line. Remove it."
+                f"{path}: line {empty[0]} is empty; expected a row on each "
+                "line. Remove it."
             )
         for empty_line in empty:
             yield empty_line, []

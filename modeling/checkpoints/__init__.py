@@ -4,20 +4,23 @@ tf1                the original's checkpoint format
 huggingface_names  the table of Hugging Face's names of weights and ours
 huggingface        Hugging Face's format
 assign             a checkpoint's arrays into a model's variables
-model_folder       which files of a model are in a folder, and what they say
+model_folder       the files of a model in a folder, and its weights
 """
 
 from modeling.checkpoints.assign import (
     LoadReport,
+    Weights,
     assign,
     compare,
-    init_from_checkpoint,
     is_of_encoder,
-    open_checkpoint,
     require_fit,
     variables_by_name,
 )
 from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
+from modeling.checkpoints.model_folder import (
+    init_from_checkpoint,
+    open_checkpoint,
+)
 from modeling.checkpoints.tf1 import (
     LOSS_SCALE,
     LOSS_SCALE_GOOD_STEPS,
@@ -37,6 +40,7 @@ __all__ = [
     "Checkpoint",
     "HuggingFaceCheckpoint",
     "LoadReport",
+    "Weights",
     "assign",
     "compare",
     "find_prefix",

@@ -2,17 +2,32 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
 
 import keras
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from modeling.checkpoints import huggingface
-from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
-from modeling.checkpoints.tf1 import Checkpoint, is_weight
+from modeling.checkpoints.tf1 import is_weight
 
 # Scopes of encoders -> the kind of model.
 _ENCODERS = {"bert/": "a BERT", "electra/": "an ELECTRA"}
+
+
+class Weights(Protocol):
+    """A checkpoint of any format, with the original's names.
+
+    Attributes:
+      prefix: where it is, for messages.
+      shapes: name -> shape.
+    """
+
+    prefix: str
+    shapes: Mapping[str, tuple[int, ...]]
+
+    def read(self, name: str) -> np.ndarray:
+        """Returns a variable's value."""
 
 
 def is_of_encoder(name: str) -> bool:
@@ -76,27 +91,8 @@ class LoadReport:
         )
 
 
-def open_checkpoint(path: str) -> Checkpoint | HuggingFaceCheckpoint:
-    """Opens a checkpoint of either format.
-
-    Args:
-      path: see `tf1.find_prefix`; or a folder of Hugging Face, see
-        `HuggingFaceCheckpoint`.
-
-    Returns:
-      A reader with `prefix`, `shapes` and `read`, by our names.
-
-    Raises:
-      FileNotFoundError: there is no checkpoint.
-      ValueError: it is damaged.
-    """
-    if huggingface.is_folder(path):
-        return HuggingFaceCheckpoint(path)
-    return Checkpoint(path)
-
-
 def compare(
-    checkpoint: Checkpoint | HuggingFaceCheckpoint,
+    checkpoint: Weights,
     variables: Mapping[str, tf.Variable],
 ) -> LoadReport:
     """Reports which variables a checkpoint has, without loading them."""
@@ -120,34 +116,8 @@ def compare(
     )
 
 
-def init_from_checkpoint(
-    path: str,
-    variables: Mapping[str, tf.Variable],
-    heads: Collection[str] = (),
-) -> LoadReport:
-    """Loads weights, without optimizer slots and step.
-
-    Args:
-      path: see `open_checkpoint`.
-      variables: name -> variable, see `variables_by_name`.
-      heads: see `require_fit`.
-
-    Returns:
-      The report.
-
-    Raises:
-      ValueError: see `require_fit`; no variable was assigned.
-
-    Source: `modeling.get_assignment_map_from_checkpoint`.
-    """
-    checkpoint = open_checkpoint(path)
-    report = require_fit(checkpoint, variables, heads)
-    assign(checkpoint, {name: variables[name] for name in report.loaded})
-    return report
-
-
 def assign(
-    checkpoint: Checkpoint | HuggingFaceCheckpoint,
+    checkpoint: Weights,
     variables: Mapping[str, tf.Variable],
     rows: Mapping[str, Sequence[int]] | None = None,
 ) -> None:
@@ -170,7 +140,7 @@ def assign(
 
 
 def require_fit(
-    checkpoint: Checkpoint | HuggingFaceCheckpoint,
+    checkpoint: Weights,
     variables: Mapping[str, tf.Variable],
     heads: Collection[str] = (),
 ) -> LoadReport:
@@ -182,7 +152,7 @@ def require_fit(
     initial values, and so does ELECTRA's generator.
 
     Args:
-      checkpoint: see `open_checkpoint`.
+      checkpoint: see `model_folder.open_checkpoint`.
       variables: name -> variable; only their shapes are read.
       heads: variables of a task's head. If the checkpoint has them for another
         number of labels (their first axis), they keep their initial values and
@@ -229,9 +199,7 @@ def require_fit(
     return report
 
 
-def _require_kind(
-    checkpoint: Checkpoint | HuggingFaceCheckpoint, names: Iterable[str]
-) -> None:
+def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
     """Raises ValueError for a BERT's checkpoint of an ELECTRA, or reversed."""
 
     def scopes_of(names):
@@ -259,7 +227,7 @@ def _require_kind(
 
 
 def _require_discriminator(
-    checkpoint: Checkpoint | HuggingFaceCheckpoint,
+    checkpoint: Weights,
 ) -> None:
     """Raises ValueError for an ELECTRA that is the generator alone."""
     scopes = {name.partition("/encoder/")[0] for name in checkpoint.shapes}

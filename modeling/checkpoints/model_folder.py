@@ -1,8 +1,8 @@
-"""The folder of a model: which files it holds, and what they say."""
+"""The folder of a model: its files, what they say, and its weights."""
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -10,6 +10,13 @@ import tensorflow as tf
 from data.storage import files
 from data.storage.json_files import read_json
 from modeling.checkpoints import huggingface, tf1
+from modeling.checkpoints.assign import (
+    LoadReport,
+    Weights,
+    assign,
+    require_fit,
+)
+from modeling.checkpoints.huggingface import HuggingFaceCheckpoint
 from modeling.config import BertConfig, label_names
 
 CONFIG = "bert_config.json"
@@ -38,6 +45,7 @@ class ModelFolder:
       config_file: path of the configuration; None = there is none.
       vocab_file: path of the vocabulary; None = there is none.
       labels: names of the rows of the output layer; () = no file says.
+      labels_file: path of the file that names them; None = there is none.
       do_lower_case: whether text is lower-cased; None = no file says.
       kind: what the model is for, see `modeling.load`; None = no file says.
       head: arguments of `TaskModel` beside kind and number of labels.
@@ -49,6 +57,7 @@ class ModelFolder:
     config_file: str | None
     vocab_file: str | None
     labels: tuple[str, ...] = ()
+    labels_file: str | None = None
     do_lower_case: bool | None = None
     kind: str | None = None
     head: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -135,6 +144,53 @@ def _find(path: str) -> ModelFolder:
     return _original(folder, tf1.find_prefix(folder))
 
 
+def open_checkpoint(path: str) -> Weights:
+    """Opens a checkpoint of either format.
+
+    Args:
+      path: the prefix of a checkpoint, or a folder, see `find`: of a run with
+        --save_best its best weights, of trials those of the chosen one.
+
+    Returns:
+      The reader.
+
+    Raises:
+      FileNotFoundError: there is no checkpoint.
+      ValueError: it is damaged, or the folder holds several models.
+    """
+    if tf.io.gfile.isdir(path):
+        path = find(path).weights
+    if huggingface.is_folder(path):
+        return HuggingFaceCheckpoint(path)
+    return tf1.Checkpoint(path)
+
+
+def init_from_checkpoint(
+    path: str,
+    variables: Mapping[str, tf.Variable],
+    heads: Collection[str] = (),
+) -> LoadReport:
+    """Loads weights, without optimizer slots and step.
+
+    Args:
+      path: see `open_checkpoint`.
+      variables: name -> variable, see `variables_by_name`.
+      heads: see `require_fit`.
+
+    Returns:
+      The report.
+
+    Raises:
+      ValueError: see `require_fit`; no variable was assigned.
+
+    Source: `modeling.get_assignment_map_from_checkpoint`.
+    """
+    checkpoint = open_checkpoint(path)
+    report = require_fit(checkpoint, variables, heads)
+    assign(checkpoint, {name: variables[name] for name in report.loaded})
+    return report
+
+
 def chosen_trial(output_dir: str) -> str:
     """Returns the folder of a run's model; of trials, the chosen trial's."""
     path = os.path.join(output_dir, _TRIALS)
@@ -191,6 +247,7 @@ def _original(folder: str, prefix: str) -> ModelFolder:
         config_file=_first(places, (CONFIG, huggingface.CONFIG)),
         vocab_file=_first(places, VOCABULARIES),
         labels=tuple(files.read_lines(labels)) if labels else (),
+        labels_file=labels,
         do_lower_case=facts.get("do_lower_case"),
         kind=facts.get("kind"),
         head=read_json(head) if head else {},
@@ -214,6 +271,7 @@ def _theirs(folder: str) -> ModelFolder:
         config_file=config_file,
         vocab_file=existing(folder, VOCABULARIES),
         labels=tuple(label_names(values, config_file or "")),
+        labels_file=config_file,
         do_lower_case=lower,
         kind=huggingface.kind_of(values),
     )

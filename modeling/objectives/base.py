@@ -104,14 +104,15 @@ class PretrainingObjective(Objective):
         without pairs, None = it takes both.
       answers_queries: whether it has the `logits` of `PretrainingModel`, which
         predictions and exports need.
-      heads: what an evaluation needs, in words -> beginnings of the names of
-        its variables. `next sentence` is needed for pairs alone.
+      head_variables: name of each head, in words -> beginnings of the names of
+        its variables, which evaluations and answers need. `next sentence` is
+        needed for pairs alone.
     """
 
     reads_masks: ClassVar[bool] = False
     pairs: ClassVar[bool | None] = None
     answers_queries: ClassVar[bool] = False
-    heads: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("",)}
+    head_variables: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("",)}
 
     @classmethod
     def configure(cls, config: BertConfig) -> BertConfig:
@@ -150,9 +151,11 @@ class ItemObjective(Objective):
 
     Attributes:
       metric: name of the metric.
+      reads_pooler: whether the head reads the pooled [CLS].
     """
 
     metric: str
+    reads_pooler = False
 
     @abc.abstractmethod
     def logits(

@@ -33,7 +33,7 @@ class LeftToRightModel(PretrainingObjective):
     """
 
     pairs = False
-    heads = {"left-to-right LM": ("cls/predictions/",)}
+    head_variables = {"left-to-right LM": ("cls/predictions/",)}
 
     def __init__(
         self,

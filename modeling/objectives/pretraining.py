@@ -28,7 +28,7 @@ class PretrainingModel(PretrainingObjective):
 
     reads_masks = True
     answers_queries = True
-    heads = {
+    head_variables = {
         "masked LM": ("cls/predictions/",),
         "next sentence": ("cls/seq_relationship/", "bert/pooler/"),
     }
@@ -39,6 +39,15 @@ class PretrainingModel(PretrainingObjective):
         bert = BertModel(config, dtype=dtype, **options)
         self.cls = heads.PretrainingHeads(config, dtype=dtype)
         super().__init__(bert, self.cls)
+
+    def trained_heads(self) -> list[str]:
+        """Returns which heads of `head_variables` have been trained."""
+        biases = {
+            "masked LM": self.cls.predictions.output_bias,
+            "next sentence": self.cls.seq_relationship.output_bias,
+        }
+        # A bias is exactly 0 until the first update.
+        return [n for n, bias in biases.items() if bias.value.numpy().any()]
 
     def logits(
         self, batch: Batch, dropout_seed: tf.Tensor | None = None

@@ -67,7 +67,7 @@ class ReplacedTokensModel(PretrainingObjective):
         size is not divisible by its heads.
     """
 
-    heads = {
+    head_variables = {
         "generator": ("generator",),
         "discriminator": ("discriminator_predictions/",),
     }

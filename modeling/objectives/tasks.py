@@ -98,6 +98,7 @@ class TaskModel(ItemObjective):
 
     Attributes:
       metric: name of the metric beside the loss.
+      reads_pooler: see `ItemObjective`.
 
     Raises:
       ValueError: an unknown kind, or arguments that do not fit it.
@@ -133,6 +134,8 @@ class TaskModel(ItemObjective):
         if head == "bilstm":
             self.bilstm = BiLSTM(size, config.hidden_size, dtype=dtype)
             size = self.bilstm.output_size
+        self._reads_words = bool(self.bilstm) or kind == "tagging"
+        self.reads_pooler = not self._reads_words
         self.head = heads.TaskOutput(
             1 if kind == "choice" else num_labels,
             size,
@@ -175,8 +178,7 @@ class TaskModel(ItemObjective):
             output = tf.nest.map_structure(tf.stop_gradient, output)
         else:
             # For a whole text the linear head reads only the first wordpiece.
-            reads_words = self.bilstm or self.kind == "tagging"
-            positions = None if reads_words else inputs[0][:, :0]
+            positions = None if self._reads_words else inputs[0][:, :0]
             output = self.bert(*inputs, encoder_seed, positions)
         words = self.mix(output.embedding_output, output.all_encoder_layers)
         if not self.bilstm:

@@ -1,7 +1,10 @@
 """What fine-tuning refuses, and how it counts its steps."""
 
+import re
+
 import pytest
 
+from modeling import checkpoints
 from tests.training.finetuning_support import make_options, make_run
 from training.finetuning import finetuner
 from training.loop.checkpointing import ResumePoint
@@ -15,12 +18,29 @@ def test_without_a_checkpoint_there_is_nothing_to_evaluate(goldens, tmp_path):
     with pytest.raises(
         ValueError,
         match="model/trained has no output_weights and output_bias for this "
-        "task, only an encoder; train first",
+        "task; train first",
     ):
         run.restore()
     tuned = str(goldens / "classifier/MRPC/expected/model.ckpt-16")
     run = make_run(make_options(goldens, tmp_path, init_checkpoint=tuned))
     assert run.restore() == 0
+
+
+def test_a_head_that_reads_the_pooler_needs_it(goldens, tmp_path, caplog):
+    full = checkpoints.Checkpoint(
+        str(goldens / "classifier/MRPC/expected/model.ckpt-16")
+    )
+    names = [n for n in full.shapes if not n.startswith("bert/pooler/")]
+    path = str(tmp_path / "bert_model.ckpt")
+    checkpoints.write(path, {n: full.read(n) for n in names})
+    run = make_run(
+        make_options(goldens, tmp_path / "run", init_checkpoint=path)
+    )
+    message = "has no bert/pooler/dense/.* which the output layer reads: it st"
+    assert re.search(message, caplog.text)
+    message = "has no bert/pooler/dense/.* for this task; train first"
+    with pytest.raises(ValueError, match=message):
+        run.restore()
 
 
 def test_another_task_in_the_same_folder_is_refused(goldens, tmp_path):

@@ -99,14 +99,19 @@ class PretrainingServing(Serving):
     | signature | takes |
     | --- | --- |
     | serve_text | `text` string [B], in which `[MASK]` is one wordpiece |
-    | serve_pair | `text_a` and `text_b`, likewise |
+    | serve_pair | `text_a` and `text_b`, likewise; only if the head of |
+    | | next sentences has been trained |
 
     | output | is |
     | --- | --- |
     | positions | int32 [B, P], places of the [MASK]s in the row; -1 = none |
     | tokens | string [B, P, top_k], the likeliest wordpieces there |
     | probabilities | float32 [B, P, top_k], theirs |
-    | is_next_probability | float32 [B], that the second text follows |
+    | is_next_probability | float32 [B], that the second text follows; if |
+    | | there is a serve_pair |
+
+    Raises:
+      ValueError: the head of masked words has not been trained.
     """
 
     kinds = ("pretraining",)
@@ -118,6 +123,15 @@ class PretrainingServing(Serving):
         description: PretrainingDescription,
         vocab: str | Mapping[str, int],
     ):
+        trained = model.trained_heads()
+        if "masked LM" not in trained:
+            raise ValueError(
+                "the head that fills in masked words has not been trained "
+                "(cls/predictions/output_bias is 0), or is not in the "
+                "checkpoint: the answers would be random. Train it first, or "
+                "take the model's vectors alone."
+            )
+        self._answers_pairs = "next sentence" in trained
         super().__init__(model, description, vocab)
         # Embedding tables may have a few rows more than the vocabulary.
         self._tokens = [f"[id {i}]" for i in range(model.config.vocab_size)]
@@ -128,9 +142,14 @@ class PretrainingServing(Serving):
         """Returns what the model does, as Markdown."""
         return (
             f"BERT, pretrained: it gives each `[MASK]` the "
-            f"{self.description.top_k} likeliest wordpieces, and the "
-            "probability that a second text follows the first. Texts of more "
-            f"than {self.description.max_seq_length} wordpieces are cut."
+            f"{self.description.top_k} likeliest wordpieces"
+            + (
+                ", and the probability that a second text follows the first"
+                if self._answers_pairs
+                else ""
+            )
+            + f". Texts of more than {self.description.max_seq_length} "
+            "wordpieces are cut."
         )
 
     def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
@@ -144,13 +163,15 @@ class PretrainingServing(Serving):
 
     def _text_signatures(self) -> dict[str, Callable]:
         serve_text, serve_pair = self._text_and_pair()
-        return {"serve_text": serve_text, "serve_pair": serve_pair}
+        pair = {"serve_pair": serve_pair} if self._answers_pairs else {}
+        return {"serve_text": serve_text} | pair
 
     def _text_samples(self) -> dict[str, dict[str, list]]:
-        return {
+        samples = {
             "serve_text": {"text": [_TEXT]},
             "serve_pair": {"text_a": [_TEXT], "text_b": [_TEXT]},
         }
+        return {n: x for n, x in samples.items() if n in self.signatures}
 
     def _outputs(
         self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
@@ -170,9 +191,12 @@ class PretrainingServing(Serving):
         shape = [shape[0], tf.shape(positions)[1], self.description.top_k]
         exists = positions[:, :, tf.newaxis] >= 0
         tokens = tf.gather(tf.constant(self._tokens), tf.reshape(ids, shape))
-        return {
+        answers = {
             "positions": positions,
             "tokens": tf.where(exists, tokens, ""),
             "probabilities": tf.where(exists, tf.reshape(found, shape), 0.0),
-            "is_next_probability": tf.nn.softmax(next_sentence)[:, 0],
         }
+        if self._answers_pairs:
+            is_next = tf.nn.softmax(next_sentence)[:, 0]
+            answers["is_next_probability"] = is_next
+        return answers

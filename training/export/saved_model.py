@@ -221,21 +221,25 @@ def measure_error(
         rng = np.random.default_rng(0)
         inputs, name = exact.random_ids(rng, num_random), "serve_ids"
         source = f"{len(inputs)} rows of random wordpieces"
-    found = []
+    found, real = [], []
     for start in range(0, len(inputs), 16):
         batch = tf.constant(inputs[start : start + 16])
         try:
             found.append([x.signatures[name](batch) for x in (exact, served)])
+            real.append(exact.is_real(batch))
         except tf.errors.InvalidArgumentError:
             raise ValueError(
                 f"{path}: these records are not of this model, perhaps of "
                 f"another --max_seq_length; {_REMEDY}."
             ) from None
     key = next(key for key in exact.compared if key in found[0][0])
-    differences = _joined(np.abs(a[key] - b[key]) for a, b in found)
+    both = list(zip(found, real, strict=True))
+    differences = _joined(np.abs(a[key] - b[key])[of] for (a, b), of in both)
     same = None
     if "label" in found[0][0]:
-        same = _joined(a["label"].numpy() == b["label"] for a, b in found)
+        same = _joined(
+            (a["label"] == b["label"]).numpy()[of] for (a, b), of in both
+        )
         same = float(same.mean())
     return PrecisionError(
         source, float(differences.max()), float(differences.mean()), same

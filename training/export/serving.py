@@ -55,6 +55,7 @@ class Serving(abc.ABC):
       never_split: tokens that are one wordpiece wherever a text has them,
         beside those of the description.
       cut: how texts that are too long are shortened, see `FeatureOptions`.
+      answers_tokens: whether the outputs are of each token, [B, S].
       compared: outputs to measure the error of a lower precision by; the
         first one that the model has is taken.
       description: as given.
@@ -66,6 +67,7 @@ class Serving(abc.ABC):
     kinds: ClassVar[tuple[str, ...]]
     never_split: ClassVar[tuple[str, ...]] = ()
     compared: ClassVar[tuple[str, ...]] = ("probabilities",)
+    answers_tokens = False
     cut = "longest"
 
     def __init__(
@@ -136,6 +138,21 @@ class Serving(abc.ABC):
             "serve_ids": {"input_ids": ids},
             "serve_examples": {"examples": records},
         } | self._text_samples()
+
+    def is_real(self, inputs: tf.Tensor) -> np.ndarray:
+        """Returns which outputs of an input are not of padding.
+
+        Args:
+          inputs: of `serve_ids`, or of `serve_examples`.
+
+        Returns:
+          Bool [B]; if `answers_tokens`, [B, S].
+        """
+        if not self.answers_tokens:
+            return np.ones(len(inputs), bool)
+        if inputs.dtype == tf.string:
+            inputs = reading.parse_batch(self._specs, inputs)["input_mask"]
+        return inputs.numpy() > 0
 
     def interface(self, options: ServingOptions) -> Interface:
         """Returns the signatures that an export has.
@@ -233,11 +250,48 @@ def class_of(kind: str) -> type[Serving]:
     return found
 
 
-def padded(values: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """Adds zeros behind [B, S, ...] values until S is `size`."""
+def padded(values: tf.Tensor, size: tf.Tensor, value: float = 0.0) -> tf.Tensor:
+    """Adds a value behind [B, S, ...] values until S is `size`."""
     missing = size - tf.shape(values)[1]
     others = [[0, 0]] * (values.shape.rank - 2)
-    return tf.pad(values, [[0, 0], [0, missing], *others])
+    paddings = [[0, 0], [0, missing], *others]
+    return tf.pad(values, paddings, constant_values=value)
+
+
+def in_parts(
+    function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
+    rows: Mapping[str, tf.Tensor],
+    at_once: int,
+    of_none: tf.Tensor,
+) -> tf.Tensor:
+    """Applies a function to some rows at a time: a book costs no memory.
+
+    Args:
+      function: maps rows [N, S] by name to values [N, ...].
+      rows: any number of rows, [N, S] each.
+      at_once: most rows of a call.
+      of_none: the values of no rows, [0, ...].
+
+    Returns:
+      The values of all rows.
+    """
+    count = tf.shape(rows["input_ids"])[0]
+
+    def compute(start, values):
+        some = {name: x[start : start + at_once] for name, x in rows.items()}
+        return start + at_once, tf.concat([values, function(some)], axis=0)
+
+    _, values = tf.while_loop(
+        lambda start, _: start < count,
+        compute,
+        (0, of_none),
+        shape_invariants=(
+            tf.TensorShape([]),
+            tf.TensorShape([None] * of_none.shape.rank),
+        ),
+        parallel_iterations=1,
+    )
+    return tf.ensure_shape(values, [None, *of_none.shape[1:]])
 
 
 def _same_shape(

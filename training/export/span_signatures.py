@@ -12,10 +12,12 @@ from data.records.feature_spec import FeatureSpec
 from data.squad.candidates import LARGE_SCORE
 from data.squad.windows import feature_specs
 from training.export.functions import as_function, strings
-from training.export.serving import Serving, padded
+from training.export.serving import Serving, in_parts, padded
 
 # Windows computed at once: a long text costs time, not memory.
 _WINDOWS_AT_ONCE = 32
+# The score of padding that is not computed.
+_NEVER = -1e9
 _QUESTION = "Where did the man go?"
 _CONTEXT = "The man went to the store. He bought some milk there."
 
@@ -35,11 +37,13 @@ class SpanServing(Serving):
     | | | `null_score_diff` float32 [B] |
 
     Where no answer is given, `answer` is "", and `start` and `end` are 0.
-    Padding is never an answer, even of a model trained with --score_padding.
+    Padding is never an answer, even of a model trained with --score_padding;
+    the logits of padding that all rows share are -1e9.
     """
 
     kinds = ("span",)
     compared = ("start_logits",)
+    answers_tokens = True
 
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""
@@ -76,7 +80,9 @@ class SpanServing(Serving):
         self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
     ) -> dict[str, tf.Tensor]:
         size = tf.shape(input_mask)[-1]
-        logits = padded(self._model.predict(rows), size)
+        # Differs from the original: padding that all rows share is not
+        # computed, because that takes less time.
+        logits = padded(self._model.predict(rows), size, _NEVER)
         return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
 
     def _answer_texts(
@@ -91,7 +97,14 @@ class SpanServing(Serving):
             self.description.windows,
             **self._special,
         )
-        spans = answers.best_spans(self._logits_of(made.batch()), made, options)
+        rows = made.batch()
+        logits = in_parts(
+            self._score,
+            rows,
+            _WINDOWS_AT_ONCE,
+            tf.zeros([0, tf.shape(rows["input_ids"])[1], 2]),
+        )
+        spans = answers.best_spans(logits, made, options)
         exists = spans.score > float("-inf")
         first, last = (
             x + ids.row_starts()[:, tf.newaxis]
@@ -128,27 +141,10 @@ class SpanServing(Serving):
         chosen = {n: tf.where(is_null, null[n], x) for n, x in best.items()}
         return chosen | {"null_score_diff": tf.cast(difference, tf.float32)}
 
-    def _logits_of(self, rows: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Scores any number of windows: [N, S, 2], as start and as end."""
-        count, size = tf.unstack(tf.shape(rows["input_ids"]))
-
-        def score_some(first, logits):
-            part = slice(first, first + _WINDOWS_AT_ONCE)
-            some = self._answer(**{name: x[part] for name, x in rows.items()})
-            some = tf.stack([some["start_logits"], some["end_logits"]], axis=2)
-            return first + _WINDOWS_AT_ONCE, tf.concat([logits, some], axis=0)
-
-        _, logits = tf.while_loop(
-            lambda first, _: first < count,
-            score_some,
-            (0, tf.zeros([0, size, 2])),
-            shape_invariants=(
-                tf.TensorShape([]),
-                tf.TensorShape([None, None, 2]),
-            ),
-            parallel_iterations=1,
-        )
-        return logits
+    def _score(self, rows: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Scores windows: [N, S, 2], as start and as end."""
+        logits = self._answer(**rows)
+        return tf.stack([logits["start_logits"], logits["end_logits"]], axis=2)
 
 
 def _at(values: tf.Tensor, places: tf.Tensor, exists: tf.Tensor) -> tf.Tensor:

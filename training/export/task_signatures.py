@@ -13,7 +13,7 @@ from data.records.feature_spec import FeatureSpec
 from data.tasks.task import KINDS
 from modeling.objectives.tasks import TaskModel
 from training.export.functions import as_function, strings
-from training.export.serving import Serving, padded
+from training.export.serving import Serving, in_parts, padded
 from training.model_files.description import TaskDescription
 
 _TEXT = "The man went to the store."
@@ -55,6 +55,7 @@ class TaskServing(Serving):
         vocab: str | Mapping[str, int],
     ):
         self.cut = description.cut
+        self.answers_tokens = description.kind == "tagging"
         super().__init__(model, description, vocab)
 
     def in_words(self) -> str:
@@ -138,7 +139,8 @@ class TaskServing(Serving):
                 max_seq_length=self.description.max_seq_length,
                 **self._special,
             )
-            predictions = _in_parts(of_rows, rows, self._model.num_labels)
+            of_none = tf.zeros([0, self._model.num_labels])
+            predictions = in_parts(of_rows, rows, _WINDOWS_AT_ONCE, of_none)
             pooled = pool(predictions, number)
             if kind == "classification" and pooling == "max":
                 pooled /= tf.reduce_sum(pooled, axis=1, keepdims=True)
@@ -245,33 +247,3 @@ class TaskServing(Serving):
             "score": tf.reduce_max(predictions, axis=-1),
         }
         return named | ({"choice": best} if kind == "choice" else {})
-
-
-def _in_parts(
-    function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
-    rows: dict[str, tf.Tensor],
-    num_labels: int,
-) -> tf.Tensor:
-    """Applies a function, [N, S] to [N, L], to some rows at a time."""
-    size = tf.shape(rows["input_ids"])[0]
-
-    def compute(start, results):
-        some = slice(start, start + _WINDOWS_AT_ONCE)
-        part = function({name: x[some] for name, x in rows.items()})
-        number = start // _WINDOWS_AT_ONCE
-        return start + _WINDOWS_AT_ONCE, results.write(number, part)
-
-    results = tf.TensorArray(
-        tf.float32,
-        0,
-        dynamic_size=True,
-        infer_shape=False,
-        element_shape=[None, num_labels],
-    )
-    _, results = tf.while_loop(
-        lambda start, _: start < size,
-        compute,
-        [0, results],
-        parallel_iterations=1,
-    )
-    return results.concat()

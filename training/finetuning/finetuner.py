@@ -91,7 +91,8 @@ def check_start(
     manager = CheckpointManager(options.train.output_dir)
     # In a graph, variables have shapes but no memory.
     with tf.Graph().as_default():
-        variables = checkpoints.variables_by_name(make_model(config).layers)
+        model = make_model(config)
+        variables = checkpoints.variables_by_name(model.layers)
     if manager.steps():
         setup.check_same_model(options.train.output_dir, config)
         manager.check(variables)
@@ -101,7 +102,13 @@ def check_start(
     if needs_head:
         setup.require_weights(options.train.output_dir, options.init_checkpoint)
     if options.init_checkpoint:
-        first = FirstWeights(options.init_checkpoint, variables, _HEAD, labels)
+        first = FirstWeights(
+            options.init_checkpoint,
+            variables,
+            _HEAD,
+            labels,
+            model.reads_pooler,
+        )
         if needs_head and first.head_error():
             raise ValueError(first.head_error())
 
@@ -200,6 +207,7 @@ class Finetuning:
             config,
             _HEAD,
             labels,
+            self.model.reads_pooler,
         )
         return first.head_error() if first else ""
 

@@ -27,6 +27,7 @@ class ExampleModel(Model, Protocol):
 
     config: Any
     metric: str
+    reads_pooler: bool
 
     def score_examples(self, batch: Batch) -> dict[str, tf.Tensor]:
         """Output name -> tensor [B, ...]; see `TaskModel.score_examples`."""

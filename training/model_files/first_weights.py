@@ -22,6 +22,8 @@ class FirstWeights:
       heads: see `checkpoints.require_fit`.
       labels: names of the rows of the heads; () = the rows have no names, as
         in a regression.
+      reads_pooler: whether the heads read the pooler, which the checkpoint
+        may lack.
 
     Attributes:
       untrained: names of the variables that the checkpoint does not have, or
@@ -38,8 +40,10 @@ class FirstWeights:
         variables: Mapping[str, tf.Variable],
         heads: Collection[str] = (),
         labels: Sequence[str] = (),
+        reads_pooler: bool = False,
     ):
         self._path = init_checkpoint
+        self._reads_pooler = reads_pooler
         self._checkpoint = checkpoints.open_checkpoint(init_checkpoint)
         self._variables = dict(variables)
         self._heads = [name for name in heads if name in variables]
@@ -66,6 +70,14 @@ class FirstWeights:
             rows = dict.fromkeys(heads, self._match.rows)
         checkpoints.assign(self._checkpoint, loaded, rows)
         logging.info("%s", self._report)
+        pooler = self._missing_pooler()
+        if pooler:
+            logging.warning(
+                "--init_checkpoint=%s has no %s, which the output layer reads: "
+                "it starts from random values.",
+                self._path,
+                " and ".join(pooler),
+            )
         if self._match.rows is None:
             logging.warning(
                 "%s All weights but those of the output layer are loaded; the "
@@ -94,20 +106,26 @@ class FirstWeights:
                 "file, in the order of the rows. Or train first (--do_train), "
                 "which loads all weights but those of the output layer."
             )
-        # The pooler does not count: only some heads read it.
         missing = [
             n for n in self.untrained if not checkpoints.is_of_encoder(n)
         ]
+        missing += self._missing_pooler()
         if not missing:
             return ""
         # Differs from the original: this is an error, because the original
         # predicts with random weights.
         return (
             f"--init_checkpoint={self._path} has no {' and '.join(missing)} "
-            "for this task, only an encoder; train first (--do_train), or "
+            "for this task; train first (--do_train), or "
             "give the checkpoint, or the --output_dir, of a model fine-tuned "
             "on it."
         )
+
+    def _missing_pooler(self) -> list[str]:
+        """Returns the pooler's variables, if the heads need and lack them."""
+        if not self._reads_pooler:
+            return []
+        return [n for n in self.untrained if n.startswith("bert/pooler/")]
 
 
 def compare(init_checkpoint: str, config: BertConfig) -> None:

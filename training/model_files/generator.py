@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from modeling.checkpoints import Checkpoint, HuggingFaceCheckpoint
+from modeling.checkpoints import Weights
 from modeling.checkpoints.huggingface_names import of_encoder
 from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig
@@ -32,9 +32,7 @@ class Generator:
       ValueError: the checkpoint has no generator.
     """
 
-    def __init__(
-        self, checkpoint: Checkpoint | HuggingFaceCheckpoint, config: BertConfig
-    ):
+    def __init__(self, checkpoint: Weights, config: BertConfig):
         self.prefix = checkpoint.prefix
         if not has_encoder(checkpoint.shapes, "generator"):
             raise ValueError(

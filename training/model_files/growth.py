@@ -17,7 +17,7 @@ from absl import logging
 
 from data.storage import files
 from data.text.tokenization import BasicTokenizer, WordpieceTokenizer
-from modeling.checkpoints import Checkpoint, HuggingFaceCheckpoint
+from modeling.checkpoints import Weights
 from modeling.config import BertConfig
 from training.model_files.generator import Generator
 
@@ -50,7 +50,7 @@ class Grown:
 
     def __init__(
         self,
-        checkpoint: Checkpoint | HuggingFaceCheckpoint | Generator,
+        checkpoint: Weights,
         config: BertConfig,
         tokens: Iterable[str],
     ):

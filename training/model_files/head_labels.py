@@ -1,15 +1,10 @@
 """Compares the labels of a checkpoint's output layer with those of a task."""
 
-import os
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from data.storage import files
-from data.storage.json_files import read_json
-from modeling.checkpoints import huggingface, tf1
-from modeling.checkpoints.model_folder import BEST, LABELS
-from modeling.config import label_names
+from modeling.checkpoints import model_folder
 
 # Transformers writes LABEL_0 if the user gave no names.
 _NUMBER = re.compile(r"(?:label|class)?[ _-]?(\d+)", re.IGNORECASE)
@@ -50,7 +45,8 @@ def match(init_checkpoint: str, labels: Sequence[str]) -> Match:
     Raises:
       ValueError: the file with the names is damaged.
     """
-    path, names = _read_names(init_checkpoint)
+    found = model_folder.find(init_checkpoint)
+    path, names = found.labels_file, found.labels
     ours, theirs = ", ".join(labels), ", ".join(names)
     flag = f"--init_checkpoint={init_checkpoint}"
     in_order = tuple(range(len(labels)))
@@ -82,25 +78,6 @@ def match(init_checkpoint: str, labels: Sequence[str]) -> Match:
         f"{flag}: its output layer has the labels {theirs} ({path}), but the "
         f"task has {ours}.",
     )
-
-
-def _read_names(init_checkpoint: str) -> tuple[str, tuple[str, ...]]:
-    """Returns the file with the names of the rows, and the names or ()."""
-    if huggingface.is_folder(init_checkpoint):
-        path = os.path.join(init_checkpoint, huggingface.CONFIG)
-        if not files.exists(path):
-            return path, ()
-        values = read_json(path, remedy="get the folder again")
-        return path, tuple(label_names(values, path))
-    folder = os.path.dirname(tf1.find_prefix(init_checkpoint))
-    places = [folder]
-    if os.path.basename(folder) == BEST:
-        places.append(os.path.dirname(folder))
-    for place in places:
-        path = os.path.join(place, LABELS)
-        if files.exists(path):
-            return path, tuple(files.read_lines(path))
-    return "", ()
 
 
 def _rows(

@@ -137,6 +137,7 @@ def load_first_weights(
     config: BertConfig,
     heads: Collection[str] = (),
     labels: Sequence[str] = (),
+    reads_pooler: bool = False,
 ) -> FirstWeights | None:
     """Loads init_checkpoint unless the run has a checkpoint, and logs it.
 
@@ -148,6 +149,7 @@ def load_first_weights(
       config: of the model.
       heads: see `FirstWeights`.
       labels: see `FirstWeights`.
+      reads_pooler: see `FirstWeights`.
 
     Returns:
       The loaded weights; None = nothing was loaded.
@@ -163,7 +165,7 @@ def load_first_weights(
         )
         return None
     first_weights.compare(init_checkpoint, config)
-    first = FirstWeights(init_checkpoint, weights, heads, labels)
+    first = FirstWeights(init_checkpoint, weights, heads, labels, reads_pooler)
     first.load()
     return first
 

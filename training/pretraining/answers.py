@@ -26,9 +26,7 @@ def require_pair_head(
     """
     _, queries = tokenizer_and_queries
     pair = next((query for query in queries if query.is_pair), None)
-    bias = model.cls.seq_relationship.output_bias
-    # A bias is exactly 0 until the first update.
-    if pair and not bias.value.numpy().any():
+    if pair and "next sentence" not in model.trained_heads():
         raise ValueError(
             f"--predict_file asks about a pair ({pair.text!r}), but the "
             "next-sentence head is untrained (cls/seq_relationship/output_bias "

@@ -200,7 +200,7 @@ def _check_pair_head_before(options, model, manager, weights, inputs):
 def _require_heads(options, untrained, inputs):
     """Refuses to evaluate or predict with the random weights of a head."""
     asked = {}
-    of_head = objectives.get(options.objective).heads
+    of_head = objectives.get(options.objective).head_variables
     if options.do_eval:
         has_pairs = run_inputs.hold_pairs(inputs.eval_files)
         asked["--do_eval"] = [

@@ -104,7 +104,7 @@ def open_records(
     if vocab_file:
         _check_made_with(opened, vocab_file)
     no_pairs = ", no pairs"
-    if "next sentence" in objectives.get(objective).heads:
+    if "next sentence" in objectives.get(objective).head_variables:
         no_pairs += ": only masked LM is trained and measured"
     logging.info(
         "%s: %d files, %d examples%s.",

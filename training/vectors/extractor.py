@@ -150,7 +150,7 @@ class Extractor:
         with kernels.form(inference_form(self._strategy, dtype)):
             output = _encode(self.model, batch)
         vectors = pooling.mix_layers(
-            [pooling.layer_output(output, layer) for layer in options.layers],
+            [output.layer(layer) for layer in options.layers],
             options.layer_mix,
         )
         if options.whole_words:

@@ -46,7 +46,7 @@ def test_a_very_long_cell_is_read(write, quotechar):
     [
         ("a\tb\nx\n", "line 2: 1 columns, expected 2 as in the first line; is"),
         ("a\tb\nx\ty\tz\n", "line 2: 3 columns, expected 2 as"),
-        ("a\tb\n\nx\ty\n", "the line before line 3 is empty; expected"),
+        ("a\tb\n\nx\ty\n", "line 2 is empty; expected"),
         (
             b"a\tb\nx\t\xe4\n",
             "line 2: byte 3 of the line is 0xe4, which is not",
@@ -92,7 +92,7 @@ def test_empty_lines_are_broken_rows(write, caplog, quotechar):
 
 
 def test_an_empty_line_is_no_header(write):
-    with pytest.raises(ValueError, match="the line before line 2 is empty"):
+    with pytest.raises(ValueError, match="line 1 is empty"):
         cells(write("\na\tb\n1\t2\n"), skip_broken=True)
 
 

@@ -50,10 +50,25 @@ def test_the_best_weights_of_the_chosen_trial_are_taken(goldens, tmp_path):
     (tmp_path / "trials.json").write_text('{"chosen": "trial-2"}')
     loaded = modeling.load(str(tmp_path))
     assert loaded.report.source.endswith("trial-2/best/model.ckpt-40")
+    # The flag --init_checkpoint takes the same weights.
+    assert checkpoints.open_checkpoint(str(tmp_path)).prefix.endswith(
+        "best/model.ckpt-40"
+    )
     # And by its prefix, with the labels of the folder above.
     loaded = modeling.load(str(trial / "best/model.ckpt-40"))
     assert (loaded.kind, loaded.labels) == ("tagging", list(LABELS["tagging"]))
     assert modeling.load(str(trial / "model.ckpt-60")).kind == "tagging"
+
+
+def test_a_classifier_without_its_pooler_is_refused(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "classification")
+    prefix = modeling.load(str(tmp_path)).report.source
+    full = checkpoints.Checkpoint(prefix)
+    names = [n for n in full.shapes if not n.startswith("bert/pooler/")]
+    checkpoints.write(prefix, {n: full.read(n) for n in names})
+    with pytest.raises(ValueError, match="it has no bert/pooler/dense/kernel"):
+        modeling.load(str(tmp_path))
+    assert modeling.load(str(tmp_path), kind="encoder")
 
 
 def test_an_unfinished_run_is_known_by_its_records(goldens, tmp_path):

@@ -1,5 +1,7 @@
 """Masked words filled by an export, as run_pretraining.py fills them."""
 
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -114,6 +116,30 @@ def test_pairs_say_whether_the_second_follows(signatures, goldens):
     )
     assert all("is_next_probability" in answer for answer in answers)
     check(outputs, answers)
+
+
+def load_without(finished, goldens, tmp_path, scope):
+    """The same model, whose checkpoint lacks a head."""
+    shutil.copytree(finished, tmp_path / "run")
+    full = checkpoints.Checkpoint(str(goldens / "model/trained"))
+    kept = {n: full.read(n) for n in full.shapes if not n.startswith(scope)}
+    checkpoints.write(str(tmp_path / "run/bert_model.ckpt"), kept)
+    return saved_model.load(str(tmp_path / "run"))
+
+
+def test_no_pair_is_answered_by_an_untrained_head(finished, goldens, tmp_path):
+    serving = load_without(finished, goldens, tmp_path, "cls/seq_relationship")
+    assert "serve_pair" not in serving.signatures
+    assert serving.samples().keys() == serving.signatures.keys()
+    assert "second text" not in serving.in_words()
+    outputs = serving.signatures["serve_text"](tf.constant(TEXTS))
+    assert sorted(outputs) == ["positions", "probabilities", "tokens"]
+
+
+def test_no_mask_is_filled_by_an_untrained_head(finished, goldens, tmp_path):
+    message = "fills in masked words has not been trained .*would be random"
+    with pytest.raises(ValueError, match=message):
+        load_without(finished, goldens, tmp_path, "cls/predictions")
 
 
 def test_long_texts_and_texts_without_masks_are_answered(signatures):

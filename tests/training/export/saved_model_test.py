@@ -328,6 +328,9 @@ def precisions(goldens, tmp_path_factory):
     return model, exact, saved_model.load(str(folder), "bfloat16")
 
 
+PRECISIONS = "float32", "bfloat16"
+
+
 @pytest.mark.parametrize("has_records", [True, False])
 def test_bfloat16_is_measured(tmp_path, goldens, precisions, has_records):
     model, exact, rounded = precisions
@@ -359,6 +362,25 @@ def test_bfloat16_is_measured(tmp_path, goldens, precisions, has_records):
     assert str(error).startswith("largest difference 0.")
     same = saved_model.measure_error(exact, exact, str(tmp_path), num_random=8)
     assert (same.largest, same.mean, same.same_labels) == (0, 0, 1)
+
+
+def test_padding_does_not_count_in_the_measured_error(tmp_path, goldens):
+    finished_run(goldens, tmp_path, "tagging")
+    both = [saved_model.load(str(tmp_path), p) for p in PRECISIONS]
+    rows = rows_of(goldens, "tagging", examples_of("tagging", False, 6))
+    specs = feature_specs("tagging", LENGTH, 2)
+    with tfrecord.RecordWriter(str(tmp_path / "eval.tf_record")) as writer:
+        for record in encode_examples(specs, rows):
+            writer.write(record)
+    error = saved_model.measure_error(*both, str(tmp_path))
+    real = rows["input_mask"] > 0
+    assert 0 < real.mean() < 1
+    inputs = {name: tf.constant(rows[name], tf.int32) for name in INPUTS}
+    exact, rounded = (x.signatures["serving_default"](**inputs) for x in both)
+    differences = np.abs(exact["probabilities"] - rounded["probabilities"])
+    assert error.mean == pytest.approx(differences[real].mean())
+    same = exact["label"].numpy() == rounded["label"].numpy()
+    assert error.same_labels == pytest.approx(same[real].mean())
 
 
 def test_records_of_another_length_are_refused(tmp_path, precisions):

@@ -96,6 +96,15 @@ def test_scores_of_ids_and_records_are_the_original_s(answered, goldens):
                 )
 
 
+def test_padding_of_all_rows_has_the_least_score(answered, goldens):
+    _, examples, _, serving = answered
+    rows = rows_of(windows_of(goldens, examples, serving)[:4])
+    rows = {name: np.pad(x, [(0, 0), (0, 4)]) for name, x in rows.items()}
+    logits = serving.signatures["serving_default"](**rows)
+    for name in "start_logits", "end_logits":
+        assert (logits[name].numpy()[:, LENGTH:] == -1e9).all()
+
+
 def expected(answered, goldens):
     """What the programs answer, by the model's own scores."""
     _, examples, _, serving = answered
