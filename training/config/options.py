@@ -25,9 +25,9 @@ BERT_CONFIG_FILE = (
 )
 INIT_CHECKPOINT = (
     "Checkpoint to start from: a prefix such as DIR/bert_model.ckpt, or a "
-    "folder; of a run with --save_best its best weights, of trials those of "
-    "the chosen one. Weights only: step and optimizer slots start anew. What "
-    "was loaded, missing and unused is reported."
+    "folder; of a run its best weights if it has kept them, else the last, of "
+    "trials those of the chosen one. Weights only: step and optimizer slots "
+    "start anew. What was loaded, missing and unused is reported."
 )
 VOCAB_FILE = (
     "The model's vocabulary. If not given, that in --output_dir or beside "

@@ -12,7 +12,6 @@ from data.vectors import attention_picture, text_rows, vector_files
 from data.vectors.text_rows import TextRow
 from modeling import checkpoints
 from modeling.bert import BertModel
-from modeling.choices import EMBEDDINGS
 from modeling.config import BertConfig
 from training.config.extraction_options import ExtractionOptions
 from training.devices import preemption
@@ -25,7 +24,7 @@ from training.devices.strategy import (
 )
 from training.model_files import first_weights, found_files, setup
 from training.model_files.tokenizer import load_tokenizer
-from training.vectors.extractor import Extractor
+from training.vectors.extractor import Extractor, check_layer
 
 # Results held in memory, in numbers: 256 MB of float32. The outputs are sorted
 # into the order of the lines within this window.
@@ -160,24 +159,19 @@ def _draw(options, extractor, row):
 def _check_model(options, config):
     """Refuses options that do not fit the model; returns its tokenizer."""
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
-    blocks = config.num_hidden_layers
+    model = f"the model of {options.bert_config_file}"
     asked = [("layers", layer) for layer in options.vectors.layers]
     if options.attention_png:
         asked.append(("attention_layer", options.attention_layer))
     for flag, layer in asked:
-        if layer != EMBEDDINGS and not -blocks <= layer < blocks:
-            raise ValueError(
-                f"--{flag}: there is no layer {layer}; the model of "
-                f"{options.bert_config_file} has {blocks}: 0 to {blocks - 1}, "
-                f"or -1 (the last) to {-blocks}."
-            )
+        check_layer(f"--{flag}", layer, config.num_hidden_layers, model)
     heads = config.num_attention_heads
     if options.attention_head is not None and not (
         0 <= options.attention_head < heads
     ):
         raise ValueError(
-            f"--attention_head={options.attention_head}; the model of "
-            f"{options.bert_config_file} has {heads}: 0 to {heads - 1}."
+            f"--attention_head={options.attention_head}; {model} has {heads}: "
+            f"0 to {heads - 1}."
         )
     return load_tokenizer(
         options.vocab_file,

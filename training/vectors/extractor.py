@@ -14,12 +14,35 @@ from data.vectors.text_rows import TextRow
 from data.vectors.vector_files import LineVectors
 from modeling import kernels, pooling
 from modeling.bert import BertModel, BertOutput
+from modeling.choices import EMBEDDINGS
 from training.config.extraction_options import VectorOptions
 from training.devices.strategy import (
     inference_form,
     is_tpu,
     kind_of,
 )
+
+
+def check_layer(
+    name: str, layer: int | str, num_layers: int, model: str = "the model"
+) -> None:
+    """Refuses a layer that a model does not have.
+
+    Args:
+      name: of the argument, for the error.
+      layer: index of a block, from 0, or from -1 at the end; or `EMBEDDINGS`.
+      num_layers: blocks of the model.
+      model: for the error.
+
+    Raises:
+      ValueError: there is no such layer.
+    """
+    if layer != EMBEDDINGS and layer not in range(-num_layers, num_layers):
+        raise ValueError(
+            f"{name}: there is no layer {layer!r}; {model} has {num_layers}: 0 "
+            f"to {num_layers - 1}, or -1 (the last) to {-num_layers}, or "
+            f"{EMBEDDINGS!r}."
+        )
 
 
 class Extractor:

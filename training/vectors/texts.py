@@ -9,10 +9,9 @@ from absl import logging
 from data.progress import Progress
 from data.vectors.text_rows import TextRow, row_of
 from data.vectors.vector_files import LineVectors
-from modeling.choices import EMBEDDINGS
 from modeling.loading import LoadedModel
 from training.config.extraction_options import VectorOptions
-from training.vectors.extractor import Extractor
+from training.vectors.extractor import Extractor, check_layer
 
 
 class TextVectors:
@@ -94,15 +93,8 @@ class TextVectors:
 
     def _extractor(self, options: VectorOptions, batch_size: int) -> Extractor:
         """Returns the extractor for some options; refuses missing layers."""
-        config = self._loaded.config
-        blocks = config.num_hidden_layers
         for layer in options.layers:
-            if layer != EMBEDDINGS and layer not in range(-blocks, blocks):
-                raise ValueError(
-                    f"layers: there is no layer {layer!r}; the model has "
-                    f"{blocks}: 0 to {blocks - 1}, or -1 (the last) to "
-                    f"{-blocks}, or {EMBEDDINGS!r}."
-                )
+            check_layer("layers", layer, self._loaded.config.num_hidden_layers)
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
         if (options, batch_size) not in self._extractors:
