@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from benchmarks.budget import report, rungs, weights
+from benchmarks.budget import ladder, report, rungs, weights
 from benchmarks.budget.inputs import Inputs
 from benchmarks.budget.rungs import LADDER, LAST, RUNGS
 from benchmarks.budget.runs import SEED, Runs
@@ -67,6 +67,12 @@ def test_a_folder_is_not_continued_with_other_inputs(runs, tmp_path):
     error = "ladder was begun with another --vocab_file; give another --output"
     with pytest.raises(ValueError, match=error):
         runs._inputs.check()
+
+
+def test_tasks_need_two_models_to_fine_tune(runs, tmp_path):
+    error = "no baseline and no rate to fine-tune; .*--only=original_1e-03,rate"
+    with pytest.raises(ValueError, match=error):
+        ladder._finetune(tmp_path / "ladder", runs, None)
 
 
 def test_phases_share_the_time_and_change_the_settings(runs):

@@ -8,7 +8,8 @@ Each rung is pretrained for the same time, by the number of updates that fit
 into it: the time of an update is measured first, on the idle machine. So a run
 may be stopped, and others may run beside it; the same command goes on.
 --output_dir gets ladder.md, ladder.tsv and ladder.png, which show all that is
-done. --only=no_dropout,batch_8 does these rungs for now.
+done. --only=no_dropout,batch_8 does these rungs for now, --only=tasks the
+fine-tunings from the best baseline that is done and from the last rung.
 """
 
 import dataclasses
@@ -27,7 +28,7 @@ from training import program  # noqa: E402
 from training.config import flags  # noqa: E402
 
 _CONFIG = "configs/uncased_L-4_H-256_A-4.json"
-_TASK_SEEDS = 3
+_TASKS, _TASK_SEEDS = "tasks", 3
 _DATA = ("text", "conllu_dir", "glue_dir", "squad_dir")
 
 
@@ -46,7 +47,9 @@ class LadderOptions(Settings):
         "Minutes for the original's recipe, which the rungs are compared with.",
         above=0,
     )
-    only: tuple[str, ...] = setting((), "Only these rungs, for now.")
+    only: tuple[str, ...] = setting(
+        (), f"Only these rungs, for now; {_TASKS} = the fine-tunings."
+    )
 
 
 def main() -> None:
@@ -67,7 +70,7 @@ def main() -> None:
             logging.info("%d/%d: %s-%d", number, len(chosen), rung.name, seed)
             runs.train(rung, seed)
             report.write(folder, runs)
-    if not options.only:
+    if not options.only or _TASKS in options.only:
         _finetune(folder, runs, data)
 
 
@@ -78,7 +81,7 @@ def _check(options, data):
     data.check_files()
     files.require_file(options.vocab_file, "vocabulary")
     files.require_file(options.bert_config_file, "configuration")
-    known = [rung.name for rung in RUNGS]
+    known = [*(rung.name for rung in RUNGS), _TASKS]
     for name in options.only:
         if name not in known:
             raise ValueError(
@@ -98,6 +101,11 @@ def _finetune(folder, runs, data):
         for rung in baselines
         if SEED in (found := runs.found(rung))
     }
+    if not losses or SEED not in runs.found(LAST):
+        raise ValueError(
+            f"{folder}: no baseline and no {LAST.name} to fine-tune; train "
+            f"them first, with --only={baselines[-1].name},{LAST.name}."
+        )
     best = losses[min(losses)]
     for task in filter(data.has, tasks.NAMES):
         for rung in (best, LAST):
