@@ -70,7 +70,7 @@ def test_a_folder_is_not_continued_with_other_inputs(runs, tmp_path):
 
 
 def test_tasks_need_two_models_to_fine_tune(runs, tmp_path):
-    error = "no baseline and no rate to fine-tune; .*--only=original_1e-03,rate"
+    error = "the tasks need a baseline and rate; .*--only=original_1e-03,rate"
     with pytest.raises(ValueError, match=error):
         ladder._finetune(tmp_path / "ladder", runs, None)
 

@@ -103,8 +103,8 @@ def _finetune(folder, runs, data):
     }
     if not losses or SEED not in runs.found(LAST):
         raise ValueError(
-            f"{folder}: no baseline and no {LAST.name} to fine-tune; train "
-            f"them first, with --only={baselines[-1].name},{LAST.name}."
+            f"{folder}: the tasks need a baseline and {LAST.name}; train them "
+            f"first, with --only={baselines[-1].name},{LAST.name}."
         )
     best = losses[min(losses)]
     for task in filter(data.has, tasks.NAMES):

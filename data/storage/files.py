@@ -16,7 +16,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
 
-# In temporary names, between the name of the file and the writing process.
+# In temporary names, between the name of the file and a mark of the writer. A
+# process that is killed leaves such files, which may be removed.
 _INCOMPLETE = ".incomplete-"
 # Suffix of the file that describes a record file.
 MANIFEST_SUFFIX = ".manifest.json"

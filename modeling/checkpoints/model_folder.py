@@ -113,9 +113,9 @@ def find(path: str) -> ModelFolder:
 
 def _find(path: str) -> ModelFolder:
     """See `find`."""
-    if not tf.io.gfile.isdir(path):
+    if _is_prefix(path) or not tf.io.gfile.isdir(path):
         prefix = tf1.without_ending(path)
-        if not path or not tf.io.gfile.exists(f"{prefix}.index"):
+        if not path or not _is_prefix(prefix):
             raise _no_folder(path)
         return _original(_beside(prefix), prefix)
     folder = chosen_trial(path)
@@ -126,7 +126,8 @@ def _find(path: str) -> ModelFolder:
         raise ValueError(
             f"{folder} holds two models, {prefixes[0]} of the original's "
             f"format and {_weights_among(names)} of Hugging Face's; put each "
-            "into a folder of its own."
+            "into a folder of its own, or give the first by its prefix: "
+            f"{os.path.join(folder, prefixes[0])}"
         )
     if is_huggingface:
         return _theirs(folder)
@@ -148,8 +149,9 @@ def open_checkpoint(path: str) -> Weights:
     """Opens a checkpoint of either format.
 
     Args:
-      path: the prefix of a checkpoint, or a folder, see `find`: of a run with
-        --save_best its best weights, of trials those of the chosen one.
+      path: the prefix of a checkpoint, or a folder, see `find`: of a finished
+        run with --save_best its best weights, of trials those of the chosen
+        one.
 
     Returns:
       The reader.
@@ -158,7 +160,7 @@ def open_checkpoint(path: str) -> Weights:
       FileNotFoundError: there is no checkpoint.
       ValueError: it is damaged, or the folder holds several models.
     """
-    if tf.io.gfile.isdir(path):
+    if tf.io.gfile.isdir(path) and not _is_prefix(path):
         path = find(path).weights
     if huggingface.is_folder(path):
         return HuggingFaceCheckpoint(path)
@@ -227,11 +229,23 @@ def _described(folder: str, prefixes: list[str]) -> str | None:
     description = _read_description(folder)
     if not description:
         return None
-    # That of a pretrained model names the checkpoint that was exported last,
-    # which need not be the newest one.
+    # The newest checkpoint counts, also if the run was continued and killed
+    # after the description was written.
     if description["kind"] == _PRETRAINING and prefixes:
         return None
-    return place_of(folder, description["weights"])
+    is_inside = not os.path.dirname(description["weights"])
+    if is_inside and tf1.latest_name(folder) in prefixes:
+        return None
+    weights = place_of(folder, description["weights"])
+    best = os.path.dirname(weights)
+    if os.path.basename(best) == BEST and not _is_prefix(weights):
+        return tf1.find_prefix(best)
+    return weights
+
+
+def _is_prefix(path: str) -> bool:
+    """Returns whether a path is the prefix of a checkpoint."""
+    return tf.io.gfile.exists(f"{path}.index")
 
 
 def _original(folder: str, prefix: str) -> ModelFolder:

@@ -43,11 +43,18 @@ class PretrainingModel(PretrainingObjective):
     def trained_heads(self) -> list[str]:
         """Returns which heads of `head_variables` have been trained."""
         biases = {
-            "masked LM": self.cls.predictions.output_bias,
-            "next sentence": self.cls.seq_relationship.output_bias,
+            "masked LM": [self.cls.predictions.output_bias],
+            "next sentence": [
+                self.cls.seq_relationship.output_bias,
+                self.bert.pooler.dense.bias,
+            ],
         }
         # A bias is exactly 0 until the first update.
-        return [n for n, bias in biases.items() if bias.value.numpy().any()]
+        return [
+            head
+            for head, found in biases.items()
+            if all(bias.value.numpy().any() for bias in found)
+        ]
 
     def logits(
         self, batch: Batch, dropout_seed: tf.Tensor | None = None

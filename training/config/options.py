@@ -25,8 +25,8 @@ BERT_CONFIG_FILE = (
 )
 INIT_CHECKPOINT = (
     "Checkpoint to start from: a prefix such as DIR/bert_model.ckpt, or a "
-    "folder; of a run its best weights if it has kept them, else the last, of "
-    "trials those of the chosen one. Weights only: step and optimizer slots "
+    "folder; of a finished run its best weights if it has kept them, of trials "
+    "those of the chosen one. Weights only: step and optimizer slots "
     "start anew. What was loaded, missing and unused is reported."
 )
 VOCAB_FILE = (

@@ -158,6 +158,12 @@ class PretrainingServing(Serving):
         ids[:, 1] = self._vocab[_MASK]
         return ids
 
+    def is_real(
+        self, inputs: tf.Tensor, outputs: Mapping[str, tf.Tensor]
+    ) -> np.ndarray:
+        """See `Serving.is_real`: bool [B, P]."""
+        return outputs["positions"].numpy() >= 0
+
     def _record_specs(self) -> Sequence[FeatureSpec]:
         return pretraining_features(self.description.max_seq_length, 1)
 

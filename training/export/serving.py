@@ -139,14 +139,17 @@ class Serving(abc.ABC):
             "serve_examples": {"examples": records},
         } | self._text_samples()
 
-    def is_real(self, inputs: tf.Tensor) -> np.ndarray:
-        """Returns which outputs of an input are not of padding.
+    def is_real(
+        self, inputs: tf.Tensor, outputs: Mapping[str, tf.Tensor]
+    ) -> np.ndarray:
+        """Returns which outputs are not of padding.
 
         Args:
           inputs: of `serve_ids`, or of `serve_examples`.
+          outputs: of these inputs.
 
         Returns:
-          Bool [B]; if `answers_tokens`, [B, S].
+          Bool, for the first axes of the output that is compared.
         """
         if not self.answers_tokens:
             return np.ones(len(inputs), bool)

@@ -22,6 +22,7 @@ from training.finetuning.metric_values import (
     value_of,
 )
 from training.loop.checkpointing import CheckpointManager
+from training.model_files.first_weights import FirstWeights
 
 _RECORD = "best_checkpoint.json"
 
@@ -31,6 +32,7 @@ class TrainableModel(Protocol):
 
     options: FinetuningOptions
     manager: CheckpointManager
+    first: FirstWeights | None
 
     def train(
         self,
@@ -171,12 +173,12 @@ class BestCheckpoint:
           step: what `train` or `restore` returned.
 
         Returns:
-          Its prefix; init_checkpoint if step is 0.
+          Its prefix; see `FirstWeights.prefix` if step is 0.
         """
         if self.metric:
             return self._prefix(step)
         if not step:
-            return self._finetuning.options.init_checkpoint
+            return self._finetuning.first.prefix(self._output_dir)
         return self._finetuning.manager.prefix(step)
 
     def note(self) -> dict:

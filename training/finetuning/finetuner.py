@@ -109,8 +109,8 @@ def check_start(
             labels,
             model.reads_pooler,
         )
-        if needs_head and first.head_error():
-            raise ValueError(first.head_error())
+        if needs_head:
+            first.require_heads()
 
 
 class Finetuning:
@@ -129,6 +129,7 @@ class Finetuning:
     Attributes:
       model: made by make_model. Until `train` or `restore` it has the weights
         of init_checkpoint and a head drawn from the seed.
+      first: the weights of init_checkpoint; None = not loaded.
       manager: of the checkpoints in output_dir.
 
     Raises:
@@ -170,7 +171,7 @@ class Finetuning:
         with self._strategy.scope():
             self.model = self._make_model(make_model, config)
             self._weights = checkpoints.variables_by_name(self.model.layers)
-            self._head_error = self._load_first_weights(config, labels)
+            self.first = self._load_first_weights(config, labels)
             self._collector = OutputCollector(self.model)
         self._batching = {
             "trim": options.trim_batches and not is_tpu(self._strategy),
@@ -195,11 +196,11 @@ class Finetuning:
 
     def _load_first_weights(
         self, config: BertConfig, labels: Sequence[str]
-    ) -> str:
-        """Loads init_checkpoint; returns why the head needs training, or ""."""
+    ) -> FirstWeights | None:
+        """Loads init_checkpoint; None = the run does not start from it."""
         # Differs from the original: a head for another number of labels is
         # left out, because a model of MNLI is a good start for RTE.
-        first = setup.load_first_weights(
+        return setup.load_first_weights(
             self.options.init_checkpoint,
             self._weights,
             self.manager,
@@ -209,7 +210,6 @@ class Finetuning:
             labels,
             self.model.reads_pooler,
         )
-        return first.head_error() if first else ""
 
     def train(
         self,
@@ -294,8 +294,8 @@ class Finetuning:
         """
         with self._strategy.scope():
             if step is None:
-                if self._head_error and not self.manager.steps():
-                    raise ValueError(self._head_error)
+                if self.first and not self.manager.steps():
+                    self.first.require_heads()
                 return setup.restore_trained(
                     self._weights,
                     self.manager,

@@ -97,10 +97,32 @@ class FirstWeights:
                 "; ".join(self._report.misshapen),
             )
 
-    def head_error(self) -> str:
-        """Returns why the model must be trained first; "" = it need not."""
+    def prefix(self, output_dir: str) -> str:
+        """Returns a checkpoint of the weights as they were loaded.
+
+        Args:
+          output_dir: where a copy is written if the rows of the output layer
+            were put into another order.
+
+        Returns:
+          Its prefix, or the folder of a Hugging Face model.
+        """
+        rows = self._match.rows
+        if not rows or list(rows) == sorted(rows):
+            return self._checkpoint.prefix
+        prefix = os.path.join(output_dir, "reordered.ckpt")
+        values = {name: v.numpy() for name, v in self._variables.items()}
+        checkpoints.write(prefix, values)
+        return prefix
+
+    def require_heads(self) -> None:
+        """Refuses weights that must be trained before they are used.
+
+        Raises:
+          ValueError: the heads are missing, or have other labels.
+        """
         if self._match.rows is None:
-            return (
+            raise ValueError(
                 f"{self._match.message} Give a model of the task's labels. If "
                 "only the names differ, write the task's labels into that "
                 "file, in the order of the rows. Or train first (--do_train), "
@@ -110,16 +132,15 @@ class FirstWeights:
             n for n in self.untrained if not checkpoints.is_of_encoder(n)
         ]
         missing += self._missing_pooler()
-        if not missing:
-            return ""
         # Differs from the original: this is an error, because the original
         # predicts with random weights.
-        return (
-            f"--init_checkpoint={self._path} has no {' and '.join(missing)} "
-            "for this task; train first (--do_train), or "
-            "give the checkpoint, or the --output_dir, of a model fine-tuned "
-            "on it."
-        )
+        if missing:
+            raise ValueError(
+                f"--init_checkpoint={self._path} has no "
+                f"{' and '.join(missing)} for this task; train first "
+                "(--do_train), or give the checkpoint, or the --output_dir, of "
+                "a model fine-tuned on it."
+            )
 
     def _missing_pooler(self) -> list[str]:
         """Returns the pooler's variables, if the heads need and lack them."""

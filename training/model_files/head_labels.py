@@ -43,7 +43,7 @@ def match(init_checkpoint: str, labels: Sequence[str]) -> Match:
       The rows, and a message for the user.
 
     Raises:
-      ValueError: the file with the names is damaged.
+      ValueError: a file beside the weights is damaged.
     """
     found = model_folder.find(init_checkpoint)
     path, names = found.labels_file, found.labels

@@ -40,8 +40,7 @@ def check_layer(
     if layer != EMBEDDINGS and layer not in range(-num_layers, num_layers):
         raise ValueError(
             f"{name}: there is no layer {layer!r}; {model} has {num_layers}: 0 "
-            f"to {num_layers - 1}, or -1 (the last) to {-num_layers}, or "
-            f"{EMBEDDINGS!r}."
+            f"to {num_layers - 1}, or -1 (the last) to {-num_layers}."
         )
 
 

@@ -60,6 +60,45 @@ def test_the_best_weights_of_the_chosen_trial_are_taken(goldens, tmp_path):
     assert modeling.load(str(trial / "model.ckpt-60")).kind == "tagging"
 
 
+def copy_checkpoint(folder, step, new_step):
+    """Copies a checkpoint of a folder, as if training had gone on."""
+    for path in folder.glob(f"model.ckpt-{step}.*"):
+        name = path.name.replace(f"-{step}.", f"-{new_step}.")
+        shutil.copy(path, folder / name)
+    checkpoints.write_state(str(folder), [f"model.ckpt-{new_step}"])
+
+
+def test_a_run_that_was_continued_gives_its_newest_weights(goldens, tmp_path):
+    # task.json is written at the end of a run: it still names step 60.
+    finished_run(goldens, tmp_path, "tagging")
+    copy_checkpoint(tmp_path, 60, 90)
+    newest = str(tmp_path / "model.ckpt-90")
+    assert checkpoints.open_checkpoint(str(tmp_path)).prefix == newest
+    for path in tmp_path.glob("model.ckpt-60.*"):
+        path.unlink()
+    assert modeling.load(str(tmp_path)).report.source == newest
+
+
+def test_better_weights_replace_those_that_task_json_names(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "tagging")
+    facts = json.loads((tmp_path / "task.json").read_text())
+    facts["weights"] = "best/model.ckpt-40"
+    (tmp_path / "task.json").write_text(json.dumps(facts))
+    (tmp_path / "best").mkdir()
+    for path in tmp_path.glob("model.ckpt-60.*"):
+        shutil.copy(path, tmp_path / "best")
+    found = checkpoints.open_checkpoint(str(tmp_path))
+    assert found.prefix == str(tmp_path / "best/model.ckpt-60")
+
+
+def test_a_prefix_may_be_the_name_of_a_folder(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "tagging")
+    prefix = tmp_path / "model.ckpt-60"
+    prefix.mkdir()
+    assert checkpoints.open_checkpoint(str(prefix)).prefix == str(prefix)
+    assert modeling.load(str(prefix)).kind == "tagging"
+
+
 def test_a_classifier_without_its_pooler_is_refused(goldens, tmp_path):
     finished_run(goldens, tmp_path, "classification")
     prefix = modeling.load(str(tmp_path)).report.source

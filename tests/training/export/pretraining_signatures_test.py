@@ -127,8 +127,11 @@ def load_without(finished, goldens, tmp_path, scope):
     return saved_model.load(str(tmp_path / "run"))
 
 
-def test_no_pair_is_answered_by_an_untrained_head(finished, goldens, tmp_path):
-    serving = load_without(finished, goldens, tmp_path, "cls/seq_relationship")
+@pytest.mark.parametrize("scope", ["cls/seq_relationship/", "bert/pooler/"])
+def test_no_pair_is_answered_by_an_untrained_head(
+    finished, goldens, tmp_path, scope
+):
+    serving = load_without(finished, goldens, tmp_path, scope)
     assert "serve_pair" not in serving.signatures
     assert serving.samples().keys() == serving.signatures.keys()
     assert "second text" not in serving.in_words()

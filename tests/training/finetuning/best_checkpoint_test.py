@@ -1,8 +1,8 @@
 """The choice of weights: on a model that is a number, and on a real one."""
 
-import dataclasses
 import json
 import math
+import types
 
 import numpy as np
 import pytest
@@ -220,7 +220,7 @@ def test_without_save_best_the_last_weights_are_used(tmp_path):
 
 def test_at_step_0_the_weights_are_those_of_init_checkpoint(tmp_path):
     model = Number(tmp_path, save_best="")
-    model.options = dataclasses.replace(model.options, init_checkpoint="/a/b")
+    model.first = types.SimpleNamespace(prefix=lambda _: "/a/b")
     choice = best_checkpoint.BestCheckpoint(model, None, {})
     assert choice.weights(0) == "/a/b"
     assert choice.weights(6) == str(tmp_path / "model.ckpt-6")

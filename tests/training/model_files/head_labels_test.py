@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import modeling
 from modeling import checkpoints
 from tests import huggingface_support as theirs
 from tests.training.finetuning_support import make_options, make_run
@@ -140,6 +141,23 @@ def test_rows_in_the_order_of_the_task_stay(goldens, tmp_path, caplog, form):
     source = form(goldens, tmp_path / "source/model", TASK, [0, 1, 2])
     assert_rows_of_the_task(goldens, tmp_path / "out", source)
     assert "output layer" not in caplog.text
+
+
+def test_answers_of_reordered_rows_stay_the_same_in_the_next_run(
+    goldens, tmp_path
+):
+    # The first run trains nothing; the second one starts from its folder.
+    order = [TASK.index(name) for name in THEIRS]
+    source = original_form(goldens, tmp_path / "source", THEIRS, order)
+    first = run_mnli(goldens, tmp_path / "a", source)
+    assert run_mnli(goldens, tmp_path / "b", str(tmp_path / "a")) == first
+    loaded = modeling.load(str(tmp_path / "a"))
+    assert loaded.labels == TASK
+    golden = checkpoints.Checkpoint(str(goldens / MNLI))
+    np.testing.assert_array_equal(
+        checkpoints.variables_by_name(loaded.model.layers)["output_weights"],
+        golden.read("output_weights"),
+    )
 
 
 def test_case_makes_no_other_label(goldens, tmp_path):
