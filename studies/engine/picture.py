@@ -46,6 +46,9 @@ def draw(
         axis.set_title(MEASURES[measure].title, fontsize="small")
         axis.grid(alpha=0.3)
     figure.suptitle(study.title)
+    lines = axes[0].get_legend_handles_labels()
+    if any(lines):
+        figure.legend(*lines, loc="outside lower center", ncols=len(lines[0]))
     path = os.path.join(output_dir, "study.png")
     with files.whole_files([path]) as (place,), files.open_write(place) as file:
         figure.savefig(file, dpi=_DPI, format="png")
@@ -81,4 +84,3 @@ def _curves(
             spreads = [spread or 0.0 for spread in spreads]
             axis.errorbar(steps, means, spreads, fmt="o-", label=line)
     axis.set_xlabel("steps of pretraining")
-    axis.legend(fontsize="small")
