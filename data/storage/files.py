@@ -19,6 +19,8 @@ from typing import IO
 # In temporary names, between the name of the file and a mark of the writer. A
 # process that is killed leaves such files, which may be removed.
 _INCOMPLETE = ".incomplete-"
+# The first bytes of a gzip file.
+_GZIP = b"\x1f\x8b"
 # Suffix of the file that describes a record file.
 MANIFEST_SUFFIX = ".manifest.json"
 # `out@64` is TensorFlow's name for out-00000-of-00064 ... out-00063-of-00064.
@@ -266,10 +268,12 @@ def decode_line(line: bytes, where: Callable[[], str]) -> str:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
+        remedy = "convert the file, for example with `iconv -f latin1 -t utf-8`"
+        if line.startswith(_GZIP):
+            remedy = "the file is compressed: unpack it with `gunzip`"
         raise ValueError(
             f"{where()}: byte {error.start + 1} of the line is "
-            f"0x{line[error.start]:02x}, which is not UTF-8; convert the "
-            "file, for example with `iconv -f latin1 -t utf-8`."
+            f"0x{line[error.start]:02x}, which is not UTF-8; {remedy}."
         ) from None
     # The original's reader (TensorFlow's) drops every carriage return: "a\rb"
     # is one word.

@@ -1,5 +1,6 @@
 """What the one place that touches files promises."""
 
+import gzip
 import os
 
 import pytest
@@ -125,6 +126,14 @@ def test_one_line_is_decoded():
         "corpus.txt, line 17: byte 4 of the line is 0xf6, which is not UTF-8; "
         "convert the file, for example with `iconv -f latin1 -t utf-8`."
     )
+
+
+def test_a_compressed_text_is_named(tmp_path):
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b"a line\n"))
+    message = "text.gz, line 1: .* the file is compressed: unpack it with `gunz"
+    with pytest.raises(ValueError, match=message):
+        list(files.read_lines(str(path)))
 
 
 def test_undecodable_text_names_file_line_and_byte(tmp_path):
