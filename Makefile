@@ -9,6 +9,7 @@ BEAM_READY := .venv-beam/.ready
 # So have the peers that benchmarks/peers compares with.
 PEERS_READY := .venv-peers/.ready
 GARDEN_READY := .venv-model-garden/.ready
+ORIGINAL_READY := .venv-original/.ready
 # And NVIDIA's libraries.
 GPU_READY := .venv-gpu/.ready
 
@@ -16,7 +17,7 @@ GPU_READY := .venv-gpu/.ready
 PYTEST := $(RUN) -m pytest -n auto --maxprocesses=4 --no-loadscope-reorder
 
 .PHONY: machine demo test test-slow lint format bench check-gpu peers \
-	peers-model-garden clean
+	peers-model-garden peers-original clean
 
 ## machine: refuses a Python or a system that the packages do not exist for
 machine:
@@ -76,6 +77,10 @@ peers: $(READY) $(PEERS_READY)
 ## peers-model-garden: another one, for pretraining alone (3.3 GB, 100 s)
 peers-model-garden: $(READY) $(GARDEN_READY)
 
+## peers-original: and one for the original's own programs (1.7 GB, 60 s;
+##                 Python 3.11)
+peers-original: $(READY) $(ORIGINAL_READY)
+
 clean:
 	rm -rf build .pytest_cache .ruff_cache .hypothesis
 
@@ -84,8 +89,10 @@ $(READY): requirements.txt
 $(BEAM_READY): requirements-beam.txt
 $(PEERS_READY): benchmarks/peers/requirements.txt
 $(GARDEN_READY): benchmarks/peers/requirements-model-garden.txt
+$(ORIGINAL_READY): benchmarks/peers/requirements-original.txt
 $(GPU_READY): requirements-gpu.txt requirements.txt
-$(READY) $(BEAM_READY) $(PEERS_READY) $(GARDEN_READY) $(GPU_READY):
+$(READY) $(BEAM_READY) $(PEERS_READY) $(GARDEN_READY) $(ORIGINAL_READY) \
+$(GPU_READY):
 	@$(MAKE) --no-print-directory machine
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<

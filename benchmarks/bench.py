@@ -6,8 +6,8 @@ r"""Measures everything that has a target, prints the table, draws pictures.
 
 Without --real_data, the text is that of `make demo` and the sentences of the
 tasks are random words, as long as real ones. Weights are random. The rows with
-peers need `make peers` and `make peers-model-garden`. A row that fails is
-reported, the other rows are measured, and the exit code is 1.
+peers need `make peers`, `make peers-model-garden` and `make peers-original`. A
+row that fails is reported, the other rows are measured, and the exit code is 1.
 """
 
 import dataclasses

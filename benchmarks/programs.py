@@ -13,10 +13,12 @@ ROOT = Path(__file__).resolve().parent.parent
 _SAMPLE_S = 0.1  # between two looks at the memory
 
 
-def _start(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE):
+def _start(
+    arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, python=None
+):
     """Starts a program of the project."""
     return subprocess.Popen(
-        [sys.executable, *map(str, arguments)],
+        [python or sys.executable, *map(str, arguments)],
         cwd=ROOT,
         env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
         stdout=stdout,
@@ -49,12 +51,13 @@ def run_program(*arguments):
     return printed
 
 
-def run_with_log(log, *program, **flags):
+def run_with_log(log, *program, python=None, **flags):
     """Runs a program to its end; its output is added to a file.
 
     Args:
       log: path of the file.
       *program: script, from the root of the project, and first arguments.
+      python: interpreter of another environment.
       **flags: those that are None are left out.
 
     Raises:
@@ -63,7 +66,8 @@ def run_with_log(log, *program, **flags):
     log.parent.mkdir(parents=True, exist_ok=True)
     arguments = [f"--{k}={v}" for k, v in flags.items() if v is not None]
     with log.open("a") as file:
-        process = _start([*program, *arguments], file, subprocess.STDOUT)
+        arguments = [*program, *arguments]
+        process = _start(arguments, file, subprocess.STDOUT, python)
         process.wait()
     printed, expected = log.read_text(errors="replace"), f"success; {log} has"
     _check(not process.returncode, process, printed, expected)

@@ -152,9 +152,7 @@ def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
         f"--eval_file={out}/eval.tf_record",
         f"--output_dir={out}/model",
         *_model_flags(out),
-        # The recipe's are for larger models and longer sequences.
-        "--train_batch_size=32",
-        "--learning_rate=1e-3",
+        "--learning_rate=1e-3",  # the recipe's is for larger models
         f"--num_train_steps={num_train_steps}",
         "--xla",
         f"--eval_batch_size={_EVAL_BATCH}",

@@ -9,7 +9,7 @@ from absl import app
 from benchmarks import programs, rows
 from benchmarks.ours import arithmetic, step_parts
 from benchmarks.peers import compare, protocol
-from benchmarks.peers.cases import CASES
+from benchmarks.peers.cases import CASES, ORIGINAL
 from modeling import BertConfig
 
 WORKER = """
@@ -129,7 +129,11 @@ def test_a_target_is_told_in_words(name, target):
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_every_side_of_a_case_knows_its_kind(case):
     folder = programs.ROOT / "benchmarks"
-    sides = {"ours": "ours/*.py", "tf-models-official": "peers/model_garden.py"}
+    sides = {
+        "ours": "ours/*.py",
+        "tf-models-official": "peers/model_garden.py",
+        ORIGINAL: "peers/original.py",
+    }
     for side in ["ours", *case.targets]:
         paths = folder.glob(sides.get(side, "peers/theirs.py"))
         code = "".join(path.read_text("utf-8") for path in paths)

@@ -5,21 +5,25 @@ import types
 import numpy as np
 import pytest
 
-from benchmarks.budget import ladder, report, rungs, weights
+from benchmarks.budget import ladder, report, weights
 from benchmarks.budget.inputs import Inputs
 from benchmarks.budget.rungs import LADDER, LAST, RUNGS
-from benchmarks.budget.runs import SEED, Runs
+from benchmarks.budget.runs import SEED, Runs, require_original
+from benchmarks.peers.cases import ORIGINAL
 from data.storage.json_files import write_json
 from modeling import checkpoints
 from training.config.recipes import RECIPES
 
 SECONDS = 0.5  # of an update
+RATIO = 1.5  # the original's time / ours
 
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
     """Runs of 2 minutes, whose updates all take the same time."""
-    monkeypatch.setattr(Inputs, "seconds", lambda *_: SECONDS)
+    monkeypatch.setattr(
+        Inputs, "seconds", lambda *a: SECONDS * (RATIO if a[-1] else 1)
+    )
     return Runs(
         tmp_path / "ladder", given(tmp_path), str(tmp_path / "text.txt")
     )
@@ -44,7 +48,7 @@ def rung(name):
 def test_the_last_rung_is_the_recipe():
     own = {name: LAST.settings[name] for name in RECIPES["budget"]}
     assert own == RECIPES["budget"]
-    assert LAST.settings["warmup"] == 0.15
+    assert LAST.settings["warmup"] == 0.1
 
 
 def test_each_rung_of_the_ladder_adds_to_the_one_before():
@@ -58,8 +62,40 @@ def test_the_number_of_updates_is_what_fits_into_the_time(runs):
     (phase,) = runs.phases(LAST)
     assert phase.num_steps == 2 * 60 / SECONDS
     (phase,) = runs.phases(rung("original_5e-04"))
-    assert phase.seconds == SECONDS * rungs.ORIGINAL_TIME
-    assert phase.num_steps == round(10 * 60 / phase.seconds)
+    assert phase.seconds == SECONDS * RATIO
+    assert phase.num_steps == 10 * 60 / (SECONDS * RATIO)
+
+
+def test_an_update_is_timed_once_and_the_original_beside_ours(
+    tmp_path, monkeypatch
+):
+    asked = []
+
+    def measure(request, *peers):
+        asked.append(peers)
+        assert request["model"]["hidden_dropout_prob"] == 0.1
+        against = {peer: {"ratio_of_medians": RATIO} for peer in peers}
+        return {"ours": {"median": 1000 * SECONDS}, "peers": against}
+
+    monkeypatch.setattr("benchmarks.budget.inputs._measure", measure)
+    options = given(tmp_path)
+    write_json(options.bert_config_file, {"num_hidden_layers": 2})
+    files = options.vocab_file, options.bert_config_file
+    for _ in range(2):
+        inputs = Inputs(tmp_path, "text.txt", *files)
+        settings = rung("original_5e-04").settings
+        assert inputs.seconds(settings, 0, True) == SECONDS * RATIO
+        assert inputs.seconds(settings) == SECONDS
+    assert asked == [(), (ORIGINAL,)]
+
+
+def test_the_original_must_be_there(tmp_path, monkeypatch):
+    path = tmp_path / "none"
+    monkeypatch.setattr("benchmarks.budget.runs._ORIGINAL_PYTHON", path)
+    with pytest.raises(
+        ValueError, match="none does not exist; run `make peers"
+    ):
+        require_original()
 
 
 def test_a_folder_is_not_continued_with_other_inputs(runs, tmp_path):
@@ -70,7 +106,7 @@ def test_a_folder_is_not_continued_with_other_inputs(runs, tmp_path):
 
 
 def test_tasks_need_two_models_to_fine_tune(runs, tmp_path):
-    error = "the tasks need a baseline and rate; .*--only=original_1e-03,rate"
+    error = "the tasks need a baseline and no_dropout; "
     with pytest.raises(ValueError, match=error):
         ladder._finetune(tmp_path / "ladder", runs, None)
 
@@ -128,6 +164,42 @@ def test_layers_are_stacked_in_turns(tmp_path):
     values = [found.read(name(i))[0] for i in range(4)]
     assert values == [0, 1, 0, 1]
     assert found.read("bert/pooler/dense/bias")[0] == 9
+
+
+def test_the_last_rung_is_evaluated_by_both_programs(
+    runs, tmp_path, monkeypatch
+):
+    """The original's flags only, its own checkpoint and the same records."""
+    place = runs.place(LAST, SEED)
+    folder = place / "phase_1"
+    checkpoints.write(str(folder / "model.ckpt-7"), {"x": np.ones(2)})
+    result = {"made_from": {}, "seconds": 9.0, "model": str(folder)}
+    write_json(str(place / "run.json"), result)
+    monkeypatch.setattr(Inputs, "records", lambda *_: "records")
+    commands = []
+
+    def run(log, *program, python, **flags):
+        commands.append((program, flags))
+        output = flags["output_dir"]
+        output.mkdir(parents=True)
+        lines = f"loss = {5 + len(commands) / 1e4}\nmasked_lm_loss = 4.5\n"
+        (output / "eval_results.txt").write_text(lines)
+
+    monkeypatch.setattr("benchmarks.budget.runs.run_with_log", run)
+    runs.evaluate_twice(LAST)
+    (ours, first), (original, second) = commands
+    assert ours == ("run_pretraining.py",)
+    assert original == ("benchmarks/peers/original.py", "run_pretraining")
+    assert first | {"output_dir": 0} == second | {"output_dir": 0}
+    assert first["init_checkpoint"] == str(folder / "model.ckpt-7")
+    assert "masking" not in first  # the original has no such flag
+    assert list(report._of_evaluations(runs))[1:] == [
+        "| program | loss | masked_lm_loss |",
+        "| --- | --- | --- |",
+        "| ours | 5.0001 | 4.5 |",
+        "| original | 5.0002 | 4.5 |",
+        "",
+    ]
 
 
 def test_the_report_has_means_spreads_and_only_what_is_done(runs, tmp_path):

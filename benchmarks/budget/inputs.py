@@ -1,11 +1,12 @@
 """Text, records and times of updates, each made once in the ladder's folder."""
 
+import dataclasses
 import os
 from pathlib import Path
 
 from benchmarks.budget.rungs import Settings
 from benchmarks.peers import compare
-from benchmarks.peers.cases import CASES
+from benchmarks.peers.cases import CASES, ORIGINAL
 from benchmarks.peers.inputs import read_text
 from benchmarks.programs import run_with_log
 from data.storage import files
@@ -100,12 +101,15 @@ class Inputs:
             files.write_text(str(path), "\n\n".join(chosen[part]) + "\n")
         return path
 
-    def seconds(self, settings: Settings, num_layers: int = 0) -> float:
+    def seconds(
+        self, settings: Settings, num_layers: int = 0, is_original: bool = False
+    ) -> float:
         """Returns the time of an update, which is measured once.
 
         Args:
           settings: of a rung.
           num_layers: of the model; 0 = as its configuration says.
+          is_original: whether the original's program does it.
         """
         config = read_json(self._config_file)
         dropout = settings.get("dropout_prob", _DROPOUT)
@@ -126,13 +130,32 @@ class Inputs:
             "layers": config["num_hidden_layers"],
         }
         name = ", ".join(f"{key} {value}" for key, value in facts.items())
-        path = str(self._folder / "seconds.json")
+        request = {"model": config, **shape}
+        found = self._once(name, lambda: _measure(request)["ours"]["median"])
+        if not is_original:
+            return found / 1000
+        ratio = self._once(
+            f"{name}: the original / ours",
+            lambda: _measure(request, ORIGINAL)["peers"][ORIGINAL][
+                "ratio_of_medians"
+            ],
+        )
+        return ratio * found / 1000
+
+    def _once(self, name, measure):
+        """A number that is measured if times.json does not have it yet."""
+        path = str(self._folder / "times.json")
         known = read_json(path) if os.path.exists(path) else {}
         if name not in known:
-            case = compare.alone(CASES["pretraining_4x256_float32"])
-            options = compare.Options(turns=_TURNS, threads=0)
-            found = compare.result("", case, options, model=config, **shape)
-            known[name] = found["ours"]["median"] / 1000
-            print(f"An update of {name}: {known[name]:.3f} s", flush=True)
+            known[name] = measure()
+            print(f"An update of {name}: {known[name]:.4g}", flush=True)
             write_json(path, known)
         return known[name]
+
+
+def _measure(request, *peers):
+    """Times an update, this project alone or in turns with a peer."""
+    case = CASES["pretraining_4x256_float32"]
+    case = dataclasses.replace(case, targets=dict.fromkeys(peers, 1), asks=())
+    options = compare.Options(turns=_TURNS, threads=0)
+    return compare.result("", case, options, **request)

@@ -8,8 +8,10 @@ Each rung is pretrained for the same time, by the number of updates that fit
 into it: the time of an update is measured first, on the idle machine. So a run
 may be stopped, and others may run beside it; the same command goes on.
 --output_dir gets ladder.md, ladder.tsv and ladder.png, which show all that is
-done. --only=no_dropout,batch_8 does these rungs for now, --only=tasks the
-fine-tunings from the best baseline that is done and from the last rung.
+done. --only=no_dropout,batch_16 does these rungs for now, --only=tasks the
+fine-tunings from the best baseline that is done and from the last rung. The
+original's program (`make peers-original`) is timed beside ours, and evaluates
+the checkpoint of the last rung.
 """
 
 import dataclasses
@@ -58,8 +60,9 @@ def main() -> None:
     _check(options, data)
     program.load_tensorflow()
     from benchmarks.budget import report
-    from benchmarks.budget.runs import SEED, Runs
+    from benchmarks.budget.runs import SEED, Runs, require_original
 
+    require_original()
     folder = Path(options.output_dir)
     runs = Runs(folder, options, data.text)
     chosen = [r for r in RUNGS if not options.only or r.name in options.only]
@@ -70,6 +73,9 @@ def main() -> None:
             logging.info("%d/%d: %s-%d", number, len(chosen), rung.name, seed)
             runs.train(rung, seed)
             report.write(folder, runs)
+    if LAST in chosen:
+        runs.evaluate_twice(LAST)
+        report.write(folder, runs)
     if not options.only or _TASKS in options.only:
         _finetune(folder, runs, data)
 

@@ -38,6 +38,7 @@ def write(folder: Path, runs: Runs) -> None:
     for title, rungs in parts.items():
         if rows := [r for r in rungs if r.name in results]:
             lines += [f"## {title}\n", *_table(rows, results), ""]
+    lines += _of_evaluations(runs)
     lines += _of_tasks(runs)
     files.write_text(str(folder / "ladder.md"), "\n".join(lines) + "\n")
     _draw(folder, runs)
@@ -69,6 +70,20 @@ def _table(rungs, results) -> Iterator[str]:
             ]
             cells.append(shown(Values.of(values)) if values else "")
         yield f"| {' | '.join(cells)} |"
+
+
+def _of_evaluations(runs) -> Iterator[str]:
+    """The rows of the table of the evaluations by two programs."""
+    found = runs.evaluated_twice(LAST)
+    if found:
+        names = list(found["original"])
+        yield f"## `{LAST.name}-{SEED}`, evaluated by two programs\n"
+        yield f"| program | {' | '.join(names)} |"
+        yield "|" + " --- |" * (1 + len(names))
+        for program, values in found.items():
+            cells = [f"{values[name]:.6g}" for name in names]
+            yield f"| {program} | {' | '.join(cells)} |"
+        yield ""
 
 
 def _of_tasks(runs) -> Iterator[str]:

@@ -1,11 +1,13 @@
 """Does the runs of the ladder by the project's programs."""
 
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.budget import tasks, weights
 from benchmarks.budget.inputs import KINDS, LENGTH, PREDICTIONS, Inputs
 from benchmarks.budget.rungs import Rung, Settings
+from benchmarks.peers import compare
 from benchmarks.programs import run_with_log
 from data.storage.json_files import read_json, write_json
 from studies.engine.options import StudyData
@@ -23,6 +25,15 @@ _RESULT = "run.json"
 # Names in the settings of a rung that are no flags of run_pretraining.py.
 _NO_FLAGS = ("records", "warmup", "beta_2", "epsilon")
 _CONSTANTS = ("beta_2", "epsilon")
+_ORIGINAL_PYTHON = Path(compare.Options().original_environment, "bin/python")
+# Name -> interpreter, script and its first arguments.
+EVALUATORS = {
+    "ours": (sys.executable, "run_pretraining.py"),
+    "original": (
+        *(_ORIGINAL_PYTHON, "benchmarks/peers/original.py"),
+        "run_pretraining",
+    ),
+}
 
 
 class Phase(NamedTuple):
@@ -68,7 +79,8 @@ class Runs:
         for share, changes in (rung.phases or {1.0: {}}).items():
             settings = {**rung.settings, **changes}
             layers = rung.grows_from if not before else 0
-            seconds = rung.time * self._inputs.seconds(settings, layers)
+            timed = self._inputs.seconds(settings, layers, rung.is_original)
+            seconds = rung.time * timed
             steps = round(60 * minutes * (share - before) / seconds)
             phases.append(Phase(settings, max(2, steps), seconds))
             before = share
@@ -105,7 +117,10 @@ class Runs:
                 model = _average(model)
             seconds = sum(phase.num_steps * phase.seconds for phase in phases)
             held_out = {
-                kind: self._evaluate(model, kind, place) for kind in KINDS
+                kind: self._evaluate(
+                    *(model, kind, "dynamic", place / f"eval_{kind}")
+                )
+                for kind in KINDS
             }
             updates = sum(phase.num_steps for phase in phases)
             cost = {"minutes": seconds / 60, "updates": updates}
@@ -183,30 +198,54 @@ class Runs:
             program = ["benchmarks/budget/with_constants.py", *constants, "--"]
         run_with_log(Path(f"{folder}.log"), *program, **flags)
 
-    def _evaluate(self, model, kind, place):
+    def _evaluate(self, model, kind, masking, folder, program="ours"):
         """The numbers of a model on held-out examples, alike for all rungs."""
         settings = {
             "records": kind,
-            "masking": "dynamic",  # with a seed: the same masks for all
+            "masking": masking,
+            "max_seq_length": LENGTH,
+        }
+        flags = {
+            "do_eval": True,
+            "bert_config_file": self._config_file,
+            "init_checkpoint": model,
+            "input_file": self._inputs.records(settings, "eval"),
+            "output_dir": folder,
             "max_seq_length": LENGTH,
             "max_predictions_per_seq": PREDICTIONS,
+            "eval_batch_size": _BATCH,
+            "max_eval_steps": _EVAL_STEPS,
         }
-        folder = place / f"eval_{kind}"
-        flags = {k: v for k, v in settings.items() if k not in _NO_FLAGS}
-        run_with_log(
-            Path(f"{folder}.log"),
-            "run_pretraining.py",
-            **flags,
-            do_eval=True,
-            bert_config_file=self._config_file,
-            vocab_file=self._vocab_file,
-            init_checkpoint=model,
-            eval_file=self._inputs.records(settings, "eval"),
-            output_dir=folder,
-            eval_batch_size=_BATCH,
-            max_eval_steps=_EVAL_STEPS,
-        )
+        if masking == "dynamic":  # with a seed: the same masks for all
+            flags |= {"masking": masking, "vocab_file": self._vocab_file}
+        python, *command = EVALUATORS[program]
+        log = Path(f"{folder}.log")
+        run_with_log(log, *command, python=python, **flags)
         return read_eval_results(str(folder / "eval_results.txt"))
+
+    def evaluate_twice(self, rung: Rung) -> None:
+        """Evaluates the first run of a rung, also by the original's program."""
+        model = self.found(rung)[SEED]["model"]
+        place = self.place(rung, SEED) / "twice"
+
+        def evaluate() -> dict[str, Any]:
+            prefix = _last_prefix(Path(model))
+            return {
+                name: self._evaluate(
+                    *(prefix, "pairs", "static", place / name, name)
+                )
+                for name in EVALUATORS
+            }
+
+        recorded = RecordedRun(str(place), _RESULT, {"model": model})
+        if not recorded.result:
+            recorded.run(evaluate)
+
+    def evaluated_twice(self, rung: Rung) -> dict[str, dict[str, float]]:
+        """Returns `EVALUATORS`' results for a rung, {} before they are done."""
+        path = self.place(rung, SEED) / "twice" / _RESULT
+        result = read_json(str(path)) if path.exists() else {}
+        return {k: v for k, v in result.items() if k in EVALUATORS}
 
     def finetune(
         self, rung: Rung, task: str, data: StudyData, seed: int
@@ -229,6 +268,25 @@ class Runs:
         paths = self.place(rung, SEED).glob(f"{task}-*/{_RESULT}")
         results = (read_json(str(path)) for path in sorted(paths))
         return [result["value"] for result in results if "value" in result]
+
+
+def require_original() -> None:
+    """Refuses to begin without the original's program.
+
+    Raises:
+      ValueError: its environment does not exist.
+    """
+    if not _ORIGINAL_PYTHON.exists():
+        raise ValueError(
+            f"{_ORIGINAL_PYTHON} does not exist; run `make peers-original` "
+            "first: the original's program is timed beside this project's."
+        )
+
+
+def _last_prefix(folder: Path) -> str:
+    """The last checkpoint of a run; the original takes no folder."""
+    manager = CheckpointManager(str(folder))
+    return manager.prefix(manager.steps()[-1])
 
 
 def _average(folder: Path) -> Path:

@@ -3,6 +3,7 @@
 import dataclasses
 
 VOCAB_SIZE = 30522
+ORIGINAL = "google-research/bert"  # as a peer
 ARITHMETIC = ("=flops", "=matrix_rate", "=products")
 # Row of the table -> objective, its options.
 OBJECTIVES = {
@@ -99,7 +100,8 @@ def _with_peers():
         ("base", "float32", 4, 0.75),
         ("base", "bfloat16", 4, 0.65),
     ):
-        case = Case("pretraining", "ms", turns, peers, model, precision)
+        own = {ORIGINAL: 1} if precision == "float32" else {}
+        case = Case("pretraining", "ms", turns, peers | own, model, precision)
         yield (
             f"pretraining_{model}_{precision}",
             dataclasses.replace(case, share=share, asks=ARITHMETIC),

@@ -30,12 +30,17 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.peers import inputs, protocol  # noqa: E402
-from benchmarks.peers.cases import ARITHMETIC, CASES  # noqa: E402
+from benchmarks.peers.cases import ARITHMETIC, CASES, ORIGINAL  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
 from training.config.flags import define, read  # noqa: E402
 
 FLAGS = flags.FLAGS
 _WITHOUT_DATA = ("pretraining", "reading")
+# Peer that may be left out -> its script, the option of its environment.
+_OPTIONAL = {
+    "tf-models-official": ("model_garden.py", "model_garden_environment"),
+    ORIGINAL: ("original.py", "original_environment"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +60,11 @@ class Options(Settings):
         "Environment of `make peers-model-garden`; without it "
         "tf-models-official is left out.",
     )
+    original_environment: str = setting(
+        str(ROOT / ".venv-original"),
+        f"Environment of `make peers-original`; without it {ORIGINAL} is left "
+        "out.",
+    )
 
 
 def alone(case):
@@ -66,15 +76,15 @@ def _sides(targets, options):
     """Name -> (script, python) of ours and of the installed peers."""
     folder = ROOT / "benchmarks"
     sides = {"ours": (folder / "ours/worker.py", sys.executable)}
-    peers = Path(options.environment, "bin/python")
-    garden = Path(options.model_garden_environment, "bin/python")
-    if targets and not peers.exists():
-        raise app.UsageError(f"{peers} does not exist; run `make peers` first.")
     for peer in targets:
-        if peer != "tf-models-official":
-            sides[peer] = (folder / "peers/theirs.py", peers)
-        elif garden.exists():
-            sides[peer] = (folder / "peers/model_garden.py", garden)
+        script, option = _OPTIONAL.get(peer, ("theirs.py", "environment"))
+        python = Path(getattr(options, option), "bin/python")
+        if python.exists():
+            sides[peer] = (folder / "peers" / script, python)
+        elif peer not in _OPTIONAL:
+            raise app.UsageError(
+                f"{python} does not exist; run `make peers` first."
+            )
     return sides
 
 

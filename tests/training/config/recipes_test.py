@@ -10,8 +10,8 @@ def values(recipe="budget", begins=True):
     return recipes.values(recipe, num_train_steps=STEPS, begins=begins)
 
 
-def test_the_budget_has_a_warm_up_of_fifteen_percent():
-    expected = recipes.RECIPES["budget"] | {"num_warmup_steps": 0.15 * STEPS}
+def test_the_budget_has_a_warm_up_of_ten_percent():
+    expected = recipes.RECIPES["budget"] | {"num_warmup_steps": 0.1 * STEPS}
     assert values() == expected
 
 
