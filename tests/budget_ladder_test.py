@@ -182,8 +182,9 @@ def test_the_last_rung_is_evaluated_by_both_programs(
         commands.append((program, flags))
         output = flags["output_dir"]
         output.mkdir(parents=True)
-        lines = f"loss = {5 + len(commands) / 1e4}\nmasked_lm_loss = 4.5\n"
-        (output / "eval_results.txt").write_text(lines)
+        values = {"global_step": 0, "loss": 5 + len(commands) / 1e4}
+        lines = [f"{name} = {value}\n" for name, value in values.items()]
+        (output / "eval_results.txt").write_text("".join(lines))
 
     monkeypatch.setattr("benchmarks.budget.runs.run_with_log", run)
     runs.evaluate_twice(LAST)
@@ -194,10 +195,10 @@ def test_the_last_rung_is_evaluated_by_both_programs(
     assert first["init_checkpoint"] == str(folder / "model.ckpt-7")
     assert "masking" not in first  # the original has no such flag
     assert list(report._of_evaluations(runs))[1:] == [
-        "| program | loss | masked_lm_loss |",
-        "| --- | --- | --- |",
-        "| ours | 5.0001 | 4.5 |",
-        "| original | 5.0002 | 4.5 |",
+        "| program | loss |",
+        "| --- | --- |",
+        "| ours | 5.0001 |",
+        "| original | 5.0002 |",
         "",
     ]
 

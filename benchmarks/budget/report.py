@@ -76,7 +76,7 @@ def _of_evaluations(runs) -> Iterator[str]:
     """The rows of the table of the evaluations by two programs."""
     found = runs.evaluated_twice(LAST)
     if found:
-        names = list(found["original"])
+        names = [name for name in found["ours"] if name != "global_step"]
         yield f"## `{LAST.name}-{SEED}`, evaluated by two programs\n"
         yield f"| program | {' | '.join(names)} |"
         yield "|" + " --- |" * (1 + len(names))
