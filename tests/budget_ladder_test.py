@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from benchmarks.budget import ladder, report, weights
+from benchmarks.budget import ladder, report, rungs, weights
 from benchmarks.budget.inputs import Inputs
 from benchmarks.budget.rungs import LADDER, LAST, RUNGS
 from benchmarks.budget.runs import SEED, Runs, require_original
@@ -61,6 +61,8 @@ def test_each_rung_of_the_ladder_adds_to_the_one_before():
 def test_the_number_of_updates_is_what_fits_into_the_time(runs):
     (phase,) = runs.phases(LAST)
     assert phase.num_steps == 2 * 60 / SECONDS
+    (phase,) = runs.phases(rungs.QUARTER)
+    assert phase.num_steps == 10 * 60 / 4 / SECONDS
     (phase,) = runs.phases(rung("original_5e-04"))
     assert phase.seconds == SECONDS * RATIO
     assert phase.num_steps == 10 * 60 / (SECONDS * RATIO)
@@ -106,7 +108,7 @@ def test_a_folder_is_not_continued_with_other_inputs(runs, tmp_path):
 
 
 def test_tasks_need_two_models_to_fine_tune(runs, tmp_path):
-    error = "the tasks need a baseline and no_dropout; "
+    error = "the tasks need a baseline and quarter; "
     with pytest.raises(ValueError, match=error):
         ladder._finetune(tmp_path / "ladder", runs, None)
 

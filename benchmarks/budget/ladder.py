@@ -9,7 +9,7 @@ into it: the time of an update is measured first, on the idle machine. So a run
 may be stopped, and others may run beside it; the same command goes on.
 --output_dir gets ladder.md, ladder.tsv and ladder.png, which show all that is
 done. --only=no_dropout,batch_16 does these rungs for now, --only=tasks the
-fine-tunings from the best baseline that is done and from the last rung. The
+fine-tunings from the best baseline that is done and from rung `quarter`. The
 original's program (`make peers-original`) is timed beside ours, and evaluates
 the checkpoint of the last rung.
 """
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from absl import logging  # noqa: E402
 
-from benchmarks.budget.rungs import LAST, RUNGS  # noqa: E402
+from benchmarks.budget.rungs import LAST, QUARTER, RUNGS  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
 from data.storage import files  # noqa: E402
 from studies.engine.options import StudyData  # noqa: E402
@@ -97,7 +97,7 @@ def _check(options, data):
 
 
 def _finetune(folder, runs, data):
-    """Fine-tunes the best baseline and the last rung on the tasks given."""
+    """Fine-tunes the best baseline and `QUARTER` on the tasks given."""
     from benchmarks.budget import report, tasks
     from benchmarks.budget.runs import SEED
 
@@ -107,14 +107,14 @@ def _finetune(folder, runs, data):
         for rung in baselines
         if SEED in (found := runs.found(rung))
     }
-    if not losses or SEED not in runs.found(LAST):
+    if not losses or SEED not in runs.found(QUARTER):
         raise ValueError(
-            f"{folder}: the tasks need a baseline and {LAST.name}; train them "
-            f"first, with --only={baselines[-1].name},{LAST.name}."
+            f"{folder}: the tasks need a baseline and {QUARTER.name}; train "
+            f"them first, with --only={baselines[-1].name},{QUARTER.name}."
         )
     best = losses[min(losses)]
     for task in filter(data.has, tasks.NAMES):
-        for rung in (best, LAST):
+        for rung in (best, QUARTER):
             for seed in range(SEED, SEED + _TASK_SEEDS):
                 logging.info("%s from %s, seed %d", task, rung.name, seed)
                 runs.finetune(rung, task, data, seed)

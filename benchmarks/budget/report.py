@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib.figure
 
 from benchmarks.budget import tasks
-from benchmarks.budget.rungs import LADDER, LAST, RUNGS
+from benchmarks.budget.rungs import LADDER, LAST, QUARTER, RUNGS
 from benchmarks.budget.runs import SEED, Runs
 from benchmarks.plot_events import read_points
 from data.storage import files
@@ -15,6 +15,7 @@ from studies.engine.report import shown
 from studies.engine.statistics import Values
 
 LOSS = "masked_lm_loss"
+_SHOWN = (*LADDER, QUARTER)
 _COLUMNS = {  # title -> records, name of the number, factor
     "loss": ("pairs", LOSS, 1.0),
     "% right": ("pairs", "masked_lm_accuracy", 100.0),
@@ -29,9 +30,9 @@ def write(folder: Path, runs: Runs) -> None:
     write_tsv(str(folder / "ladder.tsv"), _cells(results))
     parts = {
         "The original's recipe": [r for r in RUNGS if r.is_baseline],
-        "The ladder: each rung adds one change": LADDER,
+        "The ladder: each rung adds one change": _SHOWN,
         f"Beside it: `{LAST.name}` with one change more": [
-            r for r in RUNGS if not r.is_baseline and r not in LADDER
+            r for r in RUNGS if not r.is_baseline and r not in _SHOWN
         ],
     }
     lines = []
@@ -105,7 +106,7 @@ def _draw(folder: Path, runs: Runs) -> None:
     """Draws loss against minutes; nothing before there are curves."""
     figure = matplotlib.figure.Figure(figsize=(9, 5), layout="constrained")
     axis = figure.subplots()
-    for rung in [r for r in RUNGS if r.is_baseline or r in LADDER]:
+    for rung in [r for r in RUNGS if r.is_baseline or r in _SHOWN]:
         place = runs.place(rung, SEED) / "phase_1" / "eval"
         if points := sorted(read_points(place).get(LOSS, {}).items()):
             (phase,) = runs.phases(rung)
@@ -116,6 +117,7 @@ def _draw(folder: Path, runs: Runs) -> None:
     if not axis.lines:
         return
     axis.set_xscale("log")
+    axis.xaxis.set_major_formatter("{x:g}")
     axis.set_xlabel("minutes of training on this machine")
     axis.set_ylabel("masked-LM loss on held-out text")
     axis.grid(alpha=0.3)

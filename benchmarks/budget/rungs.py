@@ -36,7 +36,9 @@ class Rung:
       time: of an update, as a multiple of the measured one.
       is_original: whether the original's program is timed. This project's,
         which computes the same, does the updates.
-      is_baseline: whether it has the time of the baselines.
+      is_baseline: whether it is one of the original's recipes that the last
+        rung is compared with.
+      share: of the baselines' minutes; 0 = the minutes of the ladder.
       num_seeds: how many runs.
     """
 
@@ -49,6 +51,7 @@ class Rung:
     time: float = 1.0
     is_original: bool = False
     is_baseline: bool = False
+    share: float = 0.0
     num_seeds: int = 1
 
 
@@ -88,6 +91,7 @@ def _baselines() -> Iterator[Rung]:
             settings=_ORIGINAL | {"learning_rate": rate},
             is_original=True,
             is_baseline=True,
+            share=1.0,
         )
 
 
@@ -130,10 +134,7 @@ _OTHERS = (
     ("batch_64", "batches of 64", {"train_batch_size": 64}),
     ("rate_3e-4", "rate 3e-4", {"learning_rate": 3e-4}),
     ("rate_1e-3", "rate 1e-3", {"learning_rate": 1e-3}),
-    ("warmup_15", "15 % warm-up", {"warmup": 0.15}),
-    ("xla", "--xla", {"xla": True}),
     ("rows", "rows of consecutive sentences", {"records": "rows"}),
-    ("mask_30", "30 % masked", _MORE_MASKS),
     ("beta_2", "Adam's second beta 0.98", {"beta_2": 0.98}),
     ("epsilon", "Adam's epsilon 1e-8", {"epsilon": 1e-8}),
 )
@@ -149,6 +150,11 @@ _PHASES = (
         "mask_schedule",
         "30 % masked for half of the time, then 15 %",
         {0.5: _MORE_MASKS, 1: {}},
+    ),
+    (
+        "both_schedules",
+        "length 64 and 30 % masked for half of the time",
+        {0.5: {**_MORE_MASKS, **_SHORT, "max_predictions_per_seq": 20}, 1: {}},
     ),
 )
 
@@ -180,4 +186,11 @@ def _beside(last: Rung) -> Iterator[Rung]:
 
 LADDER = tuple(_ladder())
 LAST = LADDER[-1]
-RUNGS = (*_baselines(), *LADDER, *_beside(LAST))
+QUARTER = dataclasses.replace(
+    LAST,
+    name="quarter",
+    title="all of these, in a quarter of the original's time",
+    num_seeds=1,
+    share=0.25,
+)
+RUNGS = (*_baselines(), *LADDER, QUARTER, *_beside(LAST))

@@ -72,9 +72,8 @@ class Runs:
 
     def phases(self, rung: Rung) -> list[Phase]:
         """Returns the phases of a rung, after measuring their updates' time."""
-        minutes = self._options.minutes
-        if rung.is_baseline:
-            minutes = self._options.baseline_minutes
+        minutes = rung.share * self._options.baseline_minutes
+        minutes = minutes or self._options.minutes
         phases, before = [], 0.0
         for share, changes in (rung.phases or {1.0: {}}).items():
             settings = {**rung.settings, **changes}
