@@ -1,5 +1,7 @@
 """ladder.md, ladder.tsv and ladder.png."""
 
+import os
+import platform
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from data.storage import files
 from data.storage.tsv_files import write_tsv
 from studies.engine.report import shown
 from studies.engine.statistics import Values
+from training.devices import strategy
 
 LOSS = "masked_lm_loss"
 _SHOWN = (*LADDER, QUARTER)
@@ -35,7 +38,8 @@ def write(folder: Path, runs: Runs) -> None:
             r for r in RUNGS if not r.is_baseline and r not in _SHOWN
         ],
     }
-    lines = []
+    cores = f"{os.cpu_count()} cores, {platform.machine()}"
+    lines = [f"{cores}; {strategy.local_bfloat16().found}.\n"]
     for title, rungs in parts.items():
         if rows := [r for r in rungs if r.name in results]:
             lines += [f"## {title}\n", *_table(rows, results), ""]
