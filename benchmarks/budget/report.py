@@ -125,7 +125,7 @@ def _draw(folder: Path, runs: Runs) -> None:
     axis.set_xlabel("minutes of training on this machine")
     axis.set_ylabel("masked-LM loss on held-out text")
     axis.grid(alpha=0.3)
-    axis.legend(fontsize="small")
+    figure.legend(loc="outside lower center", ncols=2, fontsize="small")
     path = str(folder / "ladder.png")
     with files.whole_files([path]) as (place,), files.open_write(place) as file:
         figure.savefig(file, dpi=110, format="png")
