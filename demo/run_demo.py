@@ -62,7 +62,7 @@ class DemoOptions(Settings):
         "build/demo", "Folder of the results, replaced by each run."
     )
     vocab_size: int = setting(5000, "Most wordpieces of the vocabulary.")
-    num_train_steps: int = setting(3000, "Number of training steps.")
+    num_train_steps: int = setting(2500, "Number of training steps.")
 
 
 def main() -> None:
