@@ -1,5 +1,7 @@
 """The table of rows, the workers' protocol, and what benchmarks count."""
 
+import dataclasses
+import os
 import re
 import sys
 
@@ -72,6 +74,32 @@ def test_a_missing_peer_is_refused_with_its_command():
     options = compare.Options(environment="/nowhere")
     with pytest.raises(app.UsageError, match="not exist; run `make peers`"):
         compare.result("x", CASES["pretraining_base_float32"], options)
+
+
+def test_each_side_has_a_folder_of_its_own(monkeypatch):
+    folders = []
+
+    class Worker:
+        facts = None
+
+        def __init__(self, script, python, request):
+            assert os.listdir(request["folder"]) == []
+            folders.append(request["folder"])
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(compare.protocol, "Worker", Worker)
+    monkeypatch.setattr(compare.protocol, "take_turns", lambda *_: {})
+    monkeypatch.setattr(
+        compare,
+        "_sides",
+        lambda *_: dict.fromkeys(("ours", ORIGINAL), ("", "")),
+    )
+    case = dataclasses.replace(CASES["pretraining_base_float32"], asks=())
+    compare._measure(case, compare.Options(), {})
+    assert len(set(folders)) == 2
+    assert folders[1].endswith("google-research/bert")  # the peer's name
 
 
 def test_a_program_that_fails_is_shown(tmp_path):

@@ -64,9 +64,12 @@ def test_the_number_of_updates_is_what_fits_into_the_time(runs):
     assert phase.num_steps == 2 * 60 / SECONDS
     (phase,) = runs.phases(rungs.QUARTER)
     assert phase.num_steps == 10 * 60 / 4 / SECONDS
-    (phase,) = runs.phases(rung("original_5e-04"))
+    (phase,) = runs.phases(rungs.BASELINE)
     assert phase.seconds == SECONDS * RATIO
     assert phase.num_steps == 10 * 60 / (SECONDS * RATIO)
+    for a_rate in rungs.RATES:
+        (phase,) = runs.phases(a_rate)
+        assert phase.num_steps == round(10 * 60 / 3 / (SECONDS * RATIO))
 
 
 def test_an_update_is_timed_once_and_the_original_beside_ours(
@@ -86,10 +89,25 @@ def test_an_update_is_timed_once_and_the_original_beside_ours(
     files = options.vocab_file, options.bert_config_file
     for _ in range(2):
         inputs = Inputs(tmp_path, "text.txt", *files)
-        settings = rung("original_5e-04").settings
+        settings = rungs.BASELINE.settings
         assert inputs.seconds(settings, 0, True) == SECONDS * RATIO
         assert inputs.seconds(settings) == SECONDS
     assert asked == [(), (ORIGINAL,)]
+
+
+def test_shorter_batches_take_less_time(tmp_path, monkeypatch):
+    def once(self, name, measure):
+        # 100 ms, and 6 for each wordpiece of a row.
+        return 100 + 6 * int(name.split("length ")[1].split(",")[0])
+
+    monkeypatch.setattr(Inputs, "_once", once)
+    options = given(tmp_path)
+    write_json(options.bert_config_file, {"num_hidden_layers": 2})
+    files = options.vocab_file, options.bert_config_file
+    found = Inputs(tmp_path, "text.txt", *files).seconds(
+        rung("grouped").settings
+    )
+    assert found == pytest.approx((100 + 6 * 0.91 * 128) / 1000)
 
 
 def test_the_original_must_be_there(tmp_path, monkeypatch):
@@ -109,7 +127,8 @@ def test_a_folder_is_not_continued_with_other_inputs(runs, tmp_path):
 
 
 def test_tasks_need_two_models_to_fine_tune(runs, tmp_path):
-    error = "the tasks need a baseline and quarter; "
+    error = "the tasks need what is not trained yet; train it first, with "
+    error += "--only=original,quarter"
     with pytest.raises(ValueError, match=error):
         ladder._finetune(tmp_path / "ladder", runs, None)
 

@@ -8,10 +8,10 @@ Each rung is pretrained for the same time, by the number of updates that fit
 into it: the time of an update is measured first, on the idle machine. So a run
 may be stopped, and others may run beside it; the same command goes on.
 --output_dir gets ladder.md, ladder.tsv and ladder.png, which show all that is
-done. --only=no_dropout,batch_16 does these rungs for now, --only=tasks the
-fine-tunings from the best baseline that is done and from rung `quarter`. The
-original's program (`make peers-original`) is timed beside ours, and evaluates
-the checkpoint of the last rung.
+done. --only=no_dropout,batch_64 does these rungs for now, --only=tasks the
+fine-tunings from the rungs `original` and `quarter`. The original's program
+(`make peers-original`) is timed beside ours, and evaluates the checkpoint of
+the last rung.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from absl import logging  # noqa: E402
 
-from benchmarks.budget.rungs import LAST, QUARTER, RUNGS  # noqa: E402
+from benchmarks.budget.rungs import BASELINE, LAST, QUARTER, RUNGS  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
 from data.storage import files  # noqa: E402
 from studies.engine.options import StudyData  # noqa: E402
@@ -97,24 +97,18 @@ def _check(options, data):
 
 
 def _finetune(folder, runs, data):
-    """Fine-tunes the best baseline and `QUARTER` on the tasks given."""
+    """Fine-tunes `BASELINE` and `QUARTER` on the tasks given."""
     from benchmarks.budget import report, tasks
     from benchmarks.budget.runs import SEED
 
-    baselines = [rung for rung in RUNGS if rung.is_baseline]
-    losses = {
-        found[SEED]["pairs"][report.LOSS]: rung
-        for rung in baselines
-        if SEED in (found := runs.found(rung))
-    }
-    if not losses or SEED not in runs.found(QUARTER):
+    compared = (BASELINE, QUARTER)
+    if lacking := [r.name for r in compared if SEED not in runs.found(r)]:
         raise ValueError(
-            f"{folder}: the tasks need a baseline and {QUARTER.name}; train "
-            f"them first, with --only={baselines[-1].name},{QUARTER.name}."
+            f"{folder}: the tasks need what is not trained yet; train it "
+            f"first, with --only={','.join(lacking)}."
         )
-    best = losses[min(losses)]
     for task in filter(data.has, tasks.NAMES):
-        for rung in (best, QUARTER):
+        for rung in compared:
             for seed in range(SEED, SEED + _TASK_SEEDS):
                 logging.info("%s from %s, seed %d", task, rung.name, seed)
                 runs.finetune(rung, task, data, seed)

@@ -8,7 +8,14 @@ from pathlib import Path
 import matplotlib.figure
 
 from benchmarks.budget import tasks
-from benchmarks.budget.rungs import LADDER, LAST, QUARTER, RUNGS
+from benchmarks.budget.rungs import (
+    BASELINE,
+    LADDER,
+    LAST,
+    QUARTER,
+    RATES,
+    RUNGS,
+)
 from benchmarks.budget.runs import SEED, Runs
 from benchmarks.plot_events import read_points
 from data.storage import files
@@ -32,10 +39,10 @@ def write(folder: Path, runs: Runs) -> None:
     results = {r.name: found for r in RUNGS if (found := runs.found(r))}
     write_tsv(str(folder / "ladder.tsv"), _cells(results))
     parts = {
-        "The original's recipe": [r for r in RUNGS if r.is_baseline],
+        "The original's recipe": (BASELINE, *RATES),
         "The ladder: each rung adds one change": _SHOWN,
         f"Beside it: `{LAST.name}` with one change more": [
-            r for r in RUNGS if not r.is_baseline and r not in _SHOWN
+            r for r in RUNGS if r not in (BASELINE, *RATES, *_SHOWN)
         ],
     }
     cores = f"{os.cpu_count()} cores, {platform.machine()}"
@@ -110,12 +117,12 @@ def _draw(folder: Path, runs: Runs) -> None:
     """Draws loss against minutes; nothing before there are curves."""
     figure = matplotlib.figure.Figure(figsize=(9, 5), layout="constrained")
     axis = figure.subplots()
-    for rung in [r for r in RUNGS if r.is_baseline or r in _SHOWN]:
+    for rung in (BASELINE, *_SHOWN):
         place = runs.place(rung, SEED) / "phase_1" / "eval"
         if points := sorted(read_points(place).get(LOSS, {}).items()):
             (phase,) = runs.phases(rung)
             minutes = [step * phase.seconds / 60 for step, _ in points]
-            style = "--" if rung.is_baseline else "-"
+            style = "--" if rung is BASELINE else "-"
             losses = [loss for _, loss in points]
             axis.plot(minutes, losses, style, label=rung.title)
     if not axis.lines:

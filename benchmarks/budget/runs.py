@@ -78,8 +78,7 @@ class Runs:
         for share, changes in (rung.phases or {1.0: {}}).items():
             settings = {**rung.settings, **changes}
             layers = rung.grows_from if not before else 0
-            timed = self._inputs.seconds(settings, layers, rung.is_original)
-            seconds = rung.time * timed
+            seconds = self._inputs.seconds(settings, layers, rung.is_original)
             steps = round(60 * minutes * (share - before) / seconds)
             phases.append(Phase(settings, max(2, steps), seconds))
             before = share

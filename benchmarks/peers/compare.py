@@ -117,7 +117,7 @@ def _measure(case, options, more):
         try:
             for side, (script, python) in sides.items():
                 own = Path(folder, side)
-                own.mkdir()
+                own.mkdir(parents=True)  # "google-research/bert"
                 workers[side] = protocol.Worker(
                     script, python, request | {"folder": str(own)}
                 )

@@ -19,6 +19,11 @@ _FILES_AT_ONCE = 4
 _SHUFFLE_WINDOW = 10_000
 _SAMPLE = 1000  # records of each file whose values are checked at the start
 _PARSED_AT_ONCE = 256  # records parsed in one call
+# Reorders the shuffled serialized records of a pass. The other arguments are
+# the number of the pass (int64 scalar), the files and the batch size.
+Arrange = Callable[
+    [tf.data.Dataset, tf.Tensor, "RecordFiles", int], tf.data.Dataset
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,10 +125,7 @@ def training_batches(
     seed: int,
     first_example: int = 0,
     shuffle_window: int = _SHUFFLE_WINDOW,
-    arrange: Callable[
-        [tf.data.Dataset, tf.Tensor, RecordFiles, int], tf.data.Dataset
-    ]
-    | None = None,
+    arrange: Arrange | None = None,
     shard: Shard = WHOLE,
 ) -> tf.data.Dataset:
     """Returns endless shuffled batches, the same at every start.
@@ -143,9 +145,7 @@ def training_batches(
       first_example: number of examples to skip at the start of the stream of
         all workers, because they were used before a resume.
       shuffle_window: size of the shuffle buffer in records; 1 = no shuffling.
-      arrange: reorders the records of a pass. Its arguments are the shuffled
-        serialized records, the number of the pass (int64 scalar), the files
-        and the batch size.
+      arrange: reorders the records of a pass; None = leaves them.
       shard: the worker.
 
     Returns:

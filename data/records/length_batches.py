@@ -8,6 +8,7 @@ of a window.
 """
 
 import functools
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +20,9 @@ from data.records.shard import WHOLE, Shard
 # Examples are grouped by length within this many batches: enough to find
 # examples of similar length, and few enough to keep the order of a pass random.
 _BATCHES_OF_WINDOW = 100
+# Of large batches a window has fewer, but at least 8, so that it stays near
+# this many examples: about 120 megabytes at S = 512.
+_EXAMPLES_OF_WINDOW = 50_000
 # Examples of an evaluation that are sorted at once: about ten megabytes.
 _SORTED_AT_ONCE = 20_000
 # Every example of an evaluation batch has at least 85 % of the length of the
@@ -80,28 +84,44 @@ def training_batches(
     """
     # Differs from the original: it repeats first and then shuffles within 100
     # records, so that passes mix, and a file sorted by label stays sorted.
-    group = functools.partial(_group_pass, num_choices=num_choices, seed=seed)
     batches = input_pipeline.training_batches(
         files,
         batch_size=batch_size,
         seed=seed,
         first_example=first_example,
         shuffle_window=shuffle_window or files.count,
-        arrange=group if group_by_length else None,
+        arrange=grouping(seed, num_choices) if group_by_length else None,
         shard=shard,
     )
     if trim:
-        return batches.map(
-            functools.partial(
-                trim_batch,
-                num_choices=num_choices,
-                exact=exact,
-                multiple=multiple,
-            ),
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
-        ).prefetch(tf.data.AUTOTUNE)
+        return trimmed(
+            batches, num_choices=num_choices, exact=exact, multiple=multiple
+        )
     return batches
+
+
+def grouping(seed: int, num_choices: int = 1) -> input_pipeline.Arrange:
+    """Returns what puts examples of similar length into each batch of a pass.
+
+    Args:
+      seed: of the order of the batches.
+      num_choices: see `training_batches`.
+    """
+    return functools.partial(_group_pass, num_choices=num_choices, seed=seed)
+
+
+def trimmed(batches: tf.data.Dataset, **options: Any) -> tf.data.Dataset:
+    """Cuts the padding of every batch.
+
+    Args:
+      batches: feature name -> tensor [B, length].
+      **options: of `trim_batch`.
+    """
+    return batches.map(
+        functools.partial(trim_batch, **options),
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
+    ).prefetch(tf.data.AUTOTUNE)
 
 
 def all_examples(
@@ -314,7 +334,9 @@ def _group_pass(stream, number, files, batch_size, *, num_choices, seed):
     # many records complete the batch of the previous pass.
     begun = (number * files.count) % batch_size
     rest = (batch_size - begun) % batch_size
-    windows = stream.skip(rest).batch(_BATCHES_OF_WINDOW * batch_size)
+    most = max(8, _EXAMPLES_OF_WINDOW // batch_size)
+    window = min(_BATCHES_OF_WINDOW, most) * batch_size
+    windows = stream.skip(rest).batch(window)
     return stream.take(rest).concatenate(
         windows.enumerate().flat_map(
             lambda i, window: tf.data.Dataset.from_tensor_slices(

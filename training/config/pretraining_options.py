@@ -76,6 +76,12 @@ class PretrainingOptions(Settings):
     max_predictions_per_seq: int = setting(
         20, "Masked wordpieces of an example, as in the records."
     )
+    group_by_length: bool = setting(
+        False,
+        "[new] Put training examples of similar length into a batch, which is "
+        "cut to its longest one: no time is spent on padding. Not on a TPU, "
+        "which needs one length.",
+    )
     masking: PretrainingDataOptions | None = None
     do_train: bool = setting(False, "Whether to train.")
     do_eval: bool = setting(False, "Whether to evaluate.")
@@ -128,6 +134,11 @@ class PretrainingOptions(Settings):
                 "--do_predict needs --predict_file (queries, one a line)."
             )
         self.objectives.check(self.objective)
+        if self.group_by_length and self.device.use_tpu:
+            raise ValueError(
+                "--group_by_length cuts batches to different lengths, but a "
+                "TPU needs one (--use_tpu); leave --group_by_length out."
+            )
         self._check_first_weights()
         check_can_be_found(self, "bert_config_file", *self.needs_vocab)
         self._check_phases()

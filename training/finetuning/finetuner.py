@@ -19,7 +19,6 @@ from training.config.options import TrainOptions
 from training.devices.strategy import (
     check_batch_size,
     create_strategy,
-    has_onednn,
     is_tpu,
     kind_of,
     num_workers,
@@ -27,7 +26,7 @@ from training.devices.strategy import (
 from training.finetuning.predictions import ExampleScores, OutputCollector
 from training.loop.checkpointing import CheckpointManager
 from training.loop.model import ExampleModel
-from training.loop.steps import with_fusion
+from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
 from training.model_files import setup
 from training.model_files.first_weights import FirstWeights
@@ -246,8 +245,6 @@ class Finetuning:
             naming_damage(train_files.segments, train_files.specs),
         ):
             train = self._with_fusion(train)
-            # A GPU is faster with even lengths, a compiler with few lengths.
-            exact = not (train.fuse or train.xla) and has_onednn(self._strategy)
             return Trainer(self.model, train).train(
                 lambda first_example, shard: length_batches.training_batches(
                     train_files,
@@ -257,8 +254,7 @@ class Finetuning:
                     shard=shard,
                     shuffle_window=self.options.shuffle_window,
                     group_by_length=self.options.group_by_length,
-                    exact=exact,
-                    multiple=kind_of(self._strategy).multiple,
+                    **trimming(train),
                     **self._batching,
                 ),
                 self.manager,

@@ -6,6 +6,7 @@ resumed run repeats an uninterrupted one bit for bit on one CPU.
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -14,7 +15,7 @@ from modeling.config import BertConfig
 from modeling.kernels import Form, seeds
 from training.config.options import TrainOptions
 from training.devices import gpus
-from training.devices.strategy import is_tpu, kind_of
+from training.devices.strategy import has_onednn, is_tpu, kind_of
 from training.loop import custom_gradients, optimizers, rates
 from training.loop.lamb import Lamb
 from training.loop.loss_scale import LEAST, LossScale
@@ -54,6 +55,21 @@ def with_fusion(
         options, config, seq_length=seq_length, num_lengths=num_lengths
     )
     return dataclasses.replace(options, fuse=pays)
+
+
+def trimming(options: TrainOptions) -> dict[str, Any]:
+    """Returns the options of `length_batches.trim_batch` for the device.
+
+    Args:
+      options: from `with_fusion`; call both in the strategy's scope.
+    """
+    strategy = tf.distribute.get_strategy()
+    # A GPU is faster with even lengths, a compiler with few lengths.
+    is_compiled = options.fuse or options.xla
+    return {
+        "exact": not is_compiled and has_onednn(strategy),
+        "multiple": kind_of(strategy).multiple,
+    }
 
 
 def _pays(options, config, *, seq_length, num_lengths):

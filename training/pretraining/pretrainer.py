@@ -12,7 +12,7 @@ from absl import logging
 
 from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.masking import Masker
-from data.records import input_pipeline
+from data.records import input_pipeline, length_batches
 from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import WHOLE
@@ -24,11 +24,12 @@ from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import (
     check_batch_size,
     create_strategy,
+    kind_of,
 )
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
 from training.loop.evaluator import Evaluator
-from training.loop.steps import with_fusion
+from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
 from training.model_files import found_files, setup
 from training.model_files.tokenizer import keep_vocabulary
@@ -280,7 +281,12 @@ def _training_batches(options, inputs, first_example, shard):
         "first_example": first_example,
         "shard": shard,
     }
-    batches = input_pipeline.training_batches(inputs.train_files, **place)
+    arrange = None
+    if options.group_by_length:
+        arrange = length_batches.grouping(options.train.seed)
+    batches = input_pipeline.training_batches(
+        inputs.train_files, arrange=arrange, **place
+    )
     if not inputs.masker:
         return batches
     return mask_batches(batches, inputs.masker, **place)
@@ -300,13 +306,23 @@ def _train(options, model, manager, inputs, evaluate):
             train.last_step * train.train_batch_size / train_files.count,
         )
 
-    trainer = Trainer(
-        model,
-        with_fusion(train, model.config, seq_length=options.max_seq_length),
+    longest, num_lengths = options.max_seq_length, 1
+    if options.group_by_length:
+        multiple = kind_of(tf.distribute.get_strategy()).multiple
+        num_lengths = len(length_batches.trimmed_lengths(longest, multiple))
+    train = with_fusion(
+        train, model.config, seq_length=longest, num_lengths=num_lengths
     )
+
+    def make_batches(first_example, shard):
+        batches = _training_batches(options, inputs, first_example, shard)
+        if options.group_by_length:
+            return length_batches.trimmed(batches, **trimming(train))
+        return batches
+
     with naming_damage(train_files.segments, train_files.specs):
-        return trainer.train(
-            functools.partial(_training_batches, options, inputs),
+        return Trainer(model, train).train(
+            make_batches,
             manager,
             num_examples=train_files.count,
             evaluate=evaluate,

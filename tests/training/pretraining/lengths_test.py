@@ -1,0 +1,115 @@
+"""--group_by_length of run_pretraining.py: the same training, no padding."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.pretraining.options import PretrainingDataOptions
+from data.records import feature_spec, length_batches, reading, tfrecord
+from tests import rounding
+from tests.pretraining_support import RECORDS, read_all
+from training.pretraining import pretrainer
+
+_STEPS = 6
+
+
+@pytest.fixture
+def grouped(options):
+    """Options of a run without dropout, whose order is by length."""
+    return options.replace(
+        dropout_prob=0.0,
+        group_by_length=True,
+        num_train_steps=_STEPS,
+        num_warmup_steps=1,
+        train_batch_size=4,
+        save_checkpoints_steps=_STEPS,
+    )
+
+
+def _train(options, folder, **changes):
+    pretrainer.run(options.replace(output_dir=str(folder), **changes))
+    return read_all(folder / f"model.ckpt-{_STEPS}")
+
+
+def _record_lengths(monkeypatch):
+    """Returns a list to which each trimmed batch adds its length."""
+    lengths, trimmed = [], length_batches.trimmed
+
+    def recorded(batches, **options):
+        found = trimmed(batches, **options)
+        lengths.extend(
+            batch["input_ids"].shape[1] for batch in found.take(_STEPS)
+        )
+        return found
+
+    monkeypatch.setattr(length_batches, "trimmed", recorded)
+    return lengths
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_cut_batches_train_the_weights_of_whole_ones(
+    grouped, tmp_path, monkeypatch, micro_batches
+):
+    grouped = grouped.replace(gradient_accumulation_steps=micro_batches)
+    with monkeypatch.context() as patch:
+        lengths = _record_lengths(patch)
+        cut = _train(grouped, tmp_path / "cut")
+    assert min(lengths) < max(lengths) <= 64
+    with monkeypatch.context() as patch:
+        patch.setattr(length_batches, "trimmed", lambda batches, **_: batches)
+        whole = _train(grouped, tmp_path / "whole")
+    assert cut.keys() == whole.keys()
+    for name, value in whole.items():
+        # Sums over other numbers of zeros round differently.
+        np.testing.assert_allclose(
+            cut[name],
+            value,
+            atol=rounding.EQUAL,
+            rtol=rounding.EQUAL,
+            err_msg=name,
+        )
+    plain = _train(grouped, tmp_path / "plain", group_by_length=False)
+    table = "bert/embeddings/word_embeddings"
+    assert not np.array_equal(cut[table], plain[table])  # another order
+
+
+@pytest.fixture
+def unmasked(goldens, tmp_path):
+    """The golden records without the features of their masks."""
+    rows = list(tfrecord.read_records(str(goldens / RECORDS)))
+    specs = feature_spec.pretraining_features(64, 10, masked=False)
+    columns = {
+        name: values.numpy()
+        for name, values in reading.parse_batch(specs, rows).items()
+    }
+    path = str(tmp_path / "unmasked.tf_record")
+    with tf.io.TFRecordWriter(path) as writer:
+        for record in feature_spec.encode_examples(specs, columns):
+            writer.write(record)
+    return path
+
+
+def test_a_stopped_run_ends_as_an_uninterrupted_one(
+    grouped, unmasked, goldens, tmp_path
+):
+    # With masks that depend on an example's place in the stream.
+    grouped = grouped.replace(
+        input_file=unmasked,
+        vocab_file=str(goldens / "vocab.txt"),
+        masking=PretrainingDataOptions(
+            max_seq_length=64, max_predictions_per_seq=10
+        ),
+        save_checkpoints_steps=2,
+    )
+    whole = _train(grouped, tmp_path / "whole")
+    stopped = {"output_dir": str(tmp_path / "stopped"), "stop_at_step": 2}
+    pretrainer.run(grouped.replace(**stopped))
+    resumed = _train(grouped, tmp_path / "stopped")
+    for name, value in whole.items():
+        np.testing.assert_array_equal(resumed[name], value, err_msg=name)
+
+
+def test_a_tpu_needs_one_length(options):
+    message = "^--group_by_length cuts batches to different lengths, but a TPU"
+    with pytest.raises(ValueError, match=message):
+        options.replace(group_by_length=True, use_tpu=True)
