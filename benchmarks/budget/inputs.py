@@ -22,8 +22,8 @@ _HELD_OUT_SHARE = 0.04  # of the documents: the last ones
 _PASSES = {"static": 5, "dynamic": 2}  # over the text, that are written
 _TURNS = 20  # updates that are timed
 _DROPOUT = 0.1
-# Mean length of the batches of --group_by_length as a share of LENGTH: pairs of
-# the novels, of which 91 % of the positions hold a wordpiece.
+# Mean length of the batches of --group_by_length as a share of the longest:
+# pairs of the novels, of which 91 % of the positions hold a wordpiece.
 _GROUPED = 0.91
 
 
@@ -115,11 +115,14 @@ class Inputs:
           is_original: whether the original's program does it.
         """
         if settings.get("group_by_length"):
-            # The time grows evenly with the length.
+            # The time is taken as linear in the length.
             rest = settings | {"group_by_length": False}
+            length = settings["max_seq_length"]
             whole, half = (
-                self.seconds(rest | {"max_seq_length": n}, num_layers)
-                for n in (LENGTH, LENGTH // 2)
+                self.seconds(
+                    rest | {"max_seq_length": n}, num_layers, is_original
+                )
+                for n in (length, length // 2)
             )
             return whole - 2 * (1 - _GROUPED) * (whole - half)
         config = read_json(self._config_file)

@@ -102,10 +102,12 @@ def _finetune(folder, runs, data):
     from benchmarks.budget.runs import SEED
 
     compared = (BASELINE, QUARTER)
+    names = [rung.name for rung in compared]
     if lacking := [r.name for r in compared if SEED not in runs.found(r)]:
         raise ValueError(
-            f"{folder}: the tasks need what is not trained yet; train it "
-            f"first, with --only={','.join(lacking)}."
+            f"{folder}: the tasks start from {' and '.join(names)}, but "
+            f"{' and '.join(lacking)} is not trained yet; train with "
+            f"--only={','.join(lacking)}."
         )
     for task in filter(data.has, tasks.NAMES):
         for rung in compared:

@@ -117,7 +117,7 @@ def _measure(case, options, more):
         try:
             for side, (script, python) in sides.items():
                 own = Path(folder, side)
-                own.mkdir(parents=True)  # "google-research/bert"
+                own.mkdir(parents=True)  # a peer may be OWNER/REPOSITORY
                 workers[side] = protocol.Worker(
                     script, python, request | {"folder": str(own)}
                 )

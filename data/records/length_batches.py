@@ -20,9 +20,9 @@ from data.records.shard import WHOLE, Shard
 # Examples are grouped by length within this many batches: enough to find
 # examples of similar length, and few enough to keep the order of a pass random.
 _BATCHES_OF_WINDOW = 100
-# Of large batches a window has fewer, but at least 8, so that it stays near
-# this many examples: about 120 megabytes at S = 512.
-_EXAMPLES_OF_WINDOW = 50_000
+# A window of large batches has fewer of them, but at least two, to stay near
+# this many examples: about 200 megabytes at S = 512 while they are sorted.
+_EXAMPLES_OF_WINDOW = 20_000
 # Examples of an evaluation that are sorted at once: about ten megabytes.
 _SORTED_AT_ONCE = 20_000
 # Every example of an evaluation batch has at least 85 % of the length of the
@@ -334,9 +334,9 @@ def _group_pass(stream, number, files, batch_size, *, num_choices, seed):
     # many records complete the batch of the previous pass.
     begun = (number * files.count) % batch_size
     rest = (batch_size - begun) % batch_size
-    most = max(8, _EXAMPLES_OF_WINDOW // batch_size)
-    window = min(_BATCHES_OF_WINDOW, most) * batch_size
-    windows = stream.skip(rest).batch(window)
+    most = max(2, _EXAMPLES_OF_WINDOW // batch_size)
+    size = min(_BATCHES_OF_WINDOW, most) * batch_size
+    windows = stream.skip(rest).batch(size)
     return stream.take(rest).concatenate(
         windows.enumerate().flat_map(
             lambda i, window: tf.data.Dataset.from_tensor_slices(

@@ -79,8 +79,8 @@ class PretrainingOptions(Settings):
     group_by_length: bool = setting(
         False,
         "[new] Put training examples of similar length into a batch, which is "
-        "cut to its longest one: no time is spent on padding. Not on a TPU, "
-        "which needs one length.",
+        "cut to its longest one: little time is spent on padding. Not on a "
+        "TPU, which needs one length.",
     )
     masking: PretrainingDataOptions | None = None
     do_train: bool = setting(False, "Whether to train.")
@@ -134,10 +134,13 @@ class PretrainingOptions(Settings):
                 "--do_predict needs --predict_file (queries, one a line)."
             )
         self.objectives.check(self.objective)
-        if self.group_by_length and self.device.use_tpu:
+        on_tpu = self.device.use_tpu or (
+            self.device.distribution_strategy == "tpu"
+        )
+        if self.group_by_length and on_tpu:
             raise ValueError(
                 "--group_by_length cuts batches to different lengths, but a "
-                "TPU needs one (--use_tpu); leave --group_by_length out."
+                "TPU needs one; leave --group_by_length out."
             )
         self._check_first_weights()
         check_can_be_found(self, "bert_config_file", *self.needs_vocab)

@@ -273,7 +273,7 @@ def _assign_first_values(options, weights, manager, inputs, config):
         )
 
 
-def _training_batches(options, inputs, first_example, shard):
+def _training_batches(options, inputs, first_example, shard, arrange=None):
     """A shard's rows of the batches after some examples, masked."""
     place = {
         "batch_size": options.train.train_batch_size,
@@ -281,9 +281,6 @@ def _training_batches(options, inputs, first_example, shard):
         "first_example": first_example,
         "shard": shard,
     }
-    arrange = None
-    if options.group_by_length:
-        arrange = length_batches.grouping(options.train.seed)
     batches = input_pipeline.training_batches(
         inputs.train_files, arrange=arrange, **place
     )
@@ -314,11 +311,12 @@ def _train(options, model, manager, inputs, evaluate):
         train, model.config, seq_length=longest, num_lengths=num_lengths
     )
 
-    def make_batches(first_example, shard):
-        batches = _training_batches(options, inputs, first_example, shard)
-        if options.group_by_length:
-            return length_batches.trimmed(batches, **trimming(train))
-        return batches
+    def make_batches(*place):
+        if not options.group_by_length:
+            return _training_batches(options, inputs, *place)
+        arrange = length_batches.grouping(train.seed)
+        batches = _training_batches(options, inputs, *place, arrange)
+        return length_batches.trimmed(batches, **trimming(train))
 
     with naming_damage(train_files.segments, train_files.specs):
         return Trainer(model, train).train(

@@ -154,6 +154,18 @@ def test_a_batch_over_the_end_of_a_pass_breaks_no_other(files):
     assert max(spread[:8] + spread[9:16]) <= 25 < spread[8]
 
 
+def test_large_batches_are_grouped_within_fewer(files, monkeypatch):
+    in_order = {"group_by_length": False, "shuffle_window": 1}
+    plain, _ = stream(files, 8, **in_order)
+    monkeypatch.setattr(length_batches, "_EXAMPLES_OF_WINDOW", 20)
+    grouped, _ = stream(files, 8, **in_order | {"group_by_length": True})
+    # Windows of 20 // 8 = 2 batches.
+    for first in range(0, 8, 2):
+        window = slice(first, first + 2)
+        assert sorted(sum(grouped[window], [])) == sum(plain[window], [])
+    assert grouped != plain
+
+
 @pytest.mark.parametrize("group", [False, True])
 def test_exact_batches_are_the_same_without_padding(files, group):
     needed = example_lengths(files)

@@ -109,7 +109,10 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(
         np.testing.assert_array_equal(resumed[name], value, err_msg=name)
 
 
-def test_a_tpu_needs_one_length(options):
+@pytest.mark.parametrize(
+    "device", [{"use_tpu": True}, {"distribution_strategy": "tpu"}]
+)
+def test_a_tpu_needs_one_length(options, device):
     message = "^--group_by_length cuts batches to different lengths, but a TPU"
     with pytest.raises(ValueError, match=message):
-        options.replace(group_by_length=True, use_tpu=True)
+        options.replace(group_by_length=True, **device)
