@@ -127,8 +127,8 @@ def test_a_folder_is_not_continued_with_other_inputs(runs, tmp_path):
 
 
 def test_tasks_need_two_models_to_fine_tune(runs, tmp_path):
-    error = "the tasks start from original and quarter, but original and "
-    error += "quarter is not trained yet; train with --only=original,quarter"
+    error = "not trained yet: original, no_dropout, quarter. Train first, with "
+    error += "--only=original,no_dropout,quarter"
     with pytest.raises(ValueError, match=error):
         ladder._finetune(tmp_path / "ladder", runs, None)
 

@@ -9,9 +9,9 @@ into it: the time of an update is measured first, on the idle machine. So a run
 may be stopped, and others may run beside it; the same command goes on.
 --output_dir gets ladder.md, ladder.tsv and ladder.png, which show all that is
 done. --only=no_dropout,batch_64 does these rungs for now, --only=tasks the
-fine-tunings from the rungs `original` and `quarter`. The original's program
-(`make peers-original`) is timed beside ours, and evaluates the checkpoint of
-the last rung.
+fine-tunings from the rungs `original`, `no_dropout` and `quarter`. The
+original's program (`make peers-original`) is timed beside ours, and evaluates
+the checkpoint of the last rung.
 """
 
 import dataclasses
@@ -97,16 +97,16 @@ def _check(options, data):
 
 
 def _finetune(folder, runs, data):
-    """Fine-tunes `BASELINE` and `QUARTER` on the tasks given."""
+    """Fine-tunes the baseline and the recipe on the tasks given."""
     from benchmarks.budget import report, tasks
     from benchmarks.budget.runs import SEED
 
-    compared = (BASELINE, QUARTER)
+    compared = (BASELINE, LAST, QUARTER)
     names = [rung.name for rung in compared]
     if lacking := [r.name for r in compared if SEED not in runs.found(r)]:
         raise ValueError(
-            f"{folder}: the tasks start from {' and '.join(names)}, but "
-            f"{' and '.join(lacking)} is not trained yet; train with "
+            f"{folder}: the tasks start from {', '.join(names)}; not trained "
+            f"yet: {', '.join(lacking)}. Train first, with "
             f"--only={','.join(lacking)}."
         )
     for task in filter(data.has, tasks.NAMES):

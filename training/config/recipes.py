@@ -28,11 +28,10 @@ class RecipeOptions(Settings):
 
     recipe: str = setting(
         "original",
-        "[new] original: the defaults of the original's program. budget: the "
-        "best model that a small one becomes in minutes or hours, such as "
-        "--num_train_minutes=15: --first_weights=neighbors, no dropout, rate "
-        "5e-4 with 10 % warm-up, bfloat16 where it is faster. A flag that is "
-        "given keeps its value.",
+        "[new] original: the defaults of the original's program. budget: for "
+        "a small model and little time, such as --num_train_minutes=15: "
+        "--first_weights=neighbors, no dropout, rate 5e-4 with 10 % warm-up, "
+        "bfloat16 where it is faster. A flag that is given keeps its value.",
         choices=tuple(RECIPES),
     )
 
