@@ -114,17 +114,17 @@ class Inputs:
           num_layers: of the model; 0 = as its configuration says.
           is_original: whether the original's program does it.
         """
-        if settings.get("group_by_length"):
-            # The time is taken as linear in the length.
-            rest = settings | {"group_by_length": False}
-            length = settings["max_seq_length"]
-            whole, half = (
-                self.seconds(
-                    rest | {"max_seq_length": n}, num_layers, is_original
-                )
-                for n in (length, length // 2)
-            )
-            return whole - 2 * (1 - _GROUPED) * (whole - half)
+        length = settings["max_seq_length"]
+        model = num_layers, is_original
+        whole = self._seconds(settings, length, *model)
+        if not settings.get("group_by_length"):
+            return whole
+        # The time is taken as linear in the length.
+        half = self._seconds(settings, length // 2, *model)
+        return whole - 2 * (1 - _GROUPED) * (whole - half)
+
+    def _seconds(self, settings, length, num_layers, is_original):
+        """The time of an update of examples of one length."""
         config = read_json(self._config_file)
         dropout = settings.get("dropout_prob", _DROPOUT)
         config["hidden_dropout_prob"] = dropout
@@ -132,7 +132,7 @@ class Inputs:
         config["num_hidden_layers"] = num_layers or config["num_hidden_layers"]
         shape = {
             "rows": settings["train_batch_size"],
-            "length": settings["max_seq_length"],
+            "length": length,
             "predictions": settings["max_predictions_per_seq"],
             "precision": precision.choose(
                 settings.get("precision", "float32"), strategy.local_bfloat16()
