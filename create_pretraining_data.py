@@ -38,6 +38,7 @@ _STREAMING_ONLY = (
     "tfds",
     "runner",
     "max_ngram_size",
+    "join_documents",
     "sentence_order_prediction",
     "masking",
 )

@@ -25,23 +25,46 @@ def attention_bias(
     """Returns the numbers that mask attention scores.
 
     Args:
-      input_mask: int32 [B, S]; 1 = real wordpiece, 0 = padding.
+      input_mask: int32 [B, S]; 1 = real wordpiece, 0 = padding. Or [B, S, S],
+        queries on the second axis and keys on the third; 1 = visible.
       left_to_right: True also masks all later positions.
 
     Returns:
-      Float32 [B, 1, 1, S], or [B, 1, S, S] if left_to_right, to be added to
-      the scores: 0 at visible positions, -10000 at masked ones. Padding is
-      masked as a key, not as a query.
+      Float32 [B, 1, 1, S], or [B, 1, S, S] if left_to_right or if the mask
+      has queries, to be added to the scores: 0 at visible positions, -10000 at
+      masked ones. Padding is masked as a key, not as a query.
 
     Source: `modeling.create_attention_mask_from_input_mask`,
       `modeling.attention_layer`.
     """
-    visible = tf.cast(input_mask, tf.float32)[:, tf.newaxis, tf.newaxis, :]
+    visible = tf.cast(input_mask, tf.float32)
+    if input_mask.shape.rank == 2:
+        visible = visible[:, tf.newaxis, :]
+    visible = visible[:, tf.newaxis]
     if left_to_right:
-        seq_length = tf.shape(input_mask)[1]
+        seq_length = tf.shape(input_mask)[-1]
         earlier = tf.linalg.band_part(tf.ones([seq_length, seq_length]), -1, 0)
         visible *= earlier
     return (1.0 - visible) * HIDDEN_SCORE
+
+
+def within_documents(
+    input_mask: tf.Tensor, document_ids: tf.Tensor
+) -> tf.Tensor:
+    """Masks the wordpieces of the other documents in a row.
+
+    Args:
+      input_mask: int32 [B, S]; 1 = real wordpiece, 0 = padding.
+      document_ids: int32 [B, S], the number of a wordpiece's document.
+
+    Returns:
+      Int32 [B, S, S], for `attention_bias`: 1 where a query and a real key are
+      of one document.
+
+    Source: Krell et al. 2021 (arXiv:2107.02027), section 3.2.
+    """
+    queries, keys = document_ids[:, :, tf.newaxis], document_ids[:, tf.newaxis]
+    return tf.cast(queries == keys, tf.int32) * input_mask[:, tf.newaxis]
 
 
 def as_bias(
@@ -51,7 +74,8 @@ def as_bias(
 
     Args:
       bias: float [B, 1, any, T], which is returned; or a mask of bool or
-        numbers, [B, S], True or 1 = visible; or None = all visible.
+        numbers, [B, S] or [B, S, S], True or 1 = visible; or None = all
+        visible.
       x: float [B, S, H], of which None takes the shape.
       config: the model's sizes.
 
@@ -68,7 +92,7 @@ def as_bias(
                 "[batch, length, hidden size] is expected."
             )
         bias = tf.ones(tf.shape(x)[:2])
-    if bias.shape.rank != 2:
+    if bias.shape.rank not in (2, 3):
         return bias
     return attention_bias(bias, left_to_right=config.left_to_right)
 

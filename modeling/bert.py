@@ -253,7 +253,8 @@ class BertModel(layers.DropoutLayer):
             `input_mask` and `segment_ids` or `token_type_ids`, of which all but
             the ids may be missing.
           input_mask: bool or number [B, S]; True or 1 = real, 0 = padding; None
-            = all real.
+            = all real. Or [B, S, S]: which keys (third axis) each query may
+            see, of the real wordpieces at least itself.
           token_type_ids: int32 [B, S], segment ids; None = all 0.
           dropout_seed: int32 [2]; the same seed drops the same elements. None =
             no dropout, unless `training`.
@@ -330,7 +331,10 @@ class BertModel(layers.DropoutLayer):
         token_type_ids = tf.cast(token_type_ids, tf.int32)
         given = {"input_mask": input_mask, "token_type_ids": token_type_ids}
         for name, value in given.items():
-            if not input_ids.shape.is_compatible_with(value.shape):
+            shape = value.shape
+            if name == "input_mask" and shape.rank == 3:
+                shape = shape[:2]
+            if not input_ids.shape.is_compatible_with(shape):
                 raise ValueError(
                     f"{name} has the shape {value.shape}, but input_ids has "
                     f"{input_ids.shape}; give one value for each id."
@@ -358,6 +362,8 @@ def _last_real(input_mask):
     # which is first, sees only itself; the last wordpiece sees the whole text.
     places = tf.range(tf.shape(input_mask)[1])
     is_real = tf.cast(tf.cast(input_mask, tf.bool), tf.int32)
+    if input_mask.shape.rank == 3:
+        is_real = tf.linalg.diag_part(is_real)
     return tf.reduce_max(is_real * places, axis=1, keepdims=True)
 
 

@@ -94,6 +94,15 @@ def test_beam_writes_the_same_shards(goldens, streamed, tmp_path, options):
             "error: --masking is for streaming; pass --num_processes=1 or more",
         ),
         (
+            ["--next_sentence_prediction=false", "--join_documents"],
+            "error: --join_documents is for streaming; pass --num_processes=1",
+        ),
+        (
+            ["--num_processes=1", "--join_documents"],
+            "error: --join_documents is for examples without sentence pairs; "
+            "pass --next_sentence_prediction=false too.",
+        ),
+        (
             ["--num_processes=1", "--tfds=a/b"],
             "error: give either --input_file or --tfds",
         ),

@@ -14,9 +14,11 @@ from data.storage.json_files import read_json, write_json
 from training.devices import precision, strategy
 
 LENGTH, PREDICTIONS = 128, 20  # of the held-out examples
+_ROWS = {"next_sentence_prediction": False, "short_seq_prob": 0}
 KINDS = {
     "pairs": {},
-    "rows": {"next_sentence_prediction": False, "short_seq_prob": 0},
+    "rows": _ROWS,
+    "joined": _ROWS | {"join_documents": True},
 }
 _HELD_OUT_SHARE = 0.04  # of the documents: the last ones
 _PASSES = {"static": 5, "dynamic": 2}  # over the text, that are written
@@ -77,6 +79,8 @@ class Inputs:
         length = settings["max_seq_length"]
         name = f"{part}_{kind}_{length}_{masking}.tf_record"
         path = self._folder / "records" / name
+        # What the in-memory program does not have.
+        streams = masking == "dynamic" or kind == "joined"
         if not path.exists():
             run_with_log(
                 self._folder / "records" / f"{name}.log",
@@ -88,7 +92,7 @@ class Inputs:
                 max_seq_length=length,
                 max_predictions_per_seq=length * PREDICTIONS // LENGTH,
                 masking=masking,
-                num_processes=1 if masking == "dynamic" else None,
+                num_processes=1 if streams else None,
                 dupe_factor=_PASSES[masking] if part == "train" else 1,
             )
         return path

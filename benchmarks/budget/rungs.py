@@ -19,8 +19,9 @@ class Rung:
       name: of its folder.
       title: what it changes.
       settings: flags of run_pretraining.py, and four names that are not:
-        `records` (`pairs`, or `rows` of consecutive sentences), `warmup` (share
-        of the updates), `beta_2` and `epsilon` (of Adam).
+        `records` (`pairs`, `rows` of consecutive sentences, or rows `joined`
+        over the ends of documents), `warmup` (share of the updates), `beta_2`
+        and `epsilon` (of Adam).
       phases: share of the time at which each phase ends -> what it changes in
         the settings; {} = one phase.
       grows_from: layers in the first of two phases, whose weights are then
@@ -120,6 +121,12 @@ _OTHERS = (
     ("dynamic", "new masks in each pass", _DYNAMIC),
     ("batch_64", "batches of 64", {"train_batch_size": 64}),
     ("rows", "rows of consecutive sentences", {"records": "rows"}),
+    ("joined", "rows of joined documents", {"records": "joined"}),
+    (
+        "separated",
+        "rows of joined documents, attention within each",
+        {"records": "joined", "separate_documents": True},
+    ),
     ("beta_2", "Adam's second beta 0.98", {"beta_2": 0.98}),
     ("epsilon", "Adam's epsilon 1e-8", {"epsilon": 1e-8}),
     # Compiled as the updates that are timed; it would not be for a short run.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.budget import tasks, weights
-from benchmarks.budget.inputs import KINDS, LENGTH, PREDICTIONS, Inputs
+from benchmarks.budget.inputs import LENGTH, PREDICTIONS, Inputs
 from benchmarks.budget.rungs import Rung, Settings
 from benchmarks.peers import compare
 from benchmarks.programs import run_with_log
@@ -16,6 +16,7 @@ from training.loop.events import read_eval_results
 from training.many_runs.recorded_run import RecordedRun
 
 SEED = 12345
+EVALUATED = ("pairs", "rows")  # the kinds of held-out examples
 _BATCH = 64  # of evaluation
 _EVAL_STEPS = 16
 _CURVE_STEPS = 4  # of the evaluations while training
@@ -118,7 +119,7 @@ class Runs:
                 kind: self._evaluate(
                     *(model, kind, "dynamic", place / f"eval_{kind}")
                 )
-                for kind in KINDS
+                for kind in EVALUATED
             }
             updates = sum(phase.num_steps for phase in phases)
             cost = {"minutes": seconds / 60, "updates": updates}

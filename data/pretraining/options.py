@@ -64,6 +64,13 @@ class PretrainingDataOptions(Settings):
         "sentences with the label -1, and run_pretraining.py trains masked LM "
         "alone.",
     )
+    join_documents: bool = setting(
+        False,
+        "[new] With --next_sentence_prediction=false: an example that reaches "
+        "the end of a document goes on with the next one, after a [SEP], so "
+        "that examples are full even if documents are short. "
+        "--short_seq_prob is then the share of examples.",
+    )
     sentence_order_prediction: bool = setting(
         False,
         "[new] ALBERT's pairs: next_sentence_labels is 0 where b follows a, 1 "
@@ -90,6 +97,11 @@ class PretrainingDataOptions(Settings):
             raise ValueError(
                 f"--random_token_prob={self.random_token_prob}; it must be at "
                 f"most 1 - mask_token_prob = {1 - self.mask_token_prob:g}."
+            )
+        if self.join_documents and self.next_sentence_prediction:
+            raise ValueError(
+                "--join_documents is for examples without sentence pairs; "
+                "pass --next_sentence_prediction=false too."
             )
         if self.sentence_order_prediction and not self.next_sentence_prediction:
             raise ValueError(

@@ -285,6 +285,8 @@ def trim_batch(
       with `multiple`.
     """
     names = ["input_ids", "input_mask", "segment_ids"]
+    if "document_ids" in batch:
+        names.append("document_ids")
     if "label_mask" in batch:  # else label_ids do not belong to wordpieces
         names += ["label_ids", "label_mask"]
     size = batch["input_mask"].shape[1] // num_choices

@@ -8,9 +8,21 @@ import keras
 import tensorflow as tf
 
 from modeling import losses
+from modeling.attention import within_documents
 from modeling.config import BertConfig
 
 Batch = dict[str, tf.Tensor]
+
+
+def attention_mask(batch: Batch) -> tf.Tensor:
+    """Returns what the wordpieces of a batch see: int32 [B, S] or [B, S, S].
+
+    Args:
+      batch: see `Objective.encode`.
+    """
+    if "document_ids" not in batch:
+        return batch["input_mask"]
+    return within_documents(batch["input_mask"], batch["document_ids"])
 
 
 class Objective(abc.ABC):
@@ -43,7 +55,8 @@ class Objective(abc.ABC):
 
         Args:
           batch: int32 `input_ids`, `input_mask` (1 = real, 0 = padding) and
-            `segment_ids`, [B, S] each.
+            `segment_ids`, [B, S] each; and `document_ids` if wordpieces attend
+            only to those of their own document.
           dropout_seed: int32 [2] when training; None = no dropout.
           positions: see `BertModel.call`.
 
@@ -52,7 +65,7 @@ class Objective(abc.ABC):
         """
         return self.bert(
             batch["input_ids"],
-            batch["input_mask"],
+            attention_mask(batch),
             batch["segment_ids"],
             dropout_seed,
             positions,

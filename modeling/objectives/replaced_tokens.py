@@ -17,7 +17,11 @@ from modeling import heads, losses
 from modeling.bert import BertModel
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed
-from modeling.objectives.base import Batch, PretrainingObjective
+from modeling.objectives.base import (
+    Batch,
+    PretrainingObjective,
+    attention_mask,
+)
 
 # Added to the divisors of both losses, as in ELECTRA.
 _EPSILON = 1e-6
@@ -215,7 +219,7 @@ class ReplacedTokensModel(PretrainingObjective):
         """Scores the vocabulary at the positions: float32 [B * P, V]."""
         output = self.generator(
             masked.input_ids,
-            batch["input_mask"],
+            attention_mask(batch),
             batch["segment_ids"],
             dropout_seed,
             masked.positions,

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import modeling
 from modeling import checkpoints, kernels, layers
-from modeling.attention import attention_bias
+from modeling.attention import attention_bias, within_documents
 from tests import rounding
 
 
@@ -195,6 +195,87 @@ def test_left_to_right_does_not_see_what_follows(config):
         first[:, :11], second[:, :11], atol=rounding.ONE_SUM
     )
     assert np.abs(first[:, 11:] - second[:, 11:]).max() > 1e-3
+
+
+def joined_batch(config, seed):
+    """Rows of 24 wordpieces: two documents, [0, 9) and [9, n)."""
+    ids, mask, segments = random_batch(config, 4, 24, seed)
+    mask[:, :12] = 1
+    documents = np.repeat([[0] * 9 + [1] * 15], 4, axis=0)
+    documents += mask == 0  # padding
+    return {
+        "input_ids": tf.constant(ids),
+        "input_mask": tf.constant(mask),
+        "segment_ids": tf.constant(segments),
+        "document_ids": tf.constant(documents, tf.int32),
+    }
+
+
+@pytest.mark.parametrize("left_to_right", [False, True])
+def test_documents_of_a_row_do_not_see_each_other(config, left_to_right):
+    keras.utils.set_random_seed(1)
+    config = dataclasses.replace(config, left_to_right=left_to_right)
+    model = modeling.PretrainingModel(config)
+    batch = joined_batch(config, seed=8)
+    ids = batch["input_ids"].numpy()
+    real = batch["input_mask"].numpy() == 1
+    whole = model.encode(batch).get_sequence_output().numpy()
+    for some in np.s_[:, :9], np.s_[:, 9:]:
+        changed = ids.copy()
+        changed[some] = (changed[some] + 5) % config.vocab_size
+        batch["input_ids"] = tf.constant(changed)
+        got = model.encode(batch).get_sequence_output().numpy()
+        same = np.ones_like(real)
+        same[some] = False
+        np.testing.assert_allclose(
+            got[same & real], whole[same & real], atol=rounding.ONE_SUM
+        )
+        assert np.abs(got[some] - whole[some]).max() > 1e-3
+
+
+def test_the_first_document_of_a_row_is_encoded_as_alone(model, config):
+    batch = joined_batch(config, seed=9)
+    output = model.encode(batch)
+    alone = {name: values[:, :9] for name, values in batch.items()}
+    del alone["document_ids"]
+    expected = model.encode(alone)
+    np.testing.assert_allclose(
+        output.get_sequence_output()[:, :9],
+        expected.get_sequence_output(),
+        atol=rounding.ONE_SUM,
+    )
+    np.testing.assert_allclose(
+        output.get_pooled_output(),
+        expected.get_pooled_output(),
+        atol=rounding.ONE_SUM,
+    )
+
+
+@pytest.mark.parametrize("left_to_right", [False, True])
+def test_a_mask_for_each_query_equals_that_for_all(config, left_to_right):
+    keras.utils.set_random_seed(1)
+    config = dataclasses.replace(config, left_to_right=left_to_right)
+    bert = modeling.BertModel(config)
+    ids, mask, segments = random_batch(config, 4, 20, seed=10)
+    wide = np.repeat(mask[:, np.newaxis], 20, axis=1)
+    positions = tf.constant([[0, 3, 7]] * 4)
+    for key in ("sequence_output", "pooled_output"):
+        for where in (None, positions):
+            got, expected = (
+                bert(ids, x, segments, positions=where, output_key=key)
+                for x in (wide, mask)
+            )
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_attention_within_documents_by_hand():
+    mask = within_documents(
+        tf.constant([[1, 1, 1, 0]]), tf.constant([[0, 1, 1, 2]])
+    )
+    np.testing.assert_array_equal(
+        mask[0],
+        [[1, 0, 0, 0], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]],
+    )
 
 
 def test_attention_bias_of_a_random_mask_by_hand():

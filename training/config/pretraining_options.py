@@ -82,6 +82,12 @@ class PretrainingOptions(Settings):
         "cut to its longest one: little time is spent on padding. Not on a "
         "TPU, which needs one length.",
     )
+    separate_documents: bool = setting(
+        False,
+        "[new] Wordpieces attend only to those of their own document, in "
+        "examples of create_pretraining_data.py --join_documents. It needs "
+        "--vocab_file.",
+    )
     masking: PretrainingDataOptions | None = None
     do_train: bool = setting(False, "Whether to train.")
     do_eval: bool = setting(False, "Whether to evaluate.")
@@ -95,9 +101,10 @@ class PretrainingOptions(Settings):
     )
     vocab_file: str | None = setting(
         None,
-        "[new] Vocabulary, for --do_predict, --masking=dynamic, --do_export "
-        "and --objective=replaced_tokens; it is copied to --output_dir. If "
-        "not given, that in --output_dir or beside --init_checkpoint.",
+        "[new] Vocabulary, for --do_predict, --masking=dynamic, --do_export, "
+        "--separate_documents and --objective=replaced_tokens; it is copied to "
+        "--output_dir. If not given, that in --output_dir or beside "
+        "--init_checkpoint.",
     )
     do_lower_case: bool = setting(
         True, "[new] False for cased models (--do_predict)."
@@ -154,7 +161,8 @@ class PretrainingOptions(Settings):
     @property
     def needs_vocab(self) -> tuple[str, ...]:
         """`vocab_file` if the run cannot be without it, or nothing."""
-        return ("vocab_file",) * bool(self.do_predict or self.needs_ids)
+        needs = self.do_predict or self.needs_ids or self.separate_documents
+        return ("vocab_file",) * bool(needs)
 
     @property
     def needs_ids(self) -> bool:

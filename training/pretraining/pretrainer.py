@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
+from data.pretraining import documents
 from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.masking import Masker
 from data.records import input_pipeline, length_batches
@@ -46,12 +47,14 @@ class _Inputs(NamedTuple):
       eval_files: records to evaluate on.
       queries: the tokenizer and the queries of --predict_file.
       masker: masks the records while they are read.
+      sep_id: id of [SEP], which ends a document, to tell documents apart.
     """
 
     train_files: RecordFiles | None
     eval_files: RecordFiles | None
     queries: tuple | None
     masker: Masker | None
+    sep_id: int | None
 
 
 def run(options: PretrainingOptions) -> None:
@@ -152,6 +155,7 @@ def _load_inputs(options, config, strategy):
         )
     if train_files and eval_files:
         run_inputs.check_same_kind(train_files, eval_files)
+    sep_id = run_inputs.separator(options, config, train_files, eval_files)
     if options.do_predict:
         queries = run_inputs.load_queries(
             options.predict_file,
@@ -163,7 +167,7 @@ def _load_inputs(options, config, strategy):
             init_checkpoint=options.init_checkpoint,
             max_seq_length=options.max_seq_length,
         )
-    return _Inputs(train_files, eval_files, queries, masker)
+    return _Inputs(train_files, eval_files, queries, masker, sep_id)
 
 
 def _make_model(options, config, strategy):
@@ -284,9 +288,16 @@ def _training_batches(options, inputs, first_example, shard, arrange=None):
     batches = input_pipeline.training_batches(
         inputs.train_files, arrange=arrange, **place
     )
-    if not inputs.masker:
-        return batches
-    return mask_batches(batches, inputs.masker, **place)
+    return _prepared(batches, inputs, **place)
+
+
+def _prepared(batches, inputs, **place):
+    """Adds to batches of records what is not in the files."""
+    if inputs.masker:
+        batches = mask_batches(batches, inputs.masker, **place)
+    if inputs.sep_id is not None:
+        batches = documents.number_documents(batches, inputs.sep_id)
+    return batches
 
 
 def _train(options, model, manager, inputs, evaluate):
@@ -335,16 +346,9 @@ def _evaluate(options, model, evaluator, inputs, step):
         batches = input_pipeline.evaluation_batches(
             eval_files, batch_size=batch_size, shard=shard
         )
-        if not inputs.masker:
-            return batches
         # All evaluations use the same masks, so that they can be compared.
-        return mask_batches(
-            batches,
-            inputs.masker,
-            batch_size=batch_size,
-            seed=options.train.seed,
-            shard=shard,
-        )
+        place = {"seed": options.train.seed, "shard": shard}
+        return _prepared(batches, inputs, batch_size=batch_size, **place)
 
     with naming_damage(eval_files.segments, eval_files.specs):
         metrics = evaluator.evaluate(

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data.pretraining import queries
+from data.pretraining import documents, queries
 from data.pretraining.masking import Masker
 from data.pretraining.options import (
     SPECIAL_TOKENS,
@@ -309,6 +309,31 @@ def load_masker(
     vocab = vocabulary.load_vocab(vocab_file)
     check_vocabulary(vocab, vocab_file, config, config_file, SPECIAL_TOKENS)
     return Masker(Wordpieces.from_vocab(vocab), options)
+
+
+def separator(
+    options: PretrainingOptions,
+    config: BertConfig,
+    *opened: RecordFiles | None,
+) -> int | None:
+    """Returns the id of [SEP] for --separate_documents, or None without it.
+
+    Args:
+      options: of the run.
+      config: of the model.
+      *opened: the records of the run.
+
+    Raises:
+      ValueError: the vocabulary is not the model's; see `documents.check`.
+    """
+    if not options.separate_documents:
+        return None
+    path = options.vocab_file
+    vocab = vocabulary.load_vocab(path)
+    check_vocabulary(vocab, path, config, options.bert_config_file, ["[SEP]"])
+    for records in dict.fromkeys(filter(None, opened)):
+        documents.check(records, vocab["[SEP]"], path)
+    return vocab["[SEP]"]
 
 
 def token_ids(

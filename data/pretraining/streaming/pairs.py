@@ -1,4 +1,4 @@
-"""Makes rows of sentence pairs from a group of documents, many at once.
+"""Makes rows of sentences from a group of documents, many at once.
 
 The pairs have the distribution of the original's
 create_instances_from_document; `data.pretraining.exact.examples` has that
@@ -24,7 +24,13 @@ _ROWS_AT_ONCE = 2048
 class DocumentGroup:
     """Documents in flat arrays that give each other random next sentences.
 
+    Args:
+      typecode: `array` type of token ids.
+      separator: id that is added to the last sentence of a document before
+        the next document begins; None = none.
+
     Attributes:
+      separator: see the argument.
       tokens: ids of all sentences of all documents.
       sentence_bounds: sentence i is
         `tokens[sentence_bounds[i]:sentence_bounds[i + 1]]`.
@@ -34,7 +40,8 @@ class DocumentGroup:
         have the same number.
     """
 
-    def __init__(self, typecode: str):
+    def __init__(self, typecode: str, separator: int | None = None):
+        self.separator = separator
         self.tokens = array(typecode)
         self.sentence_bounds = [0]
         self.document_bounds = [0]
@@ -46,8 +53,13 @@ class DocumentGroup:
 
     def add(self, number: int, sentences: Iterable[list[int]]) -> None:
         """Adds a document; empty sentences are left out."""
+        ended = bool(self.numbers) and self.numbers[-1] != number
         for sentence in sentences:
             if sentence:
+                if ended and self.separator is not None:
+                    self.tokens.append(self.separator)
+                    self.sentence_bounds[-1] += 1
+                ended = False
                 self.tokens.extend(sentence)
                 self.sentence_bounds.append(len(self.tokens))
         last = len(self.sentence_bounds) - 1
@@ -60,9 +72,11 @@ class Rows(NamedTuple):
     """N unmasked rows of S tokens.
 
     Attributes:
-      input_ids: int32 [N, S], `[CLS] a [SEP] b [SEP]`, then 0.
+      input_ids: int32 [N, S], `[CLS] a [SEP] b [SEP]`, then 0; without pairs
+        `[CLS] a [SEP]`, where a of `join_documents` has a [SEP] between
+        documents.
       lengths: [N], tokens of each row.
-      segment_ids: int32 [N, S]: 0 up to the first [SEP], 1 after it, 0 =
+      segment_ids: int32 [N, S]: 0 up to the [SEP] after a, 1 after it, 0 =
         padding.
       next_sentence_labels: int32 [N]: 0 = b follows a; 1 = b is random, or with
         `sentence_order_prediction` a and b are swapped; or `NO_PAIR`.
@@ -98,10 +112,13 @@ def draw_rows(
       ValueError: a random next sentence is needed, but there is only one
         document.
 
-    Source: create_instances_from_document in create_pretraining_data.py.
+    Source: create_instances_from_document in create_pretraining_data.py;
+      without pairs RoBERTa (Liu et al. 2019), section 4.2: doc-sentences, and
+      full-sentences with `join_documents`.
     """
     spans = array("q")
-    for span in _draw_spans(
+    draw = _pairs if options.next_sentence_prediction else _runs
+    for span in draw(
         group, num_documents, options, random.Random(int(rng.integers(1 << 62)))
     ):
         spans.extend(span)
@@ -124,7 +141,42 @@ def draw_rows(
         yield _join(tokens, *(c[some] for c in columns), wordpieces, options)
 
 
-def _draw_spans(
+def _target_length(options: PretrainingDataOptions, rng: random.Random) -> int:
+    """Draws how many tokens of text the rows of a document should have."""
+    # Most rows are full, because padding costs as much as text. A few are
+    # short, as in fine-tuning.
+    if rng.random() < options.short_seq_prob:
+        return rng.randint(2, options.max_num_tokens)
+    return options.max_num_tokens
+
+
+def _runs(
+    group: DocumentGroup,
+    num_documents: int,
+    options: PretrainingDataOptions,
+    rng: random.Random,
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yields start and end in `tokens` of runs of sentences, without b."""
+    bounds, ends = group.sentence_bounds, group.document_bounds
+    joins = options.join_documents
+    ends = [ends[num_documents]] if joins else ends[1 : num_documents + 1]
+    start = 0
+    for last in ends:
+        target_length = _target_length(options, rng)
+        while start < last:
+            # As many whole sentences as fit, but at least one.
+            wanted = bounds[start] + target_length
+            end = bisect_right(bounds, wanted, start + 1, last + 1) - 1
+            end = max(end, start + 1)
+            # Every row ends with a [SEP] of its own.
+            has_sep = group.tokens[bounds[end] - 1] == group.separator
+            yield bounds[start], bounds[end] - has_sep, 0, 0, NO_PAIR
+            start = end
+            if joins:
+                target_length = _target_length(options, rng)
+
+
+def _pairs(
     group: DocumentGroup,
     num_documents: int,
     options: PretrainingDataOptions,
@@ -132,23 +184,11 @@ def _draw_spans(
 ) -> Iterator[tuple[int, int, int, int, int]]:
     """Yields start and end of a and of b in `tokens`, and the label."""
     bounds = group.sentence_bounds
-    max_num_tokens = options.max_num_tokens
     for document in range(num_documents):
         start, last = group.document_bounds[document : document + 2]
-        # Most rows are full, because padding costs as much as text. A few are
-        # short, as in fine-tuning.
-        target_length = max_num_tokens
-        if rng.random() < options.short_seq_prob:
-            target_length = rng.randint(2, max_num_tokens)
+        target_length = _target_length(options, rng)
         while start < last:
             wanted = bounds[start] + target_length
-            if not options.next_sentence_prediction:
-                # As many whole sentences as fit, but at least one.
-                end = bisect_right(bounds, wanted, start + 1, last + 1) - 1
-                end = max(end, start + 1)
-                yield bounds[start], bounds[end], 0, 0, NO_PAIR
-                start = end
-                continue
             end = bisect_left(bounds, wanted, start + 1, last)
             num_sentences = end - start
             a_end = start + 1

@@ -209,6 +209,10 @@ def _facts(
             for scan in scans
         ],
     }
+    # Options that came later are left out where they mean nothing, so that
+    # records of an earlier version are still those of the same command.
+    if not recipe.options.join_documents:
+        del facts["join_documents"]
     if recipe.word_segmenter:
         facts["word_segmenter"] = recipe.word_segmenter
     if recipe.never_split:

@@ -275,7 +275,11 @@ def _groups(
     unk_ids = {unk_id, unk_id + tools.wordpieces.num_ids}
     waiting = collections.deque(task.blocks)
     while waiting:
-        group = DocumentGroup(tools.wordpieces.typecode)
+        joins = task.recipe.options.join_documents
+        group = DocumentGroup(
+            tools.wordpieces.typecode,
+            tools.wordpieces.sep_id if joins else None,
+        )
         num_bytes = 0
         while waiting and num_bytes < _GROUP_BYTES:
             block = waiting.popleft()

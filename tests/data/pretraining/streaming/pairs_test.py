@@ -41,8 +41,8 @@ class Corpus:
     Each token tells its document and its sentence.
     """
 
-    def __init__(self, lengths, numbers=None):
-        self.group = DocumentGroup("i")
+    def __init__(self, lengths, numbers=None, separator=None):
+        self.group = DocumentGroup("i", separator)
         self.document, self.sentence = {}, {}
         token = FIRST_ID
         for document, of_document in enumerate(lengths):
@@ -57,17 +57,43 @@ class Corpus:
                 document if numbers is None else numbers[document], sentences
             )
 
-    def rows(self, num_documents=None, seed=0, **options):
+    def draw(self, num_documents=None, seed=0, **options):
         if num_documents is None:
             num_documents = len(self.group)
-        rows = draw_rows(
+        return draw_rows(
             self.group,
             num_documents,
             WORDPIECES,
             PretrainingDataOptions(**options),
             np.random.default_rng(seed),
         )
+
+    def rows(self, *args, **options):
+        rows = self.draw(*args, **options)
         return [row for some in rows for row in split(some)]
+
+    def joined(self, **options):
+        """The text of rows of joined documents, divided at each [SEP]."""
+        found = []
+        for some in self.draw(
+            next_sentence_prediction=False, join_documents=True, **options
+        ):
+            assert not some.segment_ids.any()
+            assert (some.next_sentence_labels == -1).all()
+            for row, length in zip(
+                some.input_ids.tolist(), some.lengths.tolist(), strict=True
+            ):
+                assert row[0] == CLS and row[length - 1] == SEP
+                assert not any(row[length:])
+                parts = [[]]
+                for token in row[1:length]:
+                    if token == SEP:
+                        parts.append([])
+                    else:
+                        parts[-1].append(token)
+                assert not parts.pop()  # after the last [SEP]
+                found.append(parts)
+        return found
 
 
 def split(rows):
@@ -281,6 +307,55 @@ def test_without_pairs_a_sentence_longer_than_a_row_is_cut():
     )
     assert [len(a) for a, _, _ in rows] == [4, 10]
     assert is_run(rows[1][0])
+
+
+@given(CORPUS, st.integers(15, 40), st.integers(0, 99), st.booleans())
+@settings(deadline=None)
+def test_joined_documents_fill_rows(lengths, length, seed, short):
+    corpus = Corpus(lengths, separator=SEP)
+    rows = corpus.joined(
+        seed=seed, max_seq_length=length, short_seq_prob=float(short)
+    )
+    # No sentence is longer than a row. Rows of a short target may cut none
+    # either: they hold at least one sentence.
+    assert [t for parts in rows for part in parts for t in part] == list(
+        range(FIRST_ID, FIRST_ID + sum(map(sum, lengths)))
+    )
+    for parts, after in zip(rows, [*rows[1:], None], strict=True):
+        documents = [{corpus.document[t] for t in part} for part in parts]
+        assert all(len(found) == 1 for found in documents)
+        assert len(set.union(*documents)) == len(parts)  # a part is a document
+        num_tokens = sum(map(len, parts)) + len(parts) - 1
+        assert num_tokens <= length - 2
+        if after and not short:
+            # The next sentence, and a [SEP] before or after it, did not fit.
+            sentence = corpus.sentence[after[0][0]]
+            num_more = sum(s == sentence for s in corpus.sentence.values())
+            assert num_tokens + num_more + 2 > length - 2
+
+
+def test_parts_of_one_document_are_joined_without_a_separator():
+    corpus = Corpus([[2], [2], [3]], numbers=[7, 7, 8], separator=SEP)
+    (parts,) = corpus.joined(max_seq_length=20, short_seq_prob=0.0)
+    assert [len(part) for part in parts] == [4, 3]
+
+
+def test_of_a_joined_sentence_longer_than_a_row_only_text_is_cut():
+    corpus = Corpus([[30], [4]], separator=SEP)
+    rows = corpus.joined(max_seq_length=12, short_seq_prob=0.0)
+    assert [[len(part) for part in parts] for parts in rows] == [[10], [4]]
+    assert is_run(rows[0][0])
+
+
+def test_a_share_of_the_rows_of_joined_documents_is_short():
+    corpus = Corpus([[1] * 40] * 500, separator=SEP)
+    rows = corpus.joined(max_seq_length=22, short_seq_prob=0.3)
+    # A target of 2 to 20 tokens: 18 of 19 are shorter than 20. A row that is
+    # full may be one token shorter, because [SEP] ends its document.
+    num_short = sum(
+        sum(map(len, parts)) + len(parts) - 1 < 19 for parts in rows[:-1]
+    )
+    assert_share(num_short, len(rows) - 1, 0.3 * 17 / 19, z=5)
 
 
 def test_sentence_order_swaps_one_half_of_the_pairs():

@@ -1,0 +1,101 @@
+"""Which wordpieces of a row are one document."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.pretraining import documents
+from data.records import feature_spec, input_pipeline
+from tests.data.pretraining.support import CLS, MASK, SEP
+
+SPECS = feature_spec.pretraining_features(8, 2, pairs=False)
+# Two documents and padding; one document.
+IDS = [[CLS, 5, 6, SEP, 7, 8, SEP, 0], [CLS, 5, 6, 7, 8, 9, 10, SEP]]
+NUMBERS = [[0, 0, 0, 0, 1, 1, 1, 2], [0] * 8]
+
+
+def write(path, input_ids, pairs=False):
+    """Opens records of rows without predictions."""
+    ids = np.array(input_ids)
+    columns = {
+        "input_ids": ids,
+        "input_mask": (ids > 0).astype(int),
+        "segment_ids": np.zeros_like(ids),
+        "masked_lm_positions": np.zeros((len(ids), 2), int),
+        "masked_lm_ids": np.zeros((len(ids), 2), int),
+        "masked_lm_weights": np.zeros((len(ids), 2), np.float32),
+        "next_sentence_labels": np.zeros((len(ids), 1), int),
+    }
+    specs = feature_spec.pretraining_features(8, 2)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in feature_spec.encode_examples(specs, columns):
+            writer.write(record)
+    return input_pipeline.open_records(
+        [str(path)], specs if pairs else SPECS, limits={}
+    )
+
+
+def numbered(**batch):
+    batches = tf.data.Dataset.from_tensors(
+        {name: tf.constant(values) for name, values in batch.items()}
+    )
+    (found,) = documents.number_documents(batches, SEP)
+    return found["document_ids"].numpy().tolist()
+
+
+def test_every_separator_ends_a_document():
+    assert numbered(input_ids=IDS) == NUMBERS
+
+
+def test_a_masked_wordpiece_ends_none():
+    # The second wordpiece of the second row has become a [SEP], its fourth
+    # stays; the second prediction of the first row is only filler.
+    changed = [IDS[0], [CLS, SEP, 6, MASK, 8, 9, 10, SEP]]
+    assert numbered(input_ids=changed) != NUMBERS
+    assert (
+        numbered(
+            input_ids=changed,
+            masked_lm_positions=[[1, 3], [1, 3]],
+            masked_lm_weights=[[1.0, 0.0], [1.0, 1.0]],
+        )
+        == NUMBERS
+    )
+
+
+def test_rows_of_several_documents_are_taken_silently(tmp_path, caplog):
+    opened = write(tmp_path / "a.tf_record", IDS)
+    documents.check(opened, SEP, "vocab.txt")
+    assert not caplog.records
+
+
+def test_rows_of_one_document_have_nothing_to_separate(tmp_path, caplog):
+    path = tmp_path / "a.tf_record"
+    documents.check(write(path, IDS[1:]), SEP, "vocab.txt")
+    (warning,) = caplog.records
+    assert warning.getMessage() == (
+        f"--separate_documents: each of the first 1 records ({path}) has one "
+        "document, so there is nothing to separate; "
+        "create_pretraining_data.py --join_documents writes several."
+    )
+
+
+def test_another_vocabulary_is_refused(tmp_path):
+    path = tmp_path / "a.tf_record"
+    with pytest.raises(ValueError) as error:
+        documents.check(write(path, IDS), 10, "vocab.txt")
+    assert str(error.value) == (
+        f"{path}: not every record ends with the [SEP] of "
+        "--vocab_file=vocab.txt, id 10; give the vocabulary that "
+        "create_pretraining_data.py was given."
+    )
+
+
+def test_pairs_are_refused(tmp_path):
+    path = tmp_path / "a.tf_record"
+    with pytest.raises(ValueError) as error:
+        documents.check(write(path, IDS, pairs=True), SEP, "vocab.txt")
+    assert str(error.value) == (
+        f"--separate_documents: {path} holds sentence pairs, whose parts must "
+        "see each other; write records with create_pretraining_data.py "
+        "--next_sentence_prediction=false --join_documents."
+    )

@@ -1,0 +1,123 @@
+"""--separate_documents of run_pretraining.py: rows of --join_documents."""
+
+import numpy as np
+import pytest
+
+from data.pretraining.options import PretrainingDataOptions
+from tests.data.pretraining.support import recipe_of, shard_names
+from tests.data.pretraining.support import write as write_shards
+from tests.pretraining_support import read_all
+from training.pretraining import pretrainer
+
+_MASKING = PretrainingDataOptions(max_seq_length=64, max_predictions_per_seq=10)
+
+
+@pytest.fixture(scope="module")
+def joined(goldens, tmp_path_factory):
+    """How records are masked -> records of the golden corpus."""
+    corpus = goldens / "pretraining_data/corpus.txt"
+    found = {}
+    for masking in ("static", "dynamic"):
+        folder = tmp_path_factory.mktemp(masking)
+        recipe = recipe_of(
+            goldens / "vocab.txt",
+            masking=masking,
+            next_sentence_prediction=False,
+            join_documents=True,
+        )
+        write_shards([corpus], folder, recipe, num_shards=1)
+        (found[masking],) = shard_names(folder, 1)
+    return found
+
+
+@pytest.fixture
+def separated(options, joined, goldens):
+    """Two steps on joined documents, each of which sees itself alone."""
+    return options.replace(
+        input_file=joined["dynamic"],
+        vocab_file=str(goldens / "vocab.txt"),
+        masking=_MASKING,
+        separate_documents=True,
+        do_eval=True,
+        max_eval_steps=2,
+    )
+
+
+def _run(options, folder, **changes):
+    """Returns the weights, and the lines of eval_results.txt."""
+    pretrainer.run(options.replace(output_dir=str(folder), **changes))
+    return read_all(folder / "model.ckpt-2"), (
+        folder / "eval_results.txt"
+    ).read_text()
+
+
+@pytest.mark.parametrize("masking", ["static", "dynamic"])
+def test_training_and_evaluation_see_one_document(
+    separated, tmp_path, joined, masking
+):
+    if masking == "static":
+        separated = separated.replace(masking=None, input_file=joined["static"])
+    apart, scores = _run(separated, tmp_path / "apart")
+    together, others = _run(
+        separated, tmp_path / "together", separate_documents=False
+    )
+    table = "bert/embeddings/word_embeddings"
+    assert not np.array_equal(apart[table], together[table])
+    assert scores != others
+    # The same weights, evaluated in both ways.
+    for name, separates in (("same", True), ("other", False)):
+        pretrainer.run(
+            separated.replace(
+                do_train=False,
+                init_checkpoint=str(tmp_path / "apart/model.ckpt-2"),
+                output_dir=str(tmp_path / name),
+                separate_documents=separates,
+            )
+        )
+        found = (tmp_path / name / "eval_results.txt").read_text()
+        assert (
+            _losses(found) == _losses(scores)
+            if separates
+            else (_losses(found) != _losses(scores))
+        )
+
+
+def _losses(text):
+    return [line for line in text.splitlines() if "loss" in line]
+
+
+def test_batches_may_be_cut_and_divided(separated, tmp_path):
+    cut, _ = _run(
+        separated,
+        tmp_path / "cut",
+        group_by_length=True,
+        gradient_accumulation_steps=2,
+    )
+    table = "bert/embeddings/word_embeddings"
+    assert np.isfinite(cut[table]).all()
+
+
+@pytest.mark.parametrize("objective", ["left_to_right", "replaced_tokens"])
+def test_other_objectives_see_one_document_too(separated, tmp_path, objective):
+    given = {"objective": objective, "masking": None, "init_checkpoint": None}
+    _, scores = _run(separated, tmp_path / "apart", **given)
+    _, others = _run(
+        separated, tmp_path / "together", separate_documents=False, **given
+    )
+    assert _losses(scores) != _losses(others)
+
+
+def test_pairs_are_refused_before_training(options, goldens, tmp_path):
+    message = "^--separate_documents: .* holds sentence pairs, whose parts must"
+    with pytest.raises(ValueError, match=message):
+        pretrainer.run(
+            options.replace(
+                vocab_file=str(goldens / "vocab.txt"), separate_documents=True
+            )
+        )
+    assert not any((tmp_path / "out").iterdir())  # nothing is written
+
+
+def test_a_vocabulary_is_needed(options):
+    with pytest.raises(ValueError, match="--vocab_file"):
+        options.replace(separate_documents=True, init_checkpoint=None)
