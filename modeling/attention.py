@@ -37,12 +37,11 @@ def attention_bias(
     Source: `modeling.create_attention_mask_from_input_mask`,
       `modeling.attention_layer`.
     """
-    visible = tf.cast(input_mask, tf.float32)
-    if input_mask.shape.rank == 2:
-        visible = visible[:, tf.newaxis, :]
-    visible = visible[:, tf.newaxis]
+    visible = tf.cast(input_mask, tf.float32)[:, tf.newaxis]
+    if visible.shape.rank != 4:  # not one for each query
+        visible = visible[:, :, tf.newaxis]
     if left_to_right:
-        seq_length = tf.shape(input_mask)[-1]
+        seq_length = tf.shape(visible)[-1]
         earlier = tf.linalg.band_part(tf.ones([seq_length, seq_length]), -1, 0)
         visible *= earlier
     return (1.0 - visible) * HIDDEN_SCORE
@@ -61,7 +60,8 @@ def within_documents(
       Int32 [B, S, S], for `attention_bias`: 1 where a query and a real key are
       of one document.
 
-    Source: Krell et al. 2021 (arXiv:2107.02027), section 3.2.
+    Source: Krell et al. 2021 (arXiv:2107.02027), who also count the positions
+      of each sequence from 0.
     """
     queries, keys = document_ids[:, :, tf.newaxis], document_ids[:, tf.newaxis]
     return tf.cast(queries == keys, tf.int32) * input_mask[:, tf.newaxis]

@@ -314,7 +314,7 @@ class BertModel(layers.DropoutLayer):
         return outputs, attention_probs, text
 
     def _inputs(self, input_ids, input_mask, token_type_ids):
-        """Returns ids, mask and segment ids, [B, S] each."""
+        """Returns ids, mask and segment ids; see `call` for their shapes."""
         if isinstance(input_ids, Mapping):
             if input_mask is not None or token_type_ids is not None:
                 raise ValueError(
@@ -331,10 +331,10 @@ class BertModel(layers.DropoutLayer):
         token_type_ids = tf.cast(token_type_ids, tf.int32)
         given = {"input_mask": input_mask, "token_type_ids": token_type_ids}
         for name, value in given.items():
-            shape = value.shape
-            if name == "input_mask" and shape.rank == 3:
-                shape = shape[:2]
-            if not input_ids.shape.is_compatible_with(shape):
+            expected = input_ids.shape
+            if name == "input_mask" and value.shape.rank == 3:
+                expected = expected.concatenate(expected[1:])
+            if not expected.is_compatible_with(value.shape):
                 raise ValueError(
                     f"{name} has the shape {value.shape}, but input_ids has "
                     f"{input_ids.shape}; give one value for each id."

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.pretraining import queries
+from data.pretraining import documents, queries
 from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.masking import Masker
 from data.pretraining.options import PretrainingDataOptions, Wordpieces
@@ -220,6 +220,21 @@ SLOW_OPTIONS = (
 )
 def test_pretraining_trains(config, pretraining_records, options):
     check_pretraining(config, pretraining_records, **options)
+
+
+def test_pretraining_within_documents_trains(
+    config, goldens, pretraining_records
+):
+    batches = input_pipeline.training_batches(
+        pretraining_records, batch_size=8, seed=1
+    )
+    # The first part of a pair is a document here.
+    vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
+    batches = documents.number_documents(batches, vocab["[SEP]"])
+    model = PretrainingModel(config, use_one_hot_embeddings=True)
+    batch = first_of(batches)
+    assert set(batch["document_ids"].numpy().ravel()) == {0, 1, 2}
+    check_training(model, batch)
 
 
 def test_pretraining_evaluates(config, pretraining_records):

@@ -143,6 +143,8 @@ class Inputs:
             ),
             "xla": settings.get("xla", False),
         }
+        if settings.get("separate_documents"):
+            shape["separate_documents"] = True
         facts = shape | {
             "dropout": dropout,
             "layers": config["num_hidden_layers"],

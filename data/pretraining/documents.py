@@ -1,4 +1,4 @@
-"""Tells the documents of a row apart, in examples of --join_documents."""
+"""Tells the documents of a row apart, in records of --join_documents."""
 
 import numpy as np
 import tensorflow as tf
@@ -7,7 +7,7 @@ from absl import logging
 from data.records import input_pipeline, reading
 from data.records.input_pipeline import RecordFiles
 
-_NUM_CHECKED = 1000  # records of the input whose separators are counted
+_NUM_CHECKED = 1000  # records of each file whose separators are counted
 
 
 def check(files: RecordFiles, sep_id: int, vocab_file: str) -> None:
@@ -30,22 +30,26 @@ def check(files: RecordFiles, sep_id: int, vocab_file: str) -> None:
             "create_pretraining_data.py --next_sentence_prediction=false "
             "--join_documents."
         )
-    first = next(iter(input_pipeline.file_order(files).batch(_NUM_CHECKED)))
-    rows = reading.parse_batch(files.specs, first)
-    separators = _is_separator(rows, sep_id).numpy()
-    ends = rows["input_mask"].numpy().sum(axis=1) - 1
-    if not separators[np.arange(len(ends)), ends].all():
-        raise ValueError(
-            f"{files.paths[0]}: not every record ends with the [SEP] of "
-            f"--vocab_file={vocab_file}, id {sep_id}; give the vocabulary that "
-            "create_pretraining_data.py was given."
-        )
-    if separators.sum(axis=1).max() == 1:
+    most = 0  # documents of a row
+    for path in files.paths:
+        stream = input_pipeline.file_order(files.some([path]))
+        first = next(iter(stream.batch(_NUM_CHECKED)))
+        rows = reading.parse_batch(files.specs, first)
+        separators = _is_separator(rows, sep_id).numpy()
+        ends = rows["input_mask"].numpy().sum(axis=1) - 1
+        if not separators[np.arange(len(ends)), ends].all():
+            raise ValueError(
+                f"{path}: not every record ends with the [SEP] of "
+                f"--vocab_file={vocab_file}, id {sep_id}; give the vocabulary "
+                "that create_pretraining_data.py was given."
+            )
+        most = max(most, separators.sum(axis=1).max())
+    if most == 1:
         logging.warning(
             "--separate_documents: each of the first %d records (%s) has one "
             "document, so there is nothing to separate; "
             "create_pretraining_data.py --join_documents writes several.",
-            len(ends),
+            _NUM_CHECKED,
             files.paths[0],
         )
 
@@ -77,11 +81,11 @@ def _is_separator(batch, sep_id):
     found = tf.equal(batch["input_ids"], sep_id)
     if "masked_lm_positions" not in batch:
         return found
-    # A masked wordpiece may have become a random one, and so a [SEP].
-    masked = tf.one_hot(
-        batch["masked_lm_positions"],
-        batch["input_ids"].shape[1],
-        on_value=True,
-        off_value=False,
-    ) & (batch["masked_lm_weights"][:, :, tf.newaxis] > 0)
-    return found & ~tf.reduce_any(masked, axis=1)
+    # A masked wordpiece may have become a random one, and so a [SEP]. Filler is
+    # moved to the position of [CLS].
+    is_masked = batch["masked_lm_weights"] > 0
+    positions = tf.where(is_masked, batch["masked_lm_positions"], 0)
+    rows = tf.range(tf.shape(positions)[0])[:, tf.newaxis]
+    places = tf.stack([rows + tf.zeros_like(positions), positions], axis=-1)
+    no = tf.zeros(tf.shape(positions), tf.bool)
+    return tf.tensor_scatter_nd_update(found, places, no)

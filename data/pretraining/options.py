@@ -69,7 +69,7 @@ class PretrainingDataOptions(Settings):
         "[new] With --next_sentence_prediction=false: an example that reaches "
         "the end of a document goes on with the next one, after a [SEP], so "
         "that examples are full even if documents are short. "
-        "--short_seq_prob is then the share of examples.",
+        "--short_seq_prob is then the share of examples that are shorter.",
     )
     sentence_order_prediction: bool = setting(
         False,

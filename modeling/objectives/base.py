@@ -17,6 +17,8 @@ Batch = dict[str, tf.Tensor]
 def attention_mask(batch: Batch) -> tf.Tensor:
     """Returns what the wordpieces of a batch see: int32 [B, S] or [B, S, S].
 
+    For objectives that call an encoder other than by `Objective.encode`.
+
     Args:
       batch: see `Objective.encode`.
     """

@@ -136,8 +136,15 @@ class LeftToRightModel(PretrainingObjective):
 
 
 def _has_next(batch):
-    """Returns 1.0 for each position before a real wordpiece: [B, S - 1]."""
-    return tf.cast(batch["input_mask"][:, 1:], tf.float32)
+    """Returns 1.0 for each position before a real wordpiece: [B, S - 1].
+
+    A document that is not seen cannot predict the first wordpiece of the next.
+    """
+    real = tf.cast(batch["input_mask"][:, 1:], tf.float32)
+    if "document_ids" not in batch:
+        return real
+    numbers = batch["document_ids"]
+    return real * tf.cast(numbers[:, 1:] == numbers[:, :-1], tf.float32)
 
 
 MODEL = LeftToRightModel

@@ -268,6 +268,29 @@ def test_a_mask_for_each_query_equals_that_for_all(config, left_to_right):
             np.testing.assert_array_equal(got, expected)
 
 
+def test_a_mask_of_unknown_rank_is_one_for_all_queries(config):
+    keras.utils.set_random_seed(1)
+    bert = modeling.BertModel(config)
+    # As many rows as heads: a wrong axis would be broadcast without an error.
+    ids, mask, segments = random_batch(config, config.num_attention_heads, 9, 3)
+    unknown = tf.function(
+        lambda mask: bert(ids, mask, segments).get_sequence_output(),
+        input_signature=[tf.TensorSpec(None, tf.int32)],
+    )
+    np.testing.assert_allclose(
+        unknown(mask),
+        bert(ids, mask, segments).get_sequence_output(),
+        atol=rounding.ONE_SUM,
+    )
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 1), (2, 6, 7), (2, 5, 6), (3, 6, 6)])
+def test_a_mask_of_another_shape_is_refused(model, shape):
+    message = r"input_mask has the shape \(.*\), but input_ids has \(2, 6\)"
+    with pytest.raises(ValueError, match=message):
+        model.bert(np.ones((2, 6), int), np.ones(shape, int))
+
+
 def test_attention_within_documents_by_hand():
     mask = within_documents(
         tf.constant([[1, 1, 1, 0]]), tf.constant([[0, 1, 1, 2]])

@@ -149,6 +149,11 @@ class PretrainingOptions(Settings):
                 "--group_by_length cuts batches to different lengths, but a "
                 "TPU needs one; leave --group_by_length out."
             )
+        if self.separate_documents and not (self.do_train or self.do_eval):
+            raise ValueError(
+                "--separate_documents is for --do_train and --do_eval, which "
+                "read records; leave it out."
+            )
         self._check_first_weights()
         check_can_be_found(self, "bert_config_file", *self.needs_vocab)
         self._check_phases()

@@ -155,7 +155,7 @@ def _load_inputs(options, config, strategy):
         )
     if train_files and eval_files:
         run_inputs.check_same_kind(train_files, eval_files)
-    sep_id = run_inputs.separator(options, config, train_files, eval_files)
+    sep_id = run_inputs.separator_id(options, config, train_files, eval_files)
     if options.do_predict:
         queries = run_inputs.load_queries(
             options.predict_file,

@@ -311,7 +311,7 @@ def load_masker(
     return Masker(Wordpieces.from_vocab(vocab), options)
 
 
-def separator(
+def separator_id(
     options: PretrainingOptions,
     config: BertConfig,
     *opened: RecordFiles | None,

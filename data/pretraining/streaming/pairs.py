@@ -1,6 +1,7 @@
-"""Makes rows of sentences from a group of documents, many at once.
+"""Makes rows of a group of documents, many at once.
 
-The pairs have the distribution of the original's
+A row is a pair of sentences or, without pairs, a run of sentences. The pairs
+have the distribution of the original's
 create_instances_from_document; `data.pretraining.exact.examples` has that
 function itself with the same random decisions. Pairs are drawn as spans of one
 flat array of ids. Truncation and rows use NumPy.
@@ -26,8 +27,8 @@ class DocumentGroup:
 
     Args:
       typecode: `array` type of token ids.
-      separator: id that is added to the last sentence of a document before
-        the next document begins; None = none.
+      separator: id that is put before the first sentence of each document but
+        the first; None = none.
 
     Attributes:
       separator: see the argument.
@@ -51,15 +52,21 @@ class DocumentGroup:
         """The number of documents."""
         return len(self.numbers)
 
+    @property
+    def num_wordpieces(self) -> int:
+        """The number of tokens of all documents, without separators."""
+        if self.separator is None or not self.numbers:
+            return len(self.tokens)
+        return len(self.tokens) - (len(self) - 1)
+
     def add(self, number: int, sentences: Iterable[list[int]]) -> None:
-        """Adds a document; empty sentences are left out."""
-        ended = bool(self.numbers) and self.numbers[-1] != number
+        """Adds a document or a part of one; empty sentences are left out."""
+        separates = self.separator is not None and bool(self.numbers)
         for sentence in sentences:
             if sentence:
-                if ended and self.separator is not None:
+                if separates:
                     self.tokens.append(self.separator)
-                    self.sentence_bounds[-1] += 1
-                ended = False
+                    separates = False
                 self.tokens.extend(sentence)
                 self.sentence_bounds.append(len(self.tokens))
         last = len(self.sentence_bounds) - 1
@@ -157,20 +164,20 @@ def _runs(
     rng: random.Random,
 ) -> Iterator[tuple[int, int, int, int, int]]:
     """Yields start and end in `tokens` of runs of sentences, without b."""
-    bounds, ends = group.sentence_bounds, group.document_bounds
-    joins = options.join_documents
-    ends = [ends[num_documents]] if joins else ends[1 : num_documents + 1]
+    bounds, joins = group.sentence_bounds, options.join_documents
+    ends = group.document_bounds[1 : num_documents + 1]
+    with_separator = set(ends) if joins else ()
     start = 0
-    for last in ends:
+    for last in ends[-1:] if joins else ends:
         target_length = _target_length(options, rng)
         while start < last:
+            # A row does not begin with the [SEP] between documents.
+            first = bounds[start] + (start in with_separator)
             # As many whole sentences as fit, but at least one.
-            wanted = bounds[start] + target_length
+            wanted = first + target_length
             end = bisect_right(bounds, wanted, start + 1, last + 1) - 1
             end = max(end, start + 1)
-            # Every row ends with a [SEP] of its own.
-            has_sep = group.tokens[bounds[end] - 1] == group.separator
-            yield bounds[start], bounds[end] - has_sep, 0, 0, NO_PAIR
+            yield first, bounds[end], 0, 0, NO_PAIR
             start = end
             if joins:
                 target_length = _target_length(options, rng)

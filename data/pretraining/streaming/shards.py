@@ -218,8 +218,10 @@ def _make_records(
 def _shuffle(task: ShardTask, rng: np.random.Generator) -> DiskShuffle:
     """Creates the buckets on disk for the shard's records."""
     options = task.recipe.options
-    # Many short documents give many rows, mostly padding.
-    num_documents = sum(block.num_documents for block in task.blocks)
+    # Many short documents give many rows, mostly padding, or are joined.
+    num_documents = 0
+    if not options.join_documents:
+        num_documents = sum(block.num_documents for block in task.blocks)
     num_bytes = options.dupe_factor * (
         task.num_bytes * _RECORD_BYTES
         + num_documents * options.max_seq_length * _PLACE_BYTES
@@ -290,7 +292,7 @@ def _groups(
             continue
         counts["documents"] += num_documents
         counts["sentences"] += len(group.sentence_bounds) - 1
-        counts["wordpieces"] += len(group.tokens)
+        counts["wordpieces"] += group.num_wordpieces
         counts["unknown"] += sum(map(group.tokens.count, unk_ids))
         if task.recipe.options.next_sentence_prediction:
             _lend_documents(group, num_bytes, task, rng)

@@ -1,5 +1,7 @@
 """Which wordpieces of a row are one document."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -73,8 +75,8 @@ def test_rows_of_one_document_have_nothing_to_separate(tmp_path, caplog):
     documents.check(write(path, IDS[1:]), SEP, "vocab.txt")
     (warning,) = caplog.records
     assert warning.getMessage() == (
-        f"--separate_documents: each of the first 1 records ({path}) has one "
-        "document, so there is nothing to separate; "
+        f"--separate_documents: each of the first 1000 records ({path}) has "
+        "one document, so there is nothing to separate; "
         "create_pretraining_data.py --join_documents writes several."
     )
 
@@ -88,6 +90,17 @@ def test_another_vocabulary_is_refused(tmp_path):
         "--vocab_file=vocab.txt, id 10; give the vocabulary that "
         "create_pretraining_data.py was given."
     )
+
+
+def test_every_file_is_checked(tmp_path):
+    first = write(tmp_path / "a.tf_record", IDS)
+    other = write(tmp_path / "b.tf_record", [[CLS, 5, 6, 7, 8, 9, 10, 11]])
+    both = dataclasses.replace(
+        first, segments=(*first.segments, *other.segments)
+    )
+    message = f"^{tmp_path / 'b.tf_record'}: not every record ends with the"
+    with pytest.raises(ValueError, match=message):
+        documents.check(both, SEP, "vocab.txt")
 
 
 def test_pairs_are_refused(tmp_path):

@@ -328,16 +328,33 @@ def test_joined_documents_fill_rows(lengths, length, seed, short):
         num_tokens = sum(map(len, parts)) + len(parts) - 1
         assert num_tokens <= length - 2
         if after and not short:
-            # The next sentence, and a [SEP] before or after it, did not fit.
-            sentence = corpus.sentence[after[0][0]]
+            # The next sentence, after [SEP] if it begins a document, did not
+            # fit.
+            first = after[0][0]
+            sentence = corpus.sentence[first]
             num_more = sum(s == sentence for s in corpus.sentence.values())
-            assert num_tokens + num_more + 2 > length - 2
+            begins = corpus.document[first] not in documents[-1]
+            assert num_tokens + begins + num_more > length - 2
 
 
-def test_parts_of_one_document_are_joined_without_a_separator():
+def test_a_document_may_fill_a_row():
+    corpus = Corpus([[5, 5]] * 6, separator=SEP)
+    rows = corpus.joined(max_seq_length=12, short_seq_prob=0.0)
+    assert [[len(part) for part in parts] for parts in rows] == [[10]] * 6
+
+
+def test_parts_of_a_long_document_are_joined_as_documents_are():
+    # They do not follow each other in the text.
     corpus = Corpus([[2], [2], [3]], numbers=[7, 7, 8], separator=SEP)
     (parts,) = corpus.joined(max_seq_length=20, short_seq_prob=0.0)
-    assert [len(part) for part in parts] == [4, 3]
+    assert [len(part) for part in parts] == [2, 2, 3]
+
+
+def test_separators_are_no_wordpieces_of_the_text():
+    corpus = Corpus([[2], [0], [2, 1], [3]], separator=SEP)
+    assert corpus.group.num_wordpieces == 8
+    assert Corpus([[2], [3]]).group.num_wordpieces == 5
+    assert DocumentGroup("i", SEP).num_wordpieces == 0
 
 
 def test_of_a_joined_sentence_longer_than_a_row_only_text_is_cut():
@@ -350,8 +367,8 @@ def test_of_a_joined_sentence_longer_than_a_row_only_text_is_cut():
 def test_a_share_of_the_rows_of_joined_documents_is_short():
     corpus = Corpus([[1] * 40] * 500, separator=SEP)
     rows = corpus.joined(max_seq_length=22, short_seq_prob=0.3)
-    # A target of 2 to 20 tokens: 18 of 19 are shorter than 20. A row that is
-    # full may be one token shorter, because [SEP] ends its document.
+    # A target is 2 to 20 tokens, 17 of these 19 lengths are less than 19. A
+    # full row may have 19: the 20th would be the [SEP] before a document.
     num_short = sum(
         sum(map(len, parts)) + len(parts) - 1 < 19 for parts in rows[:-1]
     )

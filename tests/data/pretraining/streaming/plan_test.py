@@ -105,6 +105,7 @@ def test_another_seed_deals_otherwise(tmp_path, vocab):
         {"mask_token_prob": 0.7},
         {"random_token_prob": 0.2},
         {"next_sentence_prediction": False},
+        {"next_sentence_prediction": False, "join_documents": True},
         {"sentence_order_prediction": True},
         {"max_ngram_size": 2},
         {"masking": "dynamic"},
@@ -131,6 +132,17 @@ def test_other_text_vocabulary_or_shards_make_another_plan(tmp_path, vocab):
     vocab.write_text(vocab.read_text() + "more\n")
     marks.append(mark_of(make([path], tmp_path, recipe)))
     assert len(set(marks)) == 5
+
+
+def test_a_later_option_is_no_fact_where_it_is_not_used(tmp_path, vocab):
+    # The same command goes on with the shards of an earlier version.
+    path = write_corpus(tmp_path / "a.txt", 10)
+    given = {"next_sentence_prediction": False}
+    plain = make([path], tmp_path, recipe_of(vocab, **given)).facts
+    assert "join_documents" not in plain
+    given["join_documents"] = True
+    joined = make([path], tmp_path, recipe_of(vocab, **given)).facts
+    assert joined == plain | {"join_documents": True}
 
 
 def test_facts_say_what_the_output_is_made_from(tmp_path, vocab):
