@@ -182,8 +182,7 @@ def _beside(last: Rung) -> Iterator[Rung]:
 BASELINE = Rung(
     name="original",
     title="the original's program and recipe",
-    # The best of four in an hour; see docs/recipes.md.
-    settings=_ORIGINAL | {"learning_rate": 3e-4},
+    settings=_ORIGINAL,
     is_original=True,
     share=1.0,
 )
