@@ -62,7 +62,7 @@ class DemoOptions(Settings):
         "build/demo", "Folder of the results, replaced by each run."
     )
     vocab_size: int = setting(5000, "Most wordpieces of the vocabulary.")
-    num_train_steps: int = setting(2500, "Number of training steps.")
+    num_train_steps: int = setting(2800, "Number of training steps.")
 
 
 def main() -> None:
@@ -154,7 +154,7 @@ def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
         *_model_flags(out),
         "--learning_rate=1e-3",  # the recipe's is for larger models
         f"--num_train_steps={num_train_steps}",
-        "--xla",
+        "--fuse",
         f"--eval_batch_size={_EVAL_BATCH}",
         f"--max_eval_steps={max(1, num_eval // _EVAL_BATCH)}",
     )
