@@ -110,6 +110,23 @@ def test_shorter_batches_take_less_time(tmp_path, monkeypatch):
     assert found == pytest.approx((100 + 6 * 0.91 * 128) / 1000)
 
 
+def test_attention_within_documents_is_timed_by_itself(tmp_path, monkeypatch):
+    asked = []
+
+    def measure(request, *peers):
+        asked.append(request.get("separate_documents", False))
+        return {"ours": {"median": 1000 * SECONDS * len(asked)}}
+
+    monkeypatch.setattr("benchmarks.budget.inputs._measure", measure)
+    options = given(tmp_path)
+    write_json(options.bert_config_file, {"num_hidden_layers": 2})
+    files = options.vocab_file, options.bert_config_file
+    inputs = Inputs(tmp_path, "text.txt", *files)
+    assert inputs.seconds(rung("joined").settings) == SECONDS
+    assert inputs.seconds(rung("separated").settings) == 2 * SECONDS
+    assert asked == [False, True]
+
+
 def test_the_original_must_be_there(tmp_path, monkeypatch):
     path = tmp_path / "none"
     monkeypatch.setattr("benchmarks.budget.runs._ORIGINAL_PYTHON", path)

@@ -47,6 +47,39 @@ class LeftToRight(NumpyModel):
         return -np.log(found), logits.argmax(-1) == ids[1:]
 
 
+def test_a_document_does_not_predict_the_next_one():
+    model = make_model("left_to_right", {})
+    theirs = LeftToRight(with_weights(model))
+    ids = np.array([[2, 7, 9, 3, 8, 6, 3, 0], [2, 9, 3, 5, 7, 8, 4, 3]])
+    documents = np.array([[0, 0, 0, 0, 1, 1, 1, 2], [0, 0, 0, 1, 1, 1, 1, 1]])
+    batch = {
+        "input_ids": tf.constant(ids, tf.int32),
+        "input_mask": tf.constant(ids > 0, tf.int32),
+        "segment_ids": tf.zeros(ids.shape, tf.int32),
+        "document_ids": tf.constant(documents, tf.int32),
+    }
+    _, metrics = model.losses(batch, model.loss_weights(batch))
+    total, count = metrics["next_token_loss"].numpy()
+    # Of 7 and 8 wordpieces, the first of each of two documents is not asked.
+    assert count == 5 + 6
+    # What is left of the sum without the first documents, scored as texts of
+    # their own, does not depend on them.
+    changed = np.where(documents == 0, 2, ids)
+    batch["input_ids"] = tf.constant(changed, tf.int32)
+    _, metrics = model.losses(batch, model.loss_weights(batch))
+    other_total = metrics["next_token_loss"][0]
+
+    def first_documents(rows):
+        texts = rows[0, :4], rows[1, :3]
+        return sum(theirs.losses(text)[0].sum() for text in texts)
+
+    np.testing.assert_allclose(
+        total - first_documents(ids),
+        other_total - first_documents(changed),
+        rtol=rounding.EQUAL,
+    )
+
+
 def test_loss_and_accuracy_are_those_of_numpy():
     model = make_model("left_to_right", {})
     theirs = LeftToRight(with_weights(model))

@@ -17,6 +17,13 @@ from data.pretraining.streaming.pairs import (
 )
 from data.text import packing
 from data.text.tokenization import FullTokenizer
+from tests.data.pretraining.streaming.row_support import (
+    CORPUS,
+    FIRST_ID,
+    WORDPIECES,
+    Corpus,
+    is_run,
+)
 from tests.data.pretraining.support import (
     CLS,
     MASK,
@@ -24,102 +31,6 @@ from tests.data.pretraining.support import (
     assert_same_means,
     assert_share,
 )
-
-# Every token of a corpus has an id of its own, from here on.
-FIRST_ID = 10
-WORDPIECES = Wordpieces(CLS, SEP, MASK, [], [])
-CORPUS = st.lists(
-    st.lists(st.integers(0, 12), min_size=1, max_size=8),
-    min_size=2,
-    max_size=6,
-).filter(lambda corpus: sum(map(any, corpus)) >= 2)
-
-
-class Corpus:
-    """Documents of sentences of given lengths, all of their tokens distinct.
-
-    Each token tells its document and its sentence.
-    """
-
-    def __init__(self, lengths, numbers=None, separator=None):
-        self.group = DocumentGroup("i", separator)
-        self.document, self.sentence = {}, {}
-        token = FIRST_ID
-        for document, of_document in enumerate(lengths):
-            sentences = []
-            for sentence, length in enumerate(of_document):
-                tokens = list(range(token, token + length))
-                sentences.append(tokens)
-                self.document |= dict.fromkeys(tokens, document)
-                self.sentence |= dict.fromkeys(tokens, (document, sentence))
-                token += length
-            self.group.add(
-                document if numbers is None else numbers[document], sentences
-            )
-
-    def draw(self, num_documents=None, seed=0, **options):
-        if num_documents is None:
-            num_documents = len(self.group)
-        return draw_rows(
-            self.group,
-            num_documents,
-            WORDPIECES,
-            PretrainingDataOptions(**options),
-            np.random.default_rng(seed),
-        )
-
-    def rows(self, *args, **options):
-        rows = self.draw(*args, **options)
-        return [row for some in rows for row in split(some)]
-
-    def joined(self, **options):
-        """The text of rows of joined documents, divided at each [SEP]."""
-        found = []
-        for some in self.draw(
-            next_sentence_prediction=False, join_documents=True, **options
-        ):
-            assert not some.segment_ids.any()
-            assert (some.next_sentence_labels == -1).all()
-            for row, length in zip(
-                some.input_ids.tolist(), some.lengths.tolist(), strict=True
-            ):
-                assert row[0] == CLS and row[length - 1] == SEP
-                assert not any(row[length:])
-                parts = [[]]
-                for token in row[1:length]:
-                    if token == SEP:
-                        parts.append([])
-                    else:
-                        parts[-1].append(token)
-                assert not parts.pop()  # after the last [SEP]
-                found.append(parts)
-        return found
-
-
-def split(rows):
-    """Checks the form of rows; yields (a, b or None, label)."""
-    for row, length, segments, label in zip(
-        rows.input_ids.tolist(),
-        rows.lengths.tolist(),
-        rows.segment_ids.tolist(),
-        rows.next_sentence_labels.tolist(),
-        strict=True,
-    ):
-        tokens = row[:length]
-        assert not any(row[length:])
-        assert tokens[0] == CLS and tokens[-1] == SEP
-        first_sep = tokens.index(SEP)
-        a, b = tokens[1:first_sep], tokens[first_sep + 1 : -1] or None
-        num_second = len(b) + 1 if b else 0
-        assert segments == [0] * (first_sep + 1) + [1] * num_second + [0] * (
-            len(row) - length
-        )
-        assert min(a + (b or [])) >= FIRST_ID  # no other special tokens
-        yield a, b, label
-
-
-def is_run(tokens):
-    return tokens == list(range(tokens[0], tokens[0] + len(tokens)))
 
 
 def test_tokens_are_cut_as_one_by_one():
@@ -273,106 +184,6 @@ def test_empty_sentences_and_documents_do_not_count():
     assert group.sentence_bounds == [0, 2, 3]
     assert group.document_bounds == [0, 1, 2]
     assert group.tokens.tolist() == [7, 8, 9]
-
-
-@given(CORPUS, st.integers(15, 40), st.integers(0, 99))
-@settings(deadline=None)
-def test_without_pairs_rows_hold_each_document_once(lengths, length, seed):
-    corpus = Corpus(lengths)
-    rows = corpus.rows(
-        seed=seed,
-        max_seq_length=length,
-        short_seq_prob=0.0,
-        next_sentence_prediction=False,
-    )
-    # No sentence is longer than a row: nothing is cut, nothing is lost.
-    assert [token for a, _, _ in rows for token in a] == list(
-        range(FIRST_ID, FIRST_ID + sum(map(sum, lengths)))
-    )
-    for (a, b, label), after in zip(rows, [*rows[1:], None], strict=True):
-        assert b is None and label == -1
-        assert len({corpus.document[token] for token in a}) == 1
-        # The next sentence of the document would not have fitted.
-        following = after and after[0][0]
-        if following and corpus.document[following] == corpus.document[a[0]]:
-            sentence = corpus.sentence[following]
-            num_more = sum(s == sentence for s in corpus.sentence.values())
-            assert len(a) + num_more > length - 2
-
-
-def test_without_pairs_a_sentence_longer_than_a_row_is_cut():
-    corpus = Corpus([[4, 30]])
-    rows = corpus.rows(
-        max_seq_length=12, short_seq_prob=0.0, next_sentence_prediction=False
-    )
-    assert [len(a) for a, _, _ in rows] == [4, 10]
-    assert is_run(rows[1][0])
-
-
-@given(CORPUS, st.integers(15, 40), st.integers(0, 99), st.booleans())
-@settings(deadline=None)
-def test_joined_documents_fill_rows(lengths, length, seed, short):
-    corpus = Corpus(lengths, separator=SEP)
-    rows = corpus.joined(
-        seed=seed, max_seq_length=length, short_seq_prob=float(short)
-    )
-    # No sentence is longer than a row. Rows of a short target may cut none
-    # either: they hold at least one sentence.
-    assert [t for parts in rows for part in parts for t in part] == list(
-        range(FIRST_ID, FIRST_ID + sum(map(sum, lengths)))
-    )
-    for parts, after in zip(rows, [*rows[1:], None], strict=True):
-        documents = [{corpus.document[t] for t in part} for part in parts]
-        assert all(len(found) == 1 for found in documents)
-        assert len(set.union(*documents)) == len(parts)  # a part is a document
-        num_tokens = sum(map(len, parts)) + len(parts) - 1
-        assert num_tokens <= length - 2
-        if after and not short:
-            # The next sentence, after [SEP] if it begins a document, did not
-            # fit.
-            first = after[0][0]
-            sentence = corpus.sentence[first]
-            num_more = sum(s == sentence for s in corpus.sentence.values())
-            begins = corpus.document[first] not in documents[-1]
-            assert num_tokens + begins + num_more > length - 2
-
-
-def test_a_document_may_fill_a_row():
-    corpus = Corpus([[5, 5]] * 6, separator=SEP)
-    rows = corpus.joined(max_seq_length=12, short_seq_prob=0.0)
-    assert [[len(part) for part in parts] for parts in rows] == [[10]] * 6
-
-
-def test_parts_of_a_long_document_are_joined_as_documents_are():
-    # They do not follow each other in the text.
-    corpus = Corpus([[2], [2], [3]], numbers=[7, 7, 8], separator=SEP)
-    (parts,) = corpus.joined(max_seq_length=20, short_seq_prob=0.0)
-    assert [len(part) for part in parts] == [2, 2, 3]
-
-
-def test_separators_are_no_wordpieces_of_the_text():
-    corpus = Corpus([[2], [0], [2, 1], [3]], separator=SEP)
-    assert corpus.group.num_wordpieces == 8
-    assert Corpus([[2], [3]]).group.num_wordpieces == 5
-    assert DocumentGroup("i", SEP).num_wordpieces == 0
-
-
-def test_of_a_joined_sentence_longer_than_a_row_only_text_is_cut():
-    corpus = Corpus([[30], [4]], separator=SEP)
-    rows = corpus.joined(max_seq_length=12, short_seq_prob=0.0)
-    assert [[len(part) for part in parts] for parts in rows] == [[10], [4]]
-    assert is_run(rows[0][0])
-
-
-def test_a_share_of_the_rows_of_joined_documents_is_short():
-    corpus = Corpus([[1] * 40] * 500, separator=SEP)
-    rows = corpus.joined(max_seq_length=22, short_seq_prob=0.3)
-    # A target is 2 to 20 tokens, 17 of these 19 lengths are less than 19. A
-    # full row may have 19: the 20th would be the [SEP] before a document.
-    num_short = sum(
-        sum(map(len, parts)) + len(parts) - 1 < 19 for parts in rows[:-1]
-    )
-    assert_share(num_short, len(rows) - 1, 0.3 * 17 / 19, z=5)
 
 
 def test_sentence_order_swaps_one_half_of_the_pairs():
