@@ -1,8 +1,6 @@
-"""Vectors of text: the original's, pooled, of words; attention; bad input."""
+"""Vectors of text: the original's, pooled, of words; attention."""
 
-import dataclasses
 import json
-import re
 import shutil
 
 import numpy as np
@@ -10,34 +8,17 @@ import pytest
 import tensorflow as tf
 from absl import logging
 
-from data import settings
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from modeling import BertConfig, BertModel, checkpoints
 from tests import rounding
+from tests.training.vectors.extraction_support import changed
 from training.config.extraction_options import (
-    ExtractionOptions,
     VectorOptions,
-    parse_layers,
 )
 from training.config.options import DeviceOptions
 from training.vectors import extraction
 from training.vectors.extractor import Extractor
-
-
-@pytest.fixture
-def options(goldens, tmp_path):
-    """As the golden vectors were made, to be changed."""
-    return ExtractionOptions(
-        input_file=str(goldens / "extract_features/input.txt"),
-        output_file=str(tmp_path / "vectors"),
-        bert_config_file=str(goldens / "bert_config.json"),
-        init_checkpoint=str(goldens / "model/trained"),
-        vocab_file=str(goldens / "vocab.txt"),
-        max_seq_length=64,
-        vectors=VectorOptions(layers=(-1, -2)),
-        device=DeviceOptions(),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +31,6 @@ def rows(goldens):
         text_rows.make_row(line, tokenizer, 40, i)
         for i, line in enumerate(lines)
     ]
-
-
-def changed(options, vectors=None, **fields):
-    if vectors:
-        fields["vectors"] = dataclasses.replace(options.vectors, **vectors)
-    return dataclasses.replace(options, **fields)
 
 
 def make_extractor(goldens, batch_size, dtype="float32", **vectors):
@@ -333,127 +308,3 @@ def test_the_first_wordpiece_of_a_left_to_right_model_is_refused(
     with pytest.raises(ValueError, match=message):
         extraction.run(changed(options, {"pooling": "cls"}))
     extraction.run(changed(options, {"pooling": "mean"}))
-
-
-def helps_of(options_class):
-    """The help of all flags of a program."""
-    for field in settings.fields_of(options_class):
-        if field.is_group:
-            yield from helps_of(field.type)
-        elif field.setting:
-            yield field.setting.help
-
-
-def test_the_help_names_flags_that_there_are():
-    named = set(re.findall(r"--(\w+)", " ".join(helps_of(ExtractionOptions))))
-    assert "init_checkpoint" in named
-    assert named <= settings.names_of(ExtractionOptions)
-
-
-def test_layers_are_read():
-    assert parse_layers("-1,-2, 0,embeddings") == (-1, -2, 0, "embeddings")
-    with pytest.raises(ValueError, match="'last' is no layer; give numbers"):
-        parse_layers("-1,last")
-    with pytest.raises(ValueError, match="'' is no layer"):
-        parse_layers("-1,")
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"max_seq_length": 2}, "--max_seq_length=2; it must be at least 3"),
-        ({"batch_size": 0}, "--batch_size=0; it must be at least 1"),
-        ({"attention_line": -1}, "--attention_line=-1; it must be at least 0"),
-        (
-            {"vectors": {"attention": True}},
-            "--attention needs --format=npz and --pooling=none",
-        ),
-        (
-            {"vectors": {"attention": True, "pooling": "cls"}, "format": "npz"},
-            "--attention needs --format=npz and --pooling=none",
-        ),
-        (
-            {"vectors": {"attention": True, "layers": (0, "embeddings")}},
-            "--attention: the embeddings have none",
-        ),
-        (
-            {"vectors": {"whole_words": True, "pooling": "max"}},
-            "--whole_words gives a vector for each word, --pooling=max one",
-        ),
-    ],
-    ids=str,
-)
-def test_contradictions_are_refused(options, fields, message):
-    with pytest.raises(ValueError, match=message):
-        changed(options, **fields)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        (
-            {"max_seq_length": 129},
-            r"--max_seq_length=129, but the model of .* has 128 positions",
-        ),
-        (
-            {"vectors": {"layers": (-1, 3)}},
-            r"--layers: there is no layer 3; the model of .* has 3: 0 to 2, or "
-            r"-1 \(the last\) to -3",
-        ),
-        ({"vectors": {"layers": (-4,)}}, "--layers: there is no layer -4"),
-        (
-            {"attention_png": "a.png", "attention_layer": 3},
-            "--attention_layer: there is no layer 3",
-        ),
-        (
-            {"attention_png": "a.png", "attention_head": 4},
-            r"--attention_head=4; the model of .* has 4: 0 to 3",
-        ),
-        (
-            {"attention_png": "a.png", "attention_line": 6},
-            r"--attention_line=6, but .*input.txt has 6 lines: 0 to 5",
-        ),
-        ({"input_file": "/nowhere/a.txt"}, "/nowhere/a.txt: no such text file"),
-        ({"vocab_file": "/nowhere/v.txt"}, "/nowhere/v.txt: no such"),
-        (
-            {"init_checkpoint": "/x/cased_L-12_H-768_A-12/bert_model.ckpt"},
-            "--do_lower_case=True does not fit --init_checkpoint=.*; pass "
-            "--do_lower_case=False",
-        ),
-        ({"init_checkpoint": "/nowhere/bert_model.ckpt"}, "/nowhere"),
-    ],
-    ids=str,
-)
-def test_what_does_not_fit_is_refused_early(
-    options, monkeypatch, tmp_path, fields, message
-):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Extractor, "extract", None)
-    monkeypatch.setattr(Extractor, "attention", None)
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
-        extraction.run(changed(options, **fields))
-    assert not list(tmp_path.iterdir())
-
-
-def test_other_bad_files_are_refused(options, tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_bytes(b"good\nbad \xe9\n")
-    with pytest.raises(ValueError, match="text.txt, line 2: byte 5"):
-        extraction.run(changed(options, input_file=str(text)))
-    with pytest.raises(ValueError, match="text.txt is an input, too; give"):
-        text.write_text("good\n")
-        extraction.run(
-            changed(options, input_file=str(text), output_file=str(text))
-        )
-    with pytest.raises(ValueError, match="is another output, too"):
-        extraction.run(changed(options, attention_png=options.output_file))
-    vocab = tmp_path / "vocab.txt"
-    vocab.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n")
-    with pytest.raises(ValueError, match="has 4 wordpieces, but .*bert_config"):
-        extraction.run(changed(options, vocab_file=str(vocab)))
-
-
-def test_text_that_changes_while_it_is_read_is_refused(options, monkeypatch):
-    monkeypatch.setattr(text_rows, "count_lines", lambda path: 7)
-    with pytest.raises(ValueError, match="had 7 lines at first and 6 when"):
-        extraction.run(options)
