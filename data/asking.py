@@ -10,7 +10,7 @@ _MASK = "[MASK]"
 def listed(texts: Iterable[Any], least: int = 1) -> list[Any]:
     """Returns texts as a list; refuses a lone text, a table and too few."""
     columns = texts if isinstance(texts, Mapping) else None
-    columns = getattr(texts, "columns", columns)  # of a DataFrame
+    columns = getattr(texts, "columns", columns)  # a DataFrame has them
     if columns is not None:
         names = [*columns] or ["text"]
         name = "text" if "text" in names else names[0]
