@@ -221,7 +221,7 @@ def _require_discriminator(
     if "generator" in scopes and "electra" not in scopes:
         raise ValueError(
             f"{checkpoint.prefix} holds only the generator of an ELECTRA "
-            "(generator/encoder/...); what is trained further and asked is "
+            "(generator/encoder/...); the programs use "
             "the discriminator (electra/encoder/...). Give the checkpoint "
             "with both, or Hugging Face's folder of the discriminator, such "
             "as electra-small-discriminator."
