@@ -16,7 +16,7 @@ output (output_dir) or an export. What the lines are depends on the model in it:
                              a question alone, with --context_file
   model of multiple choice   a text, a tab, and its choices with tabs between
 
-Empty lines are passed over. On a terminal each line is answered at once, until
+Empty lines are skipped. On a terminal each line is answered at once, until
 Ctrl-D. The Python interface is bert.py, see docs/python.md.
 """
 

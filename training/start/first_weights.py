@@ -189,7 +189,7 @@ def open_first(
         return None
     if manager.steps():
         logging.info(
-            "--init_checkpoint is left aside: %s holds checkpoints.", output_dir
+            "--init_checkpoint is not used: %s holds checkpoints.", output_dir
         )
         return None
     compare(init_checkpoint, config)
