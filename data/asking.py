@@ -85,7 +85,7 @@ def fillings(
 def asked_by(
     line: str, kind: str, *, context: str | None = None, where: str = "the line"
 ) -> Any:
-    """Reads what a line asks; several texts have a tab between.
+    """Reads a line's query; tabs separate several texts.
 
     Returns what the model of this kind takes: a string; a tuple of two strings;
     or for `choice` a tuple of a string and a list of strings. `context` is the

@@ -112,7 +112,7 @@ class PretrainingDataOptions(Settings):
 
     @property
     def keep_share(self) -> float:
-        """Of the masked tokens that are not [MASK], the share that stays."""
+        """Share of the masked tokens other than [MASK] that do not change."""
         if self.mask_token_prob == 1:
             return 1.0
         # Rounded, so that 0.1 of the remaining 0.2 is the original's 0.5.
