@@ -187,7 +187,7 @@ def require_fit(
 
 
 def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
-    """Raises ValueError for a BERT's checkpoint of an ELECTRA, or reversed."""
+    """Raises ValueError for an ELECTRA checkpoint in a BERT, or vice versa."""
 
     def scopes_of(names):
         return {s for s in _ENCODERS if any(n.startswith(s) for n in names)}
