@@ -107,7 +107,7 @@ def _answers(
 def _lines(path: str | None) -> Iterator[tuple[str, str]]:
     """Yields the place and the text of each line that is not empty.
 
-    After a line of standard input that is not UTF-8 it goes on with the next.
+    After a line of standard input that is not UTF-8 it continues with the next.
     """
     name = path or "standard input"
     if path:

@@ -24,7 +24,7 @@ _WARMUP_SHARE = 0.1  # share of the updates that warm up
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecipeOptions(Settings):
-    """What stands for the flags that are not given."""
+    """Values for the flags that are not given."""
 
     recipe: str = setting(
         "original",
