@@ -20,7 +20,7 @@ class FirstWeights:
     Args:
       init_checkpoint: see `checkpoints.open_checkpoint`.
       variables: full name -> variable of the model; only shapes are read.
-      heads: variables of the output layer, which starts at random if the checkpoint
+      heads: variables of the output layer, which is random if the checkpoint
         has another head; () = all weights must fit.
       labels: names of the rows of the heads; () = the rows have no names, as
         in a regression.
