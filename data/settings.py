@@ -199,9 +199,9 @@ def make(options_class: type, values: Mapping[str, Any]) -> Any:
 
 
 def _converted(field: Field, value: Any) -> Any:
-    """Converts a value to a field's type; refuses one of another type."""
+    """Converts a value to a field's type; refuses other types."""
     if hasattr(value, "tolist"):
-        value = value.tolist()  # of NumPy
+        value = value.tolist()  # from NumPy
     if field.setting and field.setting.parse:
         return field.setting.parse(value)
     if value is None and field.is_optional:

@@ -110,7 +110,7 @@ def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
 
 
 def _unexpected(argument: str) -> str:
-    """Says what is wrong with an argument that is not a flag."""
+    """Explains an argument that is not a flag."""
     before = sys.argv[sys.argv.index(argument, 1) - 1]
     name = before.lstrip("-")
     is_switch = name in flags.FLAGS and flags.FLAGS[name].boolean

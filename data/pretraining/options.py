@@ -67,9 +67,9 @@ class PretrainingDataOptions(Settings):
     join_documents: bool = setting(
         False,
         "[new] With --next_sentence_prediction=false: an example that reaches "
-        "the end of a document goes on with the next one, after a [SEP], so "
-        "that examples are full even if documents are short. "
-        "--short_seq_prob is then the share of examples that are shorter.",
+        "the end of a document continues with the next one, after a [SEP], so "
+        "that examples are full even if documents are short. --short_seq_prob "
+        "is then the share of examples that are shorter.",
     )
     sentence_order_prediction: bool = setting(
         False,
@@ -79,7 +79,7 @@ class PretrainingDataOptions(Settings):
     )
     max_ngram_size: int = setting(
         1,
-        "[new] Mask spans of up to so many consecutive words (wordpieces, "
+        "[new] Mask spans of up to this many consecutive words (wordpieces, "
         "without --do_whole_word_mask), a span of n with chance ~ 1/n.",
         least=1,
     )
@@ -87,7 +87,7 @@ class PretrainingDataOptions(Settings):
         "static",
         "[new] static = examples have masks; dynamic = "
         "create_pretraining_data.py writes them without, and "
-        "run_pretraining.py masks them anew in every epoch.",
+        "run_pretraining.py draws new masks in every epoch.",
         choices=MASKINGS,
     )
 
@@ -112,7 +112,7 @@ class PretrainingDataOptions(Settings):
 
     @property
     def keep_share(self) -> float:
-        """Of the masked tokens that are not [MASK], the share that stays."""
+        """Share of the masked tokens other than [MASK] that do not change."""
         if self.mask_token_prob == 1:
             return 1.0
         # Rounded, so that 0.1 of the remaining 0.2 is the original's 0.5.

@@ -110,16 +110,16 @@ class WordEncoder:
 
 
 def check_name(name: str) -> None:
-    """Refuses what is neither a separator nor the name of a function.
+    """Raises ValueError for a name that is not a word segmenter.
 
-    These are `space`, `tab`, a character that is not a letter or digit, and
+    Names are `space`, `tab`, a character that is not a letter or digit, and
     `module:function`.
     """
     is_separator = len(name) == 1 and not name.isalnum() and name != "\n"
     if not (name in _SEPARATORS or is_separator or _CALLABLE.fullmatch(name)):
         raise ValueError(
             f"--word_segmenter={name}; expected what is between the words of "
-            "the text (space, tab, or one character that is no letter or "
+            "the text (space, tab, or one character other than a letter or "
             "digit), or a function of a line that returns its words, as "
             "module:function, for example jieba:lcut."
         )

@@ -115,8 +115,8 @@ def pad_batch(
 ) -> dict[str, np.ndarray]:
     """Makes a batch of rows of (ids, segment ids) of different lengths.
 
-    `length` S is that of the longest row or more. Empty rows fill the batch up
-    to `batch_size` B; None = the number of rows. Returns int32 [B, S]:
+    `length` S is at least the longest row's. Empty rows fill the batch up to
+    `batch_size` B; None = the number of rows. Returns int32 [B, S]:
     `input_ids`, `input_mask` (1 = token, 0 = padding), `segment_ids`.
     """
     batch = np.zeros((3, batch_size or len(rows), length), np.int32)

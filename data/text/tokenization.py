@@ -326,7 +326,7 @@ class _Memo(dict):
     """A cache: word -> tuple of its parts. It is cleared when it is full."""
 
     _MAX_WORDS = 1 << 18
-    _MAX_CHARACTERS = 64  # of a word; longer words are rarely repeated
+    _MAX_CHARACTERS = 64  # longer words are rarely repeated
 
     def __init__(self, compute: Callable[[str], Iterable[Any]]):
         super().__init__()

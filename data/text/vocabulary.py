@@ -158,7 +158,7 @@ def _wordpieces(path: str) -> list[str]:
         is_whole = sorted(ids.values()) == list(range(len(ids)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path} is no tokenizer.json of Hugging Face "
+            f"{path} is not a tokenizer.json of Hugging Face "
             f"({error!r:.80}); get it again, or give a vocab.txt."
         ) from None
     if model.get("type") != "WordPiece" or not is_whole:

@@ -192,7 +192,7 @@ def _entry(flag: flags.Flag) -> str:
 
 
 def shared_values() -> dict[str, object]:
-    """Flag -> value, of all that every worker of a run must be given alike."""
+    """Flag -> value, for the flags that all workers must be given alike."""
     return {
         flag.name: flag.value
         for module, defined in FLAGS.flags_by_module_dict().items()

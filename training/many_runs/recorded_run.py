@@ -12,7 +12,7 @@ from typing import Any
 from data.storage import files, locks, manifests
 from data.storage.json_files import read_json, write_json
 
-_BEFORE = "seconds_before"  # of a run that was stopped
+_BEFORE = "seconds_before"  # seconds of a run that was stopped
 
 
 class RecordedRun:

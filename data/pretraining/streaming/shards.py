@@ -146,7 +146,7 @@ def write_shard(
         samples = _make_records(task, rng, counts, shuffle, advance)
         if not counts["examples"]:
             raise ValueError(
-                f"--output_file names so many files that number {task.index} "
+                f"--output_file names too many files: number {task.index} "
                 "is empty: its documents have no tokens; name fewer files."
             )
         with files.whole_files([task.path]) as (temporary,):

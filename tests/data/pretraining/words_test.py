@@ -118,7 +118,7 @@ def test_words_that_are_not_the_lines_are_refused(
         ("random:lcut", "cannot be imported .*no attribute 'lcut'"),
         ("os:sep", "is '/'; expected a function of a line"),
         ("jieba", "expected what is between the words .*module:function"),
-        ("ab", "one character that is no letter"),
+        ("ab", "one character other than a letter"),
         ("", "expected what is between the words"),
     ],
 )

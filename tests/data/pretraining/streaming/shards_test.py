@@ -176,7 +176,7 @@ def test_text_that_makes_no_tokens_is_refused(tmp_path, make_task):
     with pytest.raises(ValueError) as error:
         write_shard(make_task(tmp_path / "a", index=3))
     assert str(error.value) == (
-        "--output_file names so many files that number 3 is empty: its "
+        "--output_file names too many files: number 3 is empty: its "
         "documents have no tokens; name fewer files."
     )
     assert not list(tmp_path.glob("out*"))
