@@ -50,7 +50,7 @@ def run(options: PretrainingOptions) -> None:
     """
     needed = ("bert_config_file", *options.needs_vocab)
     configure = objectives.get(options.objective).configure
-    options = found_files.fill(options, needed, configure)
+    options, source = found_files.fill(options, needed, configure)
     config = _load_config(options)
     strategy = create_strategy(options.device)
     output_dir = options.train.output_dir
@@ -62,7 +62,7 @@ def run(options: PretrainingOptions) -> None:
     with strategy.scope():
         model = _make_model(options, config, strategy)
         weights = checkpoints.variables_by_name(model.layers)
-        first = _load_first(options, weights, manager, config)
+        first = _load_first(options, source, weights, manager, config)
         _assign_first_values(options, weights, manager, inputs, config)
         evaluator = Evaluator(model)
         evaluate = functools.partial(
@@ -136,10 +136,10 @@ def _make_model(options, config, strategy):
     return model(config, **own_options, **encoder_options)
 
 
-def _load_first(options, weights, manager, config):
+def _load_first(options, source, weights, manager, config):
     """Loads --init_checkpoint; None = there is nothing to load."""
     first = first_weights.open_first(
-        options.init_checkpoint,
+        source,
         weights,
         manager,
         options.train.output_dir,

@@ -20,6 +20,7 @@ from modeling.config import BertConfig
 from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import check_batch_size
 from training.pretraining import run_records
+from training.start.source import Source
 from training.start.tokenizer import check_vocabulary, load_tokenizer
 
 
@@ -190,7 +191,7 @@ def load_queries(
         do_lower_case,
         config,
         config_file,
-        init_checkpoint=init_checkpoint,
+        source=Source(init_checkpoint),
         tokens=SPECIAL_TOKENS,
         never_split=never_split,
     )

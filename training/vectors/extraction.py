@@ -40,9 +40,9 @@ def run(options: ExtractionOptions) -> None:
       ValueError, OSError: an input is missing, damaged or does not fit; all
         inputs are checked before the first batch.
     """
-    options = found_files.fill(options)
+    options, source = found_files.fill(options)
     config = BertConfig.from_json_file(options.bert_config_file)
-    tokenizer = _check_model(options, config)
+    tokenizer = _check_model(options, config, source)
     num_lines = text_rows.count_lines(options.input_file)
     if config.type_vocab_size < 2:
         _refuse_pairs(options.input_file, config)
@@ -167,7 +167,7 @@ def _draw(options, extractor, row):
     logging.info("%s: attention of layer %d.", options.attention_png, number)
 
 
-def _check_model(options, config):
+def _check_model(options, config, source):
     """Refuses options that do not fit the model; returns its tokenizer."""
     setup.check_length(options.max_seq_length, config, options.bert_config_file)
     model = f"the model of {options.bert_config_file}"
@@ -189,7 +189,7 @@ def _check_model(options, config):
         options.do_lower_case,
         config,
         options.bert_config_file,
-        init_checkpoint=options.init_checkpoint,
+        source=source,
         never_split=options.never_split,
     )
 
