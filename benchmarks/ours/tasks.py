@@ -35,6 +35,7 @@ from training.finetuning.finetuner import Finetuning, FinetuningOptions
 from training.loop.steps import with_fusion
 from training.loop.trainer import Trainer
 from training.start.description import TaskDescription
+from training.start.source import Source
 from training.start.start import Start
 
 _LABELS = ("0", "1")
@@ -168,7 +169,10 @@ def prediction(case):
         train=TrainOptions(output_dir=f"{folder}/run", num_train_steps=1),
         device=DeviceOptions(precision=case["precision"]),
     )
-    start = Start.open(options, _model_class(case), trains=True)
+    config = BertConfig.from_json_file(str(config_file))
+    start = Start.open(
+        options, config, Source(None), _model_class(case), trains=True
+    )
     finetuner = Finetuning(start)
     files = _open(case, path, is_training=False)
     predict = finetuner.outputs if spans else finetuner.predict

@@ -34,9 +34,9 @@ from training.convert import conversion
 from training.convert.conversion import ConversionOptions
 from training.export import saved_model
 from training.export.predictor import Predictor
-from training.finetuning import classifier, questions
 from training.many_runs import trials
 from training.pretraining import pretrainer
+from training.runs import classifier, questions
 from training.vectors import extraction
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

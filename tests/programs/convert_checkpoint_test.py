@@ -18,6 +18,7 @@ from training.convert import conversion
 from training.loop.checkpointing import CheckpointManager
 from training.pretraining import pretrainer
 from training.start import first_weights
+from training.start.source import Source
 
 
 @pytest.fixture
@@ -405,7 +406,11 @@ def test_another_activation_is_warned_of(folder, tmp_path, caplog):
     for model_config in (config, tanh):
         weights = checkpoints.variables_by_name([BertModel(model_config)])
         first_weights.open_first(
-            str(folder), weights, manager, str(tmp_path / "out"), model_config
+            Source(str(folder)),
+            weights,
+            manager,
+            str(tmp_path / "out"),
+            model_config,
         )
     (message,) = [m for m in caplog.messages if "bert_config_file" in m]
     assert "says hidden_act gelu, but" in message

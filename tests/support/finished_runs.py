@@ -8,8 +8,8 @@ import shutil
 from tests.support import pretraining_support
 from tests.support.classifier_support import write_table
 from tests.training import finetuning_support, squad_support
-from training.finetuning import classifier
 from training.pretraining import pretrainer
+from training.runs import classifier
 
 
 def shared(tmp_path_factory, make, *arguments):

@@ -158,8 +158,8 @@ def _warm_up():
     import training.convert.conversion  # noqa: F401
     import training.export.pretraining_signatures  # noqa: F401
     import training.export.saved_model  # noqa: F401
-    import training.finetuning.questions  # noqa: F401
     import training.many_runs.suite  # noqa: F401
+    import training.runs.questions  # noqa: F401
     import training.vectors.extraction  # noqa: F401
 
     threads = os.listdir("/proc/self/task")

@@ -9,8 +9,8 @@ from tests.support.classifier_support import write_table
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import TrialOptions
-from training.finetuning import classifier, questions
 from training.many_runs import suite, trials
+from training.runs import classifier, questions
 
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 

@@ -11,8 +11,8 @@ from tests.support.classifier_support import write_table
 from tests.support.pretraining_support import RECORDS
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
-from training.finetuning import classifier, questions
 from training.pretraining import run_records
+from training.runs import classifier, questions
 
 
 def spoil(path, feature, value):
@@ -69,9 +69,8 @@ def test_of_a_task(goldens, tmp_path, spoiled, kind, feature, limit):
     write_table(tmp_path / "data", kind)
     spoiled(classifier, feature, limit)
     options = options_of(goldens, tmp_path, kind)
-    refused(
-        lambda: classifier.prepare(classifier.open_run(options)), feature, limit
-    )
+    opened = classifier.open_run(options)
+    refused(lambda: classifier.make_records(opened), feature, limit)
 
 
 @pytest.mark.parametrize(

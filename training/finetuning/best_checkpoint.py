@@ -19,7 +19,7 @@ from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import (
     Results,
     flat,
-    is_better,
+    goodness,
     value_of,
 )
 from training.loop.checkpointing import CheckpointManager
@@ -120,16 +120,10 @@ class BestCheckpoint:
         if latest is not None and self._is_over(latest):
             logging.warning(
                 "%s was stopped at step %d, after --early_stopping_patience=%d "
-                "evaluations that were no better than step %d (%s = %.4f): "
-                "nothing to train. To continue, raise "
-                "--early_stopping_patience or leave it out; to start again, "
-                "give another --output_dir.",
-                self._output_dir,
-                latest,
-                self._patience,
-                self._record["step"],
-                self._metric,
-                self._record["value"],
+                "evaluations without a better one: nothing to train. To "
+                "continue, raise --early_stopping_patience or leave it out; to "
+                "start again, give another --output_dir.",
+                *(self._output_dir, latest, self._patience),
             )
             return self.restore()
         step = self._finetuning.train(train_files, self._compare, num_examples)
@@ -160,9 +154,7 @@ class BestCheckpoint:
         self._finetuning.load(self._prefix(step))
         logging.info(
             "Using the best weights, %s: %s = %.4f.",
-            self._prefix(step),
-            self._metric,
-            self._record["value"],
+            *(self._prefix(step), self._metric, self._record["value"]),
         )
         return step
 
@@ -190,46 +182,47 @@ class BestCheckpoint:
 
     def _compare(self, step: int) -> bool:
         """Evaluates, keeps the weights if they are best; True = stop."""
-        results = self._evaluate(step)
-        value = value_of(results, self._metric)
+        entry = {"step": step, **self._evaluate(step)}
         # A resumed run repeats evaluations; each is recorded once.
-        history = self._record.get("history", [])
-        history = [entry for entry in history if entry["step"] != step]
-        history.append({"step": step, **results})
-        history.sort(key=lambda entry: entry["step"])
-        self._keep(step, value, history)
+        others = self._record.get("history", [])
+        history = [entry, *(x for x in others if x["step"] != step)]
+        self._keep(entry, sorted(history, key=lambda x: x["step"]))
         stops = self._is_over(step)
         logging.info(
             "Step %d: %s = %.4f; the best is %.4f at step %d.%s",
-            step,
-            self._metric,
-            value,
-            self._record["value"],
-            self._record["step"],
+            *(step, self._metric, self._value(entry)),
+            *(self._record["value"], self._record["step"]),
             f" Stopping: no better in {self._patience} evaluations."
             if stops
             else "",
         )
         return stops
 
-    def _keep(self, step: int, value: float, history: list[dict]) -> None:
+    def _value(self, entry: Mapping[str, Any]) -> float:
+        """The metric's value in an entry of the history."""
+        results = {name: x for name, x in entry.items() if name != "step"}
+        return value_of(results, self._metric)
+
+    def _goodness(self, value: float) -> float:
+        return goodness(self._metric, value)
+
+    def _keep(self, entry: Mapping[str, Any], history: list[dict]) -> None:
         """Records an evaluation, and keeps the weights if they are best."""
-        known = self._record
-        self._record = {
-            "metric": self._metric,
-            "value": known.get("value", value),
-            "step": known.get("step", step),
-            "history": history,
-        }
-        if not known or is_better(self._metric, value, known["value"]):
-            self._record |= {"value": value, "step": step}
-            self._finetuning.save_weights(self._prefix(step))
+        before, value = self._record, self._value(entry)
+        best = {"value": value, "step": entry["step"]}
+        if before and not (
+            self._goodness(value) > self._goodness(before["value"])
+        ):
+            best = {name: before[name] for name in best}
+        else:
+            self._finetuning.save_weights(self._prefix(entry["step"]))
+        self._record = {"metric": self._metric, **best, "history": history}
         # The record names only weights that exist: it is written after the new
         # weights, and before the old ones are removed.
         write_json(self._path, self._record)
-        best = CheckpointManager(os.path.join(self._output_dir, BEST))
-        best.remove_leftovers()
-        best.keep_only(self._record["step"])
+        manager = CheckpointManager(os.path.join(self._output_dir, BEST))
+        manager.remove_leftovers()
+        manager.keep_only(best["step"])
 
     def _forget_after(self, step: int) -> None:
         """Forgets the evaluations after a step, which will be repeated.
@@ -246,19 +239,16 @@ class BestCheckpoint:
             return
         self._record = {}
         there = [entry for entry in history if entry["step"] in steps]
+        now = "the choice begins anew"
         if there:
-            best, value = _best_of(there, self._metric)
-            self._finetuning.load(manager.prefix(best))
-            self._keep(best, value, history)
+            best = max(there, key=lambda x: self._goodness(self._value(x)))
+            self._finetuning.load(manager.prefix(best["step"]))
+            self._keep(best, history)
+            now = f"now the best are those of step {best['step']}"
         logging.warning(
             "%s goes on from step %d, so the best weights of step %d are left "
             "out; %s.",
-            self._output_dir,
-            step,
-            before,
-            f"now the best are those of step {best}"
-            if there
-            else "the choice begins anew",
+            *(self._output_dir, step, before, now),
         )
 
     def _is_over(self, step: int) -> bool:
@@ -273,17 +263,6 @@ class BestCheckpoint:
 
     def _prefix(self, step: int) -> str:
         return os.path.join(self._output_dir, BEST, f"model.ckpt-{step}")
-
-
-def _best_of(history: Sequence[dict], metric: str) -> tuple[int, float]:
-    """Returns step and value of the first of the best evaluations."""
-    best = None
-    for entry in history:
-        results = {name: x for name, x in entry.items() if name != "step"}
-        value = value_of(results, metric)
-        if best is None or is_better(metric, value, best[1]):
-            best = entry["step"], value
-    return best
 
 
 def _find_metric(metric: str, names: Mapping[str, Sequence[str]]) -> str:

@@ -63,11 +63,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
     if options.task_name.strip().lower() != "glue" and len(names) < 2:
         trials.run(options, trial_options)
         return
-    found = _folders(options, names)
-    tasks = {
-        name: _options_of(options, name, folder)
-        for name, folder in found.items()
-    }
+    tasks = _tasks(options, names)
     # Check all tasks before the first one, which may take hours.
     for task_options in tasks.values():
         trials.check(task_options, trial_options)
@@ -77,19 +73,21 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
             return trials.run(task_options, trial_options)
 
     outcomes, failures = _each(tasks, train, options)
-    scores = []
-    for name, outcome in outcomes.items():
-        scores += _scores(_task(options, name, found[name]), name, outcome)
+    scores = [
+        score
+        for name, outcome in outcomes.items()
+        for score in _scores(tasks[name], outcome)
+    ]
     output_dir = options.finetuning.train.output_dir
     if options.do_predict:
-        _predict_diagnostic(options, found, outcomes, failures)
-        _gather(options, found, outcomes)
+        _predict_diagnostic(options, tasks, outcomes, failures)
+        _gather(output_dir, tasks, outcomes)
     # A run that only predicts does not change the table.
     if scores or options.do_train or options.do_eval:
         write_table(output_dir, scores, failures, names)
     if failures:
         raise ValueError(
-            f"{len(failures)} of {len({*found, *failures})} tasks failed: "
+            f"{len(failures)} of {len({*tasks, *failures})} tasks failed: "
             + "; ".join(f"{name}: {text}" for name, text in failures.items())
             + " All others are finished; the same command repeats these."
         )
@@ -112,44 +110,50 @@ def _each(
     return repeat("Task", tasks, run, device, may_fail)
 
 
-def _folders(
+def _tasks(
     options: ClassifierOptions, names: Sequence[str]
-) -> dict[str, str | None]:
-    """Task -> its folder, for those that can run; checks all of them."""
-    repeated = {name for name in names if names.count(name) > 1}
-    if repeated or not names:
-        raise ValueError(
-            f"--task_name={options.task_name}: expected each task once."
-        )
+) -> dict[str, ClassifierOptions]:
+    """Task -> its options, for those that can run; checks all of them."""
+    flag, data_dir = f"--task_name={options.task_name}", options.data_dir
     data_set = options.task_options.get("tfds")
-    if data_set and not options.data_dir:
-        raise ValueError(
-            f"--tfds={data_set} is one data set, but "
-            f"--task_name={options.task_name} names several tasks; give "
-            "--tfds='', which takes each from its own."
-        )
-    if DIAGNOSTIC in names and "MNLI" not in names:
-        raise ValueError(
-            f"--task_name={options.task_name}: AX is answered by the model of "
-            "MNLI; name MNLI, too."
-        )
+    for is_wrong, message in (
+        (
+            len({*names}) < len(names) or not names,
+            f"{flag}: expected each task once.",
+        ),
+        (
+            data_set and not data_dir,
+            f"--tfds={data_set} is one data set, but {flag} names several "
+            "tasks; give --tfds='', which takes each from its own.",
+        ),
+        (
+            DIAGNOSTIC in names and "MNLI" not in names,
+            f"{flag}: AX is answered by the model of MNLI; name MNLI, too.",
+        ),
+    ):
+        if is_wrong:
+            raise ValueError(message)
     found = dict.fromkeys(name for name in names if name != DIAGNOSTIC)
-    if options.data_dir:
-        found = _folders_in(options.data_dir, list(found))
-    for name, folder in found.items():
-        _task(options, name, folder)
+    if data_dir:
+        found = _folders_in(data_dir, list(found))
+    tasks = {
+        name: _options_of(options, name, folder)
+        for name, folder in found.items()
+    }
+    for task_options in tasks.values():
+        _task(task_options)
     if (
         options.do_predict
-        and options.data_dir
-        and DIAGNOSTIC in task_names(options.task_name)
-        and not _diagnostic_folder(options.data_dir, found["MNLI"])
+        and data_dir
+        and DIAGNOSTIC in names
+        and not _diagnostic_folder(data_dir, found["MNLI"])
     ):
         raise FileNotFoundError(
-            f"--data_dir={options.data_dir} has no diagnostic.tsv, which "
-            f"--task_name={options.task_name} answers; expected it there or "
-            "in the folder AX, diagnostic or MNLI. Add it, or leave AX out."
+            f"--data_dir={data_dir} has no diagnostic.tsv, which {flag} "
+            "answers; expected it there or in the folder AX, diagnostic or "
+            "MNLI. Add it, or leave AX out."
         )
-    return found
+    return tasks
 
 
 def _folders_in(data_dir: str, names: Sequence[str]) -> dict[str, str]:
@@ -167,8 +171,8 @@ def _folders_in(data_dir: str, names: Sequence[str]) -> dict[str, str]:
     return {name: folder for name, folder in found.items() if folder}
 
 
-def _task(options: ClassifierOptions, name: str, folder: str | None) -> Task:
-    return get_task(name, folder, **options.task_options)
+def _task(options: ClassifierOptions) -> Task:
+    return get_task(options.task_name, options.data_dir, **options.task_options)
 
 
 def _folder(data_dir: str, name: str) -> str | None:
@@ -189,17 +193,16 @@ def _options_of(
     options: ClassifierOptions, name: str, folder: str | None
 ) -> ClassifierOptions:
     """The options of one task."""
-    train = options.finetuning.train
+    output_dir = os.path.join(options.finetuning.train.output_dir, name)
     return options.replace(
-        task_name=name,
-        data_dir=folder,
-        output_dir=os.path.join(train.output_dir, name),
+        task_name=name, data_dir=folder, output_dir=output_dir
     )
 
 
-def _scores(task: Task, name: str, outcome: Outcome) -> list[Score]:
+def _scores(options: ClassifierOptions, outcome: Outcome) -> list[Score]:
     """The columns of a task in Table 1: MNLI has two."""
-    metric = _METRICS.get(_key(name), task.main_metric)
+    name = options.task_name
+    metric = _METRICS.get(_key(name), _task(options).main_metric)
     return [
         Score(name, set_name, metric, scores[metric], outcome.step)
         for set_name, scores in outcome.results.items()
@@ -208,7 +211,7 @@ def _scores(task: Task, name: str, outcome: Outcome) -> list[Score]:
 
 def _predict_diagnostic(
     options: ClassifierOptions,
-    found: Mapping[str, str | None],
+    tasks: dict[str, ClassifierOptions],
     outcomes: dict[str, Outcome],
     failures: dict[str, str],
 ) -> None:
@@ -219,7 +222,7 @@ def _predict_diagnostic(
         return
     folder = None
     if options.data_dir:
-        folder = _diagnostic_folder(options.data_dir, found["MNLI"])
+        folder = _diagnostic_folder(options.data_dir, tasks["MNLI"].data_dir)
         if not folder:
             return  # GLUE does not require it
     asked = _options_of(options, DIAGNOSTIC, folder).replace(
@@ -245,18 +248,18 @@ def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
 
 
 def _gather(
-    options: ClassifierOptions,
-    found: Mapping[str, str | None],
+    output_dir: str,
+    tasks: Mapping[str, ClassifierOptions],
     outcomes: Mapping[str, Outcome],
 ) -> None:
     """Copies the files for the GLUE server into one folder."""
-    output_dir = options.finetuning.train.output_dir
     target = os.path.join(output_dir, "submission")
     tf.io.gfile.makedirs(target)
     gathered = []
-    for name in (*found, DIAGNOSTIC):
-        task = _task(options, name, found.get(name) or output_dir)
-        for file_name in task.submission_files.values():
+    names = {name: _task(one).submission_files for name, one in tasks.items()}
+    names[DIAGNOSTIC] = get_task(DIAGNOSTIC, output_dir).submission_files
+    for name, of_sets in names.items():
+        for file_name in of_sets.values():
             path = os.path.join(output_dir, name, file_name)
             place = os.path.join(target, file_name)
             if name in outcomes and files.exists(path):

@@ -6,7 +6,6 @@ each in its own folder. The records are made once.
 Source: the paper's sections 4.1 and A.3.
 """
 
-import dataclasses
 import functools
 import itertools
 import os
@@ -106,11 +105,8 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     )
     done = list(outcomes.values())
     chosen = _choose_and_tell(done, inputs.task.main_metric, output_dir)
-    asked = dataclasses.replace(
-        chosen.options,
-        do_train=False,
-        do_eval=True,
-        do_predict=options.do_predict,
+    asked = chosen.options.replace(
+        do_train=False, do_predict=options.do_predict
     )
     outcome = _answer(asked, inputs._replace(train=None), output_dir)
     for trial in done:
@@ -188,13 +184,15 @@ def _first_of(
     options: ClassifierOptions, planned: Sequence[ClassifierOptions]
 ) -> ClassifierOptions:
     """The first trial that has not begun, with all sets that are asked for."""
-    trial = planned[0]
-    for one in planned:
-        folder = one.finetuning.train.output_dir
-        if not files.exists(os.path.join(folder, _RECORD)):
-            trial = one
-            break
-    return dataclasses.replace(trial, do_predict=options.do_predict)
+    to_do = (
+        trial
+        for trial in planned
+        if not files.exists(
+            os.path.join(trial.finetuning.train.output_dir, _RECORD)
+        )
+    )
+    first = next(to_do, planned[0])
+    return first.replace(do_predict=options.do_predict)
 
 
 def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
@@ -226,48 +224,40 @@ def _choose_and_tell(
     trials: Sequence[Trial], metric: str, output_dir: str
 ) -> Trial:
     """Writes trials.tsv and trials.json, shows the settings, chooses."""
-    rows = _rows(trials)
-    write_tsv(os.path.join(output_dir, "trials.tsv"), rows)
+    names = dict.fromkeys(n for trial in trials for n in flat(trial.results))
+    rows = [dict.fromkeys(names) | _row(trial) for trial in trials]
+    columns = ["trial", *_COLUMNS, *names, "seconds", "failure"]
+    cells = [[row[column] for column in columns] for row in rows]
+    write_tsv(os.path.join(output_dir, "trials.tsv"), [columns, *cells])
     header = [*_COLUMNS[:-1], "median", "min", "max", "std", "trials"]
-    table = [header, *(s.row() for s in summarize(trials, metric))]
-    logging.info("%s on the dev set:\n%s", metric, aligned(table))
+    table = list(summarize(trials, metric))
+    logging.info("%s on the dev set:\n%s", metric, aligned([header, *table]))
     chosen = choose(trials, metric)
     found = {
         "metric": metric,
         "chosen": chosen.name,
         "value": chosen.value(metric),
-        "settings": [dict(zip(header, row, strict=True)) for row in table[1:]],
-        "trials": [dict(zip(rows[0], row, strict=True)) for row in rows[1:]],
+        "settings": [dict(zip(header, row, strict=True)) for row in table],
+        "trials": [{column: row[column] for column in columns} for row in rows],
     }
     write_json(os.path.join(output_dir, "trials.json"), found)
     logging.info(
         "Chosen: %s, the best (%s = %.4f) of the setting with the best median.",
-        chosen.name,
-        metric,
-        chosen.value(metric),
+        *(chosen.name, metric, chosen.value(metric)),
     )
     return chosen
 
 
-def _rows(trials: Sequence[Trial]) -> list[list[Any]]:
-    """The names of the columns, and a row for each trial."""
-    names = list(
-        dict.fromkeys(n for trial in trials for n in flat(trial.results))
-    )
-    rows = [["trial", *_COLUMNS, *names, "seconds", "failure"]]
-    for trial in trials:
-        scores = flat(trial.results)
-        rows.append(
-            [
-                trial.name,
-                *map(short, trial.setting),
-                trial.seed,
-                *(scores.get(name) for name in names),
-                trial.seconds,
-                " ".join(trial.failure.split()),
-            ]
-        )
-    return rows
+def _row(trial: Trial) -> dict[str, Any]:
+    """Column of trials.tsv -> the trial's cell."""
+    setting = (*map(short, trial.setting), trial.seed)
+    return {
+        "trial": trial.name,
+        **dict(zip(_COLUMNS, setting, strict=True)),
+        **flat(trial.results),
+        "seconds": trial.seconds,
+        "failure": " ".join(trial.failure.split()),
+    }
 
 
 def _keep_last(folder: str) -> None:

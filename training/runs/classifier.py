@@ -109,7 +109,7 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
       FloatingPointError: training diverged.
     """
     opened = open_run(options, inputs)
-    inputs = inputs or make_records(opened, opened.output_dir)
+    inputs = inputs or make_records(opened)
     model = make_model(opened, inputs)
     scorer, outcome = train_and_score(opened, inputs, model)
     answer(opened, inputs, model, scorer)
@@ -218,12 +218,12 @@ def _class_weights(options: ClassifierOptions, task: Task) -> tuple[float, ...]:
     return weights
 
 
-def make_records(opened: Opened, folder: str) -> Inputs:
+def make_records(opened: Opened, folder: str = "") -> Inputs:
     """Writes the records of a run, or finds them.
 
     Args:
       opened: the run.
-      folder: where to; its output_dir, or one that several runs share.
+      folder: where to, if several runs share them; "" = its output_dir.
 
     Returns:
       The inputs of `run`.
@@ -252,7 +252,9 @@ def make_records(opened: Opened, folder: str) -> Inputs:
         check = opened.start.check_input if name == "train" else None
         for set_name in set_names:
             stem = f"{name}_{set_name}" if made[name] else name
-            path = os.path.join(folder, f"{stem}.tf_record")
+            path = os.path.join(
+                folder or opened.output_dir, f"{stem}.tf_record"
+            )
             make_record_file(
                 task, set_name, path, opened.tokenizer, features, check
             )

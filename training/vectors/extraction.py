@@ -57,7 +57,7 @@ def run(options: ExtractionOptions) -> None:
         "batch_size", options.batch_size, strategy.num_replicas_in_sync
     )
     with strategy.scope():
-        extractor = _load_extractor(options, config, is_tpu(strategy))
+        extractor = _load_extractor(options, config, source, is_tpu(strategy))
 
     def rows() -> Iterator[TextRow]:
         return text_rows.read_rows(
@@ -77,7 +77,7 @@ def _refuse_pairs(path, config):
             require_pairs(config, f"{path}, line {number}")
 
 
-def _load_extractor(options, config, on_tpu):
+def _load_extractor(options, config, source, on_tpu):
     """Returns the extractor with the weights of the checkpoint."""
     extractor = Extractor(
         BertModel(
@@ -89,7 +89,7 @@ def _load_extractor(options, config, on_tpu):
         max_seq_length=options.max_seq_length,
         batch_size=options.batch_size,
     )
-    first_weights.compare(options.init_checkpoint, config)
+    first_weights.compare(source, config)
     report = checkpoints.init_from_checkpoint(
         options.init_checkpoint,
         checkpoints.variables_by_name([extractor.model]),

@@ -35,14 +35,15 @@ from modeling.objectives.tasks import HEADS, KINDS
 from tests.support import rounding, tpu_support
 from tests.support.classifier_support import write_records
 from tests.support.pretraining_support import RECORDS
+from tests.training.finetuning_support import open_start
 from training.config.options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
 from training.finetuning.predictions import OutputCollector
 from training.loop import trainer
+from training.loop.checkpointing import CheckpointManager
 from training.loop.evaluator import Evaluator
 from training.loop.steps import TrainSteps
 from training.pretraining import answers, pretrainer
-from training.start.run_folder import RunFolder
 from training.start.start import Start
 from training.vectors import extraction
 from training.vectors.extractor import Extractor, VectorOptions
@@ -401,10 +402,11 @@ def test_every_program_looks_words_up_by_a_product(
     same = {name: getattr(options, name) for name in names}
     with pytest.raises(Made):
         start = Start(
-            finetuner.FinetuningOptions(train=options.train, **same),
-            BertConfig.from_json_file(options.bert_config_file),
-            make,
-            RunFolder(options.train.output_dir),
+            options=finetuner.FinetuningOptions(train=options.train, **same),
+            config=BertConfig.from_json_file(options.bert_config_file),
+            make_model=make,
+            metric="",
+            manager=CheckpointManager(options.train.output_dir),
             first=None,
             head={},
             labels=None,
@@ -458,7 +460,7 @@ def test_a_run_on_a_tpu_never_trims(goldens, tmp_path, monkeypatch, what):
     make_model = functools.partial(
         TaskModel, kind="classification", num_labels=3
     )
-    run = finetuner.Finetuning(Start.open(options, make_model, trains=True))
+    run = finetuner.Finetuning(open_start(options, make_model))
     run.train(opened) if what == "train" else run.outputs(opened)
     tpu_support.assert_static(seen[0])
     assert seen[0].element_spec["input_ids"].shape[1] == 16

@@ -11,7 +11,6 @@ import modeling
 from data.records import input_pipeline
 from data.squad import windows
 from data.storage import files
-from modeling import BertConfig
 from tests.data.squad import support
 from tests.support import rounding
 from tests.training.finetuning_support import record_losses
@@ -23,10 +22,12 @@ from tests.training.squad_support import (
     same_answers,
     without_answers,
 )
-from training.finetuning import answers, questions
+from training.finetuning import answers
 from training.finetuning.finetuner import Finetuning
 from training.loop import trainer
 from training.loop.steps import TrainSteps
+from training.runs import questions
+from training.start.start import read_files
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +140,7 @@ def test_a_run_reads_each_file_of_questions_once(
 
 def test_with_score_padding_no_batch_is_trimmed(goldens, tmp_path):
     options = make_options(goldens, tmp_path, score_padding=True)
-    start = questions._open(options)
-    finetuning = questions._make_finetuning(options, start)
+    finetuning = questions.make_model(questions.open_run(options))
     assert not finetuning.options.trim_batches
     assert finetuning.model._score_padding
 
@@ -151,11 +151,10 @@ def test_padding_is_never_among_the_best_but_if_wanted(goldens, tmp_path):
         "predictions": rng.normal(size=(2, 40, 2)).astype(np.float32),
         "num_tokens": np.array([40, 13]),
     }
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
 
     def scores_of(**changes):
         options = make_options(goldens, tmp_path, **changes)
-        tokenizer = questions._load_tokenizer(options, config)
+        tokenizer = read_files(options).tokenizer
         answering = questions._make_scorer(
             options, options.predict_data.read(), tokenizer
         )
@@ -340,7 +339,6 @@ def test_files_of_an_earlier_prediction_do_not_stay(
     caplog.set_level("INFO", logger="absl")
     out = tmp_path / "out"
     out.mkdir()
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     outputs = {
         "predictions": np.ones((1, 96, 2), np.float32),
         "num_tokens": np.array([96]),
@@ -355,7 +353,7 @@ def test_files_of_an_earlier_prediction_do_not_stay(
             predict_file=data.name,
             version_2_with_negative=write_html,
         )
-        tokenizer = questions._load_tokenizer(options, config)
+        tokenizer = read_files(options).tokenizer
         answering = questions._make_scorer(options, data, tokenizer)
         answering.write(outputs, 0, write_html)
 

@@ -22,10 +22,11 @@ from training.config.finetuning_options import (
     TrialOptions,
 )
 from training.config.options import DeviceOptions, TrainOptions
-from training.finetuning import questions
 from training.many_runs import trials
 from training.pretraining import pretrainer
+from training.runs import questions
 from training.start import found_files
+from training.start.source import Source
 from training.vectors import extraction
 
 NOTHING = {"vocab_file": None, "bert_config_file": None}
@@ -46,7 +47,7 @@ def find(out=None, init=None, needed=tuple(found_files.FILES), **given):
     return found_files.find(
         NOTHING | given,
         output_dir=out and str(out),
-        init_checkpoint=init and str(init),
+        source=Source(init and str(init)),
         needed=needed,
     )
 
