@@ -22,7 +22,8 @@ from training.devices.strategy import (
     kind_of,
     num_workers,
 )
-from training.finetuning.predictions import ExampleScores, OutputCollector
+from training.finetuning.predictions import ExampleScores
+from training.inference import OutputCollector
 from training.loop.model import ExampleModel
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer

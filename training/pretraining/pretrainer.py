@@ -23,9 +23,9 @@ from training.devices.strategy import (
     create_strategy,
     kind_of,
 )
+from training.inference import Evaluator
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
-from training.loop.evaluator import Evaluator
 from training.loop.resuming import warn_of_changes
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
@@ -64,7 +64,7 @@ def run(options: PretrainingOptions) -> None:
         weights = checkpoints.variables_by_name(model.layers)
         first = _load_first(options, weights, manager, config)
         _assign_first_values(options, weights, manager, inputs, config)
-        evaluator = Evaluator(model)
+        evaluator = Evaluator(model, _work(options, config))
         evaluate = functools.partial(
             _evaluate, options, model, evaluator, inputs
         )
@@ -309,16 +309,17 @@ def _evaluate(options, model, evaluator, inputs, step):
 
     with naming_damage(eval_files.segments, eval_files.specs):
         metrics = evaluator.evaluate(
-            make_batches,
-            num_steps=options.max_eval_steps,
-            work=options.max_eval_steps
-            * batch_size
-            * options.max_seq_length
-            * model.config.num_hidden_layers
-            * model.config.hidden_size,
+            make_batches, num_steps=options.max_eval_steps
         )
     metrics |= model.further_results(metrics)
     events.write_eval_results(options.train.output_dir, metrics, step)
+
+
+def _work(options, config):
+    """The work of an evaluation, see `inference_form`."""
+    wordpieces = options.eval_batch_size * options.max_seq_length
+    size = config.num_hidden_layers * config.hidden_size
+    return options.max_eval_steps * wordpieces * size
 
 
 def _strip(options, source):

@@ -37,9 +37,8 @@ from tests.support.classifier_support import write_records
 from tests.support.pretraining_support import RECORDS
 from training.config.options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
-from training.finetuning.predictions import OutputCollector
+from training.inference import Evaluator, OutputCollector
 from training.loop import trainer
-from training.loop.evaluator import Evaluator
 from training.loop.steps import TrainSteps
 from training.pretraining import answers, pretrainer
 from training.start.run_folder import RunFolder
