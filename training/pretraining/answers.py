@@ -1,14 +1,16 @@
 """Answers of a pretrained model: words for [MASK], whether B follows A."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import tensorflow as tf
 from absl import logging
 
 from data.pretraining import queries as query_lines
+from data.pretraining.queries import Query
 from data.progress import Progress
 from data.storage import files
+from data.text.tokenization import FullTokenizer
 from modeling.objectives.pretraining import PretrainingModel
 from training.config.pretraining_options import PretrainingOptions
 from training.inference import Inference, in_order
@@ -16,10 +18,9 @@ from training.loop.model import Batch
 
 
 def require_pair_head(
-    model: PretrainingModel, tokenizer_and_queries: tuple
+    model: PretrainingModel, queries: Iterable[Query]
 ) -> None:
     """Raises ValueError for a query of a pair if its head is untrained."""
-    _, queries = tokenizer_and_queries
     pair = next((query for query in queries if query.is_pair), None)
     if pair and "next sentence" not in model.trained_heads():
         raise ValueError(
@@ -34,16 +35,16 @@ def require_pair_head(
 def predict(
     options: PretrainingOptions,
     model: PretrainingModel,
-    tokenizer_and_queries: tuple,
+    tokenizer: FullTokenizer,
+    queries: Sequence[Query],
 ) -> None:
     """Answers the queries; writes and prints predict_results.jsonl."""
-    require_pair_head(model, tokenizer_and_queries)
-    tokenizer, queries = tokenizer_and_queries
+    require_pair_head(model, queries)
     inference = _Probabilities(model)
     count = tf.distribute.get_strategy().num_replicas_in_sync
     max_predictions = max(1, *(len(q.masked_positions) for q in queries))
 
-    def answer(some: list) -> list[dict]:
+    def answer(some: list[Query]) -> list[dict]:
         fillers = [some[-1]] * (-len(some) % count)
         found = inference.given(
             query_lines.query_batch(
