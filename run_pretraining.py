@@ -102,13 +102,15 @@ def _export_options() -> ExportOptions:
 
 def _facts(output_dir: str) -> dict[str, Any]:
     """What an export needs to know about the flags that are given or not."""
-    from training.start import description, found_files, tokenizer
+    from training.start import description, found_files
+    from training.start.source import Source
 
     init_checkpoint = flags.value("init_checkpoint")
+    source = Source(init_checkpoint)
     values = {"top_k": flags.value("predict_top_k")}
     for flag in ("do_lower_case", "never_split", "max_seq_length"):
         values[flag] = flags.value(flag)
-    known = tokenizer.trained_with(init_checkpoint)
+    known = source.tokenizer_flags
     if before := description.find(output_dir):
         known |= {name: getattr(before, name) for name in values}
     for name, value in known.items():
@@ -118,7 +120,7 @@ def _facts(output_dir: str) -> dict[str, Any]:
     return values | found_files.find(
         {flag: flags.value(flag) for flag in found_files.FILES},
         output_dir=output_dir,
-        init_checkpoint=init_checkpoint,
+        source=source,
     )
 
 

@@ -11,7 +11,8 @@ inference          batches through a model, on all devices, in order
 start/             what a run begins with, read and checked once
 convert/           models converted and grown, without a run
 pretraining/       a pretraining run
-finetuning/        a fine-tuning run: tasks, questions
+finetuning/        what the runs of tasks and questions are made of
+runs/              the runs of the programs, each in the same phases
 many_runs/         trials, all of GLUE, tables of Python
 export/            SavedModels for TF Serving
 vectors/           vectors of texts

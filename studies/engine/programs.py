@@ -23,11 +23,11 @@ from studies.engine.scales import SCALES
 from training.config.finetuning_options import ClassifierOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.config.squad_options import SquadOptions
-from training.finetuning import classifier, questions
-from training.finetuning.task_run import facts_of
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
+from training.many_runs.made_from import facts_of
 from training.pretraining import pretrainer
+from training.runs import classifier, questions
 
 
 class Programs:
@@ -163,9 +163,8 @@ class Programs:
         name = job.run.removesuffix("_frozen")
         if name not in self._tasks:  # the records are the same for all rows
             folder = os.path.join(self._options.output_dir, "inputs", name)
-            shared = options.replace(output_dir=folder)
-            opened = classifier.open_run(shared, options)
-            self._tasks[name] = classifier.prepare(opened)
+            opened = classifier.open_run(options)
+            self._tasks[name] = classifier.make_records(opened, folder)
         inputs = self._tasks[name]
 
         def train() -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import dataclasses
 import gc
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
@@ -28,9 +27,7 @@ from training.loop.model import ExampleModel
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
 from training.start import setup
-
-if TYPE_CHECKING:
-    from training.start.start import Start
+from training.start.start import Start
 
 
 def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
@@ -75,13 +72,13 @@ class Finetuning:
       manager: writes the checkpoints in output_dir.
 
     Raises:
-      ValueError, OSError: a batch size does not fit the devices, the folder
-        holds another model by now, or it cannot be written.
+      ValueError, OSError: a batch size does not fit the devices, or output_dir
+        cannot be written.
     """
 
     def __init__(
         self,
-        start: "Start",
+        start: Start,
         num_choices: int = 1,
         batch_sizes: Collection[str] = (
             "eval_batch_size",
@@ -100,9 +97,8 @@ class Finetuning:
                 getattr(options, name),
                 self._strategy.num_replicas_in_sync,
             )
-        self.first, self.manager = start.first, start.folder.manager
-        self._output_dir = start.folder.path
-        start.folder.keep(start.config, start.head, start.labels)
+        self.first, self.manager = start.first, start.manager
+        start.keep()
         with self._strategy.scope():
             self.model = self._make_model(start)
             self._weights = checkpoints.variables_by_name(self.model.layers)
@@ -114,7 +110,7 @@ class Finetuning:
             "num_choices": num_choices,
         }
 
-    def _make_model(self, start: "Start") -> ExampleModel:
+    def _make_model(self, start: Start) -> ExampleModel:
         """A model with weights drawn from the run's seed."""
         options = self.options
         keras.utils.set_random_seed(options.train.seed)
@@ -188,30 +184,21 @@ class Finetuning:
             num_lengths=num_lengths,
         )
 
-    def restore(self, step: int | None = None) -> int:
-        """Loads a checkpoint of output_dir; returns its step.
+    def restore(self) -> int:
+        """Loads the newest checkpoint of output_dir; returns its step.
 
-        A step of None is the newest checkpoint, or init_checkpoint (whose step
-        is 0) if there is none. Raises ValueError if the checkpoint is missing
-        or does not fit.
+        Step 0 = the weights of init_checkpoint, if there is no checkpoint.
+        Raises ValueError if there are no trained weights, or they do not fit.
         """
+        if self.first and not self.manager.steps():
+            self.first.require_heads()
         with self._strategy.scope():
-            if step is None:
-                if self.first and not self.manager.steps():
-                    self.first.require_heads()
-                return setup.restore_trained(
-                    self._weights,
-                    self.manager,
-                    self._output_dir,
-                    self.options.init_checkpoint,
-                )
-            if step not in self.manager.steps():
-                raise ValueError(
-                    f"{self._output_dir} holds no checkpoint of step {step}, "
-                    f"only of {self.manager.steps()}."
-                )
-            self.load(self.manager.prefix(step))
-            return step
+            return setup.restore_trained(
+                self._weights,
+                self.manager,
+                self.options.train.output_dir,
+                self.options.init_checkpoint,
+            )
 
     def finish(self, *, keeps_all: bool = False) -> None:
         """Removes the checkpoints and slots that a finished run can spare.

@@ -3,9 +3,8 @@
 Each task is a separate run in output_dir/TASK.
 """
 
-import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -23,13 +22,10 @@ from training.config.finetuning_options import (
     TrialOptions,
     task_names,
 )
-from training.devices.strategy import (
-    check_together,
-    create_strategy,
-    num_workers,
-)
-from training.finetuning.task_run import Outcome
+from training.devices.strategy import create_strategy, num_workers
 from training.many_runs import trials
+from training.many_runs.repeat import repeat
+from training.runs.classifier import Outcome
 
 # The metric of Table 1 where it is not the main metric of the task.
 _METRICS = {"stsb": "spearman"}
@@ -68,25 +64,20 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         trials.run(options, trial_options)
         return
     found = _folders(options, names)
+    tasks = {
+        name: _options_of(options, name, folder)
+        for name, folder in found.items()
+    }
     # Check all tasks before the first one, which may take hours.
-    for name, folder in found.items():
-        trials.check(_options_of(options, name, folder), trial_options)
-    scores, failures = [], {}
-    outcomes: dict[str, Outcome] = {}
-    for number, (name, folder) in enumerate(found.items(), start=1):
-        logging.info("***** Task %d of %d: %s *****", number, len(found), name)
-        task_options = _options_of(options, name, folder)
-        _check_together(options, name, failures)
-        try:
-            with locks.sole_use(task_options.finetuning.train.output_dir):
-                outcomes[name] = trials.run(task_options, trial_options)
-        except (
-            ValueError,
-            OSError,
-            FloatingPointError,
-            *files.op_errors(),
-        ) as error:
-            _fail(options, name, error, failures)
+    for task_options in tasks.values():
+        trials.check(task_options, trial_options)
+
+    def train(task_options: ClassifierOptions) -> Outcome:
+        with locks.sole_use(task_options.finetuning.train.output_dir):
+            return trials.run(task_options, trial_options)
+
+    outcomes, failures = _each(tasks, train, options)
+    scores = []
     for name, outcome in outcomes.items():
         scores += _scores(_task(options, name, found[name]), name, outcome)
     output_dir = options.finetuning.train.output_dir
@@ -102,6 +93,23 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
             + "; ".join(f"{name}: {text}" for name, text in failures.items())
             + " All others are finished; the same command repeats these."
         )
+
+
+def _each(
+    tasks: Mapping[str, ClassifierOptions],
+    run: Callable[[ClassifierOptions], Outcome],
+    options: ClassifierOptions,
+) -> tuple[dict[str, Outcome], dict[str, str]]:
+    """Runs tasks; one that fails does not stop the others.
+
+    With several workers, the others may still be running the task that failed
+    here. Only a loss that diverges fails on all of them.
+    """
+    device = options.finetuning.device
+    may_fail = (FloatingPointError,)
+    if num_workers(create_strategy(device)) == 1:
+        may_fail += (ValueError, OSError, *files.op_errors())
+    return repeat("Task", tasks, run, device, may_fail)
 
 
 def _folders(
@@ -182,15 +190,10 @@ def _options_of(
 ) -> ClassifierOptions:
     """The options of one task."""
     train = options.finetuning.train
-    output_dir = os.path.join(train.output_dir, name)
-    return dataclasses.replace(
-        options,
+    return options.replace(
         task_name=name,
         data_dir=folder,
-        finetuning=dataclasses.replace(
-            options.finetuning,
-            train=dataclasses.replace(train, output_dir=output_dir),
-        ),
+        output_dir=os.path.join(train.output_dir, name),
     )
 
 
@@ -219,24 +222,17 @@ def _predict_diagnostic(
         folder = _diagnostic_folder(options.data_dir, found["MNLI"])
         if not folder:
             return  # GLUE does not require it
-    asked = _options_of(options, DIAGNOSTIC, folder)
-    asked = dataclasses.replace(
-        asked,
+    asked = _options_of(options, DIAGNOSTIC, folder).replace(
         do_train=False,
         do_eval=False,
         eval_checkpoints="last",
-        finetuning=dataclasses.replace(
-            asked.finetuning,
-            init_checkpoint=outcomes["MNLI"].weights,
-            save_best="",
-            early_stopping_patience=0,
-        ),
+        init_checkpoint=outcomes["MNLI"].weights,
+        save_best="",
+        early_stopping_patience=0,
     )
-    _check_together(options, DIAGNOSTIC, failures)
-    try:
-        outcomes[DIAGNOSTIC] = trials.run_once(asked)
-    except (ValueError, OSError, *files.op_errors()) as error:
-        _fail(options, DIAGNOSTIC, error, failures)
+    answered, failed = _each({DIAGNOSTIC: asked}, trials.run_once, options)
+    outcomes |= answered
+    failures |= failed
 
 
 def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
@@ -246,32 +242,6 @@ def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
         if files.exists(os.path.join(place, "diagnostic.tsv")):
             return place
     return None
-
-
-def _check_together(
-    options: ClassifierOptions, name: str, failures: Mapping[str, str]
-) -> None:
-    """Refuses workers that do not start a task together."""
-    text = f"task {name}, with {', '.join(failures) or 'none'} failed before"
-    check_together(create_strategy(options.finetuning.device), text)
-
-
-def _fail(
-    options: ClassifierOptions,
-    name: str,
-    error: Exception,
-    failures: dict[str, str],
-) -> None:
-    """Records the failure of a task, or raises it if the suite has to stop.
-
-    With several workers, the others may still be running this task. Only a loss
-    that diverges stops all of them.
-    """
-    logging.error("%s failed: %s", name, error)
-    is_alone = num_workers(create_strategy(options.finetuning.device)) == 1
-    if not is_alone and not isinstance(error, FloatingPointError):
-        raise error
-    failures[name] = str(error)
 
 
 def _gather(

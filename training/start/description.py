@@ -71,17 +71,18 @@ class Description:
             "save_best": self.save_best,
         }
 
-    def write(self, output_dir: str, vocab_file: str) -> None:
-        """Writes `task.json` and a copy of the vocabulary.
+    def write(self, output_dir: str, vocab_file: str | None) -> None:
+        """Writes `task.json`, and a copy of the vocabulary.
 
         Args:
           output_dir: folder of the run.
-          vocab_file: path of the vocabulary.
+          vocab_file: path of the vocabulary; None = it is copied already.
 
         Raises:
           OSError: a file cannot be read or written.
         """
-        write_vocabulary(output_dir, vocab_file)
+        if vocab_file:
+            write_vocabulary(output_dir, vocab_file)
         _write(output_dir, self)
 
 

@@ -15,7 +15,7 @@ from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.config import BertConfig
 from training.start import description
 from training.start.setup import changes
-from training.start.tokenizer import trained_with
+from training.start.source import Source
 
 Options = TypeVar("Options", bound=Settings)
 
@@ -30,8 +30,8 @@ def fill(
     options: Options,
     needed: Collection[str] = tuple(FILES),
     configure: Callable[[BertConfig], BertConfig] | None = None,
-) -> Options:
-    """Returns options with what the command leaves out.
+) -> tuple[Options, Source]:
+    """Returns options with what the command leaves out, and their model.
 
     Args:
       options: of a program; `given` names the flags of the command.
@@ -41,34 +41,29 @@ def fill(
     Raises:
       ValueError, OSError: see `find`.
     """
-    options = remembered(options)
-    given = {flag: options.find(flag) for flag in FILES}
-    places = {
-        flag: options.find(flag) for flag in ("output_dir", "init_checkpoint")
-    }
-    return options.replace(
-        **find(given, needed=needed, configure=configure, **places)
+    source = Source(options.find("init_checkpoint"))
+    options = _remembered(options, source)
+    found = find(
+        {flag: options.find(flag) for flag in FILES},
+        output_dir=options.find("output_dir"),
+        source=source,
+        needed=needed,
+        configure=configure,
     )
+    return options.replace(**found), source
 
 
-def remembered(options: Options) -> Options:
+def _remembered(options: Options, source: Source) -> Options:
     """Returns options with the values that their model was made with.
 
     A flag that the command leaves out has the value of the run that trained
     the model. One that the command gives, and that differs, is used for this
     command; the log says so.
-
-    Args:
-      options: of a program; `given` names the flags of the command, None =
-        all of them.
-
-    Raises:
-      ValueError: a file of the model's folder is damaged.
     """
     # Differs from the original: a flag that is left out has its default there,
     # because the original keeps nothing but weights. A model of cased texts
     # then reads them lower-cased, without a warning.
-    folder, made_with = _made_with(options)
+    folder, made_with = _made_with(options, source)
     of_task = made_with.pop("task_options", {})
     now = {name: _value(options, name) for name in made_with}
     given = now if options.given is None else options.given
@@ -111,26 +106,22 @@ def _left_out(
     return left_out
 
 
-def _made_with(options: Settings) -> tuple[str, dict[str, Any]]:
+def _made_with(options: Settings, source: Source) -> tuple[str, dict[str, Any]]:
     """Returns a model's folder, and field -> value of the run that made it."""
     output_dir = options.find("output_dir")
-    init_checkpoint = options.find("init_checkpoint")
     run = model_folder.chosen_trial(output_dir) if output_dir else ""
     if run and tf1.latest_name(run):
         return run, _settings_of(run, options)
-    if not init_checkpoint:
+    folder = source.folder
+    if not folder:
         return "", {}
-    try:
-        found = model_folder.find(init_checkpoint)
-    except (ValueError, OSError):  # refused when the weights are opened
-        return "", {}
-    facts = trained_with(init_checkpoint)
+    flags = source.tokenizer_flags
     if options.find("do_train") is False:
         asked_before = description.find(run) if run else None
-        weights = description.place_of_weights(found.weights, run)
+        weights = description.place_of_weights(folder.weights, run)
         is_same = asked_before and asked_before.weights == weights
-        facts |= _settings_of(run if is_same else found.path, options)
-    return found.path, facts
+        flags |= _settings_of(run if is_same else folder.path, options)
+    return folder.path, flags
 
 
 def _settings_of(folder: str, options: Settings) -> dict[str, Any]:
@@ -150,7 +141,7 @@ def find(
     given: Mapping[str, str | None],
     *,
     output_dir: str | None,
-    init_checkpoint: str | None,
+    source: Source,
     needed: Collection[str] = tuple(FILES),
     configure: Callable[[BertConfig], BertConfig] | None = None,
 ) -> dict[str, str | None]:
@@ -158,9 +149,9 @@ def find(
 
     Args:
       given: the flags of `FILES`. A file that is given is not looked for.
-      output_dir: of the run, of trials the chosen one's folder is looked at;
+      output_dir: of the run, for trials the chosen one's folder is looked at;
         None = it has none.
-      init_checkpoint: see `model_folder.find`, or None.
+      source: the model of --init_checkpoint.
       needed: the files without which the run cannot be.
       configure: what the run changes in a configuration before it uses it and
         writes it to output_dir; None = nothing.
@@ -174,37 +165,29 @@ def find(
         its vocabulary the given one.
       OSError: a file cannot be read.
     """
-    missing = [flag for flag in FILES if not given[flag]]
-    in_run = dict.fromkeys(FILES)
-    resumed = False
-    if output_dir:
-        run = model_folder.chosen_trial(output_dir)
-        in_run = {f: model_folder.existing(run, FILES[f]) for f in FILES}
-        resumed = tf1.latest_name(run) is not None
+    run = model_folder.chosen_trial(output_dir) if output_dir else ""
+    resumed = bool(run) and tf1.latest_name(run) is not None
+    in_run = {
+        flag: model_folder.existing(run, names) if run else None
+        for flag, names in FILES.items()
+    }
     vocab_file = given["vocab_file"]
     if resumed and in_run["vocab_file"] and files.exists(vocab_file or ""):
         _require_same_tokens(in_run["vocab_file"], vocab_file)
-    beside = dict.fromkeys(FILES)
-    if init_checkpoint:
-        try:
-            folder = model_folder.find(init_checkpoint)
-            paths = folder.vocab_file, folder.config_file
-            beside = dict(zip(FILES, paths, strict=True))
-        except (ValueError, OSError):
-            # The weights may be gone when a run that began with them goes on.
-            if any(f in needed and not in_run[f] for f in missing):
-                raise
-    found = dict(given)
+    found, missing = dict(given), [flag for flag in FILES if not given[flag]]
+    if any(flag in needed and not in_run[flag] for flag in missing):
+        source.require()
     for flag in missing:
-        if resumed and in_run[flag] and beside[flag]:
-            _require_same(flag, in_run[flag], beside[flag], configure)
+        beside = source.files.get(flag)
+        if resumed and in_run[flag] and beside:
+            _require_same(flag, in_run[flag], beside, configure)
         # Before its first checkpoint a run may hold files of another model.
-        first, second = in_run[flag], beside[flag]
+        first, second = in_run[flag], beside
         found[flag] = first or second if resumed else second or first
         if found[flag]:
             logging.info("--%s=%s, which was found.", flag, found[flag])
         elif flag in needed:
-            raise _not_found(flag, output_dir, init_checkpoint)
+            raise _not_found(flag, output_dir, source.path)
     return found
 
 
@@ -219,7 +202,9 @@ def _require_same(
         difference = _token_that_differs(in_run, beside)
     else:
         configs = map(BertConfig.from_json_file, (in_run, beside))
-        difference = "; ".join(changes(*map(configure or _unchanged, configs)))
+        if configure:
+            configs = map(configure, configs)
+        difference = "; ".join(changes(*configs))
     if difference:
         raise ValueError(
             f"--{flag} is not given, and what is found contradicts itself: "
@@ -238,10 +223,6 @@ def _require_same_tokens(in_run: str, given: str) -> None:
             f"({difference}); leave --vocab_file out, or give another "
             "--output_dir."
         )
-
-
-def _unchanged(config: BertConfig) -> BertConfig:
-    return config
 
 
 def _token_that_differs(in_run: str, beside: str) -> str:

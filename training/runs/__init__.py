@@ -1,0 +1,9 @@
+"""The runs of the programs: the same phases in the same order in each file.
+
+classifier     a run of run_classifier.py on one task
+questions      a run of run_squad.py
+
+open_run finds, reads and checks all that the run begins with; make_records
+writes the records; make_model builds the model; train_and_score trains it and
+scores what is kept; answer writes the predictions; describe writes task.json.
+"""
