@@ -1,7 +1,7 @@
 """Does one run after another."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from absl import logging
 

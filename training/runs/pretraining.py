@@ -106,7 +106,8 @@ def open_run(options: PretrainingOptions) -> Opened:
         functools.partial(
             _model_of, objective, options.dropout_prob, **arguments
         ),
-        trains=options.do_train or not (options.do_eval or options.do_predict),
+        # --strip_checkpoint without a checkpoint is refused below.
+        trains=options.do_train or options.strip_checkpoint,
         heads=(),
     )
     _check_folders(options, config, start)

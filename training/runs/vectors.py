@@ -27,6 +27,7 @@ from training.devices.strategy import (
     policy_of,
 )
 from training.start import first_weights, setup
+from training.start.first_weights import FirstWeights
 from training.start.source import Source
 from training.start.start import read_files
 from training.vectors.extractor import Extractor, check_layer
@@ -151,11 +152,8 @@ def make_model(opened: Opened) -> Extractor:
         batch_size=options.batch_size,
     )
     first_weights.compare(opened.source, opened.config)
-    report = checkpoints.init_from_checkpoint(
-        options.init_checkpoint,
-        checkpoints.variables_by_name([extractor.model]),
-    )
-    logging.info("%s", report)
+    weights = checkpoints.variables_by_name([extractor.model])
+    FirstWeights(opened.source, weights).load(weights)
     return extractor
 
 

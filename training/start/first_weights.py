@@ -186,9 +186,14 @@ def open_first(
             "--init_checkpoint is left aside: %s holds checkpoints.", output_dir
         )
         return None
+    compare(source, config)
+    return FirstWeights(source, weights, heads, labels, reads_pooler)
+
+
+def compare(source: Source, config: BertConfig) -> None:
+    """Warns if the weights were trained with another configuration."""
     _compare_with_huggingface(source.path, config)
     _compare_direction(source, config)
-    return FirstWeights(source, weights, heads, labels, reads_pooler)
 
 
 def _compare_direction(source: Source, config: BertConfig) -> None:
