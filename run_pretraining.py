@@ -62,14 +62,14 @@ def main() -> None:
     program.load_tensorflow()
     from training.devices import session
     from training.export import pretraining_signatures, saved_model
-    from training.pretraining import pretrainer
+    from training.runs import pretraining
 
     if exported:
         pretraining_signatures.check_objective(flags.value("objective"))
     with session.joined(device, output_dir, flags.shared_values()) as here:
         facts = _facts(here.output_dir) if exported else {}
         if options:
-            pretrainer.run(options.replace(output_dir=here.output_dir))
+            pretraining.run(options.replace(output_dir=here.output_dir))
         if exported and here.is_chief:
             pretraining_signatures.describe(here.output_dir, **facts)
             saved_model.run(exported)

@@ -26,8 +26,7 @@ from training.config.squad_options import SquadOptions
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs.made_from import facts_of
-from training.pretraining import pretrainer
-from training.runs import classifier, questions
+from training.runs import classifier, pretraining, questions
 
 
 class Programs:
@@ -77,7 +76,7 @@ class Programs:
                 bert_config_file=self._inputs.config_file(row.name, sizes),
                 output_dir=job.folder,
             )
-            pretrainer.run(options)
+            pretraining.run(options)
             return {"values": {}}
 
         return facts, train
@@ -114,7 +113,7 @@ class Programs:
                 init_checkpoint=model["init_checkpoint"],
                 bert_config_file=model["bert_config_file"],
             )
-            pretrainer.run(options)
+            pretraining.run(options)
             path = os.path.join(job.folder, "eval_results.txt")
             values = events.read_eval_results(path)
             loss = values["masked_lm_loss"]

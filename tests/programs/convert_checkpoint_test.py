@@ -16,7 +16,7 @@ from tests.support import huggingface_support as theirs
 from tests.support.serving_support import finished_run
 from training.convert import conversion
 from training.loop.checkpointing import CheckpointManager
-from training.pretraining import pretrainer
+from training.runs import pretraining
 from training.start import first_weights
 from training.start.source import Source
 
@@ -390,7 +390,7 @@ def test_a_run_begins_with_their_weights_and_goes_back(
         init_checkpoint=str(folder),
         train=dataclasses.replace(options.train, num_train_steps=1),
     )
-    pretrainer.run(options)
+    pretraining.run(options)
     out = options.train.output_dir
     back = convert(out, tmp_path / "back", vocab_file=str(folder / "vocab.txt"))
     tensors = load_file(back / "model.safetensors")

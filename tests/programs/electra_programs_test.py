@@ -20,7 +20,7 @@ from training.config.finetuning_options import (
 )
 from training.config.options import DeviceOptions, TrainOptions
 from training.runs import classifier, questions
-from training.vectors import extraction
+from training.runs import vectors as extraction
 
 pytestmark = pytest.mark.all
 

@@ -29,8 +29,7 @@ from training.config.options import DeviceOptions, TrainOptions
 from training.devices import session, strategy
 from training.finetuning import finetuner
 from training.loop import trainer
-from training.pretraining import pretrainer
-from training.runs import questions
+from training.runs import pretraining, questions
 
 # 19 examples, so that the last batch of 4 has 3; trimmed to three lengths.
 LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
@@ -76,8 +75,8 @@ def train_options(out, **changes):
 def pretrain(goldens, out, device, accumulation=1):
     """20 steps and an evaluation."""
     with recorded_metrics() as metrics:
-        pretrainer.run(
-            pretrainer.PretrainingOptions(
+        pretraining.run(
+            pretraining.PretrainingOptions(
                 bert_config_file=small_config(goldens, out),
                 input_file=str(
                     goldens / "pretraining_data/wordpiece_masking.tf_record"

@@ -8,7 +8,7 @@ import tensorflow as tf
 from data.records import tfrecord
 from modeling import BertConfig
 from tests.support.classifier_support import write_table
-from tests.support.pretraining_support import RECORDS
+from tests.support.pretraining_support import RECORDS, make_options
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
 from training.pretraining import run_records
@@ -105,10 +105,9 @@ def test_of_pretraining(goldens, tmp_path, feature, limit):
     tf.io.gfile.copy(goldens / RECORDS, path)
     spoil(path, feature, limit)
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    options = make_options(goldens, tmp_path)
     refused(
-        lambda: run_records.open_records(
-            path, config, max_seq_length=64, max_predictions_per_seq=10
-        ),
+        lambda: run_records.open_records(path, options, config, {}),
         feature,
         limit,
     )

@@ -4,7 +4,6 @@ import dataclasses
 import gc
 from collections.abc import Callable, Collection
 
-import keras
 import numpy as np
 from absl import logging
 
@@ -21,8 +20,8 @@ from training.devices.strategy import (
     kind_of,
     num_workers,
 )
-from training.finetuning.predictions import ExampleScores, OutputCollector
-from training.loop.model import ExampleModel
+from training.finetuning.predictions import ExampleScores
+from training.inference import OutputCollector
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
 from training.start import setup
@@ -99,29 +98,13 @@ class Finetuning:
         self.first, self.manager = start.first, start.manager
         start.keep()
         with self._strategy.scope():
-            self.model = self._make_model(start)
+            self.model = start.load(self._strategy)
             self._weights = checkpoints.variables_by_name(self.model.layers)
-            if self.first:
-                self.first.load(self._weights)
             self._collector = OutputCollector(self.model)
         self._batching = {
             "trim": options.trim_batches and not is_tpu(self._strategy),
             "num_choices": num_choices,
         }
-
-    def _make_model(self, start: Start) -> ExampleModel:
-        """A model with weights drawn from the run's seed."""
-        options = self.options
-        keras.utils.set_random_seed(options.train.seed)
-        return start.make_model(
-            start.config,
-            **setup.encoder_options(
-                options.device,
-                options.train,
-                self._strategy,
-                use_one_hot_embeddings=options.use_one_hot_embeddings,
-            ),
-        )
 
     def train(
         self,

@@ -1,22 +1,26 @@
 """Answers of a pretrained model: words for [MASK], whether B follows A."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import tensorflow as tf
 from absl import logging
 
 from data.pretraining import queries as query_lines
+from data.pretraining.queries import Query
+from data.progress import Progress
 from data.storage import files
+from data.text.tokenization import FullTokenizer
 from modeling.objectives.pretraining import PretrainingModel
 from training.config.pretraining_options import PretrainingOptions
+from training.inference import Inference, in_order
+from training.loop.model import Batch
 
 
 def require_pair_head(
-    model: PretrainingModel, tokenizer_and_queries: tuple
+    model: PretrainingModel, queries: Iterable[Query]
 ) -> None:
     """Raises ValueError for a query of a pair if its head is untrained."""
-    _, queries = tokenizer_and_queries
     pair = next((query for query in queries if query.is_pair), None)
     if pair and "next sentence" not in model.trained_heads():
         raise ValueError(
@@ -31,43 +35,62 @@ def require_pair_head(
 def predict(
     options: PretrainingOptions,
     model: PretrainingModel,
-    tokenizer_and_queries: tuple,
+    tokenizer: FullTokenizer,
+    queries: Sequence[Query],
 ) -> None:
     """Answers the queries; writes and prints predict_results.jsonl."""
-    require_pair_head(model, tokenizer_and_queries)
-    tokenizer, queries = tokenizer_and_queries
+    require_pair_head(model, queries)
+    inference = _Probabilities(model)
+    count = tf.distribute.get_strategy().num_replicas_in_sync
     max_predictions = max(1, *(len(q.masked_positions) for q in queries))
-    strategy = tf.distribute.get_strategy()
 
-    @tf.function
-    def run(batch):
-        # Every device answers all queries: their number may not be divisible.
-        return strategy.run(probabilities, args=(model, batch))
-
-    answers = []
-    for start in range(0, len(queries), options.eval_batch_size):
-        some = queries[start : start + options.eval_batch_size]
-        batch = query_lines.query_batch(
-            some,
-            tokenizer,
-            max_seq_length=options.max_seq_length,
-            max_predictions=max_predictions,
-        )
-        scores = (
-            strategy.experimental_local_results(score)[0].numpy()
-            for score in run(
-                {name: tf.constant(value) for name, value in batch.items()}
+    def answer(some: list[Query]) -> list[dict]:
+        fillers = [some[-1]] * (-len(some) % count)
+        found = inference.given(
+            query_lines.query_batch(
+                some + fillers,
+                tokenizer,
+                max_seq_length=options.max_seq_length,
+                max_predictions=max_predictions,
             )
         )
-        answers += [
-            query_lines.answer(*row, tokenizer.inv_vocab, options.predict_top_k)
-            for row in zip(some, *scores, strict=True)
+        return [
+            query_lines.answer(
+                query,
+                found["words"][i],
+                found["pair"][i],
+                tokenizer.inv_vocab,
+                options.predict_top_k,
+            )
+            for i, query in enumerate(some)
         ]
+
+    with Progress("answering", total=len(queries), unit="queries") as progress:
+        answers = in_order(
+            queries,
+            answer,
+            length=lambda query: 0,  # all are padded to the same length
+            batch_size=options.eval_batch_size,
+            done=progress.advance,
+        )
     lines = query_lines.to_json_lines(answers)
     path = os.path.join(options.train.output_dir, "predict_results.jsonl")
     files.write_text(path, lines)
     print(lines, end="")
     logging.info("%d answers written to %s.", len(answers), path)
+
+
+class _Probabilities(Inference):
+    """Computes `probabilities` of batches of queries."""
+
+    def __init__(self, model: PretrainingModel):
+        super().__init__(model.layers[0].compute_dtype)
+        self._model = model
+
+    def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """See `probabilities`."""
+        words, pair = probabilities(self._model, batch)
+        return {"words": words, "pair": pair}
 
 
 def probabilities(

@@ -4,20 +4,19 @@ import dataclasses
 import hashlib
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data.pretraining.options import SPECIAL_TOKENS
 from data.pretraining.streaming.publishing import manifest_of
 from data.records import feature_spec, input_pipeline, reading, tfrecord
+from data.records.feature_spec import FeatureSpec
 from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
 from data.storage import files
-from data.text import vocabulary
 from modeling import objectives
 from modeling.config import BertConfig
 from training.config.pretraining_options import PretrainingOptions
@@ -31,54 +30,49 @@ _MANY_LABELS = 100
 
 def open_records(
     patterns: str,
+    options: PretrainingOptions,
     config: BertConfig,
-    *,
-    max_seq_length: int,
-    max_predictions_per_seq: int,
-    objective: str = "pretraining",
-    vocab_file: str | None = None,
-    needs_ids: bool = False,
-    skip_bad_records: bool = False,
+    vocab: Mapping[str, int],
 ) -> RecordFiles:
     """Checks records against the flags and the model.
 
+    The specs of the files have `masked_lm_*` if the records are masked, and
+    `next_sentence_labels` if they are pairs.
+
     Args:
       patterns: files or globs.
-      config: the configuration of the model that will read them.
-      max_seq_length: S of the records.
-      max_predictions_per_seq: P of the records.
-      objective: name of the objective that will read them.
-      vocab_file: the vocabulary of the run, which the records must be made
-        with, as far as they tell; None = any.
-      needs_ids: whether the run reads records without masks, and looks tokens
-        up in vocab_file; else they are masked if the objective reads masks.
-      skip_bad_records: leave out damaged records and log their number.
-
-    Returns:
-      The files and their specs: with `masked_lm_*` if the records are masked,
-      with `next_sentence_labels` if they are pairs.
+      options: of the run that will read them.
+      config: of its model.
+      vocab: token -> id, which is used if `options.needs_ids`.
 
     Raises:
       FileNotFoundError: no file matches.
       ValueError: a file is damaged or does not fit.
     """
     paths = files.expand_patterns(patterns)
-    masked = objectives.get(objective).reads_masks and not needs_ids
+    objective = objectives.get(options.objective)
+    masked = objective.reads_masks and not options.needs_ids
     for path in paths:
-        _check_masks(path, objective, masked)
-    pairs = _are_pairs(paths, objective)
+        _check_masks(path, options.objective, masked)
+    pairs = _are_pairs(paths, options.objective)
     specs = feature_spec.pretraining_features(
-        max_seq_length,
-        max_predictions_per_seq,
+        options.max_seq_length,
+        options.max_predictions_per_seq,
         masked=masked,
         pairs=pairs,
     )
-    limits = _limits(specs, config, max_seq_length)
-    opened = _open(paths, specs, limits, skip_bad_records)
-    if vocab_file:
-        _check_made_with(opened, vocab_file, needs_ids)
+    limits = {
+        "input_ids": config.vocab_size,
+        "segment_ids": config.type_vocab_size,
+        _LABELS: 2,
+        "masked_lm_ids": config.vocab_size,
+        "masked_lm_positions": options.max_seq_length,
+    }
+    opened, manifests = _open(paths, specs, limits, options.skip_bad_records)
+    if options.vocab_file:
+        _check_made_with(opened, manifests, options, vocab)
     no_pairs = ", no pairs"
-    if "next sentence" in objectives.get(objective).head_variables:
+    if "next sentence" in objective.head_variables:
         no_pairs += ": only masked LM is trained and measured"
     logging.info(
         "%s: %d files, %d examples%s.",
@@ -90,32 +84,26 @@ def open_records(
     return opened
 
 
-def _limits(specs, config, max_seq_length):
-    """Returns feature name -> bound of its values, see `open_records`."""
-    limits = {
-        "input_ids": config.vocab_size,
-        "segment_ids": config.type_vocab_size,
-        _LABELS: 2,
-        "masked_lm_ids": config.vocab_size,
-        "masked_lm_positions": max_seq_length,
-    }
-    names = {spec.name for spec in specs}
-    return {name: limit for name, limit in limits.items() if name in names}
-
-
-def _open(paths, specs, limits, skip_bad_records):
-    """Opens complete record files; the error names --skip_bad_records."""
+def _open(
+    paths: Sequence[str],
+    specs: Sequence[FeatureSpec],
+    limits: dict[str, int],
+    skip_bad_records: bool,
+) -> tuple[RecordFiles, dict[str, dict]]:
+    """Opens complete record files; returns path -> manifest, too."""
     try:
         opened = input_pipeline.open_records(
             paths, specs, limits=limits, skip_bad_records=skip_bad_records
         )
-        _check_complete(opened, skip_bad_records)
+        manifests = {path: manifest_of(path) or {} for path in opened.paths}
+        for path, manifest in manifests.items():
+            _check_complete(opened, path, manifest, skip_bad_records)
     except DamagedError as error:
         raise DamagedError(
             f"{error} Or pass --skip_bad_records: it leaves out what is "
             "damaged, and reports how much that is."
         ) from None
-    return opened
+    return opened, manifests
 
 
 def check_same_kind(train_files: RecordFiles, eval_files: RecordFiles) -> None:
@@ -187,30 +175,30 @@ def _labels(path: str) -> np.ndarray:
         return np.zeros(0, np.int32)  # `check_record` says what is wrong
 
 
-def _check_complete(opened: RecordFiles, skip_bad_records: bool) -> None:
-    """Refuses files that lack records at the end.
+def _check_complete(
+    opened: RecordFiles, path: str, manifest: dict, skip_bad_records: bool
+) -> None:
+    """Refuses a file that lacks records at the end.
 
-    If a file ends between two records, only its manifest tells.
+    If it ends between two records, only its manifest tells.
     """
-    for path in opened.paths:
-        shards = (manifest_of(path) or {"shards": ()})["shards"]
-        for shard in shards:
-            found = opened.some([path]).count
-            expected = shard["counts"]["examples"]
-            if shard["file"] != os.path.basename(path) or found >= expected:
-                continue
-            if not skip_bad_records:
-                raise DamagedError(
-                    f"{path}: it has {found} records, but its manifest says "
-                    f"{expected}; copy or write the file again."
-                )
-            logging.warning(
-                "--skip_bad_records: %s has %d of the %d records that its "
-                "manifest names.",
-                path,
-                found,
-                expected,
+    for shard in manifest.get("shards", ()):
+        found = opened.some([path]).count
+        expected = shard["counts"]["examples"]
+        if shard["file"] != os.path.basename(path) or found >= expected:
+            continue
+        if not skip_bad_records:
+            raise DamagedError(
+                f"{path}: it has {found} records, but its manifest says "
+                f"{expected}; copy or write the file again."
             )
+        logging.warning(
+            "--skip_bad_records: %s has %d of the %d records that its manifest "
+            "names.",
+            path,
+            found,
+            expected,
+        )
 
 
 def _check_masks(path: str, objective: str, masked: bool) -> None:
@@ -233,27 +221,29 @@ def _check_masks(path: str, objective: str, masked: bool) -> None:
 
 
 def _check_made_with(
-    opened: RecordFiles, vocab_file: str, needs_ids: bool
+    opened: RecordFiles,
+    manifests: Mapping[str, dict],
+    options: PretrainingOptions,
+    vocab: Mapping[str, int],
 ) -> None:
     """Refuses records that were made with another vocabulary."""
-    checksum = files.sha256(vocab_file)
-    for path in opened.paths:
-        manifest = manifest_of(path)
+    checksum = files.sha256(options.vocab_file)
+    for path, manifest in manifests.items():
         made_with = manifest and manifest["made_from"]["vocab_sha256"]
-        is_other = made_with not in (None, checksum)
-        if needs_ids and not is_other:
-            is_other = not _begins_and_ends(opened, path, vocab_file)
-        if is_other:
+        is_same = not made_with or made_with == checksum
+        if is_same and options.needs_ids:
+            is_same = _begins_and_ends(opened, path, vocab)
+        if not is_same:
             raise ValueError(
-                f"{path} was not made with --vocab_file={vocab_file}; give "
-                "the vocabulary that create_pretraining_data.py was given."
+                f"{path} was not made with --vocab_file={options.vocab_file}; "
+                "give the vocabulary that create_pretraining_data.py was given."
             )
 
 
-def _begins_and_ends(opened: RecordFiles, path: str, vocab_file: str) -> bool:
+def _begins_and_ends(
+    opened: RecordFiles, path: str, vocab: Mapping[str, int]
+) -> bool:
     """Whether a file's first row is from [CLS] to [SEP] of a vocabulary."""
-    vocab = vocabulary.load_vocab(vocab_file)
-    vocabulary.require_tokens(vocab, SPECIAL_TOKENS, vocab_file)
     row = reading.parse_batch(
         opened.specs, [next(tfrecord.whole_records(path))]
     )

@@ -7,5 +7,5 @@ setup          configuration and first weights in a run's folder
 tokenizer      vocabulary and case, checked against the model and the flags
 description    task.json: what a folder's model was made with
 found_files    files and settings of a model, where no flag gives them
-start          files, folder and first weights of a fine-tuning
+start          files, folder and first weights of a run
 """

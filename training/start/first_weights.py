@@ -191,10 +191,7 @@ def open_first(
 
 
 def compare(source: Source, config: BertConfig) -> None:
-    """Warns if the weights were trained with another configuration.
-
-    It is read beside the weights, if it is there.
-    """
+    """Warns if the weights were trained with another configuration."""
     _compare_with_huggingface(source.path, config)
     _compare_direction(source, config)
 

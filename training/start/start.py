@@ -1,10 +1,11 @@
-"""What a fine-tuning begins with: each file is read once and checked once."""
+"""What a run begins with: each file is read once and checked once."""
 
 import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
+import keras
 import tensorflow as tf
 
 from data.storage import files, outputs
@@ -14,8 +15,10 @@ from modeling import checkpoints
 from modeling.checkpoints.model_folder import CONFIG, HEAD, LABELS
 from modeling.config import BertConfig
 from training.config.finetuning_options import FinetuningOptions
+from training.config.pretraining_options import PretrainingOptions
+from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
-from training.loop.model import ExampleModel
+from training.loop.model import Model
 from training.loop.resuming import require_same_input
 from training.start import first_weights, found_files, setup
 from training.start.first_weights import FirstWeights
@@ -44,13 +47,13 @@ class Files(NamedTuple):
 
 
 def read_files(options: Any) -> Files:
-    """Reads configuration and vocabulary of run_classifier.py or run_squad.py.
+    """Reads the configuration and the vocabulary of a run.
 
     Raises:
       ValueError, OSError: a file is missing or damaged, or does not fit.
     """
     options, source = found_files.fill(options)
-    config_file = options.finetuning.bert_config_file
+    config_file = options.find("bert_config_file")
     config = source.read_config(config_file)
     tokenizer = load_tokenizer(
         options.vocab_file,
@@ -70,9 +73,9 @@ class Start:
     Attributes:
       options: of the run.
       config: sizes of the model.
-      make_model: returns an `ExampleModel`; its arguments are config and those
-        of `setup.encoder_options`.
-      metric: see `ExampleModel`.
+      make_model: returns a model; its arguments are config and options of
+        `BertModel`.
+      metric: see `ExampleModel`; "" = the model has none.
       manager: of the checkpoints in output_dir.
       first: the weights of init_checkpoint; None = the folder holds
         checkpoints, or the weights are random.
@@ -81,9 +84,9 @@ class Start:
         labels.txt.
     """
 
-    options: FinetuningOptions
+    options: FinetuningOptions | PretrainingOptions
     config: BertConfig
-    make_model: Callable[..., ExampleModel]
+    make_model: Callable[..., Model]
     metric: str
     manager: CheckpointManager
     first: FirstWeights | None
@@ -93,12 +96,13 @@ class Start:
     @classmethod
     def open(
         cls,
-        options: FinetuningOptions,
+        options: FinetuningOptions | PretrainingOptions,
         config: BertConfig,
         source: Source,
-        make_model: Callable[..., ExampleModel],
+        make_model: Callable[..., Model],
         *,
         trains: bool,
+        heads: Sequence[str] = _OUTPUT,
         head: Mapping[str, str] = _LINEAR,
         labels: Sequence[str] | None = None,
         rows: Sequence[str] = (),
@@ -111,6 +115,8 @@ class Start:
           source: the model of --init_checkpoint.
           make_model: see `Start`.
           trains: whether the run trains before it predicts.
+          heads: variables that begin anew if init_checkpoint has others, and
+            that must be there to predict; () = all weights must fit.
           head: see `Start`.
           labels: see `Start`.
           rows: names of the rows of the output layer, see `FirstWeights`.
@@ -143,22 +149,43 @@ class Start:
             manager,
             path,
             config,
-            _OUTPUT,
+            heads,
             rows,
-            model.reads_pooler,
+            getattr(model, "reads_pooler", False),
         )
         if not manager.steps():
-            _check_first(first, options, head.get("feature_based"), trains)
+            frozen = head.get("feature_based")
+            _check_first(first, options, heads, frozen=frozen, trains=trains)
         return cls(
             options=options,
             config=config,
             make_model=make_model,
-            metric=model.metric,
+            metric=getattr(model, "metric", ""),
             manager=manager,
             first=first,
             head=head,
             labels=labels,
         )
+
+    def load(self, strategy: tf.distribute.Strategy) -> Model:
+        """Makes the model with its first weights; call it in the scope.
+
+        Weights that init_checkpoint does not have are drawn from the seed. On a
+        TPU words are always looked up by matrix product.
+        """
+        options, train = self.options, self.options.train
+        keras.utils.set_random_seed(train.seed)
+        model = self.make_model(
+            self.config,
+            dtype=policy_of(options.device),
+            use_one_hot_embeddings=options.use_one_hot_embeddings
+            or is_tpu(strategy),
+            gradient_checkpointing=train.gradient_checkpointing,
+            whole_last_layer=train.whole_last_layer,
+        )
+        if self.first:
+            self.first.load(checkpoints.variables_by_name(model.layers))
+        return model
 
     def check_input(self, made_from: Mapping[str, Any]) -> None:
         """Refuses other training data; see `resuming.require_same_input`."""
@@ -253,7 +280,9 @@ def check_folder(
 
 def _check_first(
     first: FirstWeights | None,
-    options: FinetuningOptions,
+    options: FinetuningOptions | PretrainingOptions,
+    heads: Sequence[str],
+    *,
     frozen: str | None,
     trains: bool,
 ) -> None:
@@ -264,7 +293,8 @@ def _check_first(
             "stay random; give --init_checkpoint."
         )
     # With save_best, the best weights of output_dir are used.
-    if trains or options.save_best:
+    if trains or options.find("save_best"):
         return
     setup.require_weights(options.train.output_dir, options.init_checkpoint)
-    first.require_heads()
+    if heads:
+        first.require_heads()

@@ -26,8 +26,7 @@ from tests.support import gpu_support
 from training.config.options import TrainOptions
 from training.devices import kinds
 from training.export.task_signatures import TaskServing
-from training.finetuning.predictions import OutputCollector
-from training.loop.evaluator import Evaluator
+from training.inference import Evaluator, OutputCollector
 from training.loop.steps import TrainSteps
 from training.pretraining import answers
 from training.start.description import TaskDescription
@@ -173,8 +172,7 @@ def test_pretraining_trains(config, policy, way):
 def test_pretraining_evaluates_and_answers_queries(config, policy):
     model = PretrainingModel(config, dtype=policy)
     check(traced(Evaluator(model)._replica_step, PRETRAINING))
-    long = Evaluator(model)
-    long._work = kinds.GPU.repaid
+    long = Evaluator(model, work=kinds.GPU.repaid)
     function = traced(long._replica_step, PRETRAINING)
     check(function)
     assert any(is_in for _, is_in in gpu_support.operations(function))

@@ -8,12 +8,12 @@ import pytest
 
 from data import settings
 from data.vectors import text_rows
-from tests.training.vectors.extraction_support import changed
+from tests.training.runs.vectors_support import changed
 from training.config.extraction_options import (
     ExtractionOptions,
     parse_layers,
 )
-from training.vectors import extraction
+from training.runs import vectors as extraction
 from training.vectors.extractor import Extractor
 
 

@@ -12,12 +12,12 @@ from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from modeling import BertConfig, BertModel, checkpoints
 from tests.support import rounding
-from tests.training.vectors.extraction_support import changed
+from tests.training.runs.vectors_support import changed
 from training.config.extraction_options import (
     VectorOptions,
 )
 from training.config.options import DeviceOptions
-from training.vectors import extraction
+from training.runs import vectors as extraction
 from training.vectors.extractor import Extractor
 
 
