@@ -31,7 +31,7 @@ def spoiled(monkeypatch):
     """Has a module spoil the records that it makes."""
 
     def patch(module, feature, value):
-        make_records = module.make_records
+        make_records = module.make_record_file
 
         def make_spoiled(data, *args, **kwargs):
             report = make_records(data, *args, **kwargs)
@@ -39,7 +39,7 @@ def spoiled(monkeypatch):
             spoil(path, feature, value)
             return report
 
-        monkeypatch.setattr(module, "make_records", make_spoiled)
+        monkeypatch.setattr(module, "make_record_file", make_spoiled)
 
     return patch
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from data import tasks
 from data.finetuning.long_text import LongTextOptions
-from data.settings import Settings, group, setting
+from data.settings import Settings, group, refuse, setting
 from data.tasks.class_weights import ClassWeights, parse_weights
 from modeling.choices import HEADS, MIXES
 from training.config.options import (
@@ -121,11 +121,9 @@ class TrialOptions(Settings):
     def _check(self) -> None:
         for name in ("learning_rates", "epochs", "batch_sizes"):
             values = getattr(self, name)
-            if len(set(values)) < len(values):
-                raise ValueError(
-                    f"--trial_{name}={','.join(map(str, values))} has a value "
-                    "twice; give each once."
-                )
+            text = f"--trial_{name}={','.join(map(str, values))}"
+            is_repeated = len(set(values)) < len(values)
+            refuse((is_repeated, f"{text} has a value twice; give each once."))
 
     @property
     def are_asked_for(self) -> bool:
@@ -285,19 +283,40 @@ class ClassifierOptions(Settings):
 
     def _check(self) -> None:
         works = (self.do_train, self.do_eval, self.do_predict, self.do_export)
-        if not any(works):
-            raise ValueError(
+        train, which = self.finetuning.train, self.eval_checkpoints
+        frozen = f"--feature_based={self.feature_based}"
+        refuse(
+            (
+                not any(works),
                 "At least one of `do_train`, `do_eval` or `do_predict' must be "
-                "True."
-            )
-        if self.feature_based == _TABLE:
-            raise ValueError(
-                "--feature_based=table: run_study.py --study=features trains "
-                "on each mix of layers, and makes the table."
-            )
+                "True.",
+            ),
+            (
+                self.feature_based == _TABLE,
+                f"{frozen}: run_study.py --study=features trains on each mix "
+                "of layers, and makes the table.",
+            ),
+            *(
+                (
+                    self.feature_based and value != getattr(TrainOptions, name),
+                    f"--{name}={value}, but {frozen} freezes the whole "
+                    "encoder; leave one of them out.",
+                )
+                for name in ("trainable_layers", "layerwise_lr_decay")
+                for value in [getattr(train, name)]
+            ),
+            (
+                which not in ("last", "all")
+                and not all(step.isdecimal() for step in which.split(",")),
+                f"--eval_checkpoints={which}; it must be last, all, or steps "
+                "with commas between, such as 100,200.",
+            ),
+            (
+                which != "last" and not self.do_eval,
+                f"--eval_checkpoints={which} evaluates; give --do_eval too.",
+            ),
+        )
         check_selection(self.finetuning, self.do_train)
-        check_frozen(self.finetuning.train, self.feature_based)
-        check_steps(self.eval_checkpoints, self.do_eval)
         for name in task_names(self.task_name):
             tasks.require_task(name)
         check_can_be_found(self, "vocab_file", "bert_config_file")
@@ -317,18 +336,19 @@ def check_selection(options: FinetuningOptions, do_train: bool) -> None:
 
     Also for --early_stopping_patience without --save_best.
     """
-    if not options.save_best:
-        if options.early_stopping_patience:
-            raise ValueError(
-                f"--early_stopping_patience={options.early_stopping_patience} "
-                "stops when a metric gets no better; say which, for example "
-                "--save_best=eval_loss."
-            )
-    elif do_train and not options.train.eval_every_steps:
-        raise ValueError(
-            f"--save_best={options.save_best} compares evaluations while "
-            "training; say how often, for example --eval_every_steps=100."
-        )
+    metric, patience = options.save_best, options.early_stopping_patience
+    refuse(
+        (
+            patience and not metric,
+            f"--early_stopping_patience={patience} stops when a metric gets no "
+            "better; say which, for example --save_best=eval_loss.",
+        ),
+        (
+            metric and do_train and not options.train.eval_every_steps,
+            f"--save_best={metric} compares evaluations while training; say "
+            "how often, for example --eval_every_steps=100.",
+        ),
+    )
 
 
 def check_strip(strip_checkpoint: bool, do_train: bool) -> None:
@@ -337,40 +357,11 @@ def check_strip(strip_checkpoint: bool, do_train: bool) -> None:
     Only programs call this: the chosen one of several trials is evaluated with
     options without `do_train`.
     """
-    if strip_checkpoint and not do_train:
-        raise ValueError(
+    refuse(
+        (
+            strip_checkpoint and not do_train,
             "--strip_checkpoint removes the optimizer slots when training is "
             "finished; give --do_train, too, and the flags of the run. It "
-            "trains nothing if the run is finished."
+            "trains nothing if the run is finished.",
         )
-
-
-def check_frozen(options: TrainOptions, feature_based: str) -> None:
-    """Raises ValueError for flags that say how a frozen encoder learns."""
-    if not feature_based:
-        return
-    for name in ("trainable_layers", "layerwise_lr_decay"):
-        value = getattr(options, name)
-        if value != getattr(TrainOptions, name):
-            raise ValueError(
-                f"--{name}={value}, but --feature_based={feature_based} "
-                "freezes the whole encoder; leave one of them out."
-            )
-
-
-def check_steps(which: str, do_eval: bool) -> None:
-    """Raises ValueError for what `compare_checkpoints` cannot read.
-
-    It reads `last`, `all`, or steps between commas.
-    """
-    if which not in ("last", "all") and not all(
-        step.isdecimal() for step in which.split(",")
-    ):
-        raise ValueError(
-            f"--eval_checkpoints={which}; it must be last, all, or steps with "
-            "commas between, such as 100,200."
-        )
-    if which != "last" and not do_eval:
-        raise ValueError(
-            f"--eval_checkpoints={which} evaluates; give --do_eval too."
-        )
+    )

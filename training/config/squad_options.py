@@ -2,9 +2,13 @@
 
 import dataclasses
 
-from data.settings import Settings, group, setting
+from data.settings import Settings, group, refuse, setting
 from data.squad.articles import SquadData
-from data.squad.options import AnswerOptions, WindowOptions
+from data.squad.options import (
+    AnswerOptions,
+    WindowOptions,
+    check_null_threshold,
+)
 from modeling.choices import HEADS
 from training.config.finetuning_options import (
     FinetuningOptions,
@@ -91,47 +95,43 @@ class SquadOptions(Settings):
 
     def _check(self) -> None:
         # The checks and words of the original's validate_flags_or_throw.
-        if not (self.do_train or self.do_predict or self.do_export):
-            raise ValueError(
-                "At least one of `do_train` or `do_predict` must be True."
-            )
-        for name, is_needed in (
-            ("train_file", self.do_train),
-            ("predict_file", self.do_predict or self._watches),
-        ):
-            if not is_needed or self.tfds or getattr(self, name):
-                continue
-            why = "do_" + name.removesuffix("_file")
-            if not getattr(self, why):
-                why = "eval_every_steps"
-            raise ValueError(
-                f"If `{why}` is True, then `{name}` must be specified."
-            )
-        if self.tfds and (self.train_file or self.predict_file):
-            raise ValueError(
+        has_data = bool(self.tfds)
+        refuse(
+            (
+                not (self.do_train or self.do_predict or self.do_export),
+                "At least one of `do_train` or `do_predict` must be True.",
+            ),
+            *(
+                (
+                    is_asked and not (has_data or getattr(self, name)),
+                    f"If `{why}` is True, then `{name}` must be specified.",
+                )
+                for why, is_asked, name in (
+                    ("do_train", self.do_train, "train_file"),
+                    ("do_predict", self.do_predict, "predict_file"),
+                    ("eval_every_steps", self._watches, "predict_file"),
+                )
+            ),
+            (
+                has_data and (self.train_file or self.predict_file),
                 "--tfds replaces --train_file and --predict_file; give only "
-                "--tfds."
-            )
+                "--tfds.",
+            ),
+        )
         check_selection(self.finetuning, self.do_train)
-        if self.find_null_threshold:
-            self._check_find_null_threshold()
-        check_can_be_found(self, "vocab_file", "bert_config_file")
-
-    def _check_find_null_threshold(self):
-        has_none = self.answers.version_2_with_negative
-        # The model's run may say it, see `found_files.remembered`.
+        # The model's run may say it, see `found_files.fill`.
         is_known = self.given is None or "version_2_with_negative" in self.given
-        if not self.do_predict or (is_known and not has_none):
-            raise ValueError(
-                "--find_null_threshold needs --version_2_with_negative and "
-                "--do_predict."
-            )
-        threshold = self.answers.null_score_diff_threshold
-        if threshold is not None:
-            raise ValueError(
-                "--find_null_threshold and --null_score_diff_threshold="
-                f"{threshold} exclude each other; give one of them."
-            )
+        check_null_threshold(
+            self.find_null_threshold,
+            self.answers.null_score_diff_threshold,
+            needs={
+                "version_2_with_negative": (
+                    self.answers.version_2_with_negative or not is_known
+                ),
+                "do_predict": self.do_predict,
+            },
+        )
+        check_can_be_found(self, "vocab_file", "bert_config_file")
 
     @property
     def _watches(self) -> bool:

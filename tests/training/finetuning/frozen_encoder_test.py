@@ -19,8 +19,7 @@ from tests.training.finetuning_support import (
     record_losses,
     write_tagged,
 )
-from training.config import finetuning_options
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.options import DeviceOptions
 from training.finetuning import finetuner
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 from training.runs import classifier
@@ -214,15 +213,14 @@ def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
 @pytest.mark.parametrize(
     "change", [{"trainable_layers": 0}, {"layerwise_lr_decay": 0.9}]
 )
-def test_flags_of_a_learning_encoder_are_refused(change):
-    options = TrainOptions(output_dir="out", num_train_steps=1, **change)
-    finetuning_options.check_frozen(options, "")
+def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
+    options = options_of(goldens, tmp_path, "tagging", change)
     (flag,) = change
     with pytest.raises(
         ValueError,
         match=f"^--{flag}=.*, but --feature_based=last freezes the whole enc",
     ):
-        finetuning_options.check_frozen(options, "last")
+        options.replace(feature_based="last")
 
 
 def test_an_encoder_without_weights_is_refused(goldens, tmp_path):
