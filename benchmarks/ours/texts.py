@@ -24,7 +24,7 @@ from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
 from data.squad.options import AnswerOptions, WindowOptions
-from data.squad.prediction_files import PredictionWriter
+from data.squad.predictions import open_writer
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 
@@ -111,9 +111,9 @@ def squad_answers(case):
             window_options=WindowOptions(),
             options=AnswerOptions(),
         )
-        with PredictionWriter(case["folder"], False) as writer:
+        with open_writer(case["folder"], False) as write:
             for prediction in predictions:
-                writer.write(prediction)
+                write(prediction)
         return len(questions)
 
     return _seconds_each(ours=ours, plain=plain)

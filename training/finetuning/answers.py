@@ -12,11 +12,10 @@ from absl import logging
 from data.progress import Progress
 from data.squad.answers import predict
 from data.squad.articles import SquadArticles
-from data.squad.examples import ExampleOptions, SquadExample, read_examples
+from data.squad.examples import ExampleOptions, read_examples
 from data.squad.options import AnswerOptions, WindowOptions
-from data.squad.page import PageWriter
-from data.squad.prediction_files import PredictionWriter, remove_unwritten
-from data.squad.predictions import Prediction
+from data.squad.page import open_page
+from data.squad.predictions import Prediction, open_writer, remove_unwritten
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
 from data.storage import files
 from data.storage.json_files import read_json, write_json
@@ -49,16 +48,9 @@ def count_questions(
     counts = [0, 0, 0]
     for example in read_examples(data, ExampleOptions(is_training=False)):
         counts[0] += 1
-        counts[1] += _is_scored(example, version_2_with_negative)
+        counts[1] += example.is_scored(version_2_with_negative)
         counts[2] += example.answers == ()
     return QuestionCounts(*counts)
-
-
-def _is_scored(example: SquadExample, version_2_with_negative: bool) -> bool:
-    """Whether the right answer of a question is known."""
-    return bool(example.answers) or (
-        version_2_with_negative and example.answers is not None
-    )
 
 
 class QuestionScorer:
@@ -136,23 +128,21 @@ class QuestionScorer:
         else:
             threshold = self._known_threshold(step)
         scorer = self._new_scorer()
-        page = contextlib.nullcontext()
+        page = contextlib.nullcontext(lambda prediction, score: None)
         if write_html:
-            page = PageWriter(
+            page = open_page(
                 os.path.join(self._output_dir, "predictions.html"),
                 f"{os.path.basename(self._data.name)}, step {step}",
             )
         with (
-            PredictionWriter(
+            open_writer(
                 self._output_dir, self._options.version_2_with_negative
-            ) as writer,
-            page,
+            ) as write,
+            page as add_to_page,
         ):
             for prediction in self._predictions(outputs, threshold):
-                writer.write(prediction)
-                score = self._score(scorer, prediction)
-                if write_html:
-                    page.add(prediction, score)
+                write(prediction)
+                add_to_page(prediction, self._score(scorer, prediction))
             # Not earlier, so that an error keeps the earlier prediction.
             remove_unwritten(
                 self._output_dir,
@@ -209,7 +199,7 @@ class QuestionScorer:
     ) -> QuestionScore | None:
         """Adds a prediction to the scores; None = it is not scored."""
         example = prediction.example
-        if _is_scored(example, self._options.version_2_with_negative):
+        if example.is_scored(self._options.version_2_with_negative):
             return scorer.add(prediction.text, example.answers)
         return None
 

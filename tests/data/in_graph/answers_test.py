@@ -28,7 +28,7 @@ def read(goldens, version):
 def graph_windows(goldens, examples, lengths):
     tokenizer = InGraphTokenizer(str(goldens / "vocab.txt"))
     vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
-    contexts = tf.constant([example.context for example in examples])
+    contexts = tf.constant([example.paragraph.context for example in examples])
     pieces = tokenizer.tokenize_with_offsets(contexts)
     windows = windows_in_graph.make_windows(
         tokenizer.tokenize(

@@ -17,7 +17,7 @@ from data.squad.examples import (
     read_examples,
 )
 from data.squad.options import AnswerOptions, WindowOptions
-from data.squad.prediction_files import PredictionWriter
+from data.squad.predictions import open_writer
 from data.squad.windows import convert_examples
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
@@ -50,7 +50,7 @@ def test_files_equal_the_original_s(
     with_null = version == "2.0"
     data = SquadData(str(goldens / f"squad/dev-v{version}.json")).read()
     options = AnswerOptions(20, 30, with_null, threshold)
-    with PredictionWriter(str(tmp_path), with_null) as writer:
+    with open_writer(str(tmp_path), with_null) as write:
         for prediction in predict(
             read_examples(data, PREDICT),
             start_logits,
@@ -60,7 +60,7 @@ def test_files_equal_the_original_s(
             options=options,
         ):
             assert prediction.text_at(threshold) == prediction.text
-            writer.write(prediction)
+            write(prediction)
     for name in FILES if with_null else FILES[:2]:
         expected = goldens / f"squad/{folder}/{name}.json"
         if not expected.exists():  # those of any threshold
@@ -173,7 +173,7 @@ def assert_place(answer, example):
     if answer.start is None:
         assert answer.text in ("", "empty") and answer.end is None
         return
-    part = example.context[answer.start : answer.end]
+    part = example.paragraph.context[answer.start : answer.end]
     assert " ".join(reference.split_words(part)) == answer.text
 
 
@@ -361,9 +361,9 @@ def test_files_are_those_of_the_json_encoder(ask, tmp_path):
         question("zwei", "ü?"),
         version_2_with_negative=True,
     )
-    with PredictionWriter(str(tmp_path), True) as writer:
+    with open_writer(str(tmp_path), True) as write:
         for prediction in found:
-            writer.write(prediction)
+            write(prediction)
     fields = ("text", "probability", "start_logit", "end_logit")
     contents = (
         {one.example.qas_id: one.text for one in found},
@@ -387,8 +387,8 @@ def test_an_error_leaves_the_files_that_were_there(ask, tmp_path):
     (folder / "predictions.json").write_text("before")
     (found,) = ask("one two", question("1", "a"))
     with pytest.raises(ZeroDivisionError):
-        with PredictionWriter(str(folder), False) as writer:
-            writer.write(found)
+        with open_writer(str(folder), False) as write:
+            write(found)
             raise ZeroDivisionError
     assert (folder / "predictions.json").read_text() == "before"
     assert [path.name for path in folder.iterdir()] == ["predictions.json"]

@@ -129,11 +129,11 @@ def test_answers_are_exact_slices_and_those_of_the_program(answered, goldens):
         examples, answers, expected(answered, goldens), strict=True
     ):
         place = slice(answer["start"], answer["end"])
-        assert answer["answer"] == example.context[place]
+        assert answer["answer"] == example.paragraph.context[place]
         wanted = prediction.text.removesuffix("empty")
         equal += normalize_answer(answer["answer"]) == normalize_answer(wanted)
         assert answer["probability"] == pytest.approx(
-            prediction.answer.probability * bool(example.context),
+            prediction.answer.probability * bool(example.paragraph.context),
             abs=rounding.EQUAL,
         )
         if version == "v2.0":
