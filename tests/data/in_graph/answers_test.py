@@ -141,10 +141,11 @@ def test_answers_are_those_of_predictions_json(goldens, folder, changes):
     windows, contexts, (ids, starts, ends) = graph_windows(
         goldens, examples, LENGTHS
     )
+    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     wanted = predict(
-        examples,
+        convert_examples(examples, tokenizer, LENGTHS, False),
         *without_padding(windows, start, end),
-        tokenizer=FullTokenizer(str(goldens / "vocab.txt")),
+        tokenizer=tokenizer,
         window_options=LENGTHS,
         options=options,
     )
