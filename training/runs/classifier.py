@@ -34,8 +34,12 @@ from training.finetuning.prediction_files import (
 )
 from training.finetuning.predictions import summary_names
 from training.finetuning.task_scorer import TaskScorer
-from training.start import description
-from training.start.description import TaskDescription, place_of_weights
+from training.start.description import (
+    Description,
+    TaskDescription,
+    keep,
+    place_of_weights,
+)
 from training.start.start import Start, read_files
 
 # A BiLSTM does not learn with the smaller rates of fine-tuning.
@@ -51,6 +55,7 @@ class Opened(NamedTuple):
       sets: `train`, `eval` and `predict`, if asked for -> sets that exist.
       start: configuration, folder and first weights.
       tokenizer: of the vocabulary.
+      described: `task.json` of output_dir.
       choice: see `BestCheckpoint`.
     """
 
@@ -59,6 +64,7 @@ class Opened(NamedTuple):
     sets: Mapping[str, Sequence[str]]
     start: Start
     tokenizer: FullTokenizer
+    described: Description | None
     choice: Choice
 
     @property
@@ -131,7 +137,7 @@ def open_run(
     Raises:
       ValueError, OSError: an input is missing or does not fit.
     """
-    options, config, tokenizer, source = read_files(options)
+    options, config, tokenizer, source, described = read_files(options)
     task = inputs.task if inputs else _task_of(options)
     sets = {} if inputs else _existing_sets(options, task, config)
     metrics.check(task.metrics, task.kind, task.labels)
@@ -151,7 +157,7 @@ def open_run(
     names = [*summary_names(start.metric), *task.metrics]
     dev_sets = inputs.dev if inputs else sets.get("eval", ())
     choice = open_choice(options.finetuning, dict.fromkeys(dev_sets, names))
-    return Opened(options, task, sets, start, tokenizer, choice)
+    return Opened(options, task, sets, start, tokenizer, described, choice)
 
 
 def _task_of(options: ClassifierOptions) -> Task:
@@ -350,7 +356,7 @@ def describe(opened: Opened, weights: str = "") -> None:
     """
     options, output_dir = opened.options, opened.output_dir
     place = weights and place_of_weights(weights, output_dir)
-    if not options.do_train and description.keep(output_dir, place):
+    if not options.do_train and keep(output_dir, opened.described, place):
         return
     length = options.finetuning.max_seq_length
     was_begun = options.do_train and bool(weights)

@@ -89,7 +89,7 @@ def open_run(options: PretrainingOptions) -> Opened:
     """Finds, reads and checks what the run begins with, but for records."""
     objective = objectives.get(options.objective)
     needed = ("bert_config_file", *options.needs_vocab)
-    options, source = found_files.fill(options, needed, objective.configure)
+    options, source, _ = found_files.fill(options, needed, objective.configure)
     _check_objective(options, objective)
     config = source.read_config(options.bert_config_file)
     config = objective.configure(config)

@@ -31,8 +31,12 @@ from training.finetuning.best_checkpoint import (
 )
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
-from training.start import description
-from training.start.description import SpanDescription, place_of_weights
+from training.start.description import (
+    Description,
+    SpanDescription,
+    keep,
+    place_of_weights,
+)
 from training.start.start import Start, check_outputs, read_files
 
 _RESULTS = (
@@ -50,6 +54,7 @@ class Opened(NamedTuple):
       start: configuration, folder and first weights.
       predict_data: the questions to answer or to evaluate on; None = none.
       scorer: of predict_data.
+      described: `task.json` of output_dir.
       choice: see `BestCheckpoint`.
     """
 
@@ -57,6 +62,7 @@ class Opened(NamedTuple):
     start: Start
     predict_data: SquadArticles | None
     scorer: QuestionScorer | None
+    described: Description | None
     choice: Choice
 
     @property
@@ -101,7 +107,7 @@ def open_run(options: SquadOptions) -> Opened:
     Raises:
       ValueError, OSError: an input is missing or does not fit.
     """
-    options, config, tokenizer, source = read_files(options)
+    options, config, tokenizer, source, described = read_files(options)
     _warn_of_stride(options.windows)
     if options.score_padding:
         options = options.replace(trim_batches=False)
@@ -136,7 +142,7 @@ def open_run(options: SquadOptions) -> Opened:
         scorer = _make_scorer(options, data, tokenizer)
         names = {"dev": scorer.metric_names} if scorer.metric_names else {}
     choice = open_choice(options.finetuning, names)
-    return Opened(options, start, data, scorer, choice)
+    return Opened(options, start, data, scorer, described, choice)
 
 
 def _warn_of_stride(windows: WindowOptions) -> None:
@@ -296,9 +302,12 @@ def describe(
     """
     options, output_dir = opened.options, opened.output_dir
     place = weights and place_of_weights(weights, output_dir)
-    if not options.do_train and description.keep(output_dir, place):
-        if options.find_null_threshold:
-            description.change(output_dir, null_score_diff_threshold=threshold)
+    found = {}
+    if options.find_null_threshold:
+        found["null_score_diff_threshold"] = threshold
+    if not options.do_train and keep(
+        output_dir, opened.described, place, **found
+    ):
         return
     answers = options.answers.replace(
         null_score_diff_threshold=threshold or 0.0

@@ -21,7 +21,7 @@ from modeling.checkpoints.model_folder import (
     VOCABULARIES,
     chosen_trial,
 )
-from training.start.tokenizer import write_vocabulary
+from training.start.setup import write_vocabulary
 
 _REMEDY = (
     "remove it, and run the program of its run again with --do_eval or "
@@ -214,30 +214,30 @@ def find(output_dir: str) -> Description | None:
     return of_facts(read_json(path, ("kind",), _REMEDY), path)
 
 
-def keep(output_dir: str, weights: str) -> bool:
+def keep(
+    output_dir: str, found: Description | None, weights: str, **changes: Any
+) -> bool:
     """Keeps a folder's `task.json` from a command that does not train.
 
     Args:
       output_dir: of the run.
+      found: its content; None = there is none.
       weights: those that the command uses, see `place_of_weights`. They are
         written if the run was stopped before its end.
+      **changes: other values of fields.
 
     Returns:
       False = there is none to keep, or it is about another checkpoint than
       that of --init_checkpoint, because nothing was trained in the folder.
     """
-    found = find(output_dir)
     is_trained = tf1.latest_name(output_dir) is not None
     if found is None or not (is_trained or found.weights == weights):
         return False
-    if not found.weights:
-        _write(output_dir, dataclasses.replace(found, weights=weights))
+    changes["weights"] = found.weights or weights
+    kept = dataclasses.replace(found, **changes)
+    if kept != found:
+        _write(output_dir, kept)
     return True
-
-
-def change(output_dir: str, **values: Any) -> None:
-    """Writes other values of fields into a folder's `task.json`."""
-    _write(output_dir, dataclasses.replace(read(output_dir), **values))
 
 
 def read(output_dir: str) -> Description:

@@ -12,8 +12,8 @@ from data.text.tokenization import (
     validate_case_matches_checkpoint,
 )
 from data.text.tokenizer_files import TokenizerSettings, read_settings
-from modeling.checkpoints.model_folder import VOCABULARIES
 from modeling.config import BertConfig
+from training.start.setup import write_vocabulary
 from training.start.source import Source
 
 
@@ -98,13 +98,6 @@ def keep_vocabulary(
     if settings.do_lower_case is not None:
         path = os.path.join(output_dir, tokenizer_files.CONFIG)
         write_json(path, settings.to_dict())
-
-
-def write_vocabulary(output_dir: str, vocab_file: str) -> None:
-    """Copies a vocabulary to a run's folder as `vocab.txt`."""
-    tokens = list(vocabulary.read_tokens(vocab_file))
-    path = os.path.join(output_dir, VOCABULARIES[0])
-    vocabulary.write_vocab(path, tokens)
 
 
 def check_case(

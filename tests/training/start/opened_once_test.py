@@ -1,0 +1,74 @@
+"""A fine-tuning run opens each file that it begins with once."""
+
+import collections
+import dataclasses
+
+import pytest
+import tensorflow as tf
+
+from data.storage import files
+from tests.support.classifier_support import write_table
+from tests.support.model_folder_support import write_original
+from tests.training.finetuning_support import options_of
+from training.runs import classifier
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """How often each file was opened to read it, and each checkpoint."""
+    counts = collections.Counter()
+
+    def counted(open_file):
+        def call(path, mode="r", **options):
+            counts[str(path)] += "r" in mode
+            return open_file(path, mode, **options)
+
+        return call
+
+    def read_checkpoint(prefix):
+        counts[prefix] += 1
+        return reader(prefix)
+
+    reader = tf.compat.v1.train.NewCheckpointReader
+    train = tf.compat.v1.train
+    monkeypatch.setattr(train, "NewCheckpointReader", read_checkpoint)
+    monkeypatch.setattr(tf.io.gfile, "GFile", counted(tf.io.gfile.GFile))
+    local = staticmethod(counted(open))
+    monkeypatch.setattr(files._LocalDisk, "GFile", local)
+    return counts
+
+
+def times(opened, folder, *names):
+    return {name: opened[f"{folder}/{name}"] for name in names}
+
+
+def test_a_run_and_a_later_command(goldens, tmp_path, opened):
+    released = write_original(goldens, tmp_path / "released")
+    data, out = tmp_path / "data", tmp_path / "out"
+    write_table(data, "single")
+    options = options_of(
+        goldens,
+        tmp_path,
+        finetuning={
+            "init_checkpoint": f"{released}/bert_model.ckpt",
+            "bert_config_file": None,
+            "num_train_epochs": 1.0,
+        },
+        vocab_file=None,
+        do_eval=False,
+        given=frozenset(),
+    )
+    classifier.run(options)
+    # The vocabulary is read, and copied to output_dir.
+    assert times(
+        *(opened, released, "bert_config.json", "bert_model.ckpt", "vocab.txt")
+    ) == {"bert_config.json": 1, "bert_model.ckpt": 1, "vocab.txt": 2}
+    assert opened[f"{out}/task.json"] == 0
+    # Tables are read as streams, anew for each use: labels, checks, records.
+    assert max(times(opened, data, "train.jsonl", "test.jsonl").values()) <= 6
+    opened.clear()
+    later = dataclasses.replace(options, do_train=False)
+    classifier.run(later.replace(init_checkpoint=None))
+    step = "model.ckpt-3"
+    names = ("bert_config.json", "vocab.txt", "task.json", "labels.txt", step)
+    assert times(opened, out, *names) == dict.fromkeys(names, 1)
