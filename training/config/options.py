@@ -300,66 +300,31 @@ class ServingOptions(Settings):
 
     signatures: tuple[str, ...] = setting(
         SIGNATURES,
-        "[new] Signatures of the export: ids, examples (serialized "
-        "tf.Example), text. Without text, a server needs no operations of "
-        "TensorFlow Text.",
+        "[new] Signatures of the export, first that of serving_default: ids, "
+        "examples (serialized tf.Example), text. Without text, a server needs "
+        "no operations of TensorFlow Text.",
         flag="export_signatures",
-    )
-    default: str | None = setting(
-        None,
-        "[new] What serving_default takes. If not given, the first of "
-        "--export_signatures.",
-        choices=SIGNATURES,
-        flag="serving_default",
-    )
-    ids_dtype: str = setting(
-        "int32",
-        "[new] Type of the ids that clients send.",
-        choices=("int32", "int64"),
-        flag="serving_ids",
     )
     like_original: bool = setting(
         False,
         "[new] For clients of the original's usual "
         "serving_input_receiver_fn: serving_default with ids also takes "
-        "label_ids (a question's: unique_ids), and it returns probabilities "
-        "alone (a question's: unique_ids, start_logits, end_logits).",
+        "label_ids (for questions unique_ids), and it returns probabilities "
+        "alone (for questions unique_ids, start_logits and end_logits).",
         flag="serving_like_original",
     )
 
-    @property
-    def default_form(self) -> str:
-        """What `serving_default` takes, one of SIGNATURES."""
-        return self.default or self.signatures[0]
-
     def _check(self) -> None:
-        given = ",".join(self.signatures)
-        known = set(self.signatures) <= set(SIGNATURES)
-        if not known or len(set(self.signatures)) != len(self.signatures):
+        known = set(SIGNATURES) & set(self.signatures)
+        if not 0 < len(self.signatures) == len(known):
             raise ValueError(
-                f"--export_signatures={given}; it must be some of "
-                f"{','.join(SIGNATURES)}, each once."
+                f"--export_signatures={','.join(self.signatures)}; it must be "
+                f"some of {','.join(SIGNATURES)}, each once."
             )
-        if not self.signatures:
-            raise ValueError(
-                "--export_signatures is empty; give some of "
-                f"{','.join(SIGNATURES)}."
-            )
-        if self.default_form not in self.signatures:
-            raise ValueError(
-                f"--serving_default={self.default} is not exported by "
-                f"--export_signatures={given}; add it there."
-            )
-        if self.ids_dtype != "int32" and "ids" not in self.signatures:
-            raise ValueError(
-                f"--serving_ids={self.ids_dtype}: no signature takes ids by "
-                f"--export_signatures={given}; add ids there, or drop "
-                "--serving_ids."
-            )
-        if self.like_original and self.default_form == "text":
+        if self.like_original and self.signatures[0] == "text":
             raise ValueError(
                 "--serving_like_original: clients of the original send ids or "
-                "examples; give --serving_default=ids or examples."
+                "examples; name one of them first in --export_signatures."
             )
 
 

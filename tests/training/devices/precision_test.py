@@ -216,9 +216,8 @@ def test_a_run_that_goes_on_in_another_arithmetic_says_so(tmp_path, caplog):
             manager,
             saved,
             TrainOptions(output_dir=str(tmp_path), num_train_steps=10),
-            num_examples=50,
-            strategy=tf.distribute.get_strategy(),
-            arithmetic=arithmetic,
+            ResumePoint(0, 0, 12345, 50, arithmetic=arithmetic),
+            tf.distribute.get_strategy(),
         )
 
     # Written before the arithmetic was: nothing is known of it.
