@@ -100,7 +100,12 @@ class Serving(abc.ABC):
         # All signatures call this function, so that the SavedModel contains
         # the graph of the model once.
         self._answer = as_function([self._ids] * 3)(self._answer_rows)
-        self.signatures = self._row_signatures() | self._text_signatures()
+        texts = self._text_signatures()
+        self._text_samples = {
+            name: sample for name, (_, sample) in texts.items()
+        }
+        self.signatures = self._row_signatures()
+        self.signatures |= {name: served for name, (served, _) in texts.items()}
 
     @abc.abstractmethod
     def in_words(self) -> str:
@@ -111,12 +116,11 @@ class Serving(abc.ABC):
         """Returns the features of the records that the programs write."""
 
     @abc.abstractmethod
-    def _text_signatures(self) -> dict[str, Callable]:
-        """Returns the signatures that take texts; one is `serve_text`."""
+    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
+        """Returns the signatures of texts, and an input of one example each.
 
-    @abc.abstractmethod
-    def _text_samples(self) -> dict[str, dict[str, list]]:
-        """Returns an input of one example for each of `_text_signatures`."""
+        One of them is `serve_text`.
+        """
 
     @abc.abstractmethod
     def _outputs(
@@ -140,7 +144,7 @@ class Serving(abc.ABC):
             DEFAULT: rows,
             "serve_ids": {"input_ids": ids},
             "serve_examples": {"examples": records},
-        } | self._text_samples()
+        } | self._text_samples
 
     def is_real(
         self, inputs: tf.Tensor, outputs: Mapping[str, tf.Tensor]
@@ -219,12 +223,17 @@ class Serving(abc.ABC):
         # because it knows only of padding that the client has added.
         return packing.before_later_cls(input_ids, self._special["cls_id"])
 
-    def _text_and_pair(self) -> tuple[Callable, Callable]:
-        """Returns the functions that answer texts, and pairs of texts."""
+    def _serve_text(self) -> Callable:
+        """Returns the function that answers texts."""
 
         @as_function([strings(None)])
         def serve_text(text):
             return self._answer(**self._pack(text))
+
+        return serve_text
+
+    def _serve_pair(self) -> Callable:
+        """Returns the function that answers pairs of texts."""
 
         def answer(text_a, text_b):
             return self._answer(**self._pack(text_a, text_b))
@@ -233,7 +242,7 @@ class Serving(abc.ABC):
         def serve_pair(text_a, text_b):
             return of_examples(answer, text_a=text_a, text_b=text_b)
 
-        return serve_text, serve_pair
+        return serve_pair
 
     def _pack(
         self, text_a: tf.Tensor, text_b: tf.Tensor | None = None

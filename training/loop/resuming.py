@@ -168,8 +168,8 @@ def _continue(saved: Mapping[str, tf.Variable], options: TrainOptions) -> int:
     if not 0 < step < options.last_step:
         raise ValueError(
             f"--continue_from={folder} is at step {step}, and training ends at "
-            f"--{options.end[0]}={options.last_step}: it must hold a checkpoint "
-            "before the end. Give the steps of all phases together."
+            f"--{options.end[0]}={options.last_step}: it must hold a "
+            "checkpoint before the end. Give the steps of all phases together."
         )
     _check_optimizer(record, options, folder)
     if record.get("is_stripped"):
