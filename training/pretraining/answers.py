@@ -16,6 +16,8 @@ from training.config.pretraining_options import PretrainingOptions
 from training.inference import Inference, in_order
 from training.loop.model import Batch
 
+RESULTS = "predict_results.jsonl"  # in output_dir
+
 
 def require_pair_head(
     model: PretrainingModel, queries: Iterable[Query]
@@ -74,7 +76,7 @@ def predict(
             done=progress.advance,
         )
     lines = query_lines.to_json_lines(answers)
-    path = os.path.join(options.train.output_dir, "predict_results.jsonl")
+    path = os.path.join(options.train.output_dir, RESULTS)
     files.write_text(path, lines)
     print(lines, end="")
     logging.info("%d answers written to %s.", len(answers), path)

@@ -40,8 +40,12 @@ from training.start.description import (
     keep,
     place_of_weights,
 )
-from training.start.start import Start, read_files
+from training.start.start import Start, check_outputs, read_files
 
+_RESULTS = (
+    *("eval_results.txt", "metrics.json", "checkpoints.tsv", "errors.html"),
+    *("predictions.tsv", "dev_predictions.tsv", "test_results.tsv"),
+)
 # A BiLSTM does not learn with the smaller rates of fine-tuning.
 _LEAST_RATE = 1e-4
 
@@ -138,6 +142,7 @@ def open_run(
       ValueError, OSError: an input is missing or does not fit.
     """
     options, config, tokenizer, source, described = read_files(options)
+    _check_outputs(options)
     task = inputs.task if inputs else _task_of(options)
     sets = {} if inputs else _existing_sets(options, task, config)
     metrics.check(task.metrics, task.kind, task.labels)
@@ -158,6 +163,17 @@ def open_run(
     dev_sets = inputs.dev if inputs else sets.get("eval", ())
     choice = open_choice(options.finetuning, dict.fromkeys(dev_sets, names))
     return Opened(options, task, sets, start, tokenizer, described, choice)
+
+
+def _check_outputs(options: ClassifierOptions) -> None:
+    """Refuses tables that the run would replace."""
+    folder, given = options.data_dir or "", options.task_options
+    tables = {
+        flag: os.path.join(folder, given[flag])
+        for flag in ("train_file", "dev_file", "test_file")
+        if given.get(flag)
+    }
+    check_outputs(options.finetuning.train.output_dir, tables, _RESULTS)
 
 
 def _task_of(options: ClassifierOptions) -> Task:

@@ -35,7 +35,7 @@ from training.pretraining import answers, first_values, run_records
 from training.pretraining.batches import Records
 from training.start import found_files, setup
 from training.start.source import Source
-from training.start.start import Start
+from training.start.start import Start, check_outputs
 from training.start.tokenizer import (
     check_vocabulary,
     keep_vocabulary,
@@ -98,6 +98,9 @@ def open_run(options: PretrainingOptions) -> Opened:
     arguments = options.objectives.arguments(options.objective)
     if tokens:
         arguments["token_ids"] = [vocab[token] for token in tokens]
+    if options.do_predict:
+        asked = {"predict_file": options.predict_file}
+        check_outputs(options.train.output_dir, asked, [answers.RESULTS])
     strategy = create_strategy(options.device)
     start = Start.open(
         options,

@@ -12,15 +12,14 @@ from data.records.input_pipeline import RecordFiles
 from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions, SquadReport
 from data.squad.options import NUM_SPECIAL, WindowOptions
+from data.squad.questions import Questions
 from data.squad.records import make_records as make_record_file
 from data.squad.windows import feature_specs
-from data.text.tokenization import FullTokenizer
 from modeling.embeddings import require_pairs
 from modeling.objectives.spans import SpanModel
 from training.config.squad_options import SquadOptions
 from training.finetuning.answers import (
     QuestionScorer,
-    count_questions,
     read_threshold,
     saved_threshold,
 )
@@ -52,15 +51,13 @@ class Opened(NamedTuple):
     Attributes:
       options: of the run, with what the command leaves out.
       start: configuration, folder and first weights.
-      predict_data: the questions to answer or to evaluate on; None = none.
-      scorer: of predict_data.
+      scorer: of the questions to answer or to evaluate on; None = none.
       described: `task.json` of output_dir.
       choice: see `BestCheckpoint`.
     """
 
     options: SquadOptions
     start: Start
-    predict_data: SquadArticles | None
     scorer: QuestionScorer | None
     described: Description | None
     choice: Choice
@@ -136,13 +133,15 @@ def open_run(options: SquadOptions) -> Opened:
         answers.null_score_diff_threshold is None
     ):
         read_threshold(output_dir)
-    data, scorer, names = options.predict_data, None, {}
-    if data:
-        data = data.read()
-        scorer = _make_scorer(options, data, tokenizer)
-        names = {"dev": scorer.metric_names} if scorer.metric_names else {}
+    scorer, names = None, {}
+    if options.predict_data:
+        data = options.predict_data.read()
+        scorer = _make_scorer(
+            options, Questions(data, tokenizer, options.windows)
+        )
+        names = {"dev": scorer.metric_names} if scorer.has_answers else {}
     choice = open_choice(options.finetuning, names)
-    return Opened(options, start, data, scorer, described, choice)
+    return Opened(options, start, scorer, described, choice)
 
 
 def _warn_of_stride(windows: WindowOptions) -> None:
@@ -158,37 +157,27 @@ def _warn_of_stride(windows: WindowOptions) -> None:
         )
 
 
-def _make_scorer(
-    options: SquadOptions, data: SquadArticles, tokenizer: FullTokenizer
-) -> QuestionScorer:
-    """Counts the questions and warns if they do not fit the flags."""
-    counts = count_questions(data, options.answers.version_2_with_negative)
+def _make_scorer(options: SquadOptions, asked: Questions) -> QuestionScorer:
+    """Warns if the questions do not fit the flags, and refuses unknown ones."""
+    scorer, name = QuestionScorer(asked, options), asked.data.name
     watches = options.do_train and options.finetuning.train.eval_every_steps
-    if not counts.num_scored:
+    if not scorer.has_answers:
         if watches or options.find_null_threshold:
             raise ValueError(
-                f"{data.name} has no answers to score by; leave out "
+                f"{name} has no answers to score by; leave out "
                 f"--{'eval_every_steps' if watches else 'find_null_threshold'}."
             )
-        logging.info("%s has no answers: no scores.", data.name)
-    if counts.num_unanswerable and not options.answers.version_2_with_negative:
+        logging.info("%s has no answers: no scores.", name)
+    unanswerable = [x for x in asked.examples if x.answers == ()]
+    if unanswerable and not options.answers.version_2_with_negative:
         logging.warning(
             "%s has %d unanswerable questions: as in SQuAD 1.1, they will be "
             "answered but not scored. For SQuAD 2.0, pass "
             "--version_2_with_negative.",
-            data.name,
-            counts.num_unanswerable,
+            name,
+            len(unanswerable),
         )
-    return QuestionScorer(
-        data,
-        counts,
-        tokenizer=tokenizer,
-        windows=options.windows,
-        options=options.answers,
-        find_null_threshold=options.find_null_threshold,
-        score_padding=options.score_padding,
-        output_dir=options.finetuning.train.output_dir,
-    )
+    return scorer
 
 
 def make_records(opened: Opened) -> Inputs:
@@ -202,8 +191,8 @@ def make_records(opened: Opened) -> Inputs:
     train = dev = num_examples = None
     # Freed before the training: 170 MB for SQuAD 2.0.
     train_data = options.train_data and options.train_data.read()
-    if opened.predict_data:
-        dev, _ = _records(opened, opened.predict_data, is_training=False)
+    if opened.scorer:
+        dev, _ = _records(opened, opened.scorer.questions.data)
     if train_data:
         train, report = _records(opened, train_data, is_training=True)
         num_examples = None if options.count_windows else report.num_examples
@@ -211,7 +200,7 @@ def make_records(opened: Opened) -> Inputs:
 
 
 def _records(
-    opened: Opened, data: SquadArticles, is_training: bool
+    opened: Opened, data: SquadArticles, is_training: bool = False
 ) -> tuple[RecordFiles, SquadReport]:
     """Writes train.tf_record or eval.tf_record, unless it exists."""
     options, windows = opened.options, opened.options.windows
@@ -228,6 +217,7 @@ def _records(
         window_options=windows,
         num_processes=options.num_processes,
         check=opened.start.check_input if is_training else None,
+        questions=None if is_training else opened.scorer.questions,
     )
     if not report.num_windows:
         raise ValueError(
@@ -249,9 +239,8 @@ def _records(
 
 def make_model(opened: Opened) -> Finetuning:
     """The model in its output_dir, described there if it is to be trained."""
-    has_questions = bool(opened.predict_data)
     model = Finetuning(
-        opened.start, batch_sizes=["predict_batch_size"] * has_questions
+        opened.start, batch_sizes=["predict_batch_size"] * bool(opened.scorer)
     )
     if opened.options.do_train:
         describe(opened, opened.options.answers.null_score_diff_threshold)

@@ -28,7 +28,7 @@ def read(goldens, version):
 def graph_windows(goldens, examples, lengths):
     tokenizer = InGraphTokenizer(str(goldens / "vocab.txt"))
     vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
-    contexts = tf.constant([example.context for example in examples])
+    contexts = tf.constant([example.paragraph.context for example in examples])
     pieces = tokenizer.tokenize_with_offsets(contexts)
     windows = windows_in_graph.make_windows(
         tokenizer.tokenize(
@@ -141,10 +141,11 @@ def test_answers_are_those_of_predictions_json(goldens, folder, changes):
     windows, contexts, (ids, starts, ends) = graph_windows(
         goldens, examples, LENGTHS
     )
+    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     wanted = predict(
-        examples,
+        convert_examples(examples, tokenizer, LENGTHS, False),
         *without_padding(windows, start, end),
-        tokenizer=FullTokenizer(str(goldens / "vocab.txt")),
+        tokenizer=tokenizer,
         window_options=LENGTHS,
         options=options,
     )

@@ -10,6 +10,7 @@ import tensorflow as tf
 import modeling
 from data.records import input_pipeline
 from data.squad import windows
+from data.squad.questions import Questions
 from data.storage import files
 from tests.data.squad import support
 from tests.support import rounding
@@ -138,6 +139,45 @@ def test_a_run_reads_each_file_of_questions_once(
     assert opened[options.train_file] == opened[options.predict_file] == 1
 
 
+def test_a_run_converts_each_text_of_the_dev_set_once(
+    goldens, tmp_path, monkeypatch, same_outputs
+):
+    texts = []
+
+    class Counted(windows.TokenizedParagraph):
+        def __init__(self, paragraph, tokenizer):
+            super().__init__(paragraph, tokenizer)
+            texts.append(paragraph.context)
+
+    monkeypatch.setattr(windows, "TokenizedParagraph", Counted)
+
+    def train(self, train_files, evaluate, num_examples):
+        for step in (2, 4):
+            evaluate(step)
+        return 4
+
+    monkeypatch.setattr(Finetuning, "train", train)
+    options = make_options(
+        goldens,
+        tmp_path,
+        "v2.0",
+        do_train=True,
+        train_file=str(goldens / "squad/train-v1.1.json"),
+        eval_every_steps=2,
+        find_null_threshold=True,
+    )
+    data = options.predict_data.read()
+    expected = [
+        paragraph["context"]
+        for article in data.articles
+        for paragraph in article.content["paragraphs"]
+    ]
+    of_dev_set = collections.Counter(expected)
+    questions.run(options)
+    counts = collections.Counter(text for text in texts if text in of_dev_set)
+    assert counts == of_dev_set
+
+
 def test_with_score_padding_no_batch_is_trimmed(goldens, tmp_path):
     options = make_options(goldens, tmp_path, score_padding=True)
     finetuning = questions.make_model(questions.open_run(options))
@@ -154,11 +194,7 @@ def test_padding_is_never_among_the_best_but_if_wanted(goldens, tmp_path):
 
     def scores_of(**changes):
         options = make_options(goldens, tmp_path, **changes)
-        tokenizer = read_files(options).tokenizer
-        answering = questions._make_scorer(
-            options, options.predict_data.read(), tokenizer
-        )
-        return answering._scores(outputs)
+        return questions.open_run(options).scorer._scores(outputs)
 
     scores = scores_of()
     assert scores.shape == (2, 96, 2)
@@ -354,8 +390,8 @@ def test_files_of_an_earlier_prediction_do_not_stay(
             version_2_with_negative=write_html,
         )
         tokenizer = read_files(options).tokenizer
-        answering = questions._make_scorer(options, data, tokenizer)
-        answering.write(outputs, 0, write_html)
+        asked = Questions(data, tokenizer, options.windows)
+        questions._make_scorer(options, asked).write(outputs, 0, write_html)
 
     def written():
         return {path.name: path.read_bytes() for path in out.glob("*.*")}

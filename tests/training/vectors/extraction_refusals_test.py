@@ -8,7 +8,7 @@ import pytest
 
 from data import settings
 from data.vectors import text_rows
-from tests.training.runs.vectors_support import changed
+from tests.training.vectors.extraction_support import changed
 from training.config.extraction_options import (
     ExtractionOptions,
     parse_layers,

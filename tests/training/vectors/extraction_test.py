@@ -12,7 +12,7 @@ from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from modeling import BertConfig, BertModel, checkpoints
 from tests.support import rounding
-from tests.training.runs.vectors_support import changed
+from tests.training.vectors.extraction_support import changed
 from training.config.extraction_options import (
     VectorOptions,
 )
