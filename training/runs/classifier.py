@@ -376,15 +376,21 @@ def describe(opened: Opened, weights: str = "") -> None:
         return
     length = options.finetuning.max_seq_length
     was_begun = options.do_train and bool(weights)
-    TaskDescription.of_task(
-        opened.task,
+    task = opened.task
+    TaskDescription(
+        task_name=task.name,
+        kind=task.kind,
+        labels=task.labels,
+        is_pair=_is_pair(task),
+        cut=task.cut,
+        label_separator=task.label_separator,
         max_seq_length=length,
         do_lower_case=options.do_lower_case,
         never_split=options.never_split,
         document_context=options.document_context,
         stride=options.long_text.stride_of(length),
         pooling=options.long_text.pooling,
-        model=_model_of(options, opened.task),
+        model=_model_of(options, task),
         weights=place,
         save_best=options.finetuning.save_best,
         columns={
@@ -393,3 +399,18 @@ def describe(opened: Opened, weights: str = "") -> None:
             if name not in TaskOptions.OF_ONE_COMMAND
         },
     ).write(output_dir, None if was_begun else options.vocab_file)
+
+
+def _is_pair(task: Task) -> bool:
+    """Returns whether the task's first example has two texts."""
+    for set_name in (*task.train_sets, *task.dev_sets, *task.test_sets):
+        try:
+            example = next(task.examples(set_name))
+        except (FileNotFoundError, ValueError, StopIteration):
+            continue  # The folder does not have this set, or it is empty.
+        return getattr(example, "text_b", None) is not None
+    raise FileNotFoundError(
+        f"--task_name={task.name}: no set is in --data_dir={task.data_dir}, so "
+        "nothing says whether the model reads single texts or pairs; give the "
+        "task's data."
+    )

@@ -138,7 +138,9 @@ class Start:
         )
         manager = CheckpointManager(path, options.train.keep_checkpoint_max)
         if manager.steps():
-            check_folder(path, config, head, labels)
+            if options.bert_config_file != os.path.join(path, CONFIG):
+                setup.check_same_model(path, config)
+            check_folder(path, head, labels)
         # In a graph, variables have shapes but no memory.
         with tf.Graph().as_default():
             model = make_model(config)
@@ -237,7 +239,6 @@ def check_outputs(
 
 def check_folder(
     folder: str,
-    config: BertConfig,
     head: Mapping[str, str],
     labels: Sequence[str] | None,
 ) -> None:
@@ -248,14 +249,12 @@ def check_folder(
 
     Args:
       folder: output_dir of the run.
-      config: of the model.
       head: see `Start`.
       labels: see `Start`.
 
     Raises:
       ValueError: says what differs.
     """
-    setup.check_same_model(folder, config)
     path, before = os.path.join(folder, HEAD), _LINEAR
     if files.exists(path):
         before = read_json(path, tuple(_LINEAR), f"it should hold {_LINEAR}")
