@@ -83,7 +83,8 @@ def _use_recipe() -> None:
         num_train_steps=flags.value("num_train_steps"),
         begins=not any(map(flags.value, ("init_checkpoint", "continue_from"))),
     )
-    flags.fill(values)
+    for name, value in values.items():
+        flags.FLAGS.set_default(name, value)
     used = (f"--{name}={flags.value(name)}" for name in values)
     if values:
         logging.info("--recipe=%s: %s", recipe, " ".join(used))

@@ -28,7 +28,7 @@ from training.config.options import (
     ServingOptions,
     TrainOptions,
 )
-from training.export import saved_model
+from training.export import interface, saved_model
 from training.export.predictor import Predictor
 from training.export.task_signatures import TaskServing
 from training.finetuning.finetuner import Finetuning, FinetuningOptions
@@ -222,8 +222,8 @@ def latency(case):
         case["vocab"],
     )
     export_dir = f"{case['folder']}/export"
-    exported = serving.interface(ServingOptions())
-    saved_model.write(exported, "", export_dir)
+    exported = interface.choose(serving, ServingOptions())
+    saved_model.write(exported, "", f"{export_dir}/1")
     predictor = Predictor.load(export_dir)
     texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
 

@@ -137,7 +137,7 @@ def test_one_schedule_over_two_lengths(phases, tmp_path):
         (
             {"init_checkpoint": None},
             {"continue_from": "out/", "output_dir": "out"},
-            "--continue_from=out/ is the --output_dir; a run resumes in its",
+            "--continue_from=out/ is the --output_dir, where a run resum",
         ),
     ],
 )

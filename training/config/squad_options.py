@@ -37,53 +37,41 @@ class SquadOptions(Settings):
     )
     tfds: str | None = setting(
         None,
-        "[new] Read the questions from this data set of tensorflow-datasets, "
-        "such as squad or squad/v2.0, instead of both files.",
+        "[new] Data set of tensorflow-datasets, such as squad/v2.0, in place of"
+        " both files.",
     )
     tfds_data_dir: str | None = setting(
-        None, "[new] Folder of the data sets of tensorflow-datasets."
+        None, "[new] Folder of tensorflow-datasets."
     )
     vocab_file: str | None = setting(None, VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     do_train: bool = setting(False, "Whether to train.")
-    do_predict: bool = setting(
-        False,
-        "Whether to answer --predict_file; the answers are scored if the file "
-        "has answers.",
-    )
+    do_predict: bool = setting(False, "Whether to answer --predict_file.")
     do_export: bool = setting(False, DO_EXPORT)
     find_null_threshold: bool = setting(
         False,
-        "[new] Find the null_score_diff_threshold with the best F1 on "
-        "--predict_file. It is saved in output_dir and used if none is given.",
+        "[new] Find and save the null_score_diff_threshold with the best F1.",
     )
     count_windows: bool = setting(
-        False,
-        "[new] Count epochs in windows; false = in questions, as the original. "
-        "A question on a long paragraph has several windows.",
+        False, "[new] Count epochs in windows, not in questions."
     )
     score_padding: bool = setting(
         False,
         "[new] Include padding in the loss and among the best starts and ends, "
-        "as the original. Batches are not trimmed then.",
+        "as the original; batches are not trimmed.",
     )
     write_html: bool = setting(
-        False,
-        "[new] Write predictions.html, a page of all questions with the "
-        "answers marked in the text.",
+        False, "[new] Write predictions.html: the answers marked in the texts."
     )
     num_processes: int = setting(
-        1, "[new] Number of processes that convert a large file to records."
+        1, "[new] Processes that convert a large file to records."
     )
-    verbose_logging: bool = setting(
-        False,
-        "Has no effect; unusual data is always counted and logged.",
-    )
+    verbose_logging: bool = setting(False, "Has no effect.")
     head: str = setting(
         "linear",
-        "[new] The layers after the encoder: linear, or bilstm (two layers, "
-        "then linear).",
+        "[new] Layers after the encoder: linear, or bilstm (two layers, then "
+        "linear).",
         choices=HEADS,
     )
     # Evaluation is prediction, in batches of predict_batch_size.

@@ -18,6 +18,8 @@ from training.config.pretraining_options import PretrainingOptions
 from training.inference import Inference, in_order
 from training.loop.model import Batch
 
+RESULTS = "predict_results.jsonl"  # in output_dir
+
 
 def require_pair_head(
     model: PretrainingModel, queries: Iterable[Query]
@@ -108,7 +110,7 @@ class Answers(Inference):
             )
         lines = query_lines.to_json_lines(answers)
         output_dir = self._options.train.output_dir
-        path = os.path.join(output_dir, "predict_results.jsonl")
+        path = os.path.join(output_dir, RESULTS)
         files.write_text(path, lines)
         print(lines, end="")
         logging.info("%d answers written to %s.", count, path)

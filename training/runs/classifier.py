@@ -34,10 +34,18 @@ from training.finetuning.prediction_files import (
 )
 from training.finetuning.predictions import summary_names
 from training.finetuning.task_scorer import TaskScorer
-from training.start import description
-from training.start.description import TaskDescription, place_of_weights
-from training.start.start import Start, read_files
+from training.start.description import (
+    Description,
+    TaskDescription,
+    keep,
+    place_of_weights,
+)
+from training.start.start import Start, check_outputs, read_files
 
+_RESULTS = (
+    *("eval_results.txt", "metrics.json", "checkpoints.tsv", "errors.html"),
+    *("predictions.tsv", "dev_predictions.tsv", "test_results.tsv"),
+)
 # A BiLSTM does not learn with the smaller rates of fine-tuning.
 _LEAST_RATE = 1e-4
 
@@ -51,6 +59,7 @@ class Opened(NamedTuple):
       sets: `train`, `eval` and `predict`, if asked for -> sets that exist.
       start: configuration, folder and first weights.
       tokenizer: of the vocabulary.
+      described: `task.json` of output_dir.
       choice: see `BestCheckpoint`.
     """
 
@@ -59,6 +68,7 @@ class Opened(NamedTuple):
     sets: Mapping[str, Sequence[str]]
     start: Start
     tokenizer: FullTokenizer
+    described: Description | None
     choice: Choice
 
     @property
@@ -131,7 +141,8 @@ def open_run(
     Raises:
       ValueError, OSError: an input is missing or does not fit.
     """
-    options, config, tokenizer, source = read_files(options)
+    options, config, tokenizer, source, described = read_files(options)
+    _check_outputs(options)
     task = inputs.task if inputs else _task_of(options)
     sets = {} if inputs else _existing_sets(options, task, config)
     metrics.check(task.metrics, task.kind, task.labels)
@@ -151,7 +162,18 @@ def open_run(
     names = [*summary_names(start.metric), *task.metrics]
     dev_sets = inputs.dev if inputs else sets.get("eval", ())
     choice = open_choice(options.finetuning, dict.fromkeys(dev_sets, names))
-    return Opened(options, task, sets, start, tokenizer, choice)
+    return Opened(options, task, sets, start, tokenizer, described, choice)
+
+
+def _check_outputs(options: ClassifierOptions) -> None:
+    """Refuses tables that the run would replace."""
+    folder, given = options.data_dir or "", options.task_options
+    tables = {
+        flag: os.path.join(folder, given[flag])
+        for flag in ("train_file", "dev_file", "test_file")
+        if given.get(flag)
+    }
+    check_outputs(options.finetuning.train.output_dir, tables, _RESULTS)
 
 
 def _task_of(options: ClassifierOptions) -> Task:
@@ -350,19 +372,25 @@ def describe(opened: Opened, weights: str = "") -> None:
     """
     options, output_dir = opened.options, opened.output_dir
     place = weights and place_of_weights(weights, output_dir)
-    if not options.do_train and description.keep(output_dir, place):
+    if not options.do_train and keep(output_dir, opened.described, place):
         return
     length = options.finetuning.max_seq_length
     was_begun = options.do_train and bool(weights)
-    TaskDescription.of_task(
-        opened.task,
+    task = opened.task
+    TaskDescription(
+        task_name=task.name,
+        kind=task.kind,
+        labels=task.labels,
+        is_pair=_is_pair(task),
+        cut=task.cut,
+        label_separator=task.label_separator,
         max_seq_length=length,
         do_lower_case=options.do_lower_case,
         never_split=options.never_split,
         document_context=options.document_context,
         stride=options.long_text.stride_of(length),
         pooling=options.long_text.pooling,
-        model=_model_of(options, opened.task),
+        model=_model_of(options, task),
         weights=place,
         save_best=options.finetuning.save_best,
         columns={
@@ -371,3 +399,18 @@ def describe(opened: Opened, weights: str = "") -> None:
             if name not in TaskOptions.OF_ONE_COMMAND
         },
     ).write(output_dir, None if was_begun else options.vocab_file)
+
+
+def _is_pair(task: Task) -> bool:
+    """Returns whether the task's first example has two texts."""
+    for set_name in (*task.train_sets, *task.dev_sets, *task.test_sets):
+        try:
+            example = next(task.examples(set_name))
+        except (FileNotFoundError, ValueError, StopIteration):
+            continue  # The folder does not have this set, or it is empty.
+        return getattr(example, "text_b", None) is not None
+    raise FileNotFoundError(
+        f"--task_name={task.name}: no set is in --data_dir={task.data_dir}, so "
+        "nothing says whether the model reads single texts or pairs; give the "
+        "task's data."
+    )

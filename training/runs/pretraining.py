@@ -28,6 +28,7 @@ from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
 from training.pretraining import first_values, run_records
 from training.pretraining.answers import (
+    RESULTS,
     Answers,
     require_heads,
     require_pair_head,
@@ -35,7 +36,7 @@ from training.pretraining.answers import (
 from training.pretraining.batches import Records
 from training.start import found_files, setup
 from training.start.source import Source
-from training.start.start import Start
+from training.start.start import Start, check_outputs
 from training.start.tokenizer import (
     check_vocabulary,
     keep_vocabulary,
@@ -94,15 +95,18 @@ def open_run(options: PretrainingOptions) -> Opened:
     """
     objective = objectives.get(options.objective)
     needed = ("bert_config_file", *options.needs_vocab)
-    options, source = found_files.fill(options, needed, objective.configure)
+    options, source, _ = found_files.fill(options, needed, objective.configure)
     _check_objective(options, objective)
-    config = source.read_config(options.bert_config_file)
-    config = objective.configure(config)
+    given = source.read_config(options.bert_config_file)
+    config = objective.configure(given)
     vocab, tokenizer = _read_vocabulary(options, config, source)
     arguments = options.objectives.arguments(options.objective)
     tokens = options.objectives.tokens(options.objective)
     if tokens:
         arguments["token_ids"] = [vocab[token] for token in tokens]
+    if options.do_predict:
+        asked = {"predict_file": options.predict_file}
+        check_outputs(options.train.output_dir, asked, [RESULTS])
     strategy = create_strategy(options.device)
     start = Start.open(
         options,
@@ -115,7 +119,7 @@ def open_run(options: PretrainingOptions) -> Opened:
         trains=options.do_train or options.strip_checkpoint,
         heads=(),
     )
-    _check_folders(options, start)
+    _check_folders(options, start, changes_config=config != given)
     queries = []
     if tokenizer:
         path, longest = options.predict_file, options.max_seq_length
@@ -184,8 +188,12 @@ def _model_of(
     return objective(config, **options)
 
 
-def _check_folders(options: PretrainingOptions, start: Start) -> None:
-    """Refuses --strip_checkpoint and --continue_from without a run."""
+def _check_folders(
+    options: PretrainingOptions, start: Start, changes_config: bool
+) -> None:
+    """Refuses folders without a run, or with a run of another model."""
+    if changes_config and start.manager.steps():
+        setup.check_same_model(options.train.output_dir, start.config)
     strips = options.strip_checkpoint and not options.do_train
     if strips and not start.manager.steps():
         raise ValueError(
@@ -222,8 +230,10 @@ def open_records(opened: Opened) -> Records:
             options.eval_batch_size,
             opened.strategy.num_replicas_in_sync,
         )
-        patterns = options.eval_file or options.input_file
-        dev = run_records.open_records(patterns, options, config, vocab)
+        dev = train
+        if options.eval_file or not train:
+            patterns = options.eval_file or options.input_file
+            dev = run_records.open_records(patterns, options, config, vocab)
     if train and dev:
         run_records.check_same_kind(train, dev)
     if opened.start.first and not options.do_train:

@@ -30,8 +30,12 @@ from training.finetuning.best_checkpoint import (
 )
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
-from training.start import description
-from training.start.description import SpanDescription, place_of_weights
+from training.start.description import (
+    Description,
+    SpanDescription,
+    keep,
+    place_of_weights,
+)
 from training.start.start import Start, check_outputs, read_files
 
 _RESULTS = (
@@ -48,12 +52,14 @@ class Opened(NamedTuple):
       options: of the run, with what the command leaves out.
       start: configuration, folder and first weights.
       scorer: of the questions to answer or to evaluate on; None = none.
+      described: `task.json` of output_dir.
       choice: see `BestCheckpoint`.
     """
 
     options: SquadOptions
     start: Start
     scorer: QuestionScorer | None
+    described: Description | None
     choice: Choice
 
     @property
@@ -98,7 +104,7 @@ def open_run(options: SquadOptions) -> Opened:
     Raises:
       ValueError, OSError: an input is missing or does not fit.
     """
-    options, config, tokenizer, source = read_files(options)
+    options, config, tokenizer, source, described = read_files(options)
     _warn_of_stride(options.windows)
     if options.score_padding:
         options = options.replace(trim_batches=False)
@@ -135,7 +141,7 @@ def open_run(options: SquadOptions) -> Opened:
         )
         names = {"dev": scorer.metric_names} if scorer.has_answers else {}
     choice = open_choice(options.finetuning, names)
-    return Opened(options, start, scorer, choice)
+    return Opened(options, start, scorer, described, choice)
 
 
 def _warn_of_stride(windows: WindowOptions) -> None:
@@ -285,9 +291,12 @@ def describe(
     """
     options, output_dir = opened.options, opened.output_dir
     place = weights and place_of_weights(weights, output_dir)
-    if not options.do_train and description.keep(output_dir, place):
-        if options.find_null_threshold:
-            description.change(output_dir, null_score_diff_threshold=threshold)
+    found = {}
+    if options.find_null_threshold:
+        found["null_score_diff_threshold"] = threshold
+    if not options.do_train and keep(
+        output_dir, opened.described, place, **found
+    ):
         return
     answers = options.answers.replace(
         null_score_diff_threshold=threshold or 0.0

@@ -82,7 +82,7 @@ def run(options: ExtractionOptions) -> None:
 
 def open_run(options: ExtractionOptions) -> Opened:
     """Finds, reads and checks what the run begins with."""
-    options, config, tokenizer, source = read_files(options)
+    options, config, tokenizer, source, _ = read_files(options)
     _check_model(options, config)
     num_lines = text_rows.count_lines(options.input_file)
     if config.type_vocab_size < 2:

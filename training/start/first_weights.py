@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import tensorflow as tf
 from absl import logging
 
-from data.storage import files
 from modeling import checkpoints
 from modeling.checkpoints import huggingface
 from modeling.config import BertConfig
@@ -191,51 +190,36 @@ def open_first(
 
 
 def compare(source: Source, config: BertConfig) -> None:
-    """Warns if the weights were trained with another configuration."""
-    _compare_with_huggingface(source.path, config)
-    _compare_direction(source, config)
+    """Warns if the weights were trained with another configuration.
 
-
-def _compare_direction(source: Source, config: BertConfig) -> None:
-    """Warns if a left-to-right model is given to one that sees both sides."""
-    try:
-        theirs = source.config or config
-    except (ValueError, OSError):  # the weights alone are enough
-        return
-    if theirs.left_to_right and not config.left_to_right:
-        logging.warning(
-            "The weights of %s were trained left to right, but in the model of "
-            "--bert_config_file each position sees all others. Give "
-            "--bert_config_file=%s, unless you mean it.",
-            source.path,
-            source.folder.config_file,
-        )
-
-
-def _compare_with_huggingface(init_checkpoint: str, config: BertConfig) -> None:
-    """Warns if a Hugging Face model was trained with another configuration.
-
-    The shapes of the weights are the same with another activation, or another
-    number of heads. This happens when Hugging Face's weights are loaded with
-    the original's bert_config.json: its `gelu` is the tanh form.
+    It is read beside the weights, if it is there. The shapes of the weights are
+    the same with another activation, direction or number of heads. This happens
+    when Hugging Face's weights are loaded with the original's bert_config.json:
+    its `gelu` is the tanh form.
     """
-    path = os.path.join(init_checkpoint, huggingface.CONFIG)
-    if not huggingface.is_folder(init_checkpoint) or not files.exists(path):
-        return
-    theirs = BertConfig.from_json_file(path)
-    for key in ("hidden_act", "num_attention_heads"):
-        ours, trained = getattr(config, key), getattr(theirs, key)
-        if ours != trained:
-            logging.warning(
-                "--bert_config_file says %s %s, but the weights of %s were "
-                "trained with %s%s. Give --bert_config_file=%s, unless you "
-                "mean it.",
-                key,
-                ours,
-                init_checkpoint,
-                trained,
-                " (the erf form; Hugging Face calls it gelu)"
-                if trained == "gelu_exact"
-                else "",
-                path,
-            )
+    is_theirs = huggingface.is_folder(source.path)
+    try:
+        trained = source.config or config
+    except (ValueError, OSError):
+        if is_theirs:
+            raise
+        return  # the weights alone are enough
+    keys = ("hidden_act", "num_attention_heads") if is_theirs else ()
+    differ = [
+        f"--bert_config_file says {key} {getattr(config, key)}, but the "
+        f"weights of {source.path} were trained with {getattr(trained, key)}"
+        for key in keys
+        if getattr(config, key) != getattr(trained, key)
+    ]
+    if trained.left_to_right and not config.left_to_right:
+        differ.append(
+            f"The weights of {source.path} were trained left to right, but in "
+            "the model of --bert_config_file each position sees all others"
+        )
+    for text in differ:
+        if text.endswith("gelu_exact"):
+            text += " (the erf form; Hugging Face calls it gelu)"
+        logging.warning(
+            "%s. Give --bert_config_file=%s, unless you mean it.",
+            *(text, source.folder.config_file),
+        )

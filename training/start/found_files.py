@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from absl import logging
 
@@ -14,10 +14,9 @@ from data.text import vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.config import BertConfig
 from training.start import description
+from training.start.description import Description
 from training.start.setup import changes
 from training.start.source import Source
-
-Options = TypeVar("Options", bound=Settings)
 
 # Flag -> the names of its file.
 FILES = {
@@ -26,44 +25,47 @@ FILES = {
 }
 
 
+class Found(NamedTuple):
+    """A program's options with what the command leaves out.
+
+    Attributes:
+      options: of the program.
+      source: the model of --init_checkpoint.
+      described: `task.json` of output_dir; None = nothing is known of a model
+        in it.
+    """
+
+    options: Any
+    source: Source
+    described: Description | None
+
+
 def fill(
-    options: Options,
+    options: Settings,
     needed: Collection[str] = tuple(FILES),
     configure: Callable[[BertConfig], BertConfig] | None = None,
-) -> tuple[Options, Source]:
-    """Returns options with what the command leaves out, and their model.
-
-    Args:
-      options: of a program; `given` names the flags of the command.
-      needed: see `find`.
-      configure: see `find`.
-
-    Raises:
-      ValueError, OSError: see `find`.
-    """
-    source = Source(options.find("init_checkpoint"))
-    options = _remembered(options, source)
-    found = find(
-        {flag: options.find(flag) for flag in FILES},
-        output_dir=options.find("output_dir"),
-        source=source,
-        needed=needed,
-        configure=configure,
-    )
-    return options.replace(**found), source
-
-
-def _remembered(options: Options, source: Source) -> Options:
-    """Returns options with the values that their model was made with.
+) -> Found:
+    """Finds what the command leaves out.
 
     A flag that the command leaves out has the value of the run that trained
     the model. One that the command gives, and that differs, is used for this
     command; the log says so.
+
+    Args:
+      options: of a program; `given` names the flags of the command, None =
+        all of them.
+      needed: see `find`.
+      configure: see `find`.
+
+    Raises:
+      ValueError, OSError: see `find`; a file of the model's folder is damaged.
     """
+    source = Source(options.find("init_checkpoint"))
+    described = _described(options)
     # Differs from the original: a flag that is left out has its default there,
     # because the original keeps nothing but weights. A model of cased texts
     # then reads them lower-cased, without a warning.
-    folder, made_with = _made_with(options, source)
+    folder, made_with = _made_with(options, source, described)
     of_task = made_with.pop("task_options", {})
     now = {name: _value(options, name) for name in made_with}
     given = now if options.given is None else options.given
@@ -72,9 +74,16 @@ def _remembered(options: Options, source: Source) -> Options:
         now = options.task_options  # holds the given ones alone
         known = task_options(options.task_name)
         of_task = {n: value for n, value in of_task.items() if n in known}
-        others = _left_out(of_task, now, now, folder)
-        changed["task_options"] = {**now, **others}
-    return options.replace(**changed)
+        changed["task_options"] = now | _left_out(of_task, now, now, folder)
+    options = options.replace(**changed)
+    found = find(
+        {flag: options.find(flag) for flag in FILES},
+        output_dir=options.find("output_dir"),
+        source=source,
+        needed=needed,
+        configure=configure,
+    )
+    return Found(options.replace(**found), source, described)
 
 
 def _value(options: Settings, name: str) -> Any:
@@ -106,27 +115,43 @@ def _left_out(
     return left_out
 
 
-def _made_with(options: Settings, source: Source) -> tuple[str, dict[str, Any]]:
+def _described(options: Settings) -> Description | None:
+    """Reads `task.json` of output_dir, unless another model may begin there."""
+    run = _run_of(options.find("output_dir"))
+    is_trained = run and tf1.latest_name(run)
+    if is_trained or (run and options.find("do_train") is False):
+        return description.find(run)
+    return None
+
+
+def _run_of(output_dir: str | None) -> str:
+    """The folder of the run in output_dir; for trials, the chosen trial's."""
+    return model_folder.chosen_trial(output_dir) if output_dir else ""
+
+
+def _made_with(
+    options: Settings, source: Source, described: Description | None
+) -> tuple[str, dict[str, Any]]:
     """Returns a model's folder, and field -> value of the run that made it."""
-    output_dir = options.find("output_dir")
-    run = model_folder.chosen_trial(output_dir) if output_dir else ""
+    run, folder = _run_of(options.find("output_dir")), source.folder
     if run and tf1.latest_name(run):
-        return run, _settings_of(run, options)
-    folder = source.folder
+        return run, _settings_of(run, described, options)
     if not folder:
         return "", {}
     flags = source.tokenizer_flags
     if options.find("do_train") is False:
-        asked_before = description.find(run) if run else None
         weights = description.place_of_weights(folder.weights, run)
-        is_same = asked_before and asked_before.weights == weights
-        flags |= _settings_of(run if is_same else folder.path, options)
+        if described and described.weights == weights:
+            flags |= _settings_of(run, described, options)
+        else:
+            flags |= _settings_of(folder.path, source.described, options)
     return folder.path, flags
 
 
-def _settings_of(folder: str, options: Settings) -> dict[str, Any]:
+def _settings_of(
+    folder: str, described: Description | None, options: Settings
+) -> dict[str, Any]:
     """Returns what a folder's `task.json` and `head.json` say of options."""
-    described = description.find(folder)
     head = os.path.join(folder, model_folder.HEAD)
     values = described.options() if described else {}
     if files.exists(head):
@@ -165,7 +190,7 @@ def find(
         its vocabulary the given one.
       OSError: a file cannot be read.
     """
-    run = model_folder.chosen_trial(output_dir) if output_dir else ""
+    run = _run_of(output_dir)
     resumed = bool(run) and tf1.latest_name(run) is not None
     in_run = {
         flag: model_folder.existing(run, names) if run else None

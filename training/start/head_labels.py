@@ -49,18 +49,16 @@ def match(source: Source, labels: Sequence[str]) -> Match:
             f"{flag}: the rows of its output layer are reordered from "
             f"{theirs} ({path}) to the order of the task: {ours}.",
         )
-    assumed = f"they are assumed to be {ours}, in this order."
-    if not names:
+    if not names or _are_numbers(names):
+        said = "has no names for the rows of its output layer"
+        if names:
+            said = (
+                "numbers the rows of its output layer instead of naming them: "
+                f"{theirs} ({path})"
+            )
         return Match(
             in_order,
-            f"{flag} has no names for the rows of its output layer; {assumed}",
-            is_certain=False,
-        )
-    if _are_numbers(names):
-        return Match(
-            in_order,
-            f"{flag} numbers the rows of its output layer instead of naming "
-            f"them: {theirs} ({path}); {assumed}",
+            f"{flag} {said}; they are assumed to be {ours}, in this order.",
             is_certain=False,
         )
     return Match(

@@ -21,6 +21,7 @@ from training.loop.checkpointing import CheckpointManager
 from training.loop.model import Model
 from training.loop.resuming import require_same_input
 from training.start import first_weights, found_files, setup
+from training.start.description import Description
 from training.start.first_weights import FirstWeights
 from training.start.source import Source
 from training.start.tokenizer import load_tokenizer
@@ -38,12 +39,14 @@ class Files(NamedTuple):
       config: sizes of the model.
       tokenizer: of the vocabulary.
       source: the model of --init_checkpoint.
+      described: see `Found`.
     """
 
     options: Any
     config: BertConfig
     tokenizer: FullTokenizer
     source: Source
+    described: Description | None
 
 
 def read_files(options: Any) -> Files:
@@ -52,7 +55,7 @@ def read_files(options: Any) -> Files:
     Raises:
       ValueError, OSError: a file is missing or damaged, or does not fit.
     """
-    options, source = found_files.fill(options)
+    options, source, described = found_files.fill(options)
     config_file = options.find("bert_config_file")
     config = source.read_config(config_file)
     tokenizer = load_tokenizer(
@@ -63,7 +66,7 @@ def read_files(options: Any) -> Files:
         source=source,
         never_split=options.never_split,
     )
-    return Files(options, config, tokenizer, source)
+    return Files(options, config, tokenizer, source, described)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -135,7 +138,9 @@ class Start:
         )
         manager = CheckpointManager(path, options.train.keep_checkpoint_max)
         if manager.steps():
-            check_folder(path, config, head, labels)
+            if options.bert_config_file != os.path.join(path, CONFIG):
+                setup.check_same_model(path, config)
+            check_folder(path, head, labels)
         # In a graph, variables have shapes but no memory.
         with tf.Graph().as_default():
             model = make_model(config)
@@ -234,7 +239,6 @@ def check_outputs(
 
 def check_folder(
     folder: str,
-    config: BertConfig,
     head: Mapping[str, str],
     labels: Sequence[str] | None,
 ) -> None:
@@ -245,14 +249,12 @@ def check_folder(
 
     Args:
       folder: output_dir of the run.
-      config: of the model.
       head: see `Start`.
       labels: see `Start`.
 
     Raises:
       ValueError: says what differs.
     """
-    setup.check_same_model(folder, config)
     path, before = os.path.join(folder, HEAD), _LINEAR
     if files.exists(path):
         before = read_json(path, tuple(_LINEAR), f"it should hold {_LINEAR}")

@@ -88,23 +88,17 @@ def keep_vocabulary(
     the vocabulary goes on without it, with a warning.
     """
     try:
-        vocab = vocabulary.load_vocab(vocab_file)
+        tokens = list(vocabulary.read_tokens(vocab_file))
+        vocab = {token.strip(): i for i, token in enumerate(tokens)}
         check_vocabulary(vocab, vocab_file, config, config_file)
         settings = read_settings(os.path.dirname(vocab_file))
     except (ValueError, FileNotFoundError) as error:
         logging.warning("No vocabulary is kept in %s: %s", output_dir, error)
         return
-    write_vocabulary(output_dir, vocab_file)
+    vocabulary.write_vocab(os.path.join(output_dir, VOCABULARIES[0]), tokens)
     if settings.do_lower_case is not None:
         path = os.path.join(output_dir, tokenizer_files.CONFIG)
         write_json(path, settings.to_dict())
-
-
-def write_vocabulary(output_dir: str, vocab_file: str) -> None:
-    """Copies a vocabulary to a run's folder as `vocab.txt`."""
-    tokens = list(vocabulary.read_tokens(vocab_file))
-    path = os.path.join(output_dir, VOCABULARIES[0])
-    vocabulary.write_vocab(path, tokens)
 
 
 def check_case(

@@ -271,7 +271,7 @@ def test_a_folder_keeps_its_head(goldens, tmp_path):
     def keep(mix, head):
         head = {"feature_based": mix, "head": head}
         if manager.steps():
-            check_folder(str(tmp_path), config, head, None)
+            check_folder(str(tmp_path), head, None)
         Start(
             **{"options": options, "config": config, "head": head},
             **{"manager": manager, "first": None, "labels": None},

@@ -192,12 +192,11 @@ def test_a_resumed_run_keeps_what_it_has_learned(from_neighbors, tmp_path):
         (
             {"init_checkpoint": "bert_model.ckpt"},
             "--first_weights=neighbors is for weights that are random "
-            "otherwise, but --init_checkpoint=bert_model.ckpt gives them; drop "
-            "one of the two.",
+            "otherwise; drop it, or --init_checkpoint and --continue_from.",
         ),
         (
             {"continue_from": "other"},
-            "--continue_from=other gives them",
+            "drop it, or --init_checkpoint and --continue_from.",
         ),
     ],
 )
