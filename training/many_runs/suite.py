@@ -10,6 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
+from data.settings import refuse
 from data.storage import files, locks
 from data.storage.json_files import write_json
 from data.storage.tsv_files import write_tsv
@@ -116,7 +117,7 @@ def _tasks(
     """Task -> its options, for those that can run; checks all of them."""
     flag, data_dir = f"--task_name={options.task_name}", options.data_dir
     data_set = options.task_options.get("tfds")
-    for is_wrong, message in (
+    refuse(
         (
             len({*names}) < len(names) or not names,
             f"{flag}: expected each task once.",
@@ -130,9 +131,7 @@ def _tasks(
             DIAGNOSTIC in names and "MNLI" not in names,
             f"{flag}: AX is answered by the model of MNLI; name MNLI, too.",
         ),
-    ):
-        if is_wrong:
-            raise ValueError(message)
+    )
     found = dict.fromkeys(name for name in names if name != DIAGNOSTIC)
     if data_dir:
         found = _folders_in(data_dir, list(found))
