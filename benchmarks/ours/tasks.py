@@ -117,12 +117,11 @@ def finetuning(case):
 def _epoch(case, model, opened, steps, trim):
     """A way that estimates an epoch from the seconds of some steps."""
     epoch = opened.count // case["rows"]
-    lengths = length_batches.trimmed_lengths(case["length"])
     options = with_fusion(
         train_options(case, epoch),
         model.config,
         seq_length=case["length"],
-        num_lengths=len(lengths) if trim else 1,
+        trims=trim,
     )
     batches = length_batches.training_batches(
         opened,

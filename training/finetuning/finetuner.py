@@ -134,7 +134,12 @@ class Finetuning:
             self._strategy.scope(),
             naming_damage(train_files.segments, train_files.specs),
         ):
-            train = self._with_fusion(train)
+            train = with_fusion(
+                train,
+                self.model.config,
+                seq_length=self.options.max_seq_length,
+                trims=self._batching["trim"],
+            )
             return Trainer(self.model, train).train(
                 lambda first_example, shard: length_batches.training_batches(
                     train_files,
@@ -152,19 +157,6 @@ class Finetuning:
                 made_from=reuse.made_from(train_files.paths[0]),
                 evaluate=evaluate,
             )
-
-    def _with_fusion(self, train: TrainOptions) -> TrainOptions:
-        """See `steps.with_fusion`."""
-        longest, num_lengths = self.options.max_seq_length, 1
-        multiple = kind_of(self._strategy).multiple
-        if self._batching["trim"]:
-            num_lengths = len(length_batches.trimmed_lengths(longest, multiple))
-        return with_fusion(
-            train,
-            self.model.config,
-            seq_length=longest,
-            num_lengths=num_lengths,
-        )
 
     def restore(self) -> int:
         """Loads the newest checkpoint of output_dir; returns its step.

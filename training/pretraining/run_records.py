@@ -13,7 +13,6 @@ from absl import logging
 
 from data.pretraining.streaming.publishing import manifest_of
 from data.records import feature_spec, input_pipeline, reading, tfrecord
-from data.records.feature_spec import FeatureSpec
 from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
 from data.storage import files
@@ -24,8 +23,6 @@ from training.config.pretraining_options import PretrainingOptions
 _LABELS = "next_sentence_labels"
 # Number of records of each file whose labels are read.
 _NUM_LABELS = 1000
-# Random labels of this many pairs are all equal with probability 2^-99.
-_MANY_LABELS = 100
 
 
 def open_records(
@@ -51,10 +48,11 @@ def open_records(
     """
     paths = files.expand_patterns(patterns)
     objective = objectives.get(options.objective)
+    flag = f"--objective={options.objective}"
     masked = objective.reads_masks and not options.needs_ids
     for path in paths:
-        _check_masks(path, options.objective, masked)
-    pairs = _are_pairs(paths, options.objective)
+        _check_masks(path, flag, objective.reads_masks, masked)
+    pairs = _are_pairs(paths, flag, objective.pairs)
     specs = feature_spec.pretraining_features(
         options.max_seq_length,
         options.max_predictions_per_seq,
@@ -68,9 +66,19 @@ def open_records(
         "masked_lm_ids": config.vocab_size,
         "masked_lm_positions": options.max_seq_length,
     }
-    opened, manifests = _open(paths, specs, limits, options.skip_bad_records)
-    if options.vocab_file:
-        _check_made_with(opened, manifests, options, vocab)
+    try:
+        opened = input_pipeline.open_records(
+            paths,
+            specs,
+            limits=limits,
+            skip_bad_records=options.skip_bad_records,
+        )
+        _check_manifests(opened, options, vocab)
+    except DamagedError as error:
+        raise DamagedError(
+            f"{error} Or pass --skip_bad_records: it leaves out what is "
+            "damaged, and reports how much that is."
+        ) from None
     no_pairs = ", no pairs"
     if "next sentence" in objective.head_variables:
         no_pairs += ": only masked LM is trained and measured"
@@ -82,28 +90,6 @@ def open_records(
         "" if pairs else no_pairs,
     )
     return opened
-
-
-def _open(
-    paths: Sequence[str],
-    specs: Sequence[FeatureSpec],
-    limits: dict[str, int],
-    skip_bad_records: bool,
-) -> tuple[RecordFiles, dict[str, dict]]:
-    """Opens complete record files; returns path -> manifest, too."""
-    try:
-        opened = input_pipeline.open_records(
-            paths, specs, limits=limits, skip_bad_records=skip_bad_records
-        )
-        manifests = {path: manifest_of(path) or {} for path in opened.paths}
-        for path, manifest in manifests.items():
-            _check_complete(opened, path, manifest, skip_bad_records)
-    except DamagedError as error:
-        raise DamagedError(
-            f"{error} Or pass --skip_bad_records: it leaves out what is "
-            "damaged, and reports how much that is."
-        ) from None
-    return opened, manifests
 
 
 def check_same_kind(train_files: RecordFiles, eval_files: RecordFiles) -> None:
@@ -122,42 +108,28 @@ def hold_pairs(opened: RecordFiles) -> bool:
     return any(spec.name == _LABELS for spec in opened.specs)
 
 
-def _are_pairs(paths: Sequence[str], objective: str) -> bool:
+def _are_pairs(
+    paths: Sequence[str], objective: str, needed: bool | None
+) -> bool:
     """Whether the records are pairs; refuses what the objective cannot read."""
     labels = {path: _labels(path) for path in paths}
-    kinds = {
-        path: set((found != feature_spec.NO_PAIR).tolist())
-        for path, found in labels.items()
-        if found.size
-    }
-    with_pairs = [path for path, kind in kinds.items() if True in kind]
-    without = [path for path, kind in kinds.items() if False in kind]
+    no_pair = feature_spec.NO_PAIR
+    with_pairs = [path for path, x in labels.items() if (x != no_pair).any()]
+    without = [path for path, x in labels.items() if (x == no_pair).any()]
     if with_pairs and without:
         raise ValueError(
             f"{with_pairs[0]} holds records that are sentence pairs, "
             f"{without[0]} records that are not (next_sentence_labels is "
-            f"{feature_spec.NO_PAIR}). Give --input_file and --eval_file files "
-            "of one kind each, written with the same "
-            "--next_sentence_prediction of create_pretraining_data.py."
+            f"{no_pair}). Give --input_file and --eval_file files of one kind "
+            "each, written with the same --next_sentence_prediction of "
+            "create_pretraining_data.py."
         )
-    found = np.concatenate([*labels.values(), np.zeros(0, np.int32)])
-    if with_pairs and found.size >= _MANY_LABELS and np.ptp(found) == 0:
-        logging.warning(
-            "next_sentence_labels is %d in all of the first %d records (%s): "
-            "the next-sentence head would learn a constant. Earlier versions "
-            "of create_pretraining_data.py wrote 0 with "
-            "--next_sentence_prediction=false; write such records again.",
-            found[0],
-            found.size,
-            with_pairs[0],
-        )
-    needed = objectives.get(objective).pairs
     if needed is False and with_pairs or needed and without:
         raise ValueError(
             f"{(with_pairs or without)[0]}: its records are "
-            f"{'not ' * needed}sentence pairs, but --objective={objective} "
-            f"reads records {'of' if needed else 'without'} pairs; write them "
-            "with create_pretraining_data.py --next_sentence_prediction="
+            f"{'not ' * needed}sentence pairs, but {objective} reads records "
+            f"{'of' if needed else 'without'} pairs; write them with "
+            "create_pretraining_data.py --next_sentence_prediction="
             f"{str(needed).lower()}."
         )
     # Records without labels are refused later, unless no label is read.
@@ -175,65 +147,64 @@ def _labels(path: str) -> np.ndarray:
         return np.zeros(0, np.int32)  # `check_record` says what is wrong
 
 
-def _check_complete(
-    opened: RecordFiles, path: str, manifest: dict, skip_bad_records: bool
+def _check_masks(
+    path: str, objective: str, reads_masks: bool, masked: bool
 ) -> None:
-    """Refuses a file that lacks records at the end.
+    """Refuses records that are masked twice, not at all, or needlessly."""
+    names = reading.feature_names(path)
+    has_masks = "masked_lm_ids" in names
+    if has_masks and not reads_masks:
+        raise ValueError(
+            f"{path}: its records are masked, but {objective} reads records "
+            "without masks; write them with create_pretraining_data.py "
+            "--masking=dynamic."
+        )
+    if "input_ids" in names and has_masks != masked:
+        wanted, other = "static", "dynamic"
+        if not has_masks:
+            wanted, other = other, wanted
+        raise ValueError(
+            f"{path}: its records {'are' if has_masks else 'are not'} masked; "
+            f"pass --masking={wanted}, or write them with "
+            f"create_pretraining_data.py --masking={other}."
+        )
 
-    If it ends between two records, only its manifest tells.
+
+def _check_manifests(
+    opened: RecordFiles, options: PretrainingOptions, vocab: Mapping[str, int]
+) -> None:
+    """Refuses files that lack records, or were made with another vocabulary.
+
+    If a file ends between two records, only its manifest tells.
     """
-    for shard in manifest.get("shards", ()):
+    checksum = options.vocab_file and files.sha256(options.vocab_file)
+    for path in opened.paths:
+        manifest = manifest_of(path) or {"shards": (), "made_from": {}}
+        examples = {
+            shard["file"]: shard["counts"]["examples"]
+            for shard in manifest["shards"]
+        }
         found = opened.some([path]).count
-        expected = shard["counts"]["examples"]
-        if shard["file"] != os.path.basename(path) or found >= expected:
-            continue
-        if not skip_bad_records:
+        expected = examples.get(os.path.basename(path), 0)
+        if found < expected and not options.skip_bad_records:
             raise DamagedError(
                 f"{path}: it has {found} records, but its manifest says "
                 f"{expected}; copy or write the file again."
             )
-        logging.warning(
-            "--skip_bad_records: %s has %d of the %d records that its manifest "
-            "names.",
-            path,
-            found,
-            expected,
-        )
-
-
-def _check_masks(path: str, objective: str, masked: bool) -> None:
-    """Refuses records that are masked twice, not at all, or needlessly."""
-    names = reading.feature_names(path)
-    has_masks = "masked_lm_ids" in names
-    if has_masks and not objectives.get(objective).reads_masks:
-        raise ValueError(
-            f"{path}: its records are masked, but --objective={objective} "
-            "reads records without masks; write them with "
-            "create_pretraining_data.py --masking=dynamic."
-        )
-    if "input_ids" in names and has_masks != masked:
-        raise ValueError(
-            f"{path}: its records {'are' if has_masks else 'are not'} masked; "
-            f"pass --masking={'static' if has_masks else 'dynamic'}, or write "
-            "them with create_pretraining_data.py "
-            f"--masking={'dynamic' if has_masks else 'static'}."
-        )
-
-
-def _check_made_with(
-    opened: RecordFiles,
-    manifests: Mapping[str, dict],
-    options: PretrainingOptions,
-    vocab: Mapping[str, int],
-) -> None:
-    """Refuses records that were made with another vocabulary."""
-    checksum = files.sha256(options.vocab_file)
-    for path, manifest in manifests.items():
-        made_with = manifest and manifest["made_from"]["vocab_sha256"]
-        is_same = not made_with or made_with == checksum
-        if is_same and options.needs_ids:
-            is_same = _begins_and_ends(opened, path, vocab)
-        if not is_same:
+        if found < expected:
+            logging.warning(
+                "--skip_bad_records: %s has %d of the %d records that its "
+                "manifest names.",
+                path,
+                found,
+                expected,
+            )
+        made_with = manifest["made_from"].get("vocab_sha256", checksum)
+        if checksum and (
+            made_with != checksum
+            or options.needs_ids
+            and not _begins_and_ends(opened, path, vocab)
+        ):
             raise ValueError(
                 f"{path} was not made with --vocab_file={options.vocab_file}; "
                 "give the vocabulary that create_pretraining_data.py was given."
@@ -244,9 +215,8 @@ def _begins_and_ends(
     opened: RecordFiles, path: str, vocab: Mapping[str, int]
 ) -> bool:
     """Whether a file's first row is from [CLS] to [SEP] of a vocabulary."""
-    row = reading.parse_batch(
-        opened.specs, [next(tfrecord.whole_records(path))]
-    )
+    first = next(tfrecord.whole_records(path))
+    row = reading.parse_batch(opened.specs, [first])
     ids = row["input_ids"][0][row["input_mask"][0] == 1].numpy()
     return (ids[0], ids[-1]) == (vocab["[CLS]"], vocab["[SEP]"])
 

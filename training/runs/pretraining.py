@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 import os
 from typing import NamedTuple
 
@@ -21,17 +20,19 @@ from modeling.choices import FIRST_WEIGHTS
 from modeling.config import BertConfig
 from modeling.objectives.base import PretrainingObjective
 from training.config.pretraining_options import PretrainingOptions
-from training.devices.strategy import (
-    check_batch_size,
-    create_strategy,
-    kind_of,
-)
+from training.devices.strategy import check_batch_size, create_strategy
 from training.inference import Evaluator
 from training.loop import events
 from training.loop.resuming import warn_of_changes
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
-from training.pretraining import answers, first_values, run_records
+from training.pretraining import first_values, run_records
+from training.pretraining.answers import (
+    RESULTS,
+    Answers,
+    require_heads,
+    require_pair_head,
+)
 from training.pretraining.batches import Records
 from training.start import found_files, setup
 from training.start.source import Source
@@ -43,6 +44,7 @@ from training.start.tokenizer import (
 )
 
 STRIPPED_NAME = "bert_model.ckpt"
+_DATA = ".data-00000-of-00001"
 
 
 class Opened(NamedTuple):
@@ -79,28 +81,32 @@ def run(options: PretrainingOptions) -> None:
     with opened.strategy.scope():
         model = make_model(opened, records)
         step = train_and_score(opened, records, model)
-        if opened.queries:
+        if options.do_predict:
             answer(opened, model)
     if options.strip_checkpoint:
         strip(opened, step)
 
 
 def open_run(options: PretrainingOptions) -> Opened:
-    """Finds, reads and checks what the run begins with, but for records."""
+    """Finds, reads and checks what the run begins with, but for records.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit.
+    """
     objective = objectives.get(options.objective)
     needed = ("bert_config_file", *options.needs_vocab)
     options, source, _ = found_files.fill(options, needed, objective.configure)
     _check_objective(options, objective)
-    config = source.read_config(options.bert_config_file)
-    config = objective.configure(config)
+    given = source.read_config(options.bert_config_file)
+    config = objective.configure(given)
     vocab, tokenizer = _read_vocabulary(options, config, source)
-    tokens = options.objectives.tokens(options.objective)
     arguments = options.objectives.arguments(options.objective)
+    tokens = options.objectives.tokens(options.objective)
     if tokens:
         arguments["token_ids"] = [vocab[token] for token in tokens]
     if options.do_predict:
         asked = {"predict_file": options.predict_file}
-        check_outputs(options.train.output_dir, asked, [answers.RESULTS])
+        check_outputs(options.train.output_dir, asked, [RESULTS])
     strategy = create_strategy(options.device)
     start = Start.open(
         options,
@@ -113,14 +119,11 @@ def open_run(options: PretrainingOptions) -> Opened:
         trains=options.do_train or options.strip_checkpoint,
         heads=(),
     )
-    _check_folders(options, config, start)
+    _check_folders(options, start, changes_config=config != given)
     queries = []
     if tokenizer:
-        queries = read_queries(
-            options.predict_file,
-            tokenizer,
-            max_seq_length=options.max_seq_length,
-        )
+        path, longest = options.predict_file, options.max_seq_length
+        queries = read_queries(path, tokenizer, max_seq_length=longest)
     return Opened(
         options, objective, start, strategy, vocab, tokenizer, queries
     )
@@ -151,21 +154,21 @@ def _read_vocabulary(
     tokens += ["[SEP]"] * options.separate_documents
     if options.masking or options.do_predict:
         tokens += SPECIAL_TOKENS
-    place = options.vocab_file, config, options.bert_config_file
+    path, config_file = options.vocab_file, options.bert_config_file
     if options.do_predict:
         tokenizer = load_tokenizer(
-            options.vocab_file,
+            path,
             options.do_lower_case,
-            *place[1:],
+            config,
+            config_file,
             source=source,
             tokens=tokens,
             never_split=options.never_split,
         )
         return tokenizer.vocab, tokenizer
-    if not tokens:
-        return {}, None
-    vocab = load_vocab(options.vocab_file)
-    check_vocabulary(vocab, *place, tokens)
+    vocab = load_vocab(path) if tokens else {}
+    if tokens:
+        check_vocabulary(vocab, path, config, config_file, tokens)
     return vocab, None
 
 
@@ -186,9 +189,11 @@ def _model_of(
 
 
 def _check_folders(
-    options: PretrainingOptions, config: BertConfig, start: Start
+    options: PretrainingOptions, start: Start, changes_config: bool
 ) -> None:
-    """Refuses --strip_checkpoint and --continue_from without a run."""
+    """Refuses folders without a run, or with a run of another model."""
+    if changes_config and start.manager.steps():
+        setup.check_same_model(options.train.output_dir, start.config)
     strips = options.strip_checkpoint and not options.do_train
     if strips and not start.manager.steps():
         raise ValueError(
@@ -197,77 +202,45 @@ def _check_folders(
             "--output_dir of a run, or train first (--do_train)."
         )
     before = options.train.continue_from
-    if not before:
-        return
-    if not tf.io.gfile.isdir(before):
+    if before and not tf.io.gfile.isdir(before):
         raise FileNotFoundError(
             f"--continue_from={before} is not there; it must be the "
             "--output_dir of another run."
         )
-    setup.check_same_model(before, config)
+    if before:
+        setup.check_same_model(before, start.config)
 
 
 def open_records(opened: Opened) -> Records:
-    """Opens and checks the records that the run trains on and is scored by."""
-    options, config = opened.options, opened.start.config
-    train_files = eval_files = None
+    """Opens and checks the records that the run trains on and is scored by.
+
+    Raises:
+      ValueError, OSError: they are missing, damaged or do not fit, or they
+        need weights that are not trained.
+    """
+    options, config, vocab = opened.options, opened.start.config, opened.vocab
+    train = dev = None
     if options.do_train:
-        train_files = run_records.open_records(
-            options.input_file, options, config, opened.vocab
+        train = run_records.open_records(
+            options.input_file, options, config, vocab
         )
-    if options.do_eval or options.train.eval_every_steps:
+    if options.do_eval or options.do_train and options.train.eval_every_steps:
         check_batch_size(
             "eval_batch_size",
             options.eval_batch_size,
             opened.strategy.num_replicas_in_sync,
         )
-        eval_files = run_records.open_records(
-            options.eval_file or options.input_file,
-            options,
-            config,
-            opened.vocab,
-        )
-    if train_files and eval_files:
-        run_records.check_same_kind(train_files, eval_files)
+        dev = train
+        if options.eval_file or not train:
+            patterns = options.eval_file or options.input_file
+            dev = run_records.open_records(patterns, options, config, vocab)
+    if train and dev:
+        run_records.check_same_kind(train, dev)
     if opened.start.first and not options.do_train:
-        _require_heads(opened, eval_files)
-    return Records.of(options, opened.vocab, train_files, eval_files)
-
-
-def _require_heads(opened: Opened, eval_files) -> None:
-    """Refuses to evaluate or predict with the random weights of a head."""
-    options, heads = opened.options, opened.objective.head_variables
-    asked = {}
-    if options.do_eval:
-        has_pairs = run_records.hold_pairs(eval_files)
-        asked["--do_eval"] = [
-            head for head in heads if has_pairs or head != "next sentence"
-        ]
-    if options.do_predict:
-        is_asked = (
-            any(query.masked_positions for query in opened.queries),
-            any(query.is_pair for query in opened.queries),
-        )
-        asked["--do_predict"] = list(itertools.compress(heads, is_asked))
-    for flag, names in asked.items():
-        found = {
-            head: [
-                name
-                for name in sorted(opened.start.first.untrained)
-                if name.startswith(heads[head])
-            ]
-            for head in names
-        }
-        lacking = [head for head in names if found[head]]
-        # Differs from the original: it answers with random weights.
-        if lacking:
-            raise ValueError(
-                f"{flag} needs the {' and '.join(lacking)}, but "
-                f"--init_checkpoint={options.init_checkpoint} has no "
-                f"{', '.join(name for head in lacking for name in found[head])}"
-                "; give a checkpoint that has these weights, or train first "
-                "(--do_train)."
-            )
+        untrained = opened.start.first.untrained
+        has_pairs = dev and run_records.hold_pairs(dev)
+        require_heads(options, untrained, has_pairs, opened.queries)
+    return Records.of(options, vocab, train, dev)
 
 
 def make_model(opened: Opened, records: Records) -> PretrainingObjective:
@@ -328,7 +301,7 @@ def train_and_score(
         learns_pairs = run_records.hold_pairs(records.train)
         if not (learns_pairs or options.train.continue_from):
             manager.restore(weights)
-            answers.require_pair_head(model, opened.queries)
+            require_pair_head(model, opened.queries)
         step = _train(opened, records, model, evaluate)
     if records.dev:
         evaluate(step)
@@ -350,12 +323,11 @@ def _train(
             train.train_batch_size,
             train.last_step * train.train_batch_size / records.train.count,
         )
-    longest, num_lengths = options.max_seq_length, 1
-    if options.group_by_length:
-        multiple = kind_of(opened.strategy).multiple
-        num_lengths = len(length_batches.trimmed_lengths(longest, multiple))
     train = with_fusion(
-        train, model.config, seq_length=longest, num_lengths=num_lengths
+        train,
+        model.config,
+        seq_length=options.max_seq_length,
+        trims=options.group_by_length,
     )
 
     def make_batches(*place):
@@ -404,20 +376,16 @@ def _evaluate(
 
 def answer(opened: Opened, model: PretrainingObjective) -> None:
     """Answers --predict_file; writes and prints predict_results.jsonl."""
-    answers.predict(opened.options, model, opened.tokenizer, opened.queries)
+    Answers(opened.options, model, opened.tokenizer, opened.queries).write()
 
 
 def strip(opened: Opened, step: int) -> None:
-    """Writes a checkpoint without slots, as released, and logs its size."""
+    """Writes a checkpoint without slots, as released."""
     source = opened.start.manager.prefix(step)
     target = os.path.join(opened.options.train.output_dir, STRIPPED_NAME)
     kept = checkpoints.strip(source, target)
-    data = ".data-00000-of-00001"
+    size, whole = (files.size(x + _DATA) / 1e6 for x in (target, source))
     logging.info(
         "%s: %d weights without optimizer slots, %.1f MB (%s has %.1f MB).",
-        target,
-        kept,
-        files.size(target + data) / 1e6,
-        source,
-        files.size(source + data) / 1e6,
+        *(target, kept, size, source, whole),
     )

@@ -12,8 +12,8 @@ from data.text.tokenization import (
     validate_case_matches_checkpoint,
 )
 from data.text.tokenizer_files import TokenizerSettings, read_settings
+from modeling.checkpoints.model_folder import VOCABULARIES
 from modeling.config import BertConfig
-from training.start.setup import write_vocabulary
 from training.start.source import Source
 
 
@@ -88,13 +88,14 @@ def keep_vocabulary(
     the vocabulary goes on without it, with a warning.
     """
     try:
-        vocab = vocabulary.load_vocab(vocab_file)
+        tokens = list(vocabulary.read_tokens(vocab_file))
+        vocab = {token.strip(): i for i, token in enumerate(tokens)}
         check_vocabulary(vocab, vocab_file, config, config_file)
         settings = read_settings(os.path.dirname(vocab_file))
     except (ValueError, FileNotFoundError) as error:
         logging.warning("No vocabulary is kept in %s: %s", output_dir, error)
         return
-    write_vocabulary(output_dir, vocab_file)
+    vocabulary.write_vocab(os.path.join(output_dir, VOCABULARIES[0]), tokens)
     if settings.do_lower_case is not None:
         path = os.path.join(output_dir, tokenizer_files.CONFIG)
         write_json(path, settings.to_dict())

@@ -162,7 +162,7 @@ def test_answers_are_those_of_predictions_json(goldens, folder, changes):
             assert text == "" and probability[i] == 0
             continue
         best = found[0]
-        assert text == examples[i].context[begin[i, 0] : stop[i, 0]]
+        assert text == examples[i].paragraph.context[begin[i, 0] : stop[i, 0]]
         compared += 1
         equal += normalize_answer(text) == normalize_answer(best.text)
         score = best.start_logit + best.end_logit

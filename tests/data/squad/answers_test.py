@@ -204,8 +204,8 @@ def ask(tmp_path, tokenizer):
             tmp_path / "a.json", article(paragraph(context, *questions))
         )
         examples = list(read_examples(data, PREDICT))
-        converted = convert_examples(examples, tokenizer, SMALL, False)
-        num_windows = sum(len(windows) for _, windows in converted)
+        asked = list(converted(examples, tokenizer, SMALL))
+        num_windows = sum(len(windows) for _, windows in asked)
         scores = np.random.default_rng(0).normal(size=(2, num_windows, 16))
         scores = scores.astype(np.float32)
         for given_scores, row in zip((start, end), scores, strict=True):
@@ -213,7 +213,7 @@ def ask(tmp_path, tokenizer):
                 row[:] = given_scores
         return list(
             predict(
-                converted(examples, tokenizer, SMALL),
+                asked,
                 *scores,
                 tokenizer=tokenizer,
                 window_options=SMALL,
@@ -320,7 +320,7 @@ def test_scores_that_do_not_fit_are_an_error(tokenizer):
         scores = np.full(shape, value, dtype)
         return list(
             predict(
-                examples,
+                converted(examples, tokenizer, SMALL),
                 scores,
                 scores,
                 tokenizer=tokenizer,
