@@ -10,6 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
+from data.settings import refuse
 from data.storage import files, locks
 from data.storage.json_files import write_json
 from data.storage.tsv_files import write_tsv
@@ -64,6 +65,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         trials.run(options, trial_options)
         return
     tasks = _tasks(options, names)
+    asked = tasks.pop(DIAGNOSTIC, None)
     # Check all tasks before the first one, which may take hours.
     for task_options in tasks.values():
         trials.check(task_options, trial_options)
@@ -79,8 +81,14 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         for score in _scores(tasks[name], outcome)
     ]
     output_dir = options.finetuning.train.output_dir
+    if asked and "MNLI" in outcomes:
+        asked = asked.replace(init_checkpoint=outcomes["MNLI"].weights)
+        answered, failed = _each({DIAGNOSTIC: asked}, trials.run_once, options)
+        outcomes |= answered
+        failures |= failed
+    elif DIAGNOSTIC in names and options.do_predict:
+        failures[DIAGNOSTIC] = "MNLI failed, whose model answers it."
     if options.do_predict:
-        _predict_diagnostic(options, tasks, outcomes, failures)
         _gather(output_dir, tasks, outcomes)
     # A run that only predicts does not change the table.
     if scores or options.do_train or options.do_eval:
@@ -116,7 +124,7 @@ def _tasks(
     """Task -> its options, for those that can run; checks all of them."""
     flag, data_dir = f"--task_name={options.task_name}", options.data_dir
     data_set = options.task_options.get("tfds")
-    for is_wrong, message in (
+    refuse(
         (
             len({*names}) < len(names) or not names,
             f"{flag}: expected each task once.",
@@ -130,9 +138,7 @@ def _tasks(
             DIAGNOSTIC in names and "MNLI" not in names,
             f"{flag}: AX is answered by the model of MNLI; name MNLI, too.",
         ),
-    ):
-        if is_wrong:
-            raise ValueError(message)
+    )
     found = dict.fromkeys(name for name in names if name != DIAGNOSTIC)
     if data_dir:
         found = _folders_in(data_dir, list(found))
@@ -142,17 +148,16 @@ def _tasks(
     }
     for task_options in tasks.values():
         _task(task_options)
-    if (
-        options.do_predict
-        and data_dir
-        and DIAGNOSTIC in names
-        and not _diagnostic_folder(data_dir, found["MNLI"])
-    ):
-        raise FileNotFoundError(
-            f"--data_dir={data_dir} has no diagnostic.tsv, which {flag} "
-            "answers; expected it there or in the folder AX, diagnostic or "
-            "MNLI. Add it, or leave AX out."
-        )
+    if options.do_predict and "MNLI" in tasks:
+        folder = data_dir and _diagnostic_folder(data_dir, found["MNLI"])
+        if folder or not data_dir:
+            tasks[DIAGNOSTIC] = _options_of(options, DIAGNOSTIC, folder)
+        elif DIAGNOSTIC in names:  # GLUE does not require it
+            raise FileNotFoundError(
+                f"--data_dir={data_dir} has no diagnostic.tsv, which {flag} "
+                "answers; expected it there or in the folder AX, diagnostic or "
+                "MNLI. Add it, or leave AX out."
+            )
     return tasks
 
 
@@ -193,10 +198,14 @@ def _options_of(
     options: ClassifierOptions, name: str, folder: str | None
 ) -> ClassifierOptions:
     """The options of one task."""
-    output_dir = os.path.join(options.finetuning.train.output_dir, name)
-    return options.replace(
-        task_name=name, data_dir=folder, output_dir=output_dir
-    )
+    output_dir = options.finetuning.train.output_dir
+    changes = {"output_dir": os.path.join(output_dir, name)}
+    if name == DIAGNOSTIC:  # MNLI's model, as it was chosen, answers it
+        changes |= {"do_train": False, "do_eval": False}
+        changes |= {"eval_checkpoints": "last", "early_stopping_patience": 0}
+        weights = os.path.join(output_dir, "MNLI")
+        changes |= {"save_best": "", "init_checkpoint": weights}
+    return options.replace(task_name=name, data_dir=folder, **changes)
 
 
 def _scores(options: ClassifierOptions, outcome: Outcome) -> list[Score]:
@@ -207,35 +216,6 @@ def _scores(options: ClassifierOptions, outcome: Outcome) -> list[Score]:
         Score(name, set_name, metric, scores[metric], outcome.step)
         for set_name, scores in outcome.results.items()
     ]
-
-
-def _predict_diagnostic(
-    options: ClassifierOptions,
-    tasks: dict[str, ClassifierOptions],
-    outcomes: dict[str, Outcome],
-    failures: dict[str, str],
-) -> None:
-    """Predicts GLUE's diagnostic set with the model of MNLI, if it exists."""
-    if "MNLI" not in outcomes:
-        if DIAGNOSTIC in task_names(options.task_name):
-            failures[DIAGNOSTIC] = "MNLI failed, whose model answers it."
-        return
-    folder = None
-    if options.data_dir:
-        folder = _diagnostic_folder(options.data_dir, tasks["MNLI"].data_dir)
-        if not folder:
-            return  # GLUE does not require it
-    asked = _options_of(options, DIAGNOSTIC, folder).replace(
-        do_train=False,
-        do_eval=False,
-        eval_checkpoints="last",
-        init_checkpoint=outcomes["MNLI"].weights,
-        save_best="",
-        early_stopping_patience=0,
-    )
-    answered, failed = _each({DIAGNOSTIC: asked}, trials.run_once, options)
-    outcomes |= answered
-    failures |= failed
 
 
 def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:

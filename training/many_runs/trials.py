@@ -76,7 +76,7 @@ def trials_of(
 def check(options: ClassifierOptions, trials: TrialOptions) -> None:
     """Refuses what `run` would refuse before it makes records."""
     if trials.are_asked_for:
-        options = found_files.fill(options).options
+        options = _filled(options)
         classifier.open_run(_first_of(options, trials_of(options, trials)))
     else:
         classifier.open_run(_of_one_model(options))
@@ -91,7 +91,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     """
     if not trials.are_asked_for:
         return run_once(options)
-    options = found_files.fill(options).options
+    options = _filled(options)
     output_dir = options.finetuning.train.output_dir
     planned = trials_of(options, trials)
     opened = classifier.open_run(_first_of(options, planned))
@@ -126,8 +126,13 @@ def run_once(options: ClassifierOptions) -> Outcome:
         "%s holds trials: using the chosen one, %s.",
         *(output_dir, os.path.basename(folder)),
     )
-    options = found_files.fill(options).options
+    options = _filled(options)
     return _answer(options, None, output_dir)
+
+
+def _filled(options: ClassifierOptions) -> ClassifierOptions:
+    """The options with what the command leaves out; they count as given."""
+    return found_files.fill(options).options.replace(given=None)
 
 
 def _answer(

@@ -318,10 +318,7 @@ def train_and_score(
 ) -> tuple[TaskScorer, Outcome]:
     """Trains, and scores the dev sets with the weights that are kept."""
     options, output_dir = opened.options, opened.output_dir
-    metric_names = summary_names(opened.start.metric)
-    scorer = TaskScorer(
-        model.evaluate, metric_names, opened.task, inputs.dev, output_dir
-    )
+    scorer = TaskScorer(model.evaluate, opened.task, inputs.dev, output_dir)
     best = BestCheckpoint(model, scorer.write, opened.choice)
     step = best.train(inputs.train) if options.do_train else best.restore()
     if options.eval_checkpoints != "last":

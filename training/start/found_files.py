@@ -61,24 +61,26 @@ def fill(
       ValueError, OSError: see `find`; a file of the model's folder is damaged.
     """
     source = Source(options.find("init_checkpoint"))
-    described = _described(options)
-    # Differs from the original: a flag that is left out has its default there,
-    # because the original keeps nothing but weights. A model of cased texts
-    # then reads them lower-cased, without a warning.
-    folder, made_with = _made_with(options, source, described)
-    of_task = made_with.pop("task_options", {})
-    now = {name: _value(options, name) for name in made_with}
-    given = now if options.given is None else options.given
-    changed = _left_out(made_with, now, given, folder)
-    if of_task and options.given is not None:
-        now = options.task_options  # holds the given ones alone
-        known = task_options(options.task_name)
-        of_task = {n: value for n, value in of_task.items() if n in known}
-        changed["task_options"] = now | _left_out(of_task, now, now, folder)
-    options = options.replace(**changed)
+    output_dir = options.find("output_dir")
+    run, is_trained = _run_in(output_dir)
+    answers = options.find("do_train") is False
+    described = None
+    if is_trained or (run and answers):
+        described = description.find(run)
+    folder, made_with = "", {}
+    if is_trained:
+        folder, made_with = run, _settings_of(run, described)
+    elif source.folder:
+        folder, made_with = source.folder.path, source.tokenizer_flags
+        weights = description.place_of_weights(source.folder.weights, run)
+        if described and described.weights == weights:
+            made_with |= _settings_of(run, described)
+        elif answers:
+            made_with |= _settings_of(folder, source.described)
+    options = _with_settings(options, made_with, folder)
     found = find(
         {flag: options.find(flag) for flag in FILES},
-        output_dir=options.find("output_dir"),
+        output_dir=output_dir,
         source=source,
         needed=needed,
         configure=configure,
@@ -86,10 +88,40 @@ def fill(
     return Found(options.replace(**found), source, described)
 
 
-def _value(options: Settings, name: str) -> Any:
-    if hasattr(options, name):
-        return getattr(options, name)
-    return options.find(name)
+def _run_in(output_dir: str | None) -> tuple[str, bool]:
+    """The folder of a run or of the chosen trial; whether it is trained."""
+    run = model_folder.chosen_trial(output_dir) if output_dir else ""
+    return run, bool(run) and tf1.latest_name(run) is not None
+
+
+def _settings_of(folder: str, described: Description | None) -> dict[str, Any]:
+    """Returns what a folder's `task.json` and `head.json` say of options."""
+    head = os.path.join(folder, model_folder.HEAD)
+    values = described.options() if described else {}
+    return values | (read_json(head) if files.exists(head) else {})
+
+
+def _with_settings(
+    options: Settings, made_with: Mapping[str, Any], folder: str
+) -> Settings:
+    """Returns options with the settings of a model that the command lacks."""
+    # Differs from the original: a flag that is left out has its default there,
+    # because the original keeps nothing but weights. A model of cased texts
+    # then reads them lower-cased, without a warning.
+    names = names_of(type(options)) | {"long_text"}
+    if options.find("do_train"):
+        names.discard("save_best")  # it needs --eval_every_steps, too
+    known = {n: value for n, value in made_with.items() if n in names}
+    of_task = known.pop("task_options", {})
+    now = {name: getattr(options, name, options.find(name)) for name in known}
+    given = now if options.given is None else options.given
+    changed = _left_out(known, now, given, folder)
+    if of_task and options.given is not None:
+        now = options.task_options  # holds the given ones alone
+        names = task_options(options.task_name)
+        of_task = {n: value for n, value in of_task.items() if n in names}
+        changed["task_options"] = now | _left_out(of_task, now, now, folder)
+    return options.replace(**changed)
 
 
 def _left_out(
@@ -113,53 +145,6 @@ def _left_out(
             logging.info("--%s=%s, as %s says.", name, value, folder)
             left_out[name] = value
     return left_out
-
-
-def _described(options: Settings) -> Description | None:
-    """Reads `task.json` of output_dir, unless another model may begin there."""
-    run = _run_of(options.find("output_dir"))
-    is_trained = run and tf1.latest_name(run)
-    if is_trained or (run and options.find("do_train") is False):
-        return description.find(run)
-    return None
-
-
-def _run_of(output_dir: str | None) -> str:
-    """The folder of the run in output_dir; for trials, the chosen trial's."""
-    return model_folder.chosen_trial(output_dir) if output_dir else ""
-
-
-def _made_with(
-    options: Settings, source: Source, described: Description | None
-) -> tuple[str, dict[str, Any]]:
-    """Returns a model's folder, and field -> value of the run that made it."""
-    run, folder = _run_of(options.find("output_dir")), source.folder
-    if run and tf1.latest_name(run):
-        return run, _settings_of(run, described, options)
-    if not folder:
-        return "", {}
-    flags = source.tokenizer_flags
-    if options.find("do_train") is False:
-        weights = description.place_of_weights(folder.weights, run)
-        if described and described.weights == weights:
-            flags |= _settings_of(run, described, options)
-        else:
-            flags |= _settings_of(folder.path, source.described, options)
-    return folder.path, flags
-
-
-def _settings_of(
-    folder: str, described: Description | None, options: Settings
-) -> dict[str, Any]:
-    """Returns what a folder's `task.json` and `head.json` say of options."""
-    head = os.path.join(folder, model_folder.HEAD)
-    values = described.options() if described else {}
-    if files.exists(head):
-        values |= read_json(head)
-    names = names_of(type(options)) | {"long_text"}
-    if options.find("do_train"):
-        names.discard("save_best")  # it needs --eval_every_steps, too
-    return {n: value for n, value in values.items() if n in names}
 
 
 def find(
@@ -190,8 +175,7 @@ def find(
         its vocabulary the given one.
       OSError: a file cannot be read.
     """
-    run = _run_of(output_dir)
-    resumed = bool(run) and tf1.latest_name(run) is not None
+    run, resumed = _run_in(output_dir)
     in_run = {
         flag: model_folder.existing(run, names) if run else None
         for flag, names in FILES.items()

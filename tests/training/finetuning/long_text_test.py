@@ -233,6 +233,9 @@ def test_trials_of_earlier_versions_count_as_finished(goldens, tmp_path):
     inputs = classifier.make_records(classifier.open_run(options))
     names = facts_of(options, inputs)
     assert not [name for name in names if name.startswith("long_text")]
+    # Which flags the command gives is none of the facts.
+    given = options.replace(given=frozenset(["seed"]))
+    assert facts_of(given, inputs) == names
     windows = options.replace(long_text=LongTextOptions(mode="windows"))
     assert facts_of(windows, inputs)["long_text.mode"] == "windows"
 
