@@ -17,7 +17,7 @@ VERSION = "1.0.0"  # also in CITATION.cff and CHANGELOG.md
 _HELP = dict.fromkeys(("help", "helpshort", "h", "?"), False)
 _HELP |= {"helpfull": True}
 _MORE = """--help, --helpshort, -h and -? print this, --version the version.
---helpfull also lists the flags of absl, such as those of the log.
+--helpfull has the whole texts, and the flags of absl, such as the log's.
 --verbosity=1 shows TensorFlow's own messages and the tracebacks of errors."""
 
 

@@ -23,11 +23,10 @@ from studies.engine.scales import SCALES
 from training.config.finetuning_options import ClassifierOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.config.squad_options import SquadOptions
-from training.finetuning import classifier, questions
-from training.finetuning.task_run import facts_of
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
-from training.pretraining import pretrainer
+from training.many_runs.made_from import facts_of
+from training.runs import classifier, pretraining, questions
 
 
 class Programs:
@@ -77,7 +76,7 @@ class Programs:
                 bert_config_file=self._inputs.config_file(row.name, sizes),
                 output_dir=job.folder,
             )
-            pretrainer.run(options)
+            pretraining.run(options)
             return {"values": {}}
 
         return facts, train
@@ -114,7 +113,7 @@ class Programs:
                 init_checkpoint=model["init_checkpoint"],
                 bert_config_file=model["bert_config_file"],
             )
-            pretrainer.run(options)
+            pretraining.run(options)
             path = os.path.join(job.folder, "eval_results.txt")
             values = events.read_eval_results(path)
             loss = values["masked_lm_loss"]
@@ -163,9 +162,8 @@ class Programs:
         name = job.run.removesuffix("_frozen")
         if name not in self._tasks:  # the records are the same for all rows
             folder = os.path.join(self._options.output_dir, "inputs", name)
-            shared = options.replace(output_dir=folder)
-            opened = classifier.open_run(shared, options)
-            self._tasks[name] = classifier.prepare(opened)
+            opened = classifier.open_run(options)
+            self._tasks[name] = classifier.make_records(opened, folder)
         inputs = self._tasks[name]
 
         def train() -> dict[str, Any]:

@@ -34,10 +34,9 @@ from training.convert import conversion
 from training.convert.conversion import ConversionOptions
 from training.export import saved_model
 from training.export.predictor import Predictor
-from training.finetuning import classifier, questions
 from training.many_runs import trials
-from training.pretraining import pretrainer
-from training.vectors import extraction
+from training.runs import classifier, pretraining, questions
+from training.runs import vectors as extraction
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -139,7 +138,7 @@ def test_text_becomes_a_vocabulary_and_records(remote, goldens):
 @pytest.mark.all
 def test_pretraining_resumes_evaluates_and_answers(remote, capsys):
     out = "ram://pretraining"
-    options = pretrainer.PretrainingOptions(
+    options = pretraining.PretrainingOptions(
         bert_config_file=f"{remote}/bert_config.json",
         input_file=f"{remote}/{RECORDS}",
         init_checkpoint=f"{remote}/model/init",
@@ -153,13 +152,13 @@ def test_pretraining_resumes_evaluates_and_answers(remote, capsys):
         ),
         device=DeviceOptions(),
     )
-    pretrainer.run(options)
+    pretraining.run(options)
     longer = dataclasses.replace(options.train, num_train_steps=3)
-    pretrainer.run(dataclasses.replace(options, train=longer))
+    pretraining.run(dataclasses.replace(options, train=longer))
     assert "global_step = 3\n" in text_of(f"{out}/eval_results.txt")
     assert {"model.ckpt-2.index", "model.ckpt-3.index", "eval"} <= names_in(out)
     files.write_text("ram://asked/queries.txt", "the [MASK] went\n")
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(
             options,
             do_train=False,

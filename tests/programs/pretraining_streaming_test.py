@@ -12,7 +12,7 @@ import pytest
 from data.pretraining.options import PretrainingDataOptions
 from tests.support import tfds_support
 from tests.support.pretraining_support import latest_step, read_all
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BEAM_PYTHON = ROOT / ".venv-beam/bin/python"
@@ -251,7 +251,7 @@ def dynamic(options, goldens, unmasked, output_dir, steps, **changes):
         "do_train": True,
         "train": train,
     } | changes
-    pretrainer.run(dataclasses.replace(options, **changes))
+    pretraining.run(dataclasses.replace(options, **changes))
 
 
 def test_training_with_new_masks_resumes_bit_for_bit(

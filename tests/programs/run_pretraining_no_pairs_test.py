@@ -11,7 +11,7 @@ from data.pretraining.options import PretrainingDataOptions
 from data.records import feature_spec, reading, tfrecord
 from modeling import checkpoints
 from tests.support.pretraining_support import RECORDS, read_all
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 UNREAD = ("bert/pooler/", "cls/seq_relationship/")
 SPECS = feature_spec.pretraining_features(64, 10)
@@ -56,7 +56,7 @@ def run(options, output_dir, input_file, num_steps=4, train=None, **changes):
         num_train_steps=num_steps,
         **train or {},
     )
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(
             options, input_file=str(input_file), train=train, **changes
         )

@@ -49,18 +49,9 @@ def describe(
 ) -> None:
     """Writes into a finished output_dir what an export needs to know.
 
-    Args:
-      output_dir: folder of a run of run_pretraining.py.
-      bert_config_file: JSON file with the model's sizes.
-      vocab_file: the model's vocabulary.
-      do_lower_case: True for an uncased vocabulary.
-      max_seq_length: most wordpieces in a row.
-      top_k: words for each [MASK].
-      init_checkpoint: weights, if the folder has no checkpoint.
-      never_split: tokens that are one wordpiece wherever a text has them.
-
-    Raises:
-      ValueError: there are no weights, or the vocabulary does not fit.
+    The arguments are flags of run_pretraining.py; `init_checkpoint` has the
+    weights if the folder has no checkpoint. Raises ValueError if there are no
+    weights, or the vocabulary does not fit.
     """
     manager = CheckpointManager(output_dir)
     steps = manager.steps()
@@ -133,16 +124,12 @@ class PretrainingServing(Serving):
 
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""
+        said = self.description
+        pairs = ", and the probability that a second text follows the first"
         return (
-            f"BERT, pretrained: it gives each `[MASK]` the "
-            f"{self.description.top_k} likeliest wordpieces"
-            + (
-                ", and the probability that a second text follows the first"
-                if self._answers_pairs
-                else ""
-            )
-            + f". Texts of more than {self.description.max_seq_length} "
-            "wordpieces are cut."
+            f"BERT, pretrained: it gives each `[MASK]` the {said.top_k} "
+            f"likeliest wordpieces{pairs if self._answers_pairs else ''}. "
+            f"Texts of more than {said.max_seq_length} wordpieces are cut."
         )
 
     def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
@@ -160,17 +147,12 @@ class PretrainingServing(Serving):
     def _record_specs(self) -> Sequence[FeatureSpec]:
         return pretraining_features(self.description.max_seq_length, 1)
 
-    def _text_signatures(self) -> dict[str, Callable]:
-        serve_text, serve_pair = self._text_and_pair()
-        pair = {"serve_pair": serve_pair} if self._answers_pairs else {}
-        return {"serve_text": serve_text} | pair
-
-    def _text_samples(self) -> dict[str, dict[str, list]]:
-        samples = {
-            "serve_text": {"text": [_TEXT]},
-            "serve_pair": {"text_a": [_TEXT], "text_b": [_TEXT]},
-        }
-        return {n: x for n, x in samples.items() if n in self.signatures}
+    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
+        found = {"serve_text": (self._serve_text(), {"text": [_TEXT]})}
+        if self._answers_pairs:
+            pair = {"text_a": [_TEXT], "text_b": [_TEXT]}
+            found["serve_pair"] = (self._serve_pair(), pair)
+        return found
 
     def _outputs(
         self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor

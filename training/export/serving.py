@@ -21,13 +21,16 @@ from data.records.feature_spec import FeatureSpec, encode_examples
 from data.text.vocabulary import load_vocab
 from modeling import checkpoints
 from modeling.config import BertConfig
-from training.config.options import ServingOptions
-from training.export import interface
-from training.export.functions import as_function, of_examples, strings
-from training.export.interface import Interface
+from training.export.functions import (
+    as_function,
+    checked,
+    of_examples,
+    strings,
+)
 from training.start.description import Description
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
+DEFAULT = "serving_default"
 
 
 class Serving(abc.ABC):
@@ -97,7 +100,12 @@ class Serving(abc.ABC):
         # All signatures call this function, so that the SavedModel contains
         # the graph of the model once.
         self._answer = as_function([self._ids] * 3)(self._answer_rows)
-        self.signatures = self._row_signatures() | self._text_signatures()
+        texts = self._text_signatures()
+        self._text_samples = {
+            name: sample for name, (_, sample) in texts.items()
+        }
+        self.signatures = self._row_signatures()
+        self.signatures |= {name: served for name, (served, _) in texts.items()}
 
     @abc.abstractmethod
     def in_words(self) -> str:
@@ -108,12 +116,11 @@ class Serving(abc.ABC):
         """Returns the features of the records that the programs write."""
 
     @abc.abstractmethod
-    def _text_signatures(self) -> dict[str, Callable]:
-        """Returns the signatures that take texts; one is `serve_text`."""
+    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
+        """Returns the signatures of texts, and an input of one example each.
 
-    @abc.abstractmethod
-    def _text_samples(self) -> dict[str, dict[str, list]]:
-        """Returns an input of one example for each of `_text_signatures`."""
+        One of them is `serve_text`.
+        """
 
     @abc.abstractmethod
     def _outputs(
@@ -128,15 +135,16 @@ class Serving(abc.ABC):
     def samples(self) -> dict[str, dict[str, Any]]:
         """Returns an input of one example for each signature."""
         ids = self.random_ids(np.random.default_rng(0), 1)
-        values = ids, np.ones_like(ids), np.zeros_like(ids)
-        rows = dict(zip(INPUTS, values, strict=True))
-        columns = {name: x.reshape(1, -1) for name, x in rows.items()}
-        records = encode_examples(self._specs, columns)
+        rows = _named(ids, np.ones_like(ids), np.zeros_like(ids))
+        specs = self._record_specs()
+        columns = {x.name: np.zeros([1, x.length], x.dtype) for x in specs}
+        columns |= {name: x.reshape(1, -1) for name, x in rows.items()}
+        records = encode_examples(specs, columns)
         return {
-            "serving_default": rows,
+            DEFAULT: rows,
             "serve_ids": {"input_ids": ids},
             "serve_examples": {"examples": records},
-        } | self._text_samples()
+        } | self._text_samples
 
     def is_real(
         self, inputs: tf.Tensor, outputs: Mapping[str, tf.Tensor]
@@ -154,12 +162,6 @@ class Serving(abc.ABC):
             mask, _ = self._mask_and_segments(inputs)
         return mask.numpy() > 0
 
-    def interface(self, options: ServingOptions) -> Interface:
-        """Returns the signatures that an export with these options has."""
-        every = Interface(self.weights, self.signatures, self.samples())
-        kind = self.description.kind
-        return interface.choose(every, options, kind, self.compared)
-
     def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draws int32 [count, S], for choice [count, C, S], for `serve_ids`."""
         shape = [count, *self._choices, self.description.max_seq_length]
@@ -174,7 +176,18 @@ class Serving(abc.ABC):
 
         @as_function([self._ids] * 3)
         def serving_default(input_ids, input_mask, segment_ids):
-            rows = _same_shape(input_ids, input_mask, segment_ids)
+            rows = _named(input_ids, input_mask, segment_ids)
+            shape = tf.shape(input_ids)
+            # A shorter mask would cut the ids, and a mask of one row would be
+            # used for all rows.
+            checks = (
+                (
+                    tf.reduce_all(tf.shape(rows[name]) == shape),
+                    *(f"{name} must have the shape of input_ids,", shape),
+                )
+                for name in INPUTS[1:]
+            )
+            rows = checked(rows, checks)
             rows["input_mask"] *= self._is_row(input_ids)
             return self._answer(**rows)
 
@@ -190,7 +203,7 @@ class Serving(abc.ABC):
             )
 
         return {
-            "serving_default": serving_default,
+            DEFAULT: serving_default,
             "serve_ids": serve_ids,
             "serve_examples": serve_examples,
         }
@@ -210,12 +223,17 @@ class Serving(abc.ABC):
         # because it knows only of padding that the client has added.
         return packing.before_later_cls(input_ids, self._special["cls_id"])
 
-    def _text_and_pair(self) -> tuple[Callable, Callable]:
-        """Returns the functions that answer texts, and pairs of texts."""
+    def _serve_text(self) -> Callable:
+        """Returns the function that answers texts."""
 
         @as_function([strings(None)])
         def serve_text(text):
             return self._answer(**self._pack(text))
+
+        return serve_text
+
+    def _serve_pair(self) -> Callable:
+        """Returns the function that answers pairs of texts."""
 
         def answer(text_a, text_b):
             return self._answer(**self._pack(text_a, text_b))
@@ -224,7 +242,7 @@ class Serving(abc.ABC):
         def serve_pair(text_a, text_b):
             return of_examples(answer, text_a=text_a, text_b=text_b)
 
-        return serve_text, serve_pair
+        return serve_pair
 
     def _pack(
         self, text_a: tf.Tensor, text_b: tf.Tensor | None = None
@@ -245,10 +263,8 @@ class Serving(abc.ABC):
         segment_ids: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
         """Answers rows, without computing the padding that all share."""
-        rows = dict(
-            zip(INPUTS, (input_ids, input_mask, segment_ids), strict=True)
-        )
-        rows = _checked(_trimmed(rows), self._model.config)
+        rows = _trimmed(_named(input_ids, input_mask, segment_ids))
+        rows = _checked(rows, self._model.config)
         return self._outputs(rows, input_mask)
 
 
@@ -261,25 +277,9 @@ def class_of(kind: str) -> type[Serving]:
     return found
 
 
-def _same_shape(
-    input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor
-) -> dict[str, tf.Tensor]:
-    """Names the rows, int32 [..., S]; the graph refuses different shapes.
-
-    A shorter mask would cut the ids, and a mask of one row would be used for
-    all rows.
-    """
-    rows = dict(zip(INPUTS, (input_ids, input_mask, segment_ids), strict=True))
-    shape = tf.shape(input_ids)
-    checks = [
-        tf.debugging.Assert(
-            tf.reduce_all(tf.shape(rows[name]) == shape),
-            [f"{name} must have the shape of input_ids,", shape],
-        )
-        for name in INPUTS[1:]
-    ]
-    with tf.control_dependencies(checks):
-        return {name: tf.identity(x) for name, x in rows.items()}
+def _named(*rows: Any) -> dict[str, Any]:
+    """Names ids, mask and segments."""
+    return dict(zip(INPUTS, rows, strict=True))
 
 
 def _trimmed(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -295,18 +295,14 @@ def _checked(
 ) -> dict[str, tf.Tensor]:
     """The graph refuses rows and ids that the embedding tables do not have."""
     most = config.max_position_embeddings
-    checks = [
-        tf.debugging.Assert(
-            tf.shape(rows["input_ids"])[-1] <= most,
-            [f"input_ids has rows of over {most} wordpieces; shorten them."],
-        )
-    ]
+    length = tf.shape(rows["input_ids"])[-1]
+    long = f"input_ids has rows of over {most} wordpieces; shorten them."
+    checks = [(length <= most, long)]
     for name, limit in (
         ("input_ids", config.vocab_size),
         ("segment_ids", config.type_vocab_size),
     ):
         is_good = tf.reduce_all((rows[name] >= 0) & (rows[name] < limit))
         message = f"{name} must be 0 to {limit - 1}, as the model has them."
-        checks.append(tf.debugging.Assert(is_good, [message]))
-    with tf.control_dependencies(checks):
-        return {name: tf.identity(x) for name, x in rows.items()}
+        checks.append((is_good, message))
+    return checked(rows, checks)

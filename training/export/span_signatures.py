@@ -72,17 +72,15 @@ class SpanServing(Serving):
     def _record_specs(self) -> Sequence[FeatureSpec]:
         return feature_specs(self.description.max_seq_length, False)
 
-    def _text_samples(self) -> dict[str, dict[str, list]]:
-        return {"serve_text": {"question": [_QUESTION], "context": [_CONTEXT]}}
-
-    def _text_signatures(self) -> dict[str, Callable]:
+    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
         @as_function([strings(None), strings(None)])
         def serve_text(question, context):
             return of_examples(
                 self._answer_texts, question=question, context=context
             )
 
-        return {"serve_text": serve_text}
+        sample = {"question": [_QUESTION], "context": [_CONTEXT]}
+        return {"serve_text": (serve_text, sample)}
 
     def _outputs(
         self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor

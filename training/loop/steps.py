@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from data.records.length_batches import trimmed_lengths
 from modeling import checkpoints, kernels
 from modeling.config import BertConfig
 from modeling.kernels import Form, seeds
@@ -29,7 +30,7 @@ def with_fusion(
     config: BertConfig,
     *,
     seq_length: int,
-    num_lengths: int = 1,
+    trims: bool = False,
 ) -> TrainOptions:
     """Decides `fuse` if it is None; call it in the strategy's scope.
 
@@ -37,7 +38,7 @@ def with_fusion(
       options: how to train.
       config: the model's sizes.
       seq_length: S, or the longest one that batches are trimmed to.
-      num_lengths: number of different lengths.
+      trims: whether batches are trimmed, to several lengths.
 
     Returns:
       The options with `fuse` True or False. A resumed run gets the same value,
@@ -52,7 +53,7 @@ def with_fusion(
     if options.fuse is not None:
         return options
     pays = gpus.can_compile(found) and _pays(
-        options, config, seq_length=seq_length, num_lengths=num_lengths
+        options, config, seq_length=seq_length, trims=trims
     )
     return dataclasses.replace(options, fuse=pays)
 
@@ -73,17 +74,19 @@ def trimming(options: TrainOptions) -> dict[str, Any]:
     }
 
 
-def _pays(options, config, *, seq_length, num_lengths):
+def _pays(options, config, *, seq_length, trims):
     """Whether training is long enough for `Form.COMPILED`."""
+    strategy = tf.distribute.get_strategy()
+    kind = kind_of(strategy)
+    lengths = trimmed_lengths(seq_length, kind.multiple) if trims else [1]
     return options.num_train_minutes > 0 or kernels.pays(
-        repaid=kind_of(tf.distribute.get_strategy()).repaid,
+        repaid=kind.repaid,
         num_hidden_layers=config.num_hidden_layers,
         hidden_size=config.hidden_size,
         num_steps=options.num_train_steps,
-        batch_size=options.train_batch_size
-        // tf.distribute.get_strategy().num_replicas_in_sync,
+        batch_size=options.train_batch_size // strategy.num_replicas_in_sync,
         seq_length=seq_length,
-        num_lengths=num_lengths,
+        num_lengths=len(lengths),
     )
 
 

@@ -16,7 +16,7 @@ import tensorflow as tf
 from data.progress import Progress
 from data.records.shard import Shard
 from training.config.options import TrainOptions
-from training.devices import gpus, preemption
+from training.devices import preemption
 from training.devices.strategy import (
     all_workers,
     check_batch_size,
@@ -120,17 +120,14 @@ class Trainer:
             resuming.warn_finished(self._options, point.global_step)
             return point.global_step
         resuming.require_slots(point, self._options)
-        manager.log_size(self._steps.saved, self._num_saves())
+        saves = 0  # unknown
+        if not self._options.num_train_minutes:
+            every = self._options.save_checkpoints_steps
+            saves = -(-self._options.last_step // every)
+        manager.log_size(self._steps.saved, saves)
         batches = functools.partial(make_batches, point.examples_seen)
         iterator = iter(distribute(self._strategy, batches))
         return self._run(iterator, point, schedule, manager, evaluate)
-
-    def _num_saves(self) -> int:
-        """Number of checkpoints that the run writes; 0 = unknown."""
-        if self._options.num_train_minutes:
-            return 0
-        every = self._options.save_checkpoints_steps
-        return -(-self._options.last_step // every)
 
     def _run(
         self,
@@ -180,20 +177,20 @@ class Trainer:
     ) -> tuple[ResumePoint, Schedule]:
         """Loads the newest checkpoint if there is one."""
         manager.remove_leftovers()
-        point = resuming.resume(
-            manager,
-            self._steps.saved,
-            self._options,
-            num_examples=num_examples,
-            strategy=self._strategy,
+        options, strategy = self._options, self._strategy
+        beginning = ResumePoint(
+            *(0, 0, options.seed, num_examples, options.optimizer),
             arithmetic=self._steps.arithmetic,
-            made_from=made_from,
+            made_from=made_from or {},
+        )
+        point = resuming.resume(
+            manager, self._steps.saved, options, beginning, strategy
         )
         return point, Schedule(
-            self._options,
+            options,
             seconds=point.train_seconds,
             clock=self._clock,
-            strategy=self._strategy,
+            strategy=strategy,
         )
 
     def _after(
@@ -335,13 +332,8 @@ class Trainer:
         if finite.all():
             return
         bad = int(np.argmin(finite))
-        names = [
-            name
-            for name, metric in zip(
-                self.metric_names, metrics[bad], strict=True
-            )
-            if not np.isfinite(metric).all()
-        ]
+        pairs = zip(self.metric_names, metrics[bad], strict=True)
+        names = [name for name, x in pairs if not np.isfinite(x).all()]
         saved = manager.latest_step()
         last_good = "none yet" if saved is None else manager.prefix(saved)
         raise FloatingPointError(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from modeling.checkpoints import model_folder
+from training.start.source import Source
 
 # Transformers writes LABEL_0 if the user gave no names.
 _NUMBER = re.compile(r"(?:label|class)?[ _-]?(\d+)", re.IGNORECASE)
@@ -26,7 +26,7 @@ class Match(NamedTuple):
     is_certain: bool = True
 
 
-def match(init_checkpoint: str, labels: Sequence[str]) -> Match:
+def match(source: Source, labels: Sequence[str]) -> Match:
     """Finds the row of a checkpoint's output layer for each label of a task.
 
     The names are those of `id2label` in Hugging Face's config.json, or of
@@ -35,10 +35,10 @@ def match(init_checkpoint: str, labels: Sequence[str]) -> Match:
     `entailment`. `labels` are in the order of their ids. Raises ValueError if a
     file beside the weights is damaged.
     """
-    found = model_folder.find(init_checkpoint)
-    path, names = found.labels_file, found.labels
+    source.require()
+    path, names = source.folder.labels_file, source.folder.labels
     ours, theirs = ", ".join(labels), ", ".join(names)
-    flag = f"--init_checkpoint={init_checkpoint}"
+    flag = f"--init_checkpoint={source.path}"
     in_order = tuple(range(len(labels)))
     rows = _rows(labels, names)
     if rows == in_order:
@@ -49,18 +49,16 @@ def match(init_checkpoint: str, labels: Sequence[str]) -> Match:
             f"{flag}: the rows of its output layer are reordered from "
             f"{theirs} ({path}) to the order of the task: {ours}.",
         )
-    assumed = f"they are assumed to be {ours}, in this order."
-    if not names:
+    if not names or _are_numbers(names):
+        said = "has no names for the rows of its output layer"
+        if names:
+            said = (
+                "numbers the rows of its output layer instead of naming them: "
+                f"{theirs} ({path})"
+            )
         return Match(
             in_order,
-            f"{flag} has no names for the rows of its output layer; {assumed}",
-            is_certain=False,
-        )
-    if _are_numbers(names):
-        return Match(
-            in_order,
-            f"{flag} numbers the rows of its output layer instead of naming "
-            f"them: {theirs} ({path}); {assumed}",
+            f"{flag} {said}; they are assumed to be {ours}, in this order.",
             is_certain=False,
         )
     return Match(

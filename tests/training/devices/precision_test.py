@@ -175,32 +175,26 @@ def test_workers_that_choose_differently_are_refused(monkeypatch):
     monkeypatch.setattr(
         session.strategy, "precision_of", lambda options: "float32"
     )
-    told = []
 
     def all_workers(devices, values):
-        told.append(values)
-        return np.array([[1.0], values])
+        chief = [*values[:-1], 1.0] if len(values) == 2 else values
+        return np.array([chief, values])
 
     monkeypatch.setattr(session.strategy, "all_workers", all_workers)
     cluster = session.workers.Cluster(
         ("worker 0 (a:1)", "worker 1 (b:1)"), ("a:1", "b:1"), 1
     )
+    devices = tf.distribute.get_strategy()
     with pytest.raises(ValueError) as error:
-        session._check_precision(
-            cluster,
-            tf.distribute.get_strategy(),
-            DeviceOptions(precision="auto"),
+        session._check_flags(
+            cluster, devices, DeviceOptions(precision="auto"), {}
         )
-    assert str(error.value) == (
-        "--precision=auto takes bfloat16 on worker 0 (a:1) and float32 on "
-        "worker 1 (b:1): their processors differ. Give all of them "
-        "--precision=float32, or --precision=bfloat16."
+    assert str(error.value).startswith(
+        "worker 1 (b:1) differs from worker 0 (a:1) in --precision=auto (give "
+        "--precision=float32 to all) (here: "
     )
-    assert told == [[0]]
     # What is given by name is the same for all.
-    session._check_precision(
-        cluster, tf.distribute.get_strategy(), DeviceOptions()
-    )
+    session._check_flags(cluster, devices, DeviceOptions(), {})
 
 
 def test_a_run_that_goes_on_in_another_arithmetic_says_so(tmp_path, caplog):
@@ -216,9 +210,8 @@ def test_a_run_that_goes_on_in_another_arithmetic_says_so(tmp_path, caplog):
             manager,
             saved,
             TrainOptions(output_dir=str(tmp_path), num_train_steps=10),
-            num_examples=50,
-            strategy=tf.distribute.get_strategy(),
-            arithmetic=arithmetic,
+            ResumePoint(0, 0, 12345, 50, arithmetic=arithmetic),
+            tf.distribute.get_strategy(),
         )
 
     # Written before the arithmetic was: nothing is known of it.

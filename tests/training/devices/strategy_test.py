@@ -93,8 +93,8 @@ def test_workers_that_go_different_ways_are_refused(monkeypatch):
     strategy.check_together(devices, "task CoLA")
     with pytest.raises(
         ValueError,
-        match="worker 2 and the chief go different ways: one of them comes to "
-        "task MRPC, the other does not",
+        match="worker 2 and the chief are at different points: one reached "
+        "task MRPC, the other did not",
     ):
         strategy.check_together(devices, "task MRPC")
 

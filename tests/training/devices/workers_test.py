@@ -193,12 +193,10 @@ def test_a_wait_for_a_worker_that_hangs_ends(monkeypatch):
     ended = watch(monkeypatch, [], waited=1800.0)
     assert ended == [
         "worker 0 (localhost:1) has waited 30.0 minutes for the other workers, "
-        "at steps 5 to 8. One of them hangs: its machine, file system or GPU "
-        "does not respond, or it works alone for that long. It is the one "
-        "whose log does not end with this message. End it, then start all "
-        "workers again with the same commands; the run resumes from its last "
-        "checkpoint. --worker_timeout_minutes is the longest wait; 0 = no "
-        "limit."
+        "at steps 5 to 8. One of them hangs, or works alone for longer than "
+        "--worker_timeout_minutes: the one whose log does not end with this "
+        "message. End it, then start all workers again with the same commands; "
+        "the run resumes from its last checkpoint."
     ]
 
 
@@ -320,7 +318,7 @@ def refused(place, what):
     """The error for an existing file at a path."""
     return re.escape(
         f"{place} is {what}, but this worker needs its own folder there "
-        "(mode 0700). Remove it, or set TMPDIR to another folder."
+        "(mode 0700). Remove it, or set TMPDIR."
     )
 
 

@@ -13,7 +13,7 @@ from training.config.extraction_options import (
     ExtractionOptions,
     parse_layers,
 )
-from training.vectors import extraction
+from training.runs import vectors as extraction
 from training.vectors.extractor import Extractor
 
 

@@ -1,27 +1,27 @@
-"""What a run of one task takes, returns and depends on."""
+"""What the scores of a run of run_classifier.py depend on."""
 
 import dataclasses
 import functools
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from data.finetuning.long_text import LongTextOptions
-from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.storage.json_files import read_json
-from data.tasks import Task
 from modeling import checkpoints
 from modeling.config import BertConfig
 from training.config.finetuning_options import ClassifierOptions
 from training.devices.strategy import precision_of
+from training.runs.classifier import Inputs
 
 # Options that change neither the training nor the scores: a run resumes, or
 # counts as finished, whatever their values are.
 _FREE = {
     "data_dir",
     "vocab_file",  # the checksums of the records depend on it
+    "given",
     "do_train",
     "do_eval",
     "do_predict",
@@ -39,31 +39,6 @@ _FREE = {
     "finetuning.train.gradient_checkpointing",
 }
 _DEVICE, _PRECISION = "finetuning.device.", "finetuning.device.precision"
-
-
-class Inputs(NamedTuple):
-    """A task and the records of its sets; dev and test by the set's name.
-
-    `train` None = do not train.
-    """
-
-    task: Task
-    train: RecordFiles | None
-    dev: Mapping[str, RecordFiles]
-    test: Mapping[str, RecordFiles]
-
-
-class Outcome(NamedTuple):
-    """The result of a run.
-
-    `step` is the step of the weights that were evaluated and used for
-    predictions, `weights` the prefix of their checkpoint. `results` is dev set
-    -> metric -> value, {} without an evaluation.
-    """
-
-    step: int
-    results: Mapping[str, Mapping[str, float]]
-    weights: str
 
 
 def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
