@@ -1,15 +1,18 @@
 """The model of a fine-tuning run: trained, evaluated and used to predict."""
 
 import dataclasses
+import functools
 import gc
 from collections.abc import Callable, Collection
 
 import numpy as np
+import tensorflow as tf
 from absl import logging
 
 from data.records import length_batches, reuse
 from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
+from data.records.shard import Shard
 from modeling import checkpoints
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import TrainOptions
@@ -119,14 +122,14 @@ class Finetuning:
         stop. `num_examples` is the size of an epoch; None = the number of
         records.
         """
-        num_records = train_files.count
-        num_examples = num_examples or num_records
-        train = with_steps(self.options, num_examples)
+        train = with_steps(self.options, num_examples or train_files.count)
         logging.info(
             "***** Running training *****\n  Num examples = %d%s\n"
             "  Batch size = %d\n  Num steps = %d",
-            num_examples,
-            f" ({num_records} records)" if num_examples != num_records else "",
+            num_examples or train_files.count,
+            f" ({train_files.count} records)"
+            if num_examples not in (None, train_files.count)
+            else "",
             train.train_batch_size,
             train.num_train_steps,
         )
@@ -141,22 +144,32 @@ class Finetuning:
                 trims=self._batching["trim"],
             )
             return Trainer(self.model, train).train(
-                lambda first_example, shard: length_batches.training_batches(
-                    train_files,
-                    batch_size=train.train_batch_size,
-                    seed=train.seed,
-                    first_example=first_example,
-                    shard=shard,
-                    shuffle_window=self.options.shuffle_window,
-                    group_by_length=self.options.group_by_length,
-                    **trimming(train),
-                    **self._batching,
-                ),
+                functools.partial(self._batches, train_files, train),
                 self.manager,
                 num_examples=train_files.count,
                 made_from=reuse.made_from(train_files.paths[0]),
                 evaluate=evaluate,
             )
+
+    def _batches(
+        self,
+        train_files: RecordFiles,
+        train: TrainOptions,
+        first_example: int,
+        shard: Shard,
+    ) -> tf.data.Dataset:
+        """A shard's rows of the batches after some examples."""
+        return length_batches.training_batches(
+            train_files,
+            batch_size=train.train_batch_size,
+            seed=train.seed,
+            first_example=first_example,
+            shard=shard,
+            shuffle_window=self.options.shuffle_window,
+            group_by_length=self.options.group_by_length,
+            **trimming(train),
+            **self._batching,
+        )
 
     def restore(self) -> int:
         """Loads the newest checkpoint of output_dir; returns its step.

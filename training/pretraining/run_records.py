@@ -13,11 +13,13 @@ from absl import logging
 
 from data.pretraining.streaming.publishing import manifest_of
 from data.records import feature_spec, input_pipeline, reading, tfrecord
+from data.records.feature_spec import FeatureSpec
 from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
 from data.storage import files
 from modeling import objectives
 from modeling.config import BertConfig
+from modeling.objectives.base import PretrainingObjective
 from training.config.pretraining_options import PretrainingOptions
 
 _LABELS = "next_sentence_labels"
@@ -48,29 +50,12 @@ def open_records(
     """
     paths = files.expand_patterns(patterns)
     objective = objectives.get(options.objective)
-    flag = f"--objective={options.objective}"
-    masked = objective.reads_masks and not options.needs_ids
-    for path in paths:
-        _check_masks(path, flag, objective.reads_masks, masked)
-    pairs = _are_pairs(paths, flag, objective.pairs)
-    specs = feature_spec.pretraining_features(
-        options.max_seq_length,
-        options.max_predictions_per_seq,
-        masked=masked,
-        pairs=pairs,
-    )
-    limits = {
-        "input_ids": config.vocab_size,
-        "segment_ids": config.type_vocab_size,
-        _LABELS: 2,
-        "masked_lm_ids": config.vocab_size,
-        "masked_lm_positions": options.max_seq_length,
-    }
+    specs = _specs(paths, options, objective)
     try:
         opened = input_pipeline.open_records(
             paths,
             specs,
-            limits=limits,
+            limits=_limits(options, config),
             skip_bad_records=options.skip_bad_records,
         )
         _check_manifests(opened, options, vocab)
@@ -87,9 +72,38 @@ def open_records(
         patterns,
         len(paths),
         opened.count,
-        "" if pairs else no_pairs,
+        "" if hold_pairs(opened) else no_pairs,
     )
     return opened
+
+
+def _specs(
+    paths: Sequence[str],
+    options: PretrainingOptions,
+    objective: type[PretrainingObjective],
+) -> tuple[FeatureSpec, ...]:
+    """Returns the features of records; refuses what the run cannot read."""
+    flag = f"--objective={options.objective}"
+    masked = objective.reads_masks and not options.needs_ids
+    for path in paths:
+        _check_masks(path, flag, objective.reads_masks, masked)
+    return feature_spec.pretraining_features(
+        options.max_seq_length,
+        options.max_predictions_per_seq,
+        masked=masked,
+        pairs=_are_pairs(paths, flag, objective.pairs),
+    )
+
+
+def _limits(options: PretrainingOptions, config: BertConfig) -> dict[str, int]:
+    """Returns feature name -> bound of its values, which begin at 0."""
+    return {
+        "input_ids": config.vocab_size,
+        "segment_ids": config.type_vocab_size,
+        _LABELS: 2,
+        "masked_lm_ids": config.vocab_size,
+        "masked_lm_positions": options.max_seq_length,
+    }
 
 
 def check_same_kind(train_files: RecordFiles, eval_files: RecordFiles) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from itertools import islice
 from typing import NamedTuple
 
@@ -178,11 +179,6 @@ def draw(opened: Opened, extractor: Extractor) -> None:
 def answer(opened: Opened, extractor: Extractor) -> None:
     """Writes the vectors of all lines."""
     options, num_lines = opened.options, opened.num_lines
-    vectors = options.vectors
-    layers = vectors.layer_names
-    pooled_shape = None
-    if vectors.pooling != "none":
-        pooled_shape = (num_lines, len(layers), vectors.width(opened.config))
     windows = text_rows.windows(
         opened.rows(),
         batch_size=options.batch_size,
@@ -191,12 +187,7 @@ def answer(opened: Opened, extractor: Extractor) -> None:
     )
     num_written = num_cut = 0
     with (
-        vector_files.open_writer(
-            options.output_file,
-            options.format,
-            layers=layers,
-            pooled_shape=pooled_shape,
-        ) as write,
+        _open_writer(opened) as write,
         Progress("extracting", total=num_lines, unit="lines") as progress,
     ):
         for window in windows:
@@ -219,3 +210,15 @@ def answer(opened: Opened, extractor: Extractor) -> None:
             num_lines,
             options.max_seq_length,
         )
+
+
+def _open_writer(opened: Opened) -> AbstractContextManager:
+    """Opens --output_file; the number of pooled vectors is known before."""
+    options, shape = opened.options, None
+    layers = options.vectors.layer_names
+    if options.vectors.pooling != "none":
+        width = options.vectors.width(opened.config)
+        shape = (opened.num_lines, len(layers), width)
+    return vector_files.open_writer(
+        options.output_file, options.format, layers=layers, pooled_shape=shape
+    )

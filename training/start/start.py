@@ -132,15 +132,7 @@ class Start:
             is missing or does not fit, or there are no trained weights to
             predict with.
         """
-        path = options.train.output_dir
-        setup.check_length(
-            options.max_seq_length, config, options.bert_config_file
-        )
-        manager = CheckpointManager(path, options.train.keep_checkpoint_max)
-        if manager.steps():
-            if options.bert_config_file != os.path.join(path, CONFIG):
-                setup.check_same_model(path, config)
-            check_folder(path, head, labels)
+        manager = _open_folder(options, config, head, labels)
         # In a graph, variables have shapes but no memory.
         with tf.Graph().as_default():
             model = make_model(config)
@@ -152,15 +144,14 @@ class Start:
             source,
             variables,
             manager,
-            path,
+            options.train.output_dir,
             config,
             heads,
             rows,
             getattr(model, "reads_pooler", False),
         )
         if not manager.steps():
-            frozen = head.get("feature_based")
-            _check_first(first, options, heads, frozen=frozen, trains=trains)
+            _check_first(first, options, head, heads, trains)
         return cls(
             options=options,
             config=config,
@@ -237,6 +228,23 @@ def check_outputs(
     )
 
 
+def _open_folder(
+    options: FinetuningOptions | PretrainingOptions,
+    config: BertConfig,
+    head: Mapping[str, str],
+    labels: Sequence[str] | None,
+) -> CheckpointManager:
+    """Opens output_dir; refuses a run of another model."""
+    setup.check_length(options.max_seq_length, config, options.bert_config_file)
+    path = options.train.output_dir
+    manager = CheckpointManager(path, options.train.keep_checkpoint_max)
+    if manager.steps():
+        if options.bert_config_file != os.path.join(path, CONFIG):
+            setup.check_same_model(path, config)
+        check_folder(path, head, labels)
+    return manager
+
+
 def check_folder(
     folder: str,
     head: Mapping[str, str],
@@ -283,12 +291,12 @@ def check_folder(
 def _check_first(
     first: FirstWeights | None,
     options: FinetuningOptions | PretrainingOptions,
+    head: Mapping[str, str],
     heads: Sequence[str],
-    *,
-    frozen: str | None,
     trains: bool,
 ) -> None:
     """Refuses random weights of what the run does not train."""
+    frozen = head.get("feature_based")
     if trains and frozen and not first:
         raise ValueError(
             f"--feature_based={frozen} never trains the encoder, which would "

@@ -123,6 +123,17 @@ def check_null(prediction, probability, difference):
     assert probability == pytest.approx(null.probability, abs=0.01)
 
 
+def predicted(goldens, examples, scores, options):
+    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
+    return predict(
+        convert_examples(examples, tokenizer, LENGTHS, False),
+        *scores,
+        tokenizer=tokenizer,
+        window_options=LENGTHS,
+        options=options,
+    )
+
+
 @pytest.mark.parametrize(
     ("folder", "changes"),
     [
@@ -141,14 +152,8 @@ def test_answers_are_those_of_predictions_json(goldens, folder, changes):
     windows, contexts, (ids, starts, ends) = graph_windows(
         goldens, examples, LENGTHS
     )
-    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
-    wanted = predict(
-        convert_examples(examples, tokenizer, LENGTHS, False),
-        *without_padding(windows, start, end),
-        tokenizer=tokenizer,
-        window_options=LENGTHS,
-        options=options,
-    )
+    scores = without_padding(windows, start, end)
+    wanted = predicted(goldens, examples, scores, options)
     logits = tf.constant(np.stack([start, end], axis=2))
     spans_found = answers.best_spans(logits, windows, options)
     begin, stop = characters_of(spans_found, ids, starts, ends)

@@ -390,20 +390,19 @@ def test_extract_features_runs_lines_of_one_shape(config, goldens, options):
 def test_every_program_looks_words_up_by_a_product(
     options, goldens, tmp_path, monkeypatch
 ):
-    class Made(Exception):
-        pass
+    class Made(Exception): ...
 
     def make(*_, use_one_hot_embeddings, **__):
         assert use_one_hot_embeddings
         raise Made
 
     # They have no --use_tpu: only the strategy tells.
-    names = ("bert_config_file", "device")
-    same = {name: getattr(options, name) for name in names}
+    config_file = options.bert_config_file
+    same = {"bert_config_file": config_file, "device": options.device}
     with pytest.raises(Made):
         start = Start(
             options=finetuner.FinetuningOptions(train=options.train, **same),
-            config=BertConfig.from_json_file(options.bert_config_file),
+            config=BertConfig.from_json_file(config_file),
             make_model=make,
             metric="",
             manager=CheckpointManager(options.train.output_dir),
@@ -423,17 +422,16 @@ def test_every_program_looks_words_up_by_a_product(
     with pytest.raises(Made):
         pretraining.run(options)
     monkeypatch.setattr(extraction, "BertModel", make)
+    of_vectors = extraction.ExtractionOptions(
+        input_file=str(goldens / "extract_features/input.txt"),
+        output_file=str(tmp_path / "vectors"),
+        init_checkpoint=options.init_checkpoint,
+        vocab_file=str(goldens / "vocab.txt"),
+        vectors=VectorOptions(layers=(-1,)),
+        **same,
+    )
     with pytest.raises(Made):
-        extraction.run(
-            extraction.ExtractionOptions(
-                input_file=str(goldens / "extract_features/input.txt"),
-                output_file=str(tmp_path / "vectors"),
-                init_checkpoint=options.init_checkpoint,
-                vocab_file=str(goldens / "vocab.txt"),
-                vectors=VectorOptions(layers=(-1,)),
-                **same,
-            )
-        )
+        extraction.run(of_vectors)
 
 
 @pytest.mark.parametrize("what", ["train", "predict"])
