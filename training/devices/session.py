@@ -77,7 +77,7 @@ def _joined_workers(
     if preempted:
         raise preemption.Preempted
     minutes = options.worker_timeout_minutes
-    watchdog = workers.Watchdog(cluster, strategy.waits(devices), minutes)
+    waits = strategy.waits(devices)
     is_chief = cluster.index == 0
     try:
         with contextlib.ExitStack() as held:
@@ -86,7 +86,7 @@ def _joined_workers(
             if is_chief:
                 held.enter_context(locks.sole_use(output_dir))
             _check_flags(cluster, devices, options, flag_values)
-            watchdog.start()
+            held.enter_context(workers.watched(cluster, waits, minutes))
             _check_folder(cluster, devices, output_dir)
             if not is_chief:
                 name = f"worker-{cluster.index}"
@@ -104,8 +104,6 @@ def _joined_workers(
             raise
         # sys.exit would let TensorFlow wait for the lost workers.
         workers.end_process(workers.lost_message(lost))
-    finally:
-        watchdog.stop()
 
 
 def _check_flags(

@@ -14,6 +14,7 @@ from data.text.vocabulary import load_vocab
 from modeling import objectives
 from modeling.config import BertConfig
 from modeling.objectives.pretraining import PretrainingModel
+from training.export.functions import Tensors
 from training.export.serving import Serving
 from training.loop.checkpointing import CheckpointManager
 from training.start import setup
@@ -138,9 +139,7 @@ class PretrainingServing(Serving):
         ids[:, 1] = self._vocab[_MASK]
         return ids
 
-    def is_real(
-        self, inputs: tf.Tensor, outputs: Mapping[str, tf.Tensor]
-    ) -> np.ndarray:
+    def is_real(self, inputs: tf.Tensor, outputs: Tensors) -> np.ndarray:
         """See `Serving.is_real`: bool [B, P]."""
         return outputs["positions"].numpy() >= 0
 
@@ -154,9 +153,7 @@ class PretrainingServing(Serving):
             found["serve_pair"] = (self._serve_pair(), pair)
         return found
 
-    def _outputs(
-        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         is_mask = (rows["input_ids"] == self._vocab[_MASK]) & (
             rows["input_mask"] > 0
         )

@@ -25,33 +25,13 @@ ARM = "Features\t: fp asimd bf16\n"
         # Not measured.
         (ARM, {}, None, "not known whether the CPU has bfloat16"),
         ("", {}, None, "not known whether the CPU has bfloat16"),
-        # oneDNN, which has the kernels, is switched off or held back.
+        # oneDNN, which has the kernels, is switched off.
         (
             ZEN,
             {"TF_ENABLE_ONEDNN_OPTS": "0"},
             False,
             "avx512_bf16, not used: TF_ENABLE_ONEDNN_OPTS=0",
         ),
-        (
-            ZEN,
-            {"ONEDNN_MAX_CPU_ISA": "avx512_core"},
-            False,
-            "avx512_bf16, not used: ONEDNN_MAX_CPU_ISA=avx512_core",
-        ),
-        (
-            SAPPHIRE,
-            {"DNNL_MAX_CPU_ISA": "AVX2"},
-            False,
-            "avx512_bf16, amx_bf16, not used: DNNL_MAX_CPU_ISA=AVX2",
-        ),
-        # oneDNN reads its own name first.
-        (
-            ZEN,
-            {"ONEDNN_MAX_CPU_ISA": "DEFAULT", "DNNL_MAX_CPU_ISA": "AVX2"},
-            True,
-            "avx512_bf16",
-        ),
-        (SAPPHIRE, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}, True, "avx512"),
         (ZEN, {"TF_ENABLE_ONEDNN_OPTS": "1"}, True, "avx512_bf16"),
     ],
 )
