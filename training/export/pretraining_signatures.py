@@ -4,6 +4,7 @@ Axes: B batch, S wordpieces, P [MASK]s of a row, V vocabulary.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -42,15 +43,12 @@ def describe(
     *,
     bert_config_file: str,
     vocab_file: str,
-    do_lower_case: bool,
-    max_seq_length: int,
-    top_k: int,
     init_checkpoint: str | None = None,
-    never_split: Sequence[str] = (),
+    **said: Any,
 ) -> None:
     """Writes into a finished output_dir what an export needs to know.
 
-    The arguments are flags of run_pretraining.py; `init_checkpoint` has the
+    `said` are the other fields of its description. `init_checkpoint` has the
     weights if the folder has no checkpoint. Raises ValueError if there are no
     weights, or the vocabulary does not fit.
     """
@@ -63,19 +61,17 @@ def describe(
     vocab = load_vocab(vocab_file)
     tokens = ["[CLS]", "[SEP]", _MASK]
     check_vocabulary(vocab, vocab_file, config, bert_config_file, tokens)
-    FullTokenizer(vocab_file, do_lower_case, never_split)  # checks them
-    PretrainingDescription(
+    weights = manager.prefix(steps[-1]) if steps else init_checkpoint
+    described = PretrainingDescription(
         task_name="pretraining",
         kind="pretraining",
-        max_seq_length=max_seq_length,
-        do_lower_case=do_lower_case,
         model={},
-        weights=place_of_weights(
-            manager.prefix(steps[-1]) if steps else init_checkpoint, output_dir
-        ),
-        top_k=top_k,
-        never_split=tuple(never_split),
-    ).write(output_dir, vocab_file)
+        weights=place_of_weights(weights, output_dir),
+        **said,
+    )
+    whole = described.never_split
+    FullTokenizer(vocab_file, described.do_lower_case, whole)  # checks them
+    described.write(output_dir, vocab_file)
 
 
 class PretrainingServing(Serving):
