@@ -34,15 +34,8 @@ def joined(
 ) -> Iterator[Session]:
     """Locks the output folder and joins the workers for the duration of a run.
 
-    Enter it before TensorFlow computes anything.
-
-    Args:
-      options: the devices.
-      output_dir: folder of the run, the same for all workers.
-      flag_values: value of each flag that must be the same for all workers.
-
-    Yields:
-      The rights of this process.
+    Enter it before TensorFlow computes anything. `output_dir` and `flag_values`
+    (flag -> value) must be the same for all workers.
 
     Raises:
       ValueError: TF_CONFIG is malformed, the workers have different flags, or

@@ -83,20 +83,12 @@ class Predictor:
     def predict(
         self, texts: Sequence[Any], batch_size: int = 32
     ) -> list[dict[str, Any]]:
-        """Predicts the outputs for texts.
+        """Predicts each text's outputs of `serve_text`.
 
-        Args:
-          texts: strings; for pairs tuples of two strings, for choice tuples of
-            a string and a list of strings.
-          batch_size: texts of similar length that are computed at once.
-
-        Returns:
-          For each text the outputs of `serve_text`: name -> string, number or
-          list.
-
-        Raises:
-          ValueError: texts is not a list, or a text does not have the model's
-            form.
+        `texts` are strings; for pairs tuples of two strings, for choice tuples
+        of a string and a list of strings. `batch_size` of similar length are
+        computed at once. Raises ValueError if `texts` is not a list, or a text
+        does not have the model's form.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
