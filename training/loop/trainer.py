@@ -75,11 +75,6 @@ class Trainer:
         self._steps_per_call = 1  # until the duration of a step is known
 
     @property
-    def weights(self) -> dict[str, tf.Variable]:
-        """Full name -> variable."""
-        return self._steps.weights
-
-    @property
     def metric_names(self) -> list[str]:
         """Names of the metrics of a step, in order; known after one step."""
         return self._steps.metric_names
