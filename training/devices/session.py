@@ -108,9 +108,9 @@ def _check_flags(
     """Raises ValueError if workers differ in their flags or arithmetic."""
     flags = {f"--{name}": repr(x) for name, x in sorted(flag_values.items())}
     kind = {"flags": ",".join(flags), "TensorFlow": tf.__version__}
-    if options.precision == "auto":
-        name = "--precision=auto (give --precision=float32 to all)"
-        flags[name] = strategy.precision_of(options)
+    # Processors may differ.
+    name = "what --precision=auto takes (give --precision=float32 to all)"
+    flags[name] = strategy.precision_of(options)
     # The names first: the checksums of the values are compared only if all
     # workers have equally many.
     for texts in (kind, flags):
