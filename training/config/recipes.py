@@ -28,10 +28,9 @@ class RecipeOptions(Settings):
 
     recipe: str = setting(
         "original",
-        "[new] original: the defaults of the original's program. budget: for "
-        "a small model and little time, such as --num_train_minutes=15: "
-        "--first_weights=neighbors, no dropout, rate 5e-4 with 10 % warm-up, "
-        "bfloat16 where it is faster. A flag that is given keeps its value.",
+        "[new] Defaults of flags. original: the original's. budget: for a "
+        "small model and little time: --first_weights=neighbors, no dropout, "
+        "rate 5e-4 with 10 % warm-up, bfloat16 where it is faster.",
         choices=tuple(RECIPES),
     )
 

@@ -22,16 +22,10 @@ def learning_rate(
     to peak * (1 - num_warmup_steps / num_train_steps). The last update has
     rate 0.
 
-    Args:
-      step: scalar, the number of this update, counted from 1: when it runs,
-        the original reads global_step after it is incremented. With
-        num_train_minutes, the elapsed share of the time times num_train_steps.
-      peak: rate at the end of the warm-up.
-      num_train_steps: updates after which the rate is 0.
-      num_warmup_steps: updates of warm-up; 0 = none.
-
-    Returns:
-      Float32 scalar.
+    `step` is the number of this update, counted from 1: when it runs, the
+    original reads global_step after it is incremented. With num_train_minutes,
+    it is the elapsed share of the time times num_train_steps. Returns a float32
+    scalar.
 
     Source: `optimizers.create_optimizer`.
     """
