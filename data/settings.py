@@ -127,6 +127,21 @@ class Settings:
                 return value
         return None
 
+    def changed(self) -> dict[str, Any]:
+        """Returns flag -> value where it is not the default, groups included.
+
+        A field without a flag has its own name.
+        """
+        found = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Settings):
+                found |= value.changed()
+            elif value != field.default:
+                bounds = field.metadata.get("setting")
+                found[(bounds and bounds.flag) or field.name] = value
+        return found
+
     def replace(self, **values: Any) -> Self:
         """Returns a copy with other values, wherever a field occurs."""
         changed = {}

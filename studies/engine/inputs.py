@@ -9,8 +9,8 @@ from absl import logging
 
 from data import settings
 from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
-from data.pretraining.streaming.shards import ShardRecipe
 from data.storage import files
 from data.text import vocabulary
 from demo import corpus
@@ -79,7 +79,7 @@ class Inputs:
         name = own or "records"
         path = self._path(f"{name}.{set_name}.tf_record")
         if not files.exists(path):
-            recipe = ShardRecipe(
+            recipe = Recipe(
                 settings.make(PretrainingDataOptions, plan.record_flags(row)),
                 vocab_file=self.vocab_file,
                 do_lower_case=True,

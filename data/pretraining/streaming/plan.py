@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from data.pretraining.recipe import Recipe
 from data.pretraining.streaming.corpus import Block, FileScan, scan_file
-from data.pretraining.streaming.shards import ShardRecipe, ShardTask
+from data.pretraining.streaming.shards import ShardTask
 from data.storage import files, manifests
 
 # Part of the manifest: increase it when the same input gives other records.
@@ -55,7 +56,7 @@ class Plan:
 def make_plan(
     input_files: Sequence[str],
     output_files: Sequence[str],
-    recipe: ShardRecipe,
+    recipe: Recipe,
     map_: Map = map,
 ) -> Plan:
     """Reads and checks all text once and assigns it to shards.
@@ -105,7 +106,7 @@ def _scan(
 
 
 def _check_documents(
-    scans: Sequence[FileScan], num_shards: int, recipe: ShardRecipe
+    scans: Sequence[FileScan], num_shards: int, recipe: Recipe
 ) -> None:
     """Raises ValueError if there are too few documents."""
     num_documents = sum(scan.num_documents for scan in scans)
@@ -175,7 +176,7 @@ def _spare_blocks(blocks: Sequence[Block], first: int) -> tuple[Block, ...]:
 
 
 def _facts(
-    scans: Sequence[FileScan], num_shards: int, recipe: ShardRecipe
+    scans: Sequence[FileScan], num_shards: int, recipe: Recipe
 ) -> dict[str, Any]:
     """Returns all that the output depends on."""
     facts = {
