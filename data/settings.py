@@ -23,6 +23,12 @@ from collections.abc import (
 )
 from typing import Any, NamedTuple, Self
 
+# Help of a flag that several programs have.
+NEVER_SPLIT = (
+    "[new] Tokens of the vocabulary, comma-separated, that stay whole wherever "
+    "a text has them, such as [ENTITY]; those of the folder of "
+    "--init_checkpoint if not given."
+)
 # Types of settings, as errors call them.
 _EXPECTED = {
     bool: "True or False",
@@ -33,7 +39,18 @@ _EXPECTED = {
 
 
 class Setting(NamedTuple):
-    """Help and bounds of a field; see `setting`."""
+    """Help and bounds of a field; see `setting`.
+
+    Attributes:
+      help: its meaning.
+      least: least value; None = any.
+      most: largest value; None = any. It comes with `least` or `above`.
+      above: the value must be above this; None = any.
+      choices: all values; None = any.
+      flag: name of the flag; None = the field's.
+      parse: converts the flag's text, or Python's value in its place, for
+        types that absl does not know; None = by the field's type.
+    """
 
     help: str
     least: float | None = None
@@ -154,31 +171,15 @@ class Settings:
 
 
 def setting(
-    default: Any = dataclasses.MISSING,
-    help: str = "",
-    *,
-    least: float | None = None,
-    most: float | None = None,
-    above: float | None = None,
-    choices: Sequence[str] | None = None,
-    flag: str | None = None,
-    parse: Callable[[Any], Any] | None = None,
+    default: Any = dataclasses.MISSING, help: str = "", **bounds: Any
 ) -> Any:
     """Returns a dataclass field that is also a flag.
 
-    Args:
-      default: its default; left out, the value must be given.
-      help: what it means; `[new]` marks what the original release lacks.
-      least: least value; None = any.
-      most: largest value; None = any. It comes with `least` or `above`.
-      above: the value must be above this; None = any.
-      choices: all values; None = any.
-      flag: name of the flag; None = the field's.
-      parse: converts the flag's text, or Python's value in its place, for
-        types that absl does not know; None = by the field's type.
+    Without a `default` the value must be given. `help` says what it means;
+    `[new]` marks what the original release lacks. For `bounds` see `Setting`.
     """
-    bounds = Setting(help, least, most, above, choices, flag, parse)
-    return dataclasses.field(default=default, metadata={"setting": bounds})
+    metadata = {"setting": Setting(help, **bounds)}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def group(**fixed: Any) -> Any:

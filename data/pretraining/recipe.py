@@ -11,9 +11,9 @@ from data.pretraining.options import (
     Wordpieces,
 )
 from data.records import feature_spec
-from data.settings import Settings, setting
+from data.settings import NEVER_SPLIT, Settings, setting
 from data.text import vocabulary
-from data.text.tokenization import NEVER_SPLIT, FullTokenizer
+from data.text.tokenization import FullTokenizer
 
 
 @dataclasses.dataclass(frozen=True)

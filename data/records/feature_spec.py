@@ -71,25 +71,25 @@ def pretraining_features(
 
     Source: write_instance_to_example_files in create_pretraining_data.py.
     """
-    seq, predictions = "max_seq_length", "max_predictions_per_seq"
-    tokens = tuple(
-        FeatureSpec(name, max_seq_length, flag=seq)
+    tokens = [
+        FeatureSpec(name, max_seq_length, flag="max_seq_length")
         for name in ("input_ids", "input_mask", "segment_ids")
-    )
-    masks = (
+    ]
+    masks = [
         FeatureSpec(
-            "masked_lm_positions", max_predictions_per_seq, flag=predictions
-        ),
-        FeatureSpec("masked_lm_ids", max_predictions_per_seq, flag=predictions),
-        FeatureSpec(
-            "masked_lm_weights",
+            f"masked_lm_{name}",
             max_predictions_per_seq,
-            "float32",
-            flag=predictions,
-        ),
-    )
-    labels = (FeatureSpec("next_sentence_labels", 1),)
-    return tokens + (masks if masked else ()) + (labels if pairs else ())
+            dtype,
+            flag="max_predictions_per_seq",
+        )
+        for name, dtype in (
+            ("positions", "int64"),
+            ("ids", "int64"),
+            ("weights", "float32"),
+        )
+    ]
+    labels = [FeatureSpec("next_sentence_labels", 1)]
+    return (*tokens, *masked * masks, *pairs * labels)
 
 
 class _Cells(NamedTuple):
@@ -122,7 +122,16 @@ def encode_examples(
       ValueError: a feature has a wrong length, type or number of rows.
     """
     arrays = {spec.name: np.asarray(columns[spec.name]) for spec in specs}
-    num_records = _check(specs, arrays)
+    num_records = len(arrays[specs[0].name])
+    for spec in specs:
+        values, shape = arrays[spec.name], (num_records, spec.length)
+        if values.shape != shape or not np.can_cast(
+            values.dtype, spec.dtype, "same_kind"
+        ):
+            raise ValueError(
+                f"feature {spec.name} is {values.dtype} {values.shape}, but "
+                f"its spec says {spec.dtype} {shape}."
+            )
     encoded = []
     for start in range(0, num_records, _BLOCK):
         rows = slice(start, start + _BLOCK)
@@ -130,31 +139,6 @@ def encode_examples(
             specs, {name: array[rows] for name, array in arrays.items()}
         )
     return encoded
-
-
-def _check(specs, arrays) -> int:
-    """Raises ValueError if columns do not fit their specs; returns N."""
-    for spec in specs:
-        values = arrays[spec.name]
-        if values.ndim != 2:
-            raise ValueError(
-                f"feature {spec.name} has shape {values.shape}, expected [N, "
-                f"{spec.length}]."
-            )
-        if values.shape[1] != spec.length:
-            raise ValueError(
-                f"feature {spec.name} has {values.shape[1]} values, but its "
-                f"spec says {spec.length}."
-            )
-        if not np.can_cast(values.dtype, spec.dtype, "same_kind"):
-            raise ValueError(
-                f"feature {spec.name} is {values.dtype}, but its spec says "
-                f"{spec.dtype}."
-            )
-    num_rows = {spec.name: len(arrays[spec.name]) for spec in specs}
-    if len(set(num_rows.values())) != 1:
-        raise ValueError(f"features differ in their rows: {num_rows}.")
-    return num_rows.popitem()[1]
 
 
 def _encode_block(specs, arrays) -> list[bytes]:

@@ -1,5 +1,6 @@
 """Batches of record files, in an order that can resume at any example."""
 
+import collections
 import dataclasses
 from collections.abc import Callable, Sequence
 
@@ -83,18 +84,18 @@ def open_records(
     """
     # The values of all records are checked while they are parsed.
     specs = tuple(spec._replace(limit=limits.get(spec.name)) for spec in specs)
-    segments, losses = [], damage.Losses()
+    segments, losses = [], collections.Counter()
     for path in paths:
-        found = damage.find_segments(
-            path, skip_bad_records=skip_bad_records, losses=losses
+        found, lost = damage.find_segments(
+            path, skip_bad_records=skip_bad_records
         )
+        losses += lost
         if not found:
             continue
         segments += found
         first = next(iter(_read(found).take(1))).numpy()
         reading.check_record(specs, path, first)
-        misfit = damage.find_misfit(found, specs, _SAMPLE)
-        if misfit:
+        if misfit := damage.find_misfit(found, specs, _SAMPLE):
             raise ValueError(misfit)
     if not segments:
         raise ValueError(
@@ -102,12 +103,10 @@ def open_records(
             f"({paths[0]}{', ...' if len(paths) > 1 else ''}); copy or write "
             "them again."
         )
-    if losses.num_files:
+    if losses:
         logging.warning(
             "--skip_bad_records: %d of %d files are damaged (%s).",
-            losses.num_files,
-            len(paths),
-            losses,
+            *(losses["files"], len(paths), damage.describe(losses)),
         )
     return RecordFiles(tuple(segments), specs)
 

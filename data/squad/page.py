@@ -15,12 +15,12 @@ class PageWriter:
     """Writes the page one paragraph at a time; use it as a context manager."""
 
     def __init__(self, path: str, title: str):
-        self._page = html_pages.PageWriter(path, title, _SCRIPT)
+        self._page = html_pages.open_page(path, title, _SCRIPT)
         self._paragraph: Any = None
         self._questions: list[dict[str, Any]] = []
 
     def __enter__(self):
-        self._page.__enter__()
+        self._add = self._page.__enter__()
         return self
 
     def __exit__(self, *error):
@@ -70,7 +70,7 @@ class PageWriter:
     def _end_paragraph(self) -> None:
         if not self._questions:
             return
-        self._page.add(
+        self._add(
             {
                 "title": self._paragraph.title,
                 "context": self._paragraph.context,

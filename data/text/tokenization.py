@@ -34,12 +34,6 @@ _CJK_RANGES = (
 # so the text around them is one word.
 _JOINING = re.compile("[\v\f\x1c-\x1f\x85]")
 
-# Help of the flag --never_split.
-NEVER_SPLIT = (
-    "[new] Tokens of the vocabulary, comma-separated, that stay whole wherever "
-    "a text has them, such as [ENTITY]; those of the folder of "
-    "--init_checkpoint if not given."
-)
 _ADD_WORDS = "add them by --extra_words of convert_checkpoint.py"
 _LOWER_CASED_MODELS = (
     "uncased_L-24_H-1024_A-16",

@@ -1,12 +1,14 @@
 """WordPiece vocabulary files: one token a line, the line number is the id."""
 
+import dataclasses
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from absl import logging
 
+from data.settings import Settings, setting
 from data.storage import files
 
 # Files of Hugging Face: a fast tokenizer with its vocabulary, and added tokens.
@@ -49,6 +51,47 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
             *first_repeated,
         )
     return vocab
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LearningOptions(Settings):
+    """How a vocabulary is learned."""
+
+    vocab_size: int = setting(
+        30522, "Number of tokens; fewer if the text is small.", least=1
+    )
+    reserved_tokens: list[str] = setting(
+        SPECIAL_TOKENS, "Tokens at the head of the vocabulary, [PAD] first."
+    )
+    num_unused: int = setting(
+        0,
+        "[unusedN] tokens after [PAD]; 99 as in the released vocabularies.",
+        least=0,
+    )
+    min_frequency: int = setting(
+        2, "How often a piece must occur in the text.", least=1
+    )
+    max_characters: int = setting(
+        1000,
+        "Only so many different characters, the most frequent, are kept; "
+        "raise it for Chinese or Japanese.",
+        least=1,
+    )
+
+    def _check(self) -> None:
+        tokens = self.reserved_tokens
+        missing = [token for token in SPECIAL_TOKENS if token not in tokens]
+        if missing or tokens[0] != "[PAD]":
+            raise ValueError(
+                f"--reserved_tokens={','.join(tokens)}; they must begin with "
+                f"[PAD] and hold {','.join(SPECIAL_TOKENS)}."
+            )
+        for token in tokens:
+            if tokens.count(token) > 1 or token.split() != [token]:
+                raise ValueError(
+                    f"--reserved_tokens: {token!r} is repeated, is empty or "
+                    "contains white space; give each once, as one word."
+                )
 
 
 class AddedToken(NamedTuple):
@@ -181,26 +224,6 @@ def is_cased(vocab: Mapping[str, int]) -> bool:
 def with_capitals(vocab: Mapping[str, int]) -> list[str]:
     """Returns the tokens that have capitals, without the special ones."""
     return [t for t in vocab if t != t.lower() and not t.startswith("[")]
-
-
-def check_reserved(tokens: Sequence[str]) -> None:
-    """Refuses reserved tokens that BERT cannot work with.
-
-    [PAD] must be the first, no special token may be missing, and each token
-    must be one word, given once.
-    """
-    missing = [token for token in SPECIAL_TOKENS if token not in tokens]
-    if missing or tokens[0] != "[PAD]":
-        raise ValueError(
-            f"reserved_tokens are {','.join(tokens)}; they must begin with "
-            f"[PAD] and hold {','.join(SPECIAL_TOKENS)}."
-        )
-    for token in tokens:
-        if tokens.count(token) > 1 or token.split() != [token]:
-            raise ValueError(
-                f"reserved token {token!r} is repeated, is empty or contains "
-                "white space; give each once, as one word."
-            )
 
 
 def require_size(

@@ -58,7 +58,8 @@ class Inputs:
                 [self.text("train")], do_lower_case=True
             )
             learned = vocabulary_building.learn_vocab(
-                words, vocab_size=self._scale.vocab_size
+                words,
+                vocabulary.LearningOptions(vocab_size=self._scale.vocab_size),
             )
             vocabulary.write_vocab(path, learned)
         return path

@@ -118,7 +118,9 @@ def test_text_becomes_a_vocabulary_and_records(remote, goldens):
     corpus = f"{remote}/pretraining_data/corp*.txt"
     paths = files.expand_patterns(corpus)
     counts = vocabulary_building.count_words(paths, do_lower_case=True)
-    vocab = vocabulary_building.learn_vocab(counts, vocab_size=300)
+    vocab = vocabulary_building.learn_vocab(
+        counts, vocabulary.LearningOptions(vocab_size=300)
+    )
     vocabulary.write_vocab("ram://made/vocab.txt", vocab)
     assert list(vocabulary.load_vocab("ram://made/vocab.txt")) == vocab
     counts = write_pretraining_data(

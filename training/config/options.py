@@ -2,9 +2,9 @@
 
 import dataclasses
 
+from data.settings import NEVER_SPLIT as NEVER_SPLIT
 from data.settings import Settings, setting
 from data.storage import files
-from data.text.tokenization import NEVER_SPLIT as NEVER_SPLIT
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
 EXPORT_PRECISIONS = ("float32", "bfloat16")
