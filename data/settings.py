@@ -197,12 +197,9 @@ def make(options_class: type, values: Mapping[str, Any]) -> Any:
     `values` are flag -> value, or field -> value for a field without a flag. A
     value holds wherever the field occurs, in groups too, but not where a group
     fixes it. Lists, tuples and NumPy's values are converted to the field's
-    type; fields without a value have their default.
-
-    Raises:
-      TypeError: a field has neither a value nor a default.
-      ValueError: a value has the wrong type or is out of bounds, or values
-        contradict each other.
+    type; fields without a value have their default. Raises TypeError for a
+    field without value and default; ValueError for a wrong type, a value out of
+    bounds or values that contradict each other.
     """
     given = {}
     for field in fields_of(options_class):

@@ -98,13 +98,13 @@ def write_text_files(
         f"reading {text.tfds}", total=source.num_examples, unit="documents"
     ) as progress:
 
-        def texts() -> Iterator[str]:
-            for found in source.texts:
-                advance(0, 0)
-                yield found
-                progress.advance()
+        def show(found: str) -> str:
+            advance(0, 0)
+            progress.advance()
+            return found
 
-        written = _write_documents(_documents(texts()), folder, text.max_bytes)
+        documents = _documents(map(show, source.texts))
+        written = _write_documents(documents, folder, text.max_bytes)
     if not written:
         raise ValueError(
             f"--tfds={text.tfds}: the {source.num_examples} examples of split "

@@ -54,20 +54,12 @@ def pretraining_features(
 ) -> tuple[FeatureSpec, ...]:
     """The features of a pretraining record, under the original's names.
 
-    Args:
-      max_seq_length: S, tokens with padding.
-      max_predictions_per_seq: P, places for masked tokens.
-      masked: False = without `masked_lm_*`, for records that are masked while
-        they are read.
-      pairs: False = without the label, to read records without pairs, whose
-        label is `NO_PAIR`.
-
-    Returns:
-      `input_ids`, `input_mask` (1 = token, 0 = padding) and `segment_ids`,
-      each [S]; `masked_lm_positions`, `masked_lm_ids` and
-      `masked_lm_weights` (1.0 = a prediction, 0.0 = padding), each [P];
-      `next_sentence_labels` [1] (0 = the next sentence, 1 = random,
-      `NO_PAIR` = no pair).
+    These are `input_ids`, `input_mask` (1 = token, 0 = padding) and
+    `segment_ids`, each [S]; `masked_lm_positions`, `masked_lm_ids` and
+    `masked_lm_weights` (1.0 = a prediction, 0.0 = padding), each [P];
+    `next_sentence_labels` [1] (0 = the next sentence, 1 = random, `NO_PAIR` =
+    no pair). Records without `masked` are masked while they are read; those
+    without `pairs` are read without the label.
 
     Source: write_instance_to_example_files in create_pretraining_data.py.
     """
@@ -111,15 +103,9 @@ def encode_examples(
 ) -> list[bytes]:
     """Encodes many examples at once, each from its own values only.
 
-    Args:
-      specs: the features to write, in their order on disk.
-      columns: feature name -> values [N, length] of the spec's type.
-
-    Returns:
-      N serialized `tf.train.Example`s.
-
-    Raises:
-      ValueError: a feature has a wrong length, type or number of rows.
+    `columns` are feature name -> values [N, length] of the spec's type, else
+    ValueError. Returns N serialized `tf.train.Example`s, with the features in
+    the order of the specs.
     """
     arrays = {spec.name: np.asarray(columns[spec.name]) for spec in specs}
     num_records = len(arrays[specs[0].name])

@@ -56,15 +56,9 @@ def make_once(
     """Writes a record file, unless an earlier run wrote the same one.
 
     `PATH.manifest.json` says what the records were made from. If this is
-    unchanged and the file complete, the file is used again.
-
-    Args:
-      path: the record file.
-      facts: all that its bytes depend on, as JSON returns it.
-      report_type: class of the report.
-      write: writes the file; returns the report and the file's SHA-256.
-      check: called with the facts before anything is written, to refuse them;
-        None = any will do.
+    unchanged and the file complete, the file is used again. `facts` are all
+    that its bytes depend on, as JSON returns it. `write` returns the report and
+    the file's SHA-256. `check` may refuse the facts before anything is written.
     """
     if check:
         check(facts)

@@ -34,14 +34,9 @@ def read(
 ) -> dict[str, Any] | None:
     """Reads the manifest of an earlier run.
 
-    Args:
-      path: path of the manifest.
-      facts: expected `made_from`, all that the files depend on, as JSON
-        returns it; None = accept any.
-
-    Returns:
-      The manifest. None if it is missing, not a JSON object or has other
-      facts; the files that it describes are then to be made again.
+    None if it is missing, not a JSON object, or has other facts in `made_from`
+    than `facts` (None = any will do); what it describes is then to be made
+    again.
     """
     if not files.exists(path):
         return None

@@ -1,7 +1,6 @@
 """WordPiece vocabulary files: one token a line, the line number is the id."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from absl import logging
 
 from data.settings import Settings, setting
 from data.storage import files
+from data.storage.json_files import read_json
 
 # Files of Hugging Face: a fast tokenizer with its vocabulary, and added tokens.
 FAST, ADDED = "tokenizer.json", "added_tokens.json"
@@ -149,15 +149,17 @@ def added_tokens(folder: str) -> list[AddedToken]:
     Some of them may be in the vocabulary. Raises ValueError if a file is
     damaged or an id has two tokens.
     """
-    added = []
     try:
-        for token, i in _read_object(folder, ADDED).items():
-            added.append(_added(folder, ADDED, i, {"content": token}))
-        config = _read_object(folder, "tokenizer_config.json")
-        for i, token in (config.get("added_tokens_decoder") or {}).items():
-            added.append(_added(folder, "tokenizer_config.json", i, token))
-        for token in _read_object(folder, FAST).get("added_tokens") or ():
-            added.append(_added(folder, FAST, token["id"], token))
+        added = [
+            AddedToken(
+                os.path.join(folder, name),
+                int(i),
+                str(token["content"]),
+                bool(token.get("normalized")),
+                bool(token.get("single_word")),
+            )
+            for name, i, token in _named_tokens(folder)
+        ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
             f"{folder}: the added tokens cannot be read ({error!r:.80}) from "
@@ -173,30 +175,28 @@ def added_tokens(folder: str) -> list[AddedToken]:
     return added
 
 
-def _added(
-    folder: str, name: str, i: int | str, token: Mapping[str, Any]
-) -> AddedToken:
-    return AddedToken(
-        os.path.join(folder, name),
-        int(i),
-        str(token["content"]),
-        bool(token.get("normalized")),
-        bool(token.get("single_word")),
-    )
+def _named_tokens(
+    folder: str,
+) -> Iterator[tuple[str, int | str, Mapping[str, Any]]]:
+    """Yields the file, id and description of each added token."""
 
+    def read(name: str) -> Any:
+        path = os.path.join(folder, name)
+        return read_json(path) if files.exists(path) else {}
 
-def _read_object(folder: str, name: str) -> Any:
-    """Returns what a JSON file holds; {} if there is none."""
-    path = os.path.join(folder, name)
-    if not files.exists(path):
-        return {}
-    return json.loads("\n".join(files.read_lines(path)))
+    for token, i in read(ADDED).items():
+        yield ADDED, i, {"content": token}
+    config = "tokenizer_config.json"
+    for i, token in (read(config).get("added_tokens_decoder") or {}).items():
+        yield config, i, token
+    for token in read(FAST).get("added_tokens") or ():
+        yield FAST, token["id"], token
 
 
 def _wordpieces(path: str) -> list[str]:
     """Returns the vocabulary of a `tokenizer.json`, without added tokens."""
     try:
-        model = json.loads("\n".join(files.read_lines(path)))["model"]
+        model = read_json(path, ("model",))["model"]
         ids = model["vocab"]
         is_whole = sorted(ids.values()) == list(range(len(ids)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -255,16 +255,10 @@ def require_tokens(
     remedy: str = "give the vocabulary of a BERT model, or make one with "
     "build_vocab.py",
 ) -> None:
-    """Checks that a vocabulary has the special tokens a program relies on.
+    """Refuses a vocabulary (token -> id) that lacks tokens of a program.
 
-    Args:
-      vocab: token -> id.
-      tokens: the tokens it must hold, for example `["[CLS]", "[SEP]"]`.
-      path: where the vocabulary came from, for the error.
-      remedy: what to do if one is missing.
-
-    Raises:
-      ValueError: a token is missing; names all that are.
+    The error names all that are missing, `path`, where the vocabulary came
+    from, and the remedy.
     """
     missing = [token for token in tokens if token not in vocab]
     if missing:

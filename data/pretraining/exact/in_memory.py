@@ -61,17 +61,13 @@ def write_pretraining_data(
     tools = make_tools(recipe)
     group = read_documents(input_files, tools.encode, tools.wordpieces.typecode)
     rng = random.Random(options.random_seed)
-    # The outputs are opened first, so that an error is found before the work.
+    instances = create_training_instances(
+        *(group, tools.wordpieces, options, rng),
+        lambda turns: _tracked(turns, "masking", "documents", len(turns)),
+    )
+    columns = _columns(instances, options, group.tokens.typecode)
     with files.whole_files(output_files) as paths:
-        with _open_all(paths) as writers:
-            instances = create_training_instances(
-                *(group, tools.wordpieces, options, rng),
-                lambda turns: _tracked(
-                    turns, "masking", "documents", len(turns)
-                ),
-            )
-            columns = _columns(instances, options, group.tokens.typecode)
-            _write_shuffled(columns, rng, tools, writers)
+        _write_shuffled(columns, rng, tools, paths)
         manifests.remove(output_files)
     counts = group.counts(tools.unknown_ids) | {
         "examples": len(columns["input_ids"]),
@@ -171,15 +167,18 @@ def _write_shuffled(
     columns: dict[str, np.ndarray],
     rng: random.Random,
     tools: Tools,
-    writers: Sequence[tfrecord.RecordWriter],
+    paths: Sequence[str],
 ) -> None:
     """Writes rows to the files in turn and logs the first three."""
     order = list(range(len(columns["input_ids"])))
     shuffle(order, rng)
-    turns = itertools.cycle(writers)
-    with progress.Progress(
-        "writing", total=len(order), unit="examples"
-    ) as shown:
+    with contextlib.ExitStack() as stack:
+        shown = stack.enter_context(
+            progress.Progress("writing", total=len(order), unit="examples")
+        )
+        turns = itertools.cycle(
+            [stack.enter_context(tfrecord.RecordWriter(path)) for path in paths]
+        )
         for start in range(0, len(order), _AT_ONCE):
             some = order[start : start + _AT_ONCE]
             rows = {name: values[some] for name, values in columns.items()}
@@ -189,17 +188,6 @@ def _write_shuffled(
             for record in feature_spec.encode_examples(tools.specs, rows):
                 next(turns).write(record)
             shown.advance(len(some))
-
-
-@contextlib.contextmanager
-def _open_all(
-    paths: Sequence[str],
-) -> Iterator[list[tfrecord.RecordWriter]]:
-    """Opens record files and closes them at the end."""
-    with contextlib.ExitStack() as stack:
-        yield [
-            stack.enter_context(tfrecord.RecordWriter(path)) for path in paths
-        ]
 
 
 def _tracked(

@@ -41,16 +41,10 @@ def write_shards(
 ) -> dict[str, int]:
     """Writes shuffled shards of examples, which appear when all are complete.
 
-    Args:
-      input_files: UTF-8 text, one sentence on each line, a blank line between
-        documents. A document ends with its file.
-      output_files: the shards.
-      recipe: how examples are made.
-      num_processes: number of processes; the output does not depend on it.
-      runner: writes the shards in place of these processes.
-
-    Returns:
-      The summed counts of `write_shard`, which are also in the manifest.
+    The text is UTF-8, one sentence on each line, a blank line between
+    documents; a document ends with its file. The output does not depend on the
+    number of processes; `runner` writes the shards in their place. Returns the
+    summed counts of `write_shard`, which are also in the manifest.
 
     Raises:
       ValueError: the text cannot be used (see `make_plan`).
