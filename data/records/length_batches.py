@@ -42,24 +42,22 @@ _LENGTHS = [
 def training_batches(
     files: RecordFiles,
     *,
-    batch_size: int,
     seed: int,
-    first_example: int = 0,
     shuffle_window: int = 0,
     trim: bool = True,
     exact: bool = False,
     multiple: int = 1,
     group_by_length: bool = False,
     num_choices: int = 1,
-    shard: Shard = WHOLE,
+    **place: Any,
 ) -> tf.data.Dataset:
     """Returns endless shuffled full batches, the same at every start.
 
-    See `input_pipeline.training_batches`, and `trim_batch` for `exact`,
-    `multiple` and `num_choices`. A `shuffle_window` of 0 is all records. `trim`
-    cuts each worker's batch to its longest example; False for a TPU, which
-    needs one length. `group_by_length` puts examples of similar length into a
-    batch; each pass still contains every example once.
+    See `input_pipeline.training_batches`, also for `place`, and `trim_batch`
+    for `exact`, `multiple` and `num_choices`. A `shuffle_window` of 0 is all
+    records. `trim` cuts each worker's batch to its longest example; False for a
+    TPU, which needs one length. `group_by_length` puts examples of similar
+    length into a batch; each pass still contains every example once.
 
     Source: `run_classifier.file_based_input_fn_builder`.
     """
@@ -67,18 +65,16 @@ def training_batches(
     # records, so that passes mix, and a file sorted by label stays sorted.
     batches = input_pipeline.training_batches(
         files,
-        batch_size=batch_size,
         seed=seed,
-        first_example=first_example,
         shuffle_window=shuffle_window or files.count,
         arrange=grouping(seed, num_choices) if group_by_length else None,
-        shard=shard,
+        **place,
     )
-    if trim:
-        return trimmed(
-            batches, num_choices=num_choices, exact=exact, multiple=multiple
-        )
-    return batches
+    if not trim:
+        return batches
+    return trimmed(
+        batches, num_choices=num_choices, exact=exact, multiple=multiple
+    )
 
 
 def trimmed(batches: tf.data.Dataset, **options: Any) -> tf.data.Dataset:

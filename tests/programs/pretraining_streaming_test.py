@@ -93,11 +93,11 @@ def test_beam_writes_the_same_shards(goldens, streamed, tmp_path, options):
     [
         (
             ["--masking=dynamic"],
-            "error: --masking is for streaming; pass --num_processes=1 or more",
+            "error: --masking=dynamic is for --num_processes, which is not given",
         ),
         (
             ["--next_sentence_prediction=false", "--join_documents"],
-            "error: --join_documents is for streaming; pass --num_processes=1",
+            "error: --join_documents=True is for --num_processes, which is not g",
         ),
         (
             ["--num_processes=1", "--join_documents"],
