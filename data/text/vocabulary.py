@@ -25,15 +25,8 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
 
     Source: `load_vocab` of the original's tokenization.py.
     """
-    vocab = {}
-    num_lines = 0
-    first_repeated = None
-    for token_id, line in enumerate(read_tokens(vocab_file)):
-        token = line.strip()
-        if token in vocab and first_repeated is None:
-            first_repeated = token, vocab[token], token_id
-        vocab[token] = token_id
-        num_lines += 1
+    tokens = [line.strip() for line in read_tokens(vocab_file)]
+    vocab = {token: i for i, token in enumerate(tokens)}
     # Differs from the original: it returns an empty vocabulary, because of
     # which every word would become an unknown one.
     if not vocab:
@@ -41,14 +34,13 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
             f"{vocab_file} is empty; expected a vocabulary with one token a "
             "line (build_vocab.py makes one)."
         )
-    if first_repeated:
+    if len(vocab) < len(tokens):
+        first = next(i for i, t in enumerate(tokens) if vocab[t] != i)
         logging.warning(
-            "%s: %d of %d lines repeat an earlier token, the first is %r with "
-            "the ids %d and %d; the last id counts.",
-            vocab_file,
-            num_lines - len(vocab),
-            num_lines,
-            *first_repeated,
+            "%s: %d of %d lines repeat an earlier token, such as %r with the "
+            "ids %d and %d; the last id counts.",
+            *(vocab_file, len(tokens) - len(vocab), len(tokens)),
+            *(tokens[first], first, vocab[tokens[first]]),
         )
     return vocab
 
