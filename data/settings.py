@@ -23,12 +23,6 @@ from collections.abc import (
 )
 from typing import Any, NamedTuple, Self
 
-# Help of a flag that several programs have.
-NEVER_SPLIT = (
-    "[new] Tokens of the vocabulary, comma-separated, that stay whole wherever "
-    "a text has them, such as [ENTITY]; those of the folder of "
-    "--init_checkpoint if not given."
-)
 # Types of settings, as errors call them.
 _EXPECTED = {
     bool: "True or False",

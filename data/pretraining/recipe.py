@@ -11,7 +11,7 @@ from data.pretraining.options import (
     Wordpieces,
 )
 from data.records import feature_spec
-from data.settings import NEVER_SPLIT, Settings, setting
+from data.settings import Settings, setting
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 
@@ -25,7 +25,11 @@ class Recipe(Settings):
     do_lower_case: bool = setting(
         True, "Lower-case the text: True for uncased models."
     )
-    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
+    never_split: tuple[str, ...] = setting(
+        (),
+        "[new] Tokens of the vocabulary, comma-separated, that stay whole "
+        "wherever a text has them, such as [ENTITY].",
+    )
     word_segmenter: str | None = setting(
         None,
         "[new] What is a word for --do_whole_word_mask in text without spaces "

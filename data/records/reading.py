@@ -39,7 +39,11 @@ def parse_batch(
         # As few operations as possible: starting one costs more than running
         # it.
         highest = tf.stack(
-            [tf.reduce_max(_unsigned(features[x.name])) for x in limited]
+            [
+                # Negative values exceed any limit.
+                tf.reduce_max(tf.bitcast(features[x.name], tf.uint64))
+                for x in limited
+            ]
         )
         tf.raw_ops.Assert(
             condition=tf.reduce_all(highest < [x.limit for x in limited]),
@@ -61,11 +65,6 @@ def _parse(specs, serialized):
             for spec in specs
         },
     )
-
-
-def _unsigned(values):
-    """Converts to unsigned integers; negative ones exceed any limit."""
-    return tf.bitcast(values, tf.uint64)
 
 
 def check_record(

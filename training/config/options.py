@@ -2,7 +2,6 @@
 
 import dataclasses
 
-from data.settings import NEVER_SPLIT as NEVER_SPLIT
 from data.settings import Settings, setting
 from data.storage import files
 
@@ -37,6 +36,11 @@ VOCAB_FILE = (
 DO_LOWER_CASE = (
     "False for cased models. If not given, what the folder of "
     "--init_checkpoint says of its tokenizer counts."
+)
+NEVER_SPLIT = (
+    "[new] Tokens of the vocabulary, comma-separated, that stay whole wherever "
+    "a text has them, such as [ENTITY]; those of the folder of "
+    "--init_checkpoint if not given."
 )
 DO_EXPORT = (
     "[new] Write a SavedModel for TF Serving; also alone, of a finished "
