@@ -1,6 +1,7 @@
 """Options of pretraining data, and the token ids that masking needs."""
 
 import dataclasses
+import random
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
@@ -100,14 +101,13 @@ class PretrainingDataOptions(Settings):
             )
         if self.join_documents and self.next_sentence_prediction:
             raise ValueError(
-                "--join_documents is for examples without sentence pairs; "
-                "pass --next_sentence_prediction=false too."
+                "--join_documents needs --next_sentence_prediction=false: it "
+                "is for examples without sentence pairs."
             )
         if self.sentence_order_prediction and not self.next_sentence_prediction:
             raise ValueError(
-                "--sentence_order_prediction=True; it must be false if "
-                "--next_sentence_prediction is false, because there are no "
-                "pairs then."
+                "--sentence_order_prediction needs sentence pairs; do not "
+                "give --next_sentence_prediction=false."
             )
 
     @property
@@ -130,6 +130,14 @@ class PretrainingDataOptions(Settings):
         """Number of tokens of a row without [CLS] and [SEP]."""
         num_special = 3 if self.next_sentence_prediction else 2
         return self.max_seq_length - num_special
+
+    def draw_target_length(self, rng: random.Random) -> int:
+        """Draws how many tokens of text the rows of a document should have."""
+        # Most rows are full, because padding costs as much as text. A few are
+        # short, as in fine-tuning.
+        if rng.random() < self.short_seq_prob:
+            return rng.randint(2, self.max_num_tokens)
+        return self.max_num_tokens
 
 
 class Wordpieces(NamedTuple):

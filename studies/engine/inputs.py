@@ -9,8 +9,8 @@ from absl import logging
 
 from data import settings
 from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
-from data.pretraining.streaming.shards import ShardRecipe
 from data.storage import files
 from data.text import vocabulary
 from demo import corpus
@@ -58,7 +58,8 @@ class Inputs:
                 [self.text("train")], do_lower_case=True
             )
             learned = vocabulary_building.learn_vocab(
-                words, vocab_size=self._scale.vocab_size
+                words,
+                vocabulary.LearningOptions(vocab_size=self._scale.vocab_size),
             )
             vocabulary.write_vocab(path, learned)
         return path
@@ -79,7 +80,7 @@ class Inputs:
         name = own or "records"
         path = self._path(f"{name}.{set_name}.tf_record")
         if not files.exists(path):
-            recipe = ShardRecipe(
+            recipe = Recipe(
                 settings.make(PretrainingDataOptions, plan.record_flags(row)),
                 vocab_file=self.vocab_file,
                 do_lower_case=True,
