@@ -17,7 +17,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 # Nothing here loads TensorFlow: not every test needs it.
-from tests import fork_server
+from tests.support import fork_server
 
 TESTS = pathlib.Path(__file__).resolve().parent
 
@@ -189,7 +189,7 @@ def real_data(pytestconfig):
 def _shared(name):
     @pytest.fixture(scope="session", name=name)
     def folder(goldens, tmp_path_factory):
-        from tests import finished_runs
+        from tests.support import finished_runs
 
         make = getattr(finished_runs, name)
         return finished_runs.shared(tmp_path_factory, make, goldens)
@@ -206,6 +206,6 @@ finished_pretraining = _shared("finished_pretraining")
 @pytest.fixture
 def options(goldens, tmp_path):
     """Two steps of training on the golden records, to be changed."""
-    from tests import pretraining_support
+    from tests.support import pretraining_support
 
     return pretraining_support.make_options(goldens, tmp_path / "out")

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.check_gpu.results import Found, Request
-from tests import rounding
+from tests.support import rounding
 from tests.training import support
 from training.config.options import DeviceOptions
 from training.devices import strategy

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from data import tfds as tfds_reading
-from tests.tfds_support import PLAIN, TEXT, prepare_texts
+from tests.support.tfds_support import PLAIN, TEXT, prepare_texts
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import tensorflow as tf
 import modeling
 from modeling import checkpoints, kernels, layers
 from modeling.attention import attention_bias, within_documents
-from tests import rounding
+from tests.support import rounding
 
 
 @pytest.fixture(scope="module")

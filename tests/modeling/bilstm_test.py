@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from modeling import checkpoints
 from modeling.bilstm import BiLSTM
-from tests import rounding
+from tests.support import rounding
 
 LENGTHS = [7, 1, 11, 4]
 SEQ_LENGTH, INPUT_SIZE, WIDTH = 11, 5, 3

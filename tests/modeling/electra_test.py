@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import BertConfig, BertModel, checkpoints, heads
-from tests import rounding
+from tests.support import rounding
 
 BERT = BertConfig(
     vocab_size=30,

@@ -20,8 +20,8 @@ from modeling import (
 )
 from modeling.checkpoints import huggingface
 from modeling.config import from_huggingface, to_huggingface
-from tests import huggingface_support as theirs
-from tests import rounding
+from tests.support import huggingface_support as theirs
+from tests.support import rounding
 
 
 def batch_of(choices=1):

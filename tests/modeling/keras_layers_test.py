@@ -17,7 +17,7 @@ import tensorflow as tf
 
 import modeling
 from modeling import BertConfig, BertModel, layers
-from tests import rounding
+from tests.support import rounding
 
 H, NUM_CLASSES, WIDTH = 8, 3, 5
 # Four texts of four wordpieces, and four words: Keras wants one length of the

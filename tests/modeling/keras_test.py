@@ -19,7 +19,6 @@ from modeling import (
     TaskOutput,
     checkpoints,
 )
-from tests import fork_server, huggingface_support, rounding
 from tests.modeling.keras_support import (
     BATCH,
     CONFIG,
@@ -35,6 +34,7 @@ from tests.modeling.keras_support import (
     losses_of_fit,
     sequential,
 )
+from tests.support import fork_server, huggingface_support, rounding
 
 MODELS = [
     pytest.param(Classifier, BATCH, id="subclass"),

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from modeling import BertConfig, TaskModel, kernels, layers
 from modeling.kernels import Form, block, seeds, vocabulary
-from tests import rounding
+from tests.support import rounding
 
 
 def normal(*shape, dtype=tf.float32):

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import BertConfig, BertModel, PretrainingModel, TaskModel
-from tests import rounding
+from tests.support import rounding
 
 CONFIG = BertConfig(
     vocab_size=50,

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from modeling import BertConfig, checkpoints
 from modeling.layer_mix import MIXES, LayerMix
-from tests import rounding
+from tests.support import rounding
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from modeling import BertConfig, attention, layers
 from modeling.kernels import Form, form
-from tests import rounding
+from tests.support import rounding
 
 
 @pytest.mark.parametrize("chosen", [Form.STANDARD, Form.COMPILED])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from modeling import choices, pooling
-from tests import rounding
+from tests.support import rounding
 
 RNG = np.random.default_rng(4)
 VECTORS = RNG.normal(size=(3, 6, 2, 5)).astype(np.float32)

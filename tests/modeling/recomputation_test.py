@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import BertConfig, PretrainingModel
-from tests import rounding
+from tests.support import rounding
 
 CONFIG = BertConfig(
     vocab_size=50,

@@ -8,7 +8,7 @@ import pytest
 
 import modeling
 from modeling import BertConfig, BertModel
-from tests import huggingface_support as theirs
+from tests.support import huggingface_support as theirs
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from modeling.kernels.vocabulary import (
     vocabulary_loss,
     vocabulary_loss_in_parts,
 )
-from tests import rounding, tpu_support
+from tests.support import rounding, tpu_support
 
 # The table, the bias, the product and its sum with the bias.
 LOGITS = 2 + rounding.DENSE

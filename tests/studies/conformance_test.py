@@ -17,7 +17,7 @@ from studies.engine import commands, plan
 from studies.engine.measures import MEASURES, applies
 from studies.engine.options import StudyData, StudyOptions
 from studies.engine.scales import PAPER, SCALES
-from tests import flags_support
+from tests.support import flags_support
 from training.config.finetuning_options import ClassifierOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.config.squad_options import SquadOptions

@@ -21,8 +21,8 @@ import numpy as np
 import tensorflow as tf
 
 from modeling import TaskModel
-from tests.classifier_support import write_records
-from tests.pretraining_support import read_all
+from tests.support.classifier_support import write_records
+from tests.support.pretraining_support import read_all
 from tests.training import squad_support
 from training.config.options import DeviceOptions, TrainOptions
 from training.devices import session, strategy

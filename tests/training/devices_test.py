@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests import fork_server, rounding
+from tests.support import fork_server, rounding
 from tests.training.devices_run import CASES
 from tests.training.support import configurations
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.classifier_support import write_table
+from tests.support.classifier_support import write_table
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import TrialOptions

@@ -5,8 +5,8 @@ import json
 import sys
 
 from modeling import TaskModel
-from tests import fork_server
-from tests.classifier_support import write_records
+from tests.support import fork_server
+from tests.support.classifier_support import write_records
 from training.config.finetuning_options import ClassifierOptions
 from training.config.options import DeviceOptions, TrainOptions
 from training.finetuning import classifier, finetuner

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests import fork_server
+from tests.support import fork_server
 
 SCRIPT = """
 import sys

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from data.records import tfrecord
 from modeling import BertConfig
-from tests.classifier_support import write_table
-from tests.pretraining_support import RECORDS
+from tests.support.classifier_support import write_table
+from tests.support.pretraining_support import RECORDS
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
 from training.finetuning import classifier, questions

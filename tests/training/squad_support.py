@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from data.squad.options import AnswerOptions, WindowOptions
-from tests import rounding
+from tests.support import rounding
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
 from training.config.squad_options import SquadOptions

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from data.records import feature_spec, input_pipeline
 from modeling import BertConfig, PretrainingModel, TaskModel, checkpoints
-from tests import rounding
+from tests.support import rounding
 from training.config.options import TrainOptions
 from training.loop import optimizers, steps
 from training.loop import trainer as loop

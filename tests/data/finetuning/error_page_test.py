@@ -5,7 +5,7 @@ import re
 import pytest
 
 from data.finetuning.error_page import Judged, write_page
-from tests.pages_support import HOSTILE, Page
+from tests.support.pages_support import HOSTILE, Page
 
 
 def judged(text="A text.", **changes):

@@ -16,7 +16,7 @@ from data.in_graph import tagging as graph_tagging
 from data.in_graph import windows
 from data.tasks import InputExample, TaggingExample, get_task
 from data.text.tokenization import FullTokenizer
-from tests.classifier_support import write_table
+from tests.support.classifier_support import write_table
 
 VOCAB = "[PAD] [UNK] [CLS] [SEP] a b c d e f g h i j k ##k".split()
 INPUTS = ("input_ids", "input_mask", "segment_ids")

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from data import tfds
 from data.pretraining import tfds_text
-from tests.tfds_support import (
+from tests.support.tfds_support import (
     ARTICLE,
     PLAIN,
     TITLE_ONLY,

@@ -8,7 +8,7 @@ from hypothesis import strategies
 
 from data.records import input_pipeline, length_batches
 from data.records.input_pipeline import WHOLE, Shard
-from tests.classifier_support import specs_of, write_records
+from tests.support.classifier_support import specs_of, write_records
 
 SEQ_LENGTH = 128
 

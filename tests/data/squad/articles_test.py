@@ -9,7 +9,7 @@ import tensorflow_datasets as tfds
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
 from tests.data.squad.support import article, paragraph, write
-from tests.tfds_support import prepare
+from tests.support.tfds_support import prepare
 
 
 def contents(path):

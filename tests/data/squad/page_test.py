@@ -8,7 +8,7 @@ from data.squad.examples import Paragraph, SquadExample
 from data.squad.page import PageWriter
 from data.squad.predictions import Answer, Prediction
 from data.squad.scoring import QuestionScore
-from tests.pages_support import HOSTILE, Page
+from tests.support.pages_support import HOSTILE, Page
 
 
 def prediction(context, text="", start=None, *, qas_id="q", answers=(), **more):

@@ -8,7 +8,7 @@ import tensorflow_datasets as tfds
 
 from data import tfds as tfds_reading
 from data.tasks import InputExample, TaggingExample, get_task
-from tests.tfds_support import TEXT, prepare
+from tests.support.tfds_support import TEXT, prepare
 
 
 def label(*names):

@@ -9,10 +9,10 @@ import pytest
 import modeling
 from modeling import TaskModel, checkpoints
 from modeling.objectives import tasks
-from tests.model_folder_support import (
+from tests.support.model_folder_support import (
     assert_has_weights,
 )
-from tests.serving_support import LABELS, LENGTH, finished_run
+from tests.support.serving_support import LABELS, LENGTH, finished_run
 
 
 @pytest.mark.parametrize("kind", tasks.KINDS)

@@ -8,9 +8,9 @@ import pytest
 
 import modeling
 from modeling import BertModel, SpanModel, checkpoints
-from tests import huggingface_support as theirs
-from tests import rounding
-from tests.model_folder_support import (
+from tests.support import huggingface_support as theirs
+from tests.support import rounding
+from tests.support.model_folder_support import (
     assert_has_weights,
     write_huggingface,
     write_original,

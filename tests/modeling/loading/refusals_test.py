@@ -7,11 +7,11 @@ import pytest
 
 import modeling
 from modeling import BertModel
-from tests.model_folder_support import (
+from tests.support.model_folder_support import (
     write_huggingface,
     write_original,
 )
-from tests.serving_support import finished_run
+from tests.support.serving_support import finished_run
 
 
 @pytest.fixture

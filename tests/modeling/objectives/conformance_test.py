@@ -14,7 +14,6 @@ import tensorflow as tf
 from modeling import checkpoints, objectives
 from modeling.choices import OBJECTIVES
 from modeling.objectives import base
-from tests import fork_server, rounding
 from tests.modeling.objectives.conformance_support import (
     CONFIG,
     draw_by_batch,
@@ -24,6 +23,7 @@ from tests.modeling.objectives.conformance_support import (
     train_options,
     trained,
 )
+from tests.support import fork_server, rounding
 from training.loop.evaluator import Evaluator
 from training.loop.steps import TrainSteps
 

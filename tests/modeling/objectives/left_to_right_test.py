@@ -10,7 +10,6 @@ import tensorflow as tf
 from modeling import BertConfig, TaskModel
 from modeling.kernels import vocabulary
 from modeling.objectives.left_to_right import LeftToRightModel
-from tests import rounding
 from tests.modeling.objectives.conformance_support import (
     CONFIG,
     make_batch,
@@ -24,6 +23,7 @@ from tests.modeling.objectives.numpy_model import (
     softmax,
     with_weights,
 )
+from tests.support import rounding
 
 BATCH = make_batch(LeftToRightModel)
 

@@ -9,7 +9,6 @@ import tensorflow as tf
 from modeling.objectives import replaced_tokens
 from modeling.objectives.options import ReplacedTokensOptions
 from modeling.objectives.replaced_tokens import Masked, ReplacedTokensModel
-from tests import rounding
 from tests.modeling.objectives.conformance_support import (
     CONFIG,
     make_batch,
@@ -22,6 +21,7 @@ from tests.modeling.objectives.numpy_model import (
     softmax,
     with_weights,
 )
+from tests.support import rounding
 
 SIZES = dataclasses.replace(CONFIG, embedding_size=6, electra=True)
 OPTIONS = {"generator_size": 0.5, "predicted_share": 0.4}

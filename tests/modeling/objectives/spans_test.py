@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from data.records import length_batches
 from modeling import BertConfig, SpanModel, checkpoints
-from tests import rounding
+from tests.support import rounding
 
 VERSIONS = ["v1.1", "v2.0"]
 

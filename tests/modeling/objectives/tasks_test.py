@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from data.records import length_batches
 from modeling import BertConfig, TaskModel, checkpoints
-from tests import rounding
-from tests.classifier_support import columns_of
+from tests.support import rounding
+from tests.support.classifier_support import columns_of
 
 LABELS = {
     "classification": 3,

@@ -1,6 +1,6 @@
 """--recipe: which flags it stands for, and which it leaves alone."""
 
-from tests import flags_support
+from tests.support import flags_support
 from training.config import recipes
 
 STEPS = 200

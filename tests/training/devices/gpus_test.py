@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import BertConfig
-from tests import rounding
+from tests.support import rounding
 from training.config.options import DeviceOptions, TrainOptions
 from training.devices import gpus, strategy
 from training.loop import optimizers, steps

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from modeling import BertConfig
 from modeling.kernels import Form
-from tests import fork_server, rounding
+from tests.support import fork_server, rounding
 from tests.training.support import golden_run
 from training.config.options import DeviceOptions, TrainOptions
 from training.devices import kinds, strategy

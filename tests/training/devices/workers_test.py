@@ -16,7 +16,7 @@ import time
 import pytest
 
 from data.storage import files
-from tests import fork_server
+from tests.support import fork_server
 from training.devices import preemption, workers
 from training.devices.waits import Waits
 

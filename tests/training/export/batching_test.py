@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from modeling import BertConfig, PretrainingModel, SpanModel
-from tests import rounding
-from tests.serving_support import INPUTS, LENGTH, finished_run
+from tests.support import rounding
+from tests.support.serving_support import INPUTS, LENGTH, finished_run
 from training.export import saved_model
 from training.export.pretraining_signatures import PretrainingServing
 from training.export.span_signatures import SpanServing

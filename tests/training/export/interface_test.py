@@ -17,8 +17,8 @@ from data.records import tfrecord
 from data.records.feature_spec import FeatureSpec, encode_examples
 from modeling import BertConfig
 from modeling.objectives.spans import SpanModel
-from tests import rounding
-from tests.serving_support import (
+from tests.support import rounding
+from tests.support.serving_support import (
     INPUTS,
     LENGTH,
     examples_of,

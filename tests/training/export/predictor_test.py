@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests import rounding
-from tests.serving_support import (
+from tests.support import rounding
+from tests.support.serving_support import (
     TEXTS,
     examples_of,
     finished_run,

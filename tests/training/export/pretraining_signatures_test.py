@@ -10,8 +10,8 @@ from data.pretraining import queries
 from data.records.feature_spec import encode_examples, pretraining_features
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, PretrainingModel, checkpoints
-from tests import rounding
-from tests.serving_support import INPUTS, served
+from tests.support import rounding
+from tests.support.serving_support import INPUTS, served
 from training.export import pretraining_signatures, saved_model
 from training.export.predictor import Predictor
 

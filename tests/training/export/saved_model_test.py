@@ -13,8 +13,8 @@ from data.finetuning.feature_options import feature_specs
 from data.finetuning.tagging import words_of_rows
 from data.records import tfrecord
 from data.records.feature_spec import encode_examples
-from tests import rounding
-from tests.serving_support import (
+from tests.support import rounding
+from tests.support.serving_support import (
     INPUTS,
     LABELS,
     LENGTH,

@@ -13,8 +13,8 @@ from data.squad.examples import ExampleOptions, read_examples
 from data.squad.scoring import normalize_answer
 from data.squad.windows import convert_examples, feature_specs
 from data.text.tokenization import FullTokenizer
-from tests import rounding
-from tests.serving_support import INPUTS, served
+from tests.support import rounding
+from tests.support.serving_support import INPUTS, served
 from training.export import saved_model
 from training.export.predictor import Predictor
 from training.start.description import SpanDescription

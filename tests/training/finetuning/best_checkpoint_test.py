@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
-from tests.classifier_support import write_records, write_table
+from tests.support.classifier_support import write_records, write_table
 from tests.training.finetuning_support import (
     LENGTHS,
     make_options,

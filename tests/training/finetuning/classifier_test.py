@@ -7,9 +7,9 @@ import pytest
 
 from data.storage import tsv_files
 from data.tasks import get_task
-from tests.classifier_support import rows_of, write_table
 from tests.data.tasks.fixtures import FOLDERS, write_files
-from tests.pages_support import Page
+from tests.support.classifier_support import rows_of, write_table
+from tests.support.pages_support import Page
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
 from training.finetuning import classifier, prediction_files

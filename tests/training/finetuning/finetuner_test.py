@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from data.records import length_batches
 from modeling import checkpoints
-from tests import rounding
-from tests.classifier_support import open_golden, write_records
+from tests.support import rounding
+from tests.support.classifier_support import open_golden, write_records
 from tests.training.finetuning_support import (
     LENGTHS,
     make_options,
@@ -312,7 +312,7 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
 import pytest
-from tests.classifier_support import write_records
+from tests.support.classifier_support import write_records
 from tests.training.finetuning_support import (
     LENGTHS, make_options, make_run, record_losses)
 from training.config.options import DeviceOptions

@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from modeling import checkpoints
-from tests.classifier_support import write_table
-from tests.finished_runs import CLASSIFIER
+from tests.support.classifier_support import write_table
+from tests.support.finished_runs import CLASSIFIER
 from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import TrialOptions, check_strip
 from training.finetuning import classifier

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from modeling import BertConfig, TaskModel, checkpoints
-from tests import rounding
-from tests.classifier_support import write_records
+from tests.support import rounding
+from tests.support.classifier_support import write_records
 from tests.training.finetuning_support import (
     LENGTHS,
     make_options,

@@ -16,7 +16,7 @@ import modeling
 from data.finetuning.long_text import LongTextOptions
 from data.records import tfrecord
 from data.text.tokenization import FullTokenizer
-from tests import fork_server, rounding
+from tests.support import fork_server, rounding
 from tests.training.finetuning_support import options_of
 from training.export.predictor import Predictor
 from training.finetuning import classifier

@@ -12,8 +12,8 @@ from data.records import input_pipeline
 from data.squad import windows
 from data.storage import files
 from modeling import BertConfig
-from tests import rounding
 from tests.data.squad import support
+from tests.support import rounding
 from tests.training.finetuning_support import record_losses
 from tests.training.squad_support import (
     make_options,

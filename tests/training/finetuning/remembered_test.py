@@ -9,7 +9,7 @@ import pytest
 
 import bert
 from data.finetuning.long_text import LongTextOptions
-from tests.classifier_support import write_table
+from tests.support.classifier_support import write_table
 from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
 from training.config.finetuning_options import TrialOptions

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests import rounding
+from tests.support import rounding
 from training.loop.lamb import Lamb
 from training.loop.optimizers import CLIP_NORM
 

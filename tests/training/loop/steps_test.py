@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from modeling import BertConfig, checkpoints
-from tests import fork_server, rounding
+from tests.support import fork_server, rounding
 from tests.training.support import (
     Sgd,
     assert_losses_near,
@@ -70,7 +70,7 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from modeling import BertConfig, PretrainingModel
-from tests.gpu_support import operations
+from tests.support.gpu_support import operations
 from training.config.options import DeviceOptions, TrainOptions
 from training.devices import kinds
 from training.devices.strategy import create_strategy

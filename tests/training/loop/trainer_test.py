@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import checkpoints
-from tests import rounding
+from tests.support import rounding
 from tests.training.support import (
     assert_losses_near,
     assert_same_weights,

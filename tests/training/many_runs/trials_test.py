@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.classifier_support import write_table
+from tests.support.classifier_support import write_table
 from tests.training.finetuning_support import make_options
 from training.config.finetuning_options import TrialOptions
 from training.finetuning import classifier

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from data.pretraining.options import PretrainingDataOptions
-from tests import rounding
 from tests.data.pretraining.support import recipe_of, shard_names
 from tests.data.pretraining.support import write as write_shards
-from tests.pretraining_support import read_all
+from tests.support import rounding
+from tests.support.pretraining_support import read_all
 from training.pretraining import pretrainer
 
 _MASKING = PretrainingDataOptions(max_seq_length=64, max_predictions_per_seq=10)

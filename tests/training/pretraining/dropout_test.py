@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from tests.pretraining_support import read_all
+from tests.support.pretraining_support import read_all
 from training.pretraining import pretrainer
 
 _NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob")

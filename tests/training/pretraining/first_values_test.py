@@ -9,14 +9,14 @@ import tensorflow as tf
 
 from modeling import BertConfig, PretrainingModel, checkpoints
 from modeling.objectives.left_to_right import LeftToRightModel
-from tests.objectives_support import (
+from tests.support.objectives_support import (
     LENGTH,
     PREDICTIONS,
     VOCAB,
     write_records,
     write_vocab,
 )
-from tests.pretraining_support import read_all
+from tests.support.pretraining_support import read_all
 from training.pretraining import first_values, pretrainer
 
 WORDS = 30

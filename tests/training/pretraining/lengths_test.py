@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from data.pretraining.options import PretrainingDataOptions
 from data.records import feature_spec, length_batches, reading, tfrecord
-from tests import rounding
-from tests.pretraining_support import RECORDS, read_all
+from tests.support import rounding
+from tests.support.pretraining_support import RECORDS, read_all
 from training.pretraining import pretrainer
 
 _STEPS = 6

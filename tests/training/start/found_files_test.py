@@ -8,9 +8,9 @@ import pytest
 
 import modeling
 from modeling import checkpoints
-from tests import huggingface_support as theirs
-from tests.classifier_support import write_table
-from tests.model_folder_support import write_original
+from tests.support import huggingface_support as theirs
+from tests.support.classifier_support import write_table
+from tests.support.model_folder_support import write_original
 from tests.training import squad_support
 from training.config.extraction_options import (
     ExtractionOptions,

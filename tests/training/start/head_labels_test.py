@@ -7,7 +7,7 @@ import pytest
 
 import modeling
 from modeling import checkpoints
-from tests import huggingface_support as theirs
+from tests.support import huggingface_support as theirs
 from tests.training.finetuning_support import make_options, make_run
 from training.convert import conversion
 from training.finetuning import classifier

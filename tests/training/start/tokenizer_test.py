@@ -6,7 +6,7 @@ import pytest
 
 from data.text.tokenizer_files import read_settings
 from modeling import BertConfig
-from tests.model_folder_support import write_huggingface
+from tests.support.model_folder_support import write_huggingface
 from training.start.tokenizer import (
     keep_vocabulary,
     load_tokenizer,

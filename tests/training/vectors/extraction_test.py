@@ -11,7 +11,7 @@ from absl import logging
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows
 from modeling import BertConfig, BertModel, checkpoints
-from tests import rounding
+from tests.support import rounding
 from tests.training.vectors.extraction_support import changed
 from training.config.extraction_options import (
     VectorOptions,

@@ -1,0 +1,69 @@
+"""The example of docs/objectives.md: an objective in three steps."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.objectives_support import CONFIG, LENGTH, write_records
+
+
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+
+
+def replaced(path, old, new):
+    """Replaces what is in a file once."""
+    text = path.read_text("utf-8")
+    changed, count = re.subn(old, new, text, flags=re.M)
+    assert count == 1, (path, old)
+    path.write_text(changed, "utf-8")
+
+
+@pytest.fixture
+def extended(pytestconfig, tmp_path):
+    """A copy of the sources after the steps of the page."""
+    root, copy = pytestconfig.rootpath, tmp_path / "sources"
+    page = (root / "docs/objectives.md").read_text("utf-8")
+    (code,) = blocks(page, "python")
+    names, contents, command = blocks(page, "text")
+    shutil.copytree(root / "modeling", copy / "modeling")
+    for folder in ("data", "training"):
+        (copy / folder).symlink_to(root / folder)
+    shutil.copy(root / "run_pretraining.py", copy)
+    folder = copy / "modeling/objectives"
+    (folder / "reversed_segment.py").write_text(code, "utf-8")
+    replaced(copy / "modeling/choices.py", r"^OBJECTIVES = .*\n", names)
+    replaced(folder / "__init__.py", r"^(?=left_to_right )", contents)
+    assert command.startswith("python run_pretraining.py ")
+    return copy, command.split()[2:-1]
+
+
+def test_the_example_trains_and_is_evaluated(extended, tmp_path):
+    root, flags = extended
+    config = tmp_path / "small.json"
+    config.write_text(json.dumps(CONFIG))
+    records = write_records(tmp_path / "pairs.tf_record", pairs=True)
+    done = subprocess.run(
+        [
+            *(sys.executable, "run_pretraining.py", *flags),
+            f"--input_file={records}",
+            f"--bert_config_file={config}",
+            f"--output_dir={tmp_path / 'out'}",
+            f"--max_seq_length={LENGTH}",
+            *("--train_batch_size=16", "--num_train_steps=200"),
+            *("--num_warmup_steps=0", "--learning_rate=1e-2"),
+            *("--max_eval_steps=2", "--nofuse"),
+        ],
+        cwd=root,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = (tmp_path / "out/eval_results.txt").read_text().splitlines()
+    results = {name: float(x) for name, x in (v.split(" = ") for v in lines)}
+    assert results["reversed_accuracy"] == 1  # it knows its 16 records by heart
+    assert results["reversed_loss"] < 0.1

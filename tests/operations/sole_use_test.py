@@ -1,0 +1,75 @@
+"""Two runs on one output_dir refuse each other."""
+
+import os
+import sys
+
+import pytest
+
+from data.storage import locks
+from tests.support import fork_server
+from tests.support.pretraining_support import RECORDS
+
+
+@pytest.fixture
+def flags(goldens):
+    """Of each program: a run that would train."""
+    text = [f"--vocab_file={goldens}/vocab.txt", "--do_train"]
+    mrpc = [*text, "--task_name=MRPC", f"--data_dir={goldens}/classifier/MRPC"]
+    return {
+        "run_pretraining.py": [f"--input_file={goldens / RECORDS}", text[1]],
+        "run_squad.py": [
+            *text,
+            f"--train_file={goldens}/squad/train-v1.1.json",
+        ],
+        "run_classifier.py": mrpc,
+        "run_classifier.py --num_trials=2": mrpc,
+    }
+
+
+def test_a_folder_in_use_is_not_touched(goldens, pytestconfig, tmp_path, flags):
+    for program, others in flags.items():
+        with locks.sole_use(str(tmp_path)):
+            done = fork_server.run(
+                [
+                    sys.executable,
+                    *program.split(),
+                    f"--bert_config_file={goldens}/first_layer.json",
+                    f"--output_dir={tmp_path}",
+                    *others,
+                ],
+                cwd=pytestconfig.rootpath,
+            )
+            assert done.returncode == 1, (program, done.stderr[-2000:])
+            assert done.stderr.splitlines()[-1].startswith(
+                f"error: --output_dir: {tmp_path} is in use by process "
+                f"{os.getpid()} on "
+            )
+            assert os.listdir(tmp_path) == [".lock"], program
+
+
+def test_a_task_of_several_that_is_in_use_fails_alone(
+    goldens, pytestconfig, tmp_path
+):
+    with locks.sole_use(str(tmp_path / "CoLA")):
+        done = fork_server.run(
+            [
+                sys.executable,
+                "run_classifier.py",
+                "--task_name=CoLA,MRPC",
+                f"--data_dir={goldens}/classifier",
+                f"--vocab_file={goldens}/vocab.txt",
+                f"--bert_config_file={goldens}/first_layer.json",
+                f"--output_dir={tmp_path}",
+                "--init_checkpoint="
+                f"{goldens}/classifier/MRPC/expected/model.ckpt-16",
+                "--max_seq_length=64",
+                "--do_eval",
+            ],
+            cwd=pytestconfig.rootpath,
+        )
+        assert done.returncode == 1
+        last = done.stderr.splitlines()[-1]
+        assert "1 of 2 tasks failed: CoLA: --output_dir: " in last
+        assert "is in use by process" in last
+        assert os.listdir(tmp_path / "CoLA") == [".lock"]
+    assert (tmp_path / "MRPC/eval_results.txt").exists()

@@ -1,0 +1,64 @@
+"""The program build_vocab.py, run as a user runs it."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def run(*args):
+    return subprocess.run(
+        [sys.executable, "build_vocab.py", *args],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_writes_a_vocabulary_and_reports(goldens, tmp_path):
+    output = tmp_path / "vocab.txt"
+    result = run(
+        f"--input_file={goldens}/pretraining_data/corpus*.txt",
+        f"--output_file={output}",
+        "--vocab_size=300",
+        "--num_unused=2",
+    )
+    assert result.returncode == 0, result.stderr
+    lines = output.read_text("utf-8").splitlines()
+    assert len(lines) == 300
+    assert lines[:4] == ["[PAD]", "[unused0]", "[unused1]", "[UNK]"]
+    assert f"{output}: 300 tokens from " in result.stderr
+    assert "0.000 % of the words become [UNK]" in result.stderr
+
+
+def test_missing_input_ends_in_one_line(tmp_path):
+    result = run("--input_file=/nowhere/*.txt", f"--output_file={tmp_path}/v")
+    assert result.returncode == 1
+    assert "error: --input_file: no file matches" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--vocab_size=0", "--vocab_size=0; it must be at least 1."),
+        ("--min_frequency=0", "--min_frequency=0; it must be at least 1."),
+        ("--num_unused=-1", "--num_unused=-1; it must be at least 0."),
+        ("--max_characters=0", "--max_characters=0; it must be at least 1."),
+        (
+            "--reserved_tokens=[UNK],[PAD]",
+            "reserved_tokens are [UNK],[PAD]; they must begin with [PAD] and "
+            "hold [PAD],[UNK],[CLS],[SEP],[MASK].",
+        ),
+    ],
+)
+def test_bad_flags_are_refused_before_the_text_is_read(tmp_path, flag, message):
+    # A text that is missing would be the error otherwise.
+    result = run("--input_file=/nowhere", f"--output_file={tmp_path}/v", flag)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == f"error: {message}"

@@ -1,0 +1,123 @@
+"""create_pretraining_data.py as its users start it."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "create_pretraining_data.py"
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def read(path):
+    return [
+        tf.train.Example.FromString(record)
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+    ]
+
+
+def test_the_originals_command_writes_the_originals_records(goldens, tmp_path):
+    folder = goldens / "pretraining_data"
+    done = run(
+        f"--input_file={folder}/corp*.txt",
+        f"--output_file={tmp_path}/out.tf_record",
+        f"--vocab_file={goldens}/vocab.txt",
+        "--do_lower_case=True",
+        "--do_whole_word_mask=False",
+        "--max_seq_length=64",
+        "--max_predictions_per_seq=10",
+        "--masked_lm_prob=0.15",
+        "--random_seed=12345",
+        "--dupe_factor=2",
+        "--short_seq_prob=0.1",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Wrote 337 examples" in done.stderr
+    # As messages: the order of a record's features is not fixed.
+    expected = read(folder / "wordpiece_masking.tf_record")
+    assert read(tmp_path / "out.tf_record") == expected
+
+
+def test_help_names_every_flag_with_the_originals_default():
+    done = run("--help")
+    for flag, default in {
+        "input_file": None,
+        "output_file": None,
+        "vocab_file": None,
+        "[no]do_lower_case": "true",
+        "[no]do_whole_word_mask": "false",
+        "max_seq_length": "128",
+        "max_predictions_per_seq": "20",
+        "random_seed": "12345",
+        "dupe_factor": "10",
+        "masked_lm_prob": "0.15",
+        "short_seq_prob": "0.1",
+        "mask_token_prob": "0.8",
+        "random_token_prob": "0.1",
+        "[no]next_sentence_prediction": "true",
+    }.items():
+        _, found, text = done.stdout.partition(f"--{flag}:")
+        assert found, flag
+        if default:
+            words = " ".join(text.partition("  --")[0].split())
+            assert words.endswith(f"Default: {default}."), flag
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--max_seq_length=4", "error: --max_seq_length=4; it must be at le"),
+        ("--input_file=absent*", "error: --input_file: no file matches 'abse"),
+        (
+            "--word_segmenter=space",
+            "error: --word_segmenter=space says what --do_whole_word_mask mask",
+        ),
+        (
+            "--word_segmenter=space --do_whole_word_mask --masking=dynamic "
+            "--num_processes=1",
+            "error: --word_segmenter=space; with --masking=dynamic the records",
+        ),
+        (
+            "--tfds_split=test",
+            "error: --tfds_split=test is for --tfds, which is not given; give ",
+        ),
+        (
+            "--tfds_data_dir=d",
+            "error: --tfds_data_dir=d is for --tfds, which is not given; give ",
+        ),
+        (
+            "--tfds_text_key=t",
+            "error: --tfds_text_key=t is for --tfds, which is not given; give ",
+        ),
+        (
+            "--beam_options=a --num_processes=1",
+            "error: --beam_options=a is for --runner, which is not given; give",
+        ),
+        ("--word_segmenter=ab", "error: --word_segmenter=ab; expected what is"),
+        (
+            "--word_segmenter=absent:cut --do_whole_word_mask",
+            "error: --word_segmenter=absent:cut cannot be imported",
+        ),
+    ],
+)
+def test_bad_flags_end_in_one_line(goldens, tmp_path, flag, message):
+    done = run(
+        f"--input_file={goldens}/pretraining_data/corpus.txt",
+        f"--output_file={tmp_path}/out",
+        f"--vocab_file={goldens}/vocab.txt",
+        *flag.split(),
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(message)
+    assert "Traceback" not in done.stderr

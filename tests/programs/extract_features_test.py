@@ -1,0 +1,122 @@
+"""The program extract_features.py, run as a user runs it."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from tests.support import fork_server, rounding
+from tests.support.model_folder_support import write_huggingface
+
+TWO_DEVICES = """
+import runpy
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+runpy.run_path("extract_features.py", run_name="__main__")
+"""
+
+
+def run(root, program, goldens, input_file, output_file, *flags):
+    """Starts the program on the golden model."""
+    return fork_server.run(
+        [
+            sys.executable,
+            *program,
+            f"--input_file={input_file}",
+            f"--output_file={output_file}",
+            f"--vocab_file={goldens}/vocab.txt",
+            f"--bert_config_file={goldens}/bert_config.json",
+            f"--init_checkpoint={goldens}/model/trained/model.ckpt-60",
+            *flags,
+        ],
+        cwd=root,
+    )
+
+
+def assert_golden(path, goldens):
+    """The lines are the first of the original's."""
+    ours, theirs = (
+        file.read_text("utf-8").splitlines()
+        for file in (path, goldens / "extract_features/expected.jsonl")
+    )
+    for our, their in zip(ours, theirs[: len(ours)], strict=True):
+        x, y = json.loads(our), json.loads(their)
+        values = [
+            [
+                layer.pop("values")
+                for feature in line["features"]
+                for layer in feature["layers"]
+            ]
+            for line in (x, y)
+        ]
+        assert json.dumps(x) == json.dumps(y)
+        np.testing.assert_allclose(*values, rtol=0, atol=rounding.SIX_DECIMALS)
+    return len(ours)
+
+
+def test_the_originals_command(goldens, tmp_path, pytestconfig):
+    output = tmp_path / "vectors.jsonl"
+    done = run(
+        pytestconfig.rootpath,
+        ["extract_features.py"],
+        goldens,
+        goldens / "extract_features/input.txt",
+        output,
+        "--layers=-1,-2",
+        "--max_seq_length=64",
+        "--batch_size=8",
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "extracting: 6/6 lines" in done.stderr
+    assert assert_golden(output, goldens) == 6
+
+
+def test_without_flags_text_is_cut_as_in_the_training(
+    goldens, tmp_path, pytestconfig
+):
+    write_huggingface(goldens, tmp_path / "theirs")
+    (tmp_path / "theirs/tokenizer_config.json").write_text(
+        '{"do_lower_case": false, "additional_special_tokens": ["the"]}'
+    )
+    (tmp_path / "in.txt").write_text("The mantheman.\n")
+    done = fork_server.run(
+        [
+            sys.executable,
+            "extract_features.py",
+            f"--input_file={tmp_path}/in.txt",
+            f"--output_file={tmp_path}/vectors.jsonl",
+            f"--init_checkpoint={tmp_path}/theirs",
+            "--layers=-1",
+            "--max_seq_length=16",
+        ],
+        cwd=pytestconfig.rootpath,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    line = json.loads((tmp_path / "vectors.jsonl").read_text())
+    tokens = [feature["token"] for feature in line["features"]]
+    assert tokens == ["[CLS]", "[UNK]", "man", "the", "man", ".", "[SEP]"]
+
+
+@pytest.mark.all
+def test_two_devices_and_an_odd_number_of_lines(
+    goldens, tmp_path, pytestconfig
+):
+    text = (goldens / "extract_features/input.txt").read_text("utf-8")
+    (tmp_path / "in.txt").write_text("\n".join(text.split("\n")[:5]), "utf-8")
+    done = run(
+        pytestconfig.rootpath,
+        ["-c", TWO_DEVICES],
+        goldens,
+        tmp_path / "in.txt",
+        tmp_path / "vectors.jsonl",
+        "--layers=-1,-2",
+        "--max_seq_length=64",
+        "--batch_size=4",
+        "--distribution_strategy=mirrored",
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Computing on 2 CPU device(s) by MirroredStrategy" in done.stderr
+    assert assert_golden(tmp_path / "vectors.jsonl", goldens) == 5

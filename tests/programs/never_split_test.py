@@ -1,0 +1,185 @@
+"""--never_split: tokens stay whole in every program and in what it leaves.
+
+`[MASK]` is in every vocabulary and stands here for a mark of one's own; without
+the flag it becomes `[`, pieces of `mask`, `]`.
+"""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert
+from data.finetuning import features
+from data.finetuning.records import make_records
+from data.pretraining.exact import in_memory
+from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.streaming import all_shards
+from data.pretraining.streaming.shards import ShardRecipe
+from data.squad import records as squad_records
+from data.squad.articles import SquadData
+from data.squad.examples import ExampleOptions
+from data.squad.options import WindowOptions
+from data.tasks import get_task
+from data.text.tokenization import FullTokenizer
+from data.vectors import text_rows
+from tests.support import rounding
+from tests.training.finetuning_support import run_table
+from training.export.predictor import Predictor
+
+MARK = "[MASK]"
+TEXTS = [f"The man {MARK} went.", f"x{MARK}y, a dog", "He bought milk", MARK]
+
+
+@pytest.fixture
+def tokenizer(goldens):
+    return FullTokenizer(str(goldens / "vocab.txt"), never_split=[MARK])
+
+
+def ids_in(path):
+    for record in tf.data.TFRecordDataset(str(path)):
+        example = tf.train.Example.FromString(record.numpy())
+        yield list(example.features.feature["input_ids"].int64_list.value)
+
+
+def write_marked_table(folder):
+    folder.mkdir()
+    for name in ("train", "dev", "test"):
+        rows = [
+            {"text": text} | ({} if name == "test" else {"label": f"l{i % 2}"})
+            for i, text in enumerate(TEXTS)
+        ]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(text)
+
+
+def test_a_run_keeps_them_and_its_model_knows(goldens, tmp_path, tokenizer):
+    write_marked_table(tmp_path / "data")
+    run_table(goldens, tmp_path, do_predict=True, never_split=(MARK,))
+    out = tmp_path / "out"
+    rows = list(ids_in(out / "predict.tf_record"))
+    for text, row in zip(TEXTS, rows, strict=True):
+        assert row[1 : row.index(3)] == tokenizer.encode(text)
+    assert rows[3][:3] == [2, 4, 3]
+    manifest = json.loads((out / "predict.tf_record.manifest.json").read_text())
+    assert manifest["made_from"]["never_split"] == [MARK]
+    written = np.loadtxt(out / "test_results.tsv", delimiter="\t")
+    assert bert.load(str(out)).loaded.tokenizer.never_split == (MARK,)
+    answers = Predictor.load(str(out)).predict(TEXTS)
+    got = [answer["probabilities"] for answer in answers]
+    np.testing.assert_allclose(got, written, rtol=0, atol=rounding.EQUAL)
+
+
+def test_records_without_them_are_those_of_earlier_versions(goldens, tmp_path):
+    write_marked_table(tmp_path / "data")
+    task = get_task("tsv", str(tmp_path / "data"))
+    options = features.FeatureOptions.of_task(task, 16)
+    path = str(tmp_path / "dev.tf_record")
+    vocab_file = str(goldens / "vocab.txt")
+    make_records(task, "dev", path, FullTokenizer(vocab_file), options)
+    text = (tmp_path / "dev.tf_record.manifest.json").read_text()
+    assert "never_split" not in text
+
+
+@pytest.mark.parametrize("num_processes", [0, 2])
+def test_pretraining_records_have_them(
+    goldens, tmp_path, tokenizer, num_processes
+):
+    text = tmp_path / "text.txt"
+    line = f"the man went to {MARK} .\n"
+    text.write_text("".join(f"{line * 4}\n" for _ in range(6)))
+    options = PretrainingDataOptions(
+        max_seq_length=32, max_predictions_per_seq=1, dupe_factor=1
+    )
+    out = [str(tmp_path / f"out-{i}") for i in range(2)]
+    vocab_file = str(goldens / "vocab.txt")
+    if num_processes:
+        recipe = ShardRecipe(options, vocab_file, True, never_split=(MARK,))
+        all_shards.write_shards(
+            [str(text)], out, recipe, num_processes=num_processes
+        )
+    else:
+        in_memory.write_pretraining_data(
+            [str(text)],
+            out,
+            vocab_file=vocab_file,
+            do_lower_case=True,
+            options=options,
+            never_split=(MARK,),
+        )
+    words = {tokenizer.vocab["["], tokenizer.vocab["]"]}
+    rows = [row for path in out for row in ids_in(path)]
+    assert rows
+    for row in rows:
+        assert row.count(4) > 1  # one is a mask at most
+        assert not words & set(row)
+
+
+def test_finished_pretraining_records_are_known(goldens, tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    text = goldens / "pretraining_data/corpus.txt"
+    out = [str(tmp_path / f"out-{i:05d}-of-00002") for i in range(2)]
+    options = PretrainingDataOptions(dupe_factor=1)
+    vocab_file = str(goldens / "vocab.txt")
+    recipe = ShardRecipe(options, vocab_file, True, never_split=(MARK,))
+    all_shards.write_shards([str(text)], out, recipe)
+    assert "2 of 2 shards are finished already." not in caplog.messages
+    all_shards.write_shards([str(text)], out, recipe)
+    assert "2 of 2 shards are finished already." in caplog.messages
+
+
+def test_questions_have_them(goldens, tmp_path, tokenizer):
+    context = f"The man {MARK} went."
+    paragraph = {
+        "context": context,
+        "qas": [
+            {
+                "id": "q",
+                "question": f"who {MARK}?",
+                "answers": [{"text": "man", "answer_start": 4}],
+            }
+        ],
+    }
+    data = {"version": "1.1", "data": [{"paragraphs": [paragraph]}]}
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps(data))
+    squad_records.make_records(
+        SquadData(str(path)).read(),
+        str(tmp_path / "eval.tf_record"),
+        vocab_file=str(goldens / "vocab.txt"),
+        do_lower_case=True,
+        example_options=ExampleOptions(is_training=True),
+        window_options=WindowOptions(max_seq_length=32, max_query_length=8),
+        never_split=(MARK,),
+    )
+    (row,) = ids_in(tmp_path / "eval.tf_record")
+    question = tokenizer.encode(f"who {MARK}?")
+    text = tokenizer.encode(context)
+    assert row[: len(question) + len(text) + 3] == [
+        2,
+        *question,
+        3,
+        *text,
+        3,
+    ]
+
+
+def test_vectors_have_them_as_words(tokenizer):
+    row = text_rows.make_row(f"The x{MARK} man", tokenizer, 16)
+    assert row.words == ["[CLS]", "the", "x", MARK, "man", "[SEP]"]
+    assert row.input_ids[3] == 4
+
+
+def test_words_are_those_of_tokenize(tokenizer):
+    for text in [*TEXTS, "", "unaffable caf\u00e9 \u4e2d"]:
+        pieces = [p for _, pieces in tokenizer.words(text) for p in pieces]
+        assert pieces == tokenizer.tokenize(text)
+
+
+def test_a_token_that_the_vocabulary_lacks_is_refused(goldens, tmp_path):
+    write_marked_table(tmp_path / "data")
+    with pytest.raises(
+        ValueError, match=r"has no \[X\] .*--extra_words of convert_checkp"
+    ):
+        run_table(goldens, tmp_path, never_split=("[X]",))

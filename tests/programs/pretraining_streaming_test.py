@@ -1,0 +1,318 @@
+"""From text to a pretrained model by streaming, as its users start it."""
+
+import dataclasses
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from data.pretraining.options import PretrainingDataOptions
+from tests.support import tfds_support
+from tests.support.pretraining_support import latest_step, read_all
+from training.pretraining import pretrainer
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BEAM_PYTHON = ROOT / ".venv-beam/bin/python"
+
+# Beam is optional and wants another protobuf than tensorflow-datasets. `make
+# test-all` always makes its environment; who calls pytest by hand may not have
+# it.
+needs_beam = pytest.mark.skipif(
+    not BEAM_PYTHON.exists(),
+    reason="needs .venv-beam; `make test-all` makes it",
+)
+
+
+def create(goldens, output, *flags, python=sys.executable, text=True):
+    inputs = [f"--input_file={goldens}/pretraining_data/corpus.txt"] * text
+    return subprocess.run(
+        [
+            python,
+            "create_pretraining_data.py",
+            *inputs,
+            f"--output_file={output}",
+            f"--vocab_file={goldens}/vocab.txt",
+            "--max_seq_length=64",
+            "--max_predictions_per_seq=10",
+            *flags,
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def shards(folder):
+    return {p.name: p.read_bytes() for p in folder.glob("out-*")}
+
+
+@pytest.fixture(scope="module")
+def streamed(goldens, tmp_path_factory):
+    """Three shards, written by one process."""
+    folder = tmp_path_factory.mktemp("streamed")
+    done = create(goldens, folder / "out@3", "--num_processes=1")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_two_processes_write_what_one_writes(goldens, streamed, tmp_path):
+    done = create(goldens, tmp_path / "out@3", "--num_processes=2")
+    assert done.returncode == 0, done.stderr
+    assert shards(tmp_path) == shards(streamed)
+    assert sorted(shards(tmp_path)) == [f"out-0000{i}-of-00003" for i in "012"]
+    manifest = json.loads((tmp_path / "out.manifest.json").read_text())
+    examples = manifest["counts"]["examples"]
+    assert f"Wrote {examples:,} examples" in done.stderr
+
+
+@pytest.mark.all
+@needs_beam
+@pytest.mark.parametrize(
+    "options",
+    ["", "--direct_running_mode=multi_processing --direct_num_workers=2"],
+)
+def test_beam_writes_the_same_shards(goldens, streamed, tmp_path, options):
+    done = create(
+        goldens,
+        tmp_path / "out@3",
+        "--num_processes=1",
+        "--runner=DirectRunner",
+        f"--beam_options={options}",
+        python=BEAM_PYTHON,
+    )
+    assert done.returncode == 0, done.stderr
+    assert shards(tmp_path) == shards(streamed)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ["--masking=dynamic"],
+            "error: --masking is for streaming; pass --num_processes=1 or more",
+        ),
+        (
+            ["--next_sentence_prediction=false", "--join_documents"],
+            "error: --join_documents is for streaming; pass --num_processes=1",
+        ),
+        (
+            ["--num_processes=1", "--join_documents"],
+            "error: --join_documents is for examples without sentence pairs; "
+            "pass --next_sentence_prediction=false too.",
+        ),
+        (
+            ["--num_processes=1", "--tfds=a/b"],
+            "error: give either --input_file or --tfds",
+        ),
+        (
+            ["--num_processes=1", "--runner=DirectRunner"],
+            "error: --runner needs Apache Beam, which is not installed",
+        ),
+        (
+            [
+                "--num_processes=1",
+                "--sentence_order_prediction",
+                "--next_sentence_prediction=false",
+            ],
+            "error: --sentence_order_prediction=True; it must be false if ",
+        ),
+        (
+            ["--num_processes=1", "--max_ngram_size=0"],
+            "error: --max_ngram_size=0; it must be at least 1.",
+        ),
+    ],
+)
+def test_flags_that_do_not_go_together(goldens, tmp_path, flags, message):
+    done = create(goldens, tmp_path / "out", *flags)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(message), done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.all
+@needs_beam
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ["--runner=DirektRunner"],
+            "error: --runner=DirektRunner: Unexpected pipeline runner",
+        ),
+        (
+            ["--runner=DirectRunner", "--beam_options=--nonsense=4"],
+            "error: --beam_options: Beam knows no nonsense; see",
+        ),
+        (
+            ["--runner=DirectRunner", "--beam_options='"],
+            "error: --beam_options=': No closing quotation",
+        ),
+        (
+            ["--runner=DirectRunner", "--tfds=mills"],
+            "error: --tfds=mills needs what is not installed here: No module",
+        ),
+    ],
+)
+def test_bad_flags_of_beam(goldens, tmp_path, flags, message):
+    done = create(
+        goldens,
+        tmp_path / "out",
+        "--num_processes=1",
+        *flags,
+        python=BEAM_PYTHON,
+        text="--tfds=mills" not in flags,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(message), done.stderr
+    assert not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.parametrize(
+    ("output", "vocab", "message"),
+    [
+        ("out", "absent", "absent: no such text file."),
+        ("out", "short", "short has no [UNK], [CLS], [SEP], [MASK] "),
+        ("", "short", " is a folder; give the path of a file."),
+    ],
+)
+def test_what_is_wrong_is_found_before_the_data_set_is_read(
+    goldens, tmp_path, output, vocab, message
+):
+    (tmp_path / "short").write_text("a\n")
+    done = create(
+        goldens,
+        tmp_path / output,
+        *("--num_processes=1", "--tfds=absent"),
+        f"--vocab_file={tmp_path / vocab}",
+        text=False,
+    )
+    assert done.returncode == 1
+    assert message in done.stderr.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["short"]
+
+
+def test_a_data_set_of_tfds_is_a_corpus(goldens, tmp_path):
+    texts = [
+        f"The old mill {i}. It stood by the river. Nobody came there.\n"
+        for i in range(12)
+    ]
+    tfds_support.prepare_texts(tmp_path / "tfds", "mills", texts)
+    done = create(
+        goldens,
+        tmp_path / "out",
+        "--num_processes=1",
+        "--tfds=mills",
+        f"--tfds_data_dir={tmp_path / 'tfds'}",
+        "--split_sentences",
+        "--dupe_factor=2",
+        text=False,
+    )
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((tmp_path / "out.manifest.json").read_text())
+    assert manifest["counts"]["documents"] == 12
+    assert manifest["counts"]["sentences"] == 36
+    assert (tmp_path / "out.tfds-text/text-00000.txt").exists()
+
+
+@pytest.fixture(scope="module")
+def unmasked(goldens, tmp_path_factory):
+    """Two gzip shards without masks."""
+    folder = tmp_path_factory.mktemp("unmasked")
+    done = create(
+        goldens,
+        folder / "out@2",
+        "--num_processes=1",
+        "--masking=dynamic",
+        "--compression=gzip",
+    )
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((folder / "out.manifest.json").read_text())
+    assert manifest["made_from"]["dupe_factor"] == 1
+    return folder
+
+
+def dynamic(options, goldens, unmasked, output_dir, steps, **changes):
+    """Trains on records that are masked while they are read."""
+    train = dataclasses.replace(
+        options.train,
+        output_dir=str(output_dir),
+        num_train_steps=steps,
+        save_checkpoints_steps=4,
+    )
+    changes = {
+        "input_file": f"{unmasked}/out@2",
+        "vocab_file": str(goldens / "vocab.txt"),
+        "masking": PretrainingDataOptions(
+            max_seq_length=64, max_predictions_per_seq=10
+        ),
+        "do_train": True,
+        "train": train,
+    } | changes
+    pretrainer.run(dataclasses.replace(options, **changes))
+
+
+def test_training_with_new_masks_resumes_bit_for_bit(
+    options, goldens, unmasked, tmp_path
+):
+    dynamic(options, goldens, unmasked, tmp_path / "whole", 8, do_eval=True)
+    assert "masked_lm_loss" in (tmp_path / "whole/eval_results.txt").read_text(
+        "utf-8"
+    )
+    # As if it had been killed after step 4.
+    shutil.copytree(tmp_path / "whole", tmp_path / "resumed")
+    for path in (tmp_path / "resumed").glob("model.ckpt-8*"):
+        path.unlink()
+    assert latest_step(tmp_path / "resumed") == 4
+    dynamic(options, goldens, unmasked, tmp_path / "resumed", 8)
+    whole = read_all(tmp_path / "whole/model.ckpt-8")
+    resumed = read_all(tmp_path / "resumed/model.ckpt-8")
+    assert whole.keys() == resumed.keys()
+    for name, value in whole.items():
+        assert (value == resumed[name]).all(), name
+
+
+def test_masks_are_neither_made_twice_nor_forgotten(
+    options, goldens, unmasked, streamed, tmp_path
+):
+    with pytest.raises(
+        ValueError, match="its records are masked; pass --masking=static"
+    ):
+        dynamic(
+            options,
+            goldens,
+            unmasked,
+            tmp_path,
+            4,
+            input_file=f"{streamed}/out@3",
+        )
+    with pytest.raises(
+        ValueError, match="its records are not masked; pass --masking=dynamic"
+    ):
+        dynamic(options, goldens, unmasked, tmp_path, 4, masking=None)
+    with pytest.raises(
+        ValueError, match="Flag --vocab_file must have a value .*: no vocab.txt"
+    ):
+        dynamic(options, goldens, unmasked, tmp_path, 4, vocab_file=None)
+
+
+def test_another_vocabulary_of_the_same_size_is_refused(
+    options, goldens, unmasked, tmp_path
+):
+    tokens = (goldens / "vocab.txt").read_text("utf-8").splitlines()
+    special, words = tokens[:5], tokens[5:]
+    for other in [*special, *words[::-1]], [*words, *special]:
+        vocab = tmp_path / "vocab.txt"
+        vocab.write_text("\n".join(other) + "\n", "utf-8")
+        message = f"out-00000-of-00002 was not made with --vocab_file={vocab}"
+        with pytest.raises(ValueError, match=message):
+            dynamic(
+                options,
+                goldens,
+                unmasked,
+                tmp_path / "run",
+                4,
+                vocab_file=str(vocab),
+            )

@@ -1,0 +1,94 @@
+"""--do_export of the programs, after a run and alone."""
+
+import json
+import sys
+
+import numpy as np
+
+from data.tasks import get_task
+from tests.support import fork_server, rounding
+from training.export.predictor import Predictor
+
+
+def run(root, goldens, program, output_dir, *flags):
+    """Starts a program with the golden vocabulary and model."""
+    return fork_server.run(
+        [
+            sys.executable,
+            program,
+            f"--vocab_file={goldens}/vocab.txt",
+            f"--bert_config_file={goldens}/bert_config.json",
+            f"--output_dir={output_dir}",
+            *flags,
+        ],
+        cwd=root,
+    )
+
+
+def test_a_classifier_answers_as_the_program(goldens, pytestconfig, tmp_path):
+    data_dir = goldens / "classifier/MRPC"
+    done = run(
+        pytestconfig.rootpath,
+        goldens,
+        "run_classifier.py",
+        tmp_path,
+        "--task_name=MRPC",
+        "--max_seq_length=64",
+        f"--data_dir={data_dir}",
+        "--do_predict",
+        "--do_export",
+        f"--export_dir={tmp_path}/export",
+        f"--init_checkpoint={data_dir}/expected/model.ckpt-16",
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    texts = [
+        (example.text_a, example.text_b)
+        for example in get_task("mrpc", str(data_dir)).examples("test")
+    ]
+    answers = Predictor.load(f"{tmp_path}/export").predict(texts)
+    wanted = np.loadtxt(data_dir / "expected/test_results.tsv", delimiter="\t")
+    got = [answer["probabilities"] for answer in answers]
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=rounding.EQUAL)
+    lines = (tmp_path / "predictions.tsv").read_text("utf-8").splitlines()
+    labels = [line.split("\t")[1] for line in lines[1:]]
+    assert [answer["label"] for answer in answers] == labels
+    facts = json.loads((tmp_path / "task.json").read_text("utf-8"))
+    assert (facts["task_name"], facts["is_pair"]) == ("mrpc", True)
+
+
+def test_several_models_are_not_exported_at_once(
+    goldens, pytestconfig, tmp_path
+):
+    done = run(
+        pytestconfig.rootpath,
+        goldens,
+        "run_classifier.py",
+        tmp_path,
+        "--do_export",
+        "--task_name=MRPC,CoLA",
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error: --do_export exports one model; give it alone, with the "
+        "--output_dir of one of them, when these runs are finished."
+    )
+
+
+def test_a_pretrained_model_is_exported_alone(goldens, pytestconfig, tmp_path):
+    done = run(
+        pytestconfig.rootpath,
+        goldens,
+        "run_pretraining.py",
+        tmp_path,
+        "--do_export",
+        f"--export_dir={tmp_path}/export",
+        f"--init_checkpoint={goldens}/model/trained",
+        "--max_seq_length=32",
+        "--predict_top_k=2",
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stderr.splitlines()
+    assert any(line.endswith(", serve_text, serve_pair") for line in lines)
+    assert (tmp_path / "export/1/saved_model.pb").exists()
+    card = (tmp_path / "export/1/README.md").read_text("utf-8")
+    assert "it gives each `[MASK]` the 2 likeliest wordpieces" in card

@@ -1,0 +1,245 @@
+"""Bad input of run_classifier.py is refused early, or handled."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from modeling import BertConfig, TaskModel, checkpoints
+from tests.support import fork_server, rounding
+from tests.support.classifier_support import write_table
+from tests.training.finetuning_support import (
+    MRPC,
+    make_options,
+    make_run,
+    run_table,
+)
+from training.config.options import DeviceOptions
+from training.devices import session
+from training.start import tokenizer
+
+MNLI = "classifier/MNLI/expected/model.ckpt-16"
+
+
+def write_rows(tmp_path, texts):
+    (tmp_path / "data").mkdir()
+    rows = [
+        json.dumps({"text": text, "label": f"l{number % 2}"}) + "\n"
+        for number, text in enumerate(texts)
+    ]
+    for name in ("train", "dev"):
+        (tmp_path / f"data/{name}.jsonl").write_text("".join(rows), "utf-8")
+
+
+def test_a_dev_set_smaller_than_a_batch_counts_each_example_once(
+    goldens, tmp_path
+):
+    write_table(tmp_path / "data", "single")  # 9 examples
+    one = run_table(goldens, tmp_path, {"eval_batch_size": 1}).results["dev"]
+    many = run_table(goldens, tmp_path, {"eval_batch_size": 64}).results["dev"]
+    assert many == pytest.approx(one, abs=rounding.EQUAL)
+    assert (9 * many["accuracy"]) % 1 == pytest.approx(0)
+
+
+def test_long_and_empty_texts_are_kept_and_counted(goldens, tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    write_rows(tmp_path, ["the mill", "the " * 90, "", "snow"])
+    outcome = run_table(goldens, tmp_path)
+    assert np.isfinite(outcome.results["dev"]["eval_loss"])
+    assert "4 examples, 1 shortened to --max_seq_length (25.0%)" in caplog.text
+    assert "1 of 4 examples of the dev set have an empty text" in caplog.text
+
+
+def test_a_vocabulary_of_the_other_case_is_refused(goldens, tmp_path):
+    write_table(tmp_path / "data", "single")
+    with pytest.raises(ValueError, match="cased_L-12_H-768_A-12.*do_lower_cas"):
+        run_table(
+            goldens,
+            tmp_path,
+            {"init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt"},
+        )
+
+
+def test_a_vocabulary_of_the_other_case_is_warned_of(caplog):
+    lower = {"[UNK]": 0, "the": 1, "##ed": 2}
+    cased = lower | {"The": 3}
+    tokenizer.check_case(lower, "a.txt", do_lower_case=True)
+    tokenizer.check_case(cased, "b.txt", do_lower_case=False)
+    assert not caplog.text
+    tokenizer.check_case(lower, "a.txt", do_lower_case=False)
+    assert "a.txt has no wordpiece with a capital: with --do_" in caplog.text
+    tokenizer.check_case(cased, "b.txt", do_lower_case=True)
+    assert "b.txt has 1 wordpieces with capitals, such as The," in caplog.text
+
+
+def test_a_checkpoint_of_another_width_is_refused(goldens, tmp_path):
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    wide = config.to_dict() | {"hidden_size": 64, "intermediate_size": 128}
+    (tmp_path / "wide.json").write_text(json.dumps(wide))
+    with pytest.raises(ValueError) as error:
+        make_run(
+            make_options(
+                goldens,
+                tmp_path / "out",
+                bert_config_file=str(tmp_path / "wide.json"),
+                init_checkpoint=str(goldens / MNLI),
+            ),
+            num_labels=3,
+        )
+    text = str(error.value)
+    assert "model.ckpt-16 does not fit the configuration:" in text
+    assert (
+        "bert/embeddings/word_embeddings: (1200, 32) in the checkpoint, "
+        "(1200, 64) in the model" in text
+    )
+    assert "Use the bert_config.json that came with the checkpoint" in text
+
+
+def test_another_task_s_model_is_taken_without_its_head(
+    goldens, tmp_path, caplog
+):
+    """From MNLI with its three labels to a task with two."""
+    options = make_options(
+        goldens, tmp_path, init_checkpoint=str(goldens / MNLI)
+    )
+    tuned = make_run(options, num_labels=2)
+    assert (
+        "has another head, such as one for other labels: all but" in caplog.text
+    )
+    assert "output_weights: (3, 32) in the checkpoint, (2, 32)" in caplog.text
+    saved = checkpoints.Checkpoint(str(goldens / MNLI))
+    fresh = make_run(
+        make_options(goldens, tmp_path / "b", init_checkpoint=None),
+        num_labels=2,
+    )
+    for name, value in tuned._weights.items():
+        if name.startswith("bert/"):
+            np.testing.assert_array_equal(value, saved.read(name))
+        else:
+            np.testing.assert_array_equal(value, fresh._weights[name])
+    with pytest.raises(
+        ValueError, match="has no output_weights and output_bias for this task"
+    ):
+        tuned.restore()
+
+
+def test_only_heads_may_differ(goldens):
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    other = BertConfig.from_dict(config.to_dict() | {"intermediate_size": 80})
+    variables = checkpoints.variables_by_name(
+        TaskModel(other, "classification", 2).layers
+    )
+    with pytest.raises(ValueError, match="does not fit the config") as error:
+        checkpoints.init_from_checkpoint(
+            str(goldens / MNLI), variables, ("output_weights", "output_bias")
+        )
+    assert "intermediate/dense/kernel: (32, 64)" in str(error.value)
+    assert "output_weights" not in str(error.value)
+
+
+SCRIPT = """
+import pathlib, sys
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from tests.training.finetuning_support import run_table
+from training.config.options import DeviceOptions
+from training.loop.trainer import Trainer
+goldens, folder = map(pathlib.Path, sys.argv[1:])
+for name in ("eval", "predict", "train"):
+    size = {f"{name}_batch_size": 7}
+    others = {"eval_batch_size": 8, "predict_batch_size": 8}
+    device = DeviceOptions(distribution_strategy="mirrored")
+    do = {"do_train": True, "do_predict": True}
+    try:
+        run_table(goldens, folder, others | size | {"device": device}, **do)
+    except ValueError as error:
+        print(error)
+def train(*_, **__):
+    print("trains")
+    sys.exit()
+Trainer.train = train
+sizes = {"eval_batch_size": 7, "predict_batch_size": 7, "train_batch_size": 8}
+sizes |= {"device": device}
+run_table(goldens, folder, sizes, do_train=True, do_eval=False)
+"""
+
+
+def test_batches_that_two_devices_cannot_share_are_refused_if_needed(
+    goldens, pytestconfig, tmp_path
+):
+    write_table(tmp_path / "data", "single")
+    done = fork_server.run(
+        [sys.executable, "-c", SCRIPT, goldens, tmp_path],
+        cwd=pytestconfig.rootpath,
+    )
+    assert done.stdout.splitlines() == [
+        f"--{name}_batch_size=7 cannot be divided among 2 parts (devices x "
+        "micro-batches); the nearest sizes are 6 or 8."
+        for name in ("eval", "predict", "train")
+    ] + ["trains"], done.stderr[-2000:]
+
+
+def test_a_set_that_the_task_has_not_is_named(goldens, tmp_path):
+    for flag in ("train", "eval"):
+        with pytest.raises(
+            ValueError,
+            match=f"--task_name=ax has no set for --do_{flag}, only diagnostic",
+        ):
+            run_table(goldens, tmp_path, task_name="ax", **{f"do_{flag}": True})
+
+
+def test_a_window_beyond_the_model_is_refused_before_records(goldens, tmp_path):
+    write_table(tmp_path / "data", "single")
+    with pytest.raises(ValueError, match="pass --max_seq_length=128 or less"):
+        run_table(goldens, tmp_path, {"max_seq_length": 129})
+    assert not list((tmp_path / "out").glob("*.tf_record"))
+
+
+def test_a_folder_that_tensorflow_reads_as_a_glob_is_refused(tmp_path):
+    # At the start, before records are made: TensorFlow would write checkpoints
+    # there and read none.
+    folder = tmp_path / "run[1]"
+    with pytest.raises(ValueError, match="out: TensorFlow reads no checkpoint"):
+        with session.joined(DeviceOptions(), f"{folder}/out"):
+            pass
+    assert not folder.exists()
+
+
+def test_labels_in_another_order_than_the_model_s_are_refused(
+    goldens, tmp_path
+):
+    write_table(tmp_path / "data", "single")
+    out = tmp_path / "out"
+    out.mkdir()
+    for suffix in (".index", ".data-00000-of-00001"):
+        source = goldens / f"{MRPC}{suffix}"
+        (out / f"model.ckpt-16{suffix}").write_bytes(source.read_bytes())
+    (out / "labels.txt").write_text("b\na\n", "utf-8")
+    with pytest.raises(
+        ValueError,
+        match=r"holds a model of the labels b, a \(labels.txt\), but the task "
+        "has .*; give --labels in that order",
+    ):
+        run_table(goldens, tmp_path)
+    assert (out / "labels.txt").read_text("utf-8") == "b\na\n"
+
+
+def test_a_watched_training_ends_with_an_evaluation(goldens, tmp_path):
+    write_table(tmp_path / "data", "single")  # 24 rows to train on
+    outcome = run_table(
+        goldens,
+        tmp_path,
+        {
+            "num_train_epochs": 2.0,
+            "train_batch_size": 4,
+            "eval_every_steps": 3,
+        },
+        do_train=True,
+        do_eval=False,
+    )
+    found = json.loads((tmp_path / "out/metrics.json").read_text("utf-8"))
+    assert found.pop("details")["dev"]["confusion_matrix"]
+    assert found == {"global_step": 12, "dev": outcome.results["dev"]}

@@ -1,0 +1,183 @@
+"""run_classifier.py as its users start it; figures from the original."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from tests.support import fork_server, rounding
+
+# finetuner_test has CoLA, program_export_test MRPC.
+TASKS = [
+    pytest.param("CoLA", marks=pytest.mark.all),
+    pytest.param("MRPC", marks=pytest.mark.all),
+    "MNLI",
+]
+
+
+def run(root, goldens, task, output_dir, *flags):
+    """Starts the program on a task of the goldens."""
+    return fork_server.run(
+        [
+            sys.executable,
+            "run_classifier.py",
+            f"--task_name={task}",
+            f"--data_dir={goldens}/classifier/{task}",
+            f"--vocab_file={goldens}/vocab.txt",
+            f"--bert_config_file={goldens}/bert_config.json",
+            f"--output_dir={output_dir}",
+            "--max_seq_length=64",
+            *flags,
+        ],
+        cwd=root,
+    )
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def scored(request, goldens, tmp_path_factory):
+    """The original's fine-tuned model, evaluated and asked by us."""
+    task = request.param
+    expected = goldens / "classifier" / task / "expected"
+    folder = tmp_path_factory.mktemp(task)
+    done = run(
+        request.config.rootpath,
+        goldens,
+        task,
+        folder,
+        "--do_eval",
+        "--do_predict",
+        f"--init_checkpoint={expected}/model.ckpt-16",
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return task, expected, folder
+
+
+def read_results(path):
+    lines = path.read_text("utf-8").splitlines()
+    return dict(line.split(" = ") for line in lines)
+
+
+def test_evaluation_is_the_originals(scored):
+    _, expected, folder = scored
+    theirs = read_results(expected / "eval_results.txt")
+    ours = read_results(folder / "eval_results.txt")
+    assert list(ours) == list(theirs)
+    for name in "eval_accuracy", "eval_loss", "loss":
+        assert float(ours[name]) == pytest.approx(
+            float(theirs[name]), abs=rounding.EQUAL
+        )
+
+
+def test_predictions_are_the_originals(scored):
+    _, expected, folder = scored
+    theirs = np.loadtxt(expected / "test_results.tsv", delimiter="\t")
+    ours = np.loadtxt(folder / "test_results.tsv", delimiter="\t")
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding.EQUAL)
+
+
+def test_predictions_have_ids_and_labels(scored):
+    task, _, folder = scored
+    labels = (folder / "labels.txt").read_text("utf-8").splitlines()
+    lines = (folder / "predictions.tsv").read_text("utf-8").splitlines()
+    header, *rows = [line.split("\t") for line in lines]
+    assert header == ["id", "prediction", *labels]
+    probabilities = np.loadtxt(folder / "test_results.tsv", delimiter="\t")
+    assert len(rows) == len(probabilities)
+    for (guid, label, *shown), row in zip(rows, probabilities, strict=True):
+        assert guid.startswith("test-")
+        assert label == labels[int(np.argmax(row))]
+        np.testing.assert_allclose(
+            np.array(shown, float), row, atol=rounding.EQUAL
+        )
+    name = {"MNLI": "MNLI-m.tsv"}.get(task, f"{task}.tsv")
+    submission = (folder / name).read_text("utf-8").splitlines()
+    assert submission[0] == "index\tprediction"
+    assert [x.split("\t")[1] for x in submission[1:]] == [r[1] for r in rows]
+
+
+def test_metrics_are_the_tasks_own(scored):
+    task, _, folder = scored
+    metrics = json.loads((folder / "metrics.json").read_text("utf-8"))
+    (name,) = metrics["details"]
+    dev = metrics[name]
+    assert dev["accuracy"] == pytest.approx(dev["eval_accuracy"])
+    own = {"CoLA": "matthews", "MRPC": "f1", "MNLI": "accuracy"}[task]
+    assert -1 <= dev[own] <= 1
+
+
+@pytest.mark.all
+def test_training_resumes_and_uses_its_records_again(
+    goldens, pytestconfig, tmp_path
+):
+    flags = [
+        "--do_train",
+        "--train_batch_size=16",
+        "--save_checkpoints_steps=4",
+        f"--init_checkpoint={goldens}/model/trained/model.ckpt-60",
+    ]
+    first = run(pytestconfig.rootpath, goldens, "CoLA", tmp_path, *flags)
+    assert first.returncode == 0, first.stderr[-3000:]
+    assert (tmp_path / "model.ckpt-12.index").exists()
+    made = (tmp_path / "train.tf_record").stat().st_mtime_ns
+    for path in tmp_path.glob("model.ckpt-12*"):
+        path.unlink()
+    again = run(
+        pytestconfig.rootpath, goldens, "CoLA", tmp_path, *flags, "--do_eval"
+    )
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert (tmp_path / "train.tf_record").stat().st_mtime_ns == made
+    assert "global_step = 12" in (tmp_path / "eval_results.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ([], "error: At least one of `do_train`, `do_eval` or `do_predict'"),
+        (
+            ["--do_eval", "--task_name=mrcp"],
+            "error: --task_name=mrcp: no such task (the nearest is mrpc)",
+        ),
+        (
+            ["--do_eval", "--language=de"],
+            "error: --language is no option of --task_name=CoLA",
+        ),
+        (["--do_train", "--data_dir="], "error: --task_name=CoLA: give --data"),
+        (
+            ["--do_train", "--data_dir=/absent"],
+            "error: --task_name=cola, train set: /absent/train.tsv: no such",
+        ),
+        (["--do_eval"], "error: {out} holds no checkpoint; train first"),
+        (
+            ["--do_train", "--feature_based=table"],
+            "error: --feature_based=table: run_study.py --study=features ",
+        ),
+        (
+            ["--do_train", "--feature_based=last", "--trainable_layers=1"],
+            "error: --trainable_layers=1, but --feature_based=last freezes",
+        ),
+        (
+            ["--do_train", "--feature_based=last"],
+            "error: --feature_based=last never trains the encoder, which would",
+        ),
+        (
+            ["--do_train", "--trial_epochs=2,x"],
+            "error: --trial_epochs=2,x: could not convert string to float: ",
+        ),
+        (
+            ["--do_train", "--max_seq_length=4"],
+            "error: --max_seq_length is 4, expected 5 or more",
+        ),
+        (
+            ["--do_train", "--max_seq_length=4096"],
+            "error: --max_seq_length=4096, but the model of",
+        ),
+    ],
+)
+def test_bad_flags_end_in_one_line(
+    goldens, pytestconfig, tmp_path, flags, message
+):
+    done = run(pytestconfig.rootpath, goldens, "CoLA", tmp_path, *flags)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(message.format(out=tmp_path)), last

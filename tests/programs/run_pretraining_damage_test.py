@@ -1,0 +1,121 @@
+"""What run_pretraining.py makes of records that are damaged."""
+
+import dataclasses
+import functools
+import json
+
+import pytest
+
+from data.storage import files
+from modeling import BertConfig
+from tests.support.pretraining_support import RECORDS
+from training.pretraining import pretrainer, run_records
+
+
+@pytest.fixture
+def damaged(goldens, tmp_path):
+    """The golden records, the contents of the second damaged."""
+    content = bytearray((goldens / RECORDS).read_bytes())
+    second = 16 + int.from_bytes(content[:8], "little")
+    content[second + 100] ^= 1
+    (tmp_path / "damaged.tf_record").write_bytes(content)
+    return str(tmp_path / "damaged.tf_record"), second
+
+
+def test_damage_is_refused_with_its_place_and_the_remedy(options, damaged):
+    path, second = damaged
+    with pytest.raises(ValueError) as error:
+        pretrainer.run(dataclasses.replace(options, input_file=path))
+    assert str(error.value) == (
+        f"{path}: record 2, at byte {second} of {files.size(path)}, is cut "
+        "short or damaged; copy or write the file again. Or pass "
+        "--skip_bad_records: it leaves out what is damaged, and reports how "
+        "much that is."
+    )
+
+
+def test_damage_is_left_out_on_request(options, damaged, caplog):
+    path, second = damaged
+    with caplog.at_level("INFO", logger="absl"):
+        pretrainer.run(
+            dataclasses.replace(options, input_file=path, skip_bad_records=True)
+        )
+    # The golden file holds 337.
+    assert f"{path}: 1 files, 336 examples." in caplog.messages
+    assert (
+        "--skip_bad_records: 1 of 1 files are damaged (records kept: 336; left "
+        "out: 1, and 0 bytes after damage)."
+    ) in caplog.messages
+
+
+def test_an_empty_file_is_left_out_on_request(
+    options, goldens, tmp_path, caplog
+):
+    path = tmp_path / "empty"
+    path.touch()
+    options = dataclasses.replace(
+        options, input_file=f"{path},{goldens / RECORDS}"
+    )
+    with pytest.raises(ValueError) as error:
+        pretrainer.run(options)
+    assert str(error.value) == (
+        f"{path} holds no records; write it again. Or pass --skip_bad_records: "
+        "it leaves out what is damaged, and reports how much that is."
+    )
+    with caplog.at_level("INFO", logger="absl"):
+        pretrainer.run(dataclasses.replace(options, skip_bad_records=True))
+    assert f"{options.input_file}: 2 files, 337 examples." in caplog.messages
+    assert (
+        f"--skip_bad_records: {path} holds no records (records kept: 0; left "
+        "out: 0, and 0 bytes after damage)."
+    ) in caplog.messages
+
+
+def test_a_file_cut_between_records_is_told_by_its_manifest(
+    goldens, damaged, caplog
+):
+    path, second = damaged
+    with open(path, "r+b") as file:
+        file.truncate(second)
+    shard = {"file": "damaged.tf_record", "counts": {"examples": 337}}
+    manifest = {"made_from": {}, "shards": [shard]}
+    files.write_text(path + files.MANIFEST_SUFFIX, json.dumps(manifest))
+    open_records = functools.partial(
+        run_records.open_records,
+        path,
+        BertConfig.from_json_file(str(goldens / "bert_config.json")),
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+    )
+    with pytest.raises(ValueError) as error:
+        open_records()
+    assert str(error.value).startswith(
+        f"{path}: it has 1 records, but its manifest says 337; copy or write "
+        "the file again. Or pass --skip_bad_records"
+    )
+    with caplog.at_level("WARNING", logger="absl"):
+        assert open_records(skip_bad_records=True).count == 1
+    assert caplog.messages == [
+        f"--skip_bad_records: {path} has 1 of the 337 records that its "
+        "manifest names."
+    ]
+
+
+def test_damage_under_the_run_is_named(options, goldens, tmp_path, monkeypatch):
+    path = tmp_path / "records"
+    content = bytearray((goldens / RECORDS).read_bytes())
+    path.write_bytes(content)
+
+    def damage(*_):
+        content[100] ^= 1
+        path.write_bytes(content)
+
+    # All input is checked before.
+    monkeypatch.setattr(pretrainer.setup, "keep_config", damage)
+    with pytest.raises(ValueError) as error:
+        pretrainer.run(dataclasses.replace(options, input_file=str(path)))
+    assert str(error.value) == (
+        f"{path}: record 1, at byte 0 of {len(content)}, is cut short or "
+        "damaged; copy or write the file again. It was undamaged when the run "
+        "began; the same command resumes from the last checkpoint."
+    )

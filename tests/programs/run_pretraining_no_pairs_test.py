@@ -1,0 +1,233 @@
+"""Pretraining on records of --next_sentence_prediction=false."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.pretraining.exact.in_memory import write_pretraining_data
+from data.pretraining.options import PretrainingDataOptions
+from data.records import feature_spec, reading, tfrecord
+from modeling import checkpoints
+from tests.support.pretraining_support import RECORDS, read_all
+from training.pretraining import pretrainer
+
+UNREAD = ("bert/pooler/", "cls/seq_relationship/")
+SPECS = feature_spec.pretraining_features(64, 10)
+
+
+@pytest.fixture(scope="module")
+def no_pairs(goldens, tmp_path_factory):
+    """Records of the golden corpus without pairs."""
+    path = tmp_path_factory.mktemp("no_pairs") / "no_pairs.tf_record"
+    write_pretraining_data(
+        [str(goldens / "pretraining_data/corpus.txt")],
+        [str(path)],
+        vocab_file=str(goldens / "vocab.txt"),
+        do_lower_case=True,
+        options=PretrainingDataOptions(
+            max_seq_length=64,
+            max_predictions_per_seq=10,
+            dupe_factor=5,
+            next_sentence_prediction=False,
+        ),
+    )
+    return path
+
+
+def relabelled(path, source, labels):
+    """Writes the records of `source` again, with other labels in turn."""
+    rows = list(tfrecord.read_records(str(source)))
+    columns = reading.parse_batch(SPECS, rows)
+    columns = {name: values.numpy() for name, values in columns.items()}
+    columns["next_sentence_labels"] = np.resize(labels, (len(rows), 1))
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in feature_spec.encode_examples(SPECS, columns):
+            writer.write(record)
+    return path
+
+
+def run(options, output_dir, input_file, num_steps=4, train=None, **changes):
+    """Trains on records; the last checkpoint."""
+    train = dataclasses.replace(
+        options.train,
+        output_dir=str(output_dir),
+        num_train_steps=num_steps,
+        **train or {},
+    )
+    pretrainer.run(
+        dataclasses.replace(
+            options, input_file=str(input_file), train=train, **changes
+        )
+    )
+    return read_all(output_dir / f"model.ckpt-{num_steps}")
+
+
+def points_of(folder):
+    """Tags of a folder of events."""
+    return {
+        value.tag
+        for path in folder.glob("events*")
+        for record in tf.data.TFRecordDataset(str(path))
+        for value in tf.compat.v1.Event.FromString(record.numpy()).summary.value
+    }
+
+
+def test_the_original_reads_the_records_and_its_pair_loss_is_0(no_pairs):
+    # name_to_features and get_next_sentence_output of run_pretraining.py.
+    ints = {"input_ids": 64, "input_mask": 64, "segment_ids": 64}
+    ints |= {"masked_lm_positions": 10, "masked_lm_ids": 10}
+    features = {
+        name: tf.io.FixedLenFeature([length], tf.int64)
+        for name, length in {**ints, "next_sentence_labels": 1}.items()
+    }
+    features["masked_lm_weights"] = tf.io.FixedLenFeature([10], tf.float32)
+    for record in tf.data.TFRecordDataset(str(no_pairs)):
+        example = tf.io.parse_single_example(record, features)
+        label = tf.cast(example["next_sentence_labels"], tf.int32)
+        one_hot = tf.one_hot(label, depth=2, dtype=tf.float32)
+        assert label.numpy() == [-1]
+        assert tf.reduce_sum(one_hot * [[-0.3, -1.4]]) == 0.0
+
+
+def assert_only_pairs_stay(saved, init):
+    """Asserts that a checkpoint of one layer is whole, and what has moved."""
+    further = ("bert/encoder/layer_1", "bert/encoder/layer_2")
+    names = {
+        name
+        for name in init
+        if checkpoints.tf1.is_weight(name) and not name.startswith(further)
+    }
+    # All variables and slots are there, for the original to resume with.
+    assert set(saved) == {"global_step"} | {
+        name + slot for name in names for slot in ("", "/adam_m", "/adam_v")
+    }
+    for name in names:
+        same = np.array_equal(saved[name], init[name])
+        assert same == name.startswith(UNREAD), name
+        if name.startswith(UNREAD):
+            assert not saved[f"{name}/adam_m"].any()
+            assert not saved[f"{name}/adam_v"].any()
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "accumulation"),
+    [("adamw", 1), pytest.param("lamb", 2, marks=pytest.mark.all)],
+)
+def test_masked_lm_alone_is_trained_and_measured(
+    goldens, tmp_path, options, no_pairs, accumulation, optimizer
+):
+    out = tmp_path / "out"
+    saved = run(
+        options,
+        out,
+        no_pairs,
+        train={
+            "gradient_accumulation_steps": accumulation,
+            "optimizer": optimizer,
+            "eval_every_steps": 2,
+            "log_steps": 1,
+            # Large enough for decay to show.
+            "learning_rate": 1e-2,
+        },
+        do_eval=True,
+        eval_file=str(no_pairs),
+        max_eval_steps=2,
+        eval_batch_size=8,
+    )
+    assert_only_pairs_stay(saved, read_all(goldens / "model/init"))
+    measured = {"loss", "masked_lm_accuracy", "masked_lm_loss"}
+    text = (out / "eval_results.txt").read_text()
+    results = dict(line.split(" = ") for line in text.splitlines())
+    assert set(results) == {"global_step", *measured}
+    assert points_of(out / "eval") == measured
+    tags = points_of(out)
+    assert measured <= tags
+    assert not [tag for tag in tags if "next_sentence" in tag]
+
+
+def test_a_run_may_change_from_pairs_to_none_and_back(
+    goldens, tmp_path, options, no_pairs
+):
+    out = tmp_path / "out"
+    pairs = goldens / RECORDS
+    num_records = sum(1 for _ in tfrecord.read_records(str(pairs)))
+    few = tmp_path / "few.tf_record"
+    with tf.io.TFRecordWriter(str(few)) as writer:
+        rows = list(tfrecord.read_records(str(no_pairs)))
+        for i in range(num_records):  # as many, or the run is refused
+            writer.write(rows[i % len(rows)])
+    first = run(options, out, pairs, 2)
+    second = run(options, out, few, 4)
+    third = run(options, out, pairs, 6)
+    for name, value in first.items():
+        if name.startswith(UNREAD):
+            np.testing.assert_array_equal(second[name], value, err_msg=name)
+            assert not np.array_equal(third[name], value), name
+
+
+def test_files_that_disagree_are_refused(goldens, tmp_path, options, no_pairs):
+    pairs = goldens / RECORDS
+    with pytest.raises(
+        ValueError,
+        match=f"^{pairs} holds records that are sentence pairs, {no_pairs} "
+        r"records that are not \(next_sentence_labels is -1\). Give "
+        "--input_file and --eval_file files of one kind each, written with "
+        "the same --next_sentence_prediction",
+    ):
+        run(options, tmp_path / "out", f"{pairs},{no_pairs}")
+    mixed = relabelled(tmp_path / "mixed.tf_record", pairs, [-1, -1, 0, 1])
+    with pytest.raises(ValueError, match=f"{mixed} holds records that are"):
+        run(options, tmp_path / "out", mixed)
+    with pytest.raises(
+        ValueError,
+        match=rf"^the records of --eval_file \({pairs}\) are sentence pairs, "
+        rf"but those of --input_file \({no_pairs}\) are not",
+    ):
+        run(
+            options,
+            tmp_path / "out",
+            no_pairs,
+            eval_file=str(pairs),
+            do_eval=True,
+        )
+
+
+@pytest.mark.parametrize("label", [0, pytest.param(1, marks=pytest.mark.all)])
+def test_records_of_one_label_are_warned_of(
+    tmp_path, options, no_pairs, caplog, label
+):
+    old = relabelled(tmp_path / "old.tf_record", no_pairs, [label])
+    run(options, tmp_path / "out", old, 2)
+    assert f"next_sentence_labels is {label} in all of the first" in caplog.text
+    assert "write such records again" in caplog.text
+
+
+def test_an_untrained_head_is_not_asked_about_pairs(
+    goldens, tmp_path, options, no_pairs, capsys
+):
+    queries = tmp_path / "queries.txt"
+    queries.write_text("the [MASK] was old .\na sailor . ||| the mill .\n")
+    changes = {
+        "init_checkpoint": None,
+        "do_predict": True,
+        "predict_file": str(queries),
+        "vocab_file": str(goldens / "vocab.txt"),
+    }
+    message = (
+        r"^--predict_file asks about a pair \('a sailor . \|\|\| the mill .'\)"
+        ", but the next-sentence head is untrained .*Remove the pairs from "
+        "--predict_file, or give a checkpoint that was trained on pairs"
+    )
+    with pytest.raises(ValueError, match=message):  # before training
+        run(options, tmp_path / "out", no_pairs, **changes)
+    assert not list((tmp_path / "out").glob("model.ckpt*"))
+    run(options, tmp_path / "out", no_pairs, init_checkpoint=None)
+    with pytest.raises(ValueError, match=message):  # before going on
+        run(options, tmp_path / "out", no_pairs, 6, **changes)
+    with pytest.raises(ValueError, match=message):
+        run(options, tmp_path / "out", no_pairs, do_train=False, **changes)
+    queries.write_text("the [MASK] was old .\n")
+    run(options, tmp_path / "out", no_pairs, do_train=False, **changes)
+    assert "masks" in capsys.readouterr().out

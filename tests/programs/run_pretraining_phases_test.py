@@ -1,0 +1,172 @@
+"""Two phases of pretraining: another length, and the flags that join them."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.records import feature_spec
+from tests.support.pretraining_support import read_all
+from training.pretraining import pretrainer
+
+POSITIONS = "bert/embeddings/position_embeddings"
+
+
+def write_records(path, length):
+    """Sixteen records of any ids, all of them real."""
+    rng = np.random.default_rng(length)
+    columns = {
+        "input_ids": rng.integers(0, 50, (16, length)),
+        "input_mask": np.ones((16, length), int),
+        "segment_ids": rng.integers(0, 2, (16, length)),
+        "masked_lm_positions": rng.integers(0, length, (16, 3)),
+        "masked_lm_ids": rng.integers(0, 50, (16, 3)),
+        "masked_lm_weights": np.ones((16, 3)),
+        "next_sentence_labels": rng.integers(0, 2, (16, 1)),
+    }
+    specs = feature_spec.pretraining_features(length, 3)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for record in feature_spec.encode_examples(specs, columns):
+            writer.write(record)
+
+
+@pytest.fixture
+def phases(options, tmp_path):
+    """Options of a run at length 128, and of one at length 512."""
+    config = {
+        "vocab_size": 50,
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "max_position_embeddings": 512,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    made = []
+    for length in (128, 512):
+        write_records(tmp_path / f"{length}.tf_record", length)
+        made.append(
+            dataclasses.replace(
+                options,
+                bert_config_file=str(tmp_path / "config.json"),
+                input_file=str(tmp_path / f"{length}.tf_record"),
+                init_checkpoint=None,
+                max_seq_length=length,
+                max_predictions_per_seq=3,
+                train=dataclasses.replace(
+                    options.train,
+                    output_dir=str(tmp_path / str(length)),
+                    train_batch_size=4,
+                ),
+            )
+        )
+    return made
+
+
+def test_a_longer_phase_starts_from_the_weights_alone(phases, tmp_path):
+    short, long = phases
+    pretrainer.run(short)
+    # A rate too small to move anything: what is saved is what was loaded.
+    pretrainer.run(
+        dataclasses.replace(
+            long,
+            init_checkpoint=short.train.output_dir,
+            train=dataclasses.replace(
+                long.train, num_train_steps=1, learning_rate=1e-30
+            ),
+        )
+    )
+    before = read_all(tmp_path / "128/model.ckpt-2")
+    after = read_all(tmp_path / "512/model.ckpt-1")
+    weights = [n for n in before if not n.endswith(("adam_m", "adam_v"))]
+    weights.remove("global_step")
+    for name in weights:
+        np.testing.assert_array_equal(after[name], before[name])
+    # One step, of its own schedule, with slots of its own: the positions that
+    # the first phase never saw have learned as much as the others.
+    assert after["global_step"] == 1
+    for slots, seen in ((before, 128), (after, 512)):
+        moved = np.abs(slots[f"{POSITIONS}/adam_m"]).max(axis=1)
+        assert (moved[:seen] > 0).all()
+        assert not moved[seen:].any()
+
+
+def test_one_schedule_over_two_lengths(phases, tmp_path):
+    short, long = phases
+    train = {"num_train_steps": 4, "num_warmup_steps": 1}
+    pretrainer.run(
+        dataclasses.replace(
+            short,
+            train=dataclasses.replace(short.train, stop_at_step=3, **train),
+        )
+    )
+    pretrainer.run(
+        dataclasses.replace(
+            long,
+            train=dataclasses.replace(
+                long.train, continue_from=short.train.output_dir, **train
+            ),
+        )
+    )
+    before = read_all(tmp_path / "128/model.ckpt-3")
+    after = read_all(tmp_path / "512/model.ckpt-4")
+    assert (before["global_step"], after["global_step"]) == (3, 4)
+    # The last rate is 0, so only the slots change.
+    np.testing.assert_array_equal(after[POSITIONS], before[POSITIONS])
+    v = f"{POSITIONS}/adam_v"
+    assert (after[v] >= 0.999 * before[v] * (1 - 1e-6)).all()
+    assert (after[v][128:] > before[v][128:]).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "train", "message"),
+    [
+        (
+            {"init_checkpoint": "b"},
+            {"continue_from": "a"},
+            "--continue_from=a takes weights, optimizer slots and step, "
+            "--init_checkpoint=b weights alone; give one of them",
+        ),
+        (
+            {"init_checkpoint": None, "do_train": False, "do_eval": True},
+            {"continue_from": "a"},
+            "--continue_from=a is for training; add --do_train, or drop it",
+        ),
+        (
+            {"init_checkpoint": None},
+            {"continue_from": "out/", "output_dir": "out"},
+            "--continue_from=out/ is the --output_dir; a run resumes in its",
+        ),
+    ],
+)
+def test_flags_that_contradict_are_refused(options, change, train, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        dataclasses.replace(
+            options, train=dataclasses.replace(options.train, **train), **change
+        )
+
+
+def test_a_first_phase_that_is_not_there_is_refused(phases):
+    changed = dataclasses.replace(phases[1].train, continue_from="/no/run")
+    with pytest.raises(
+        FileNotFoundError, match="^--continue_from=/no/run is not there; it"
+    ):
+        pretrainer.run(dataclasses.replace(phases[1], train=changed))
+
+
+def test_a_first_phase_of_another_model_is_refused(phases, tmp_path):
+    (tmp_path / "128").mkdir()
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "128/bert_config.json").write_text(
+        json.dumps(config | {"num_attention_heads": 4})
+    )
+    train = dataclasses.replace(
+        phases[1].train, continue_from=str(tmp_path / "128")
+    )
+    with pytest.raises(
+        ValueError,
+        match="128 holds a run of another model: num_attention_heads 4 -> 2",
+    ):
+        pretrainer.run(dataclasses.replace(phases[1], train=train))

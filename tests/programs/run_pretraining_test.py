@@ -1,0 +1,218 @@
+"""What run_pretraining.py makes of good input."""
+
+import dataclasses
+import json
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.text import tokenization
+from modeling import BertConfig, PretrainingModel, checkpoints
+from tests.support import rounding
+from tests.support.pretraining_support import (
+    RECORDS,
+    run,
+)
+from training.pretraining import pretrainer
+
+
+@pytest.fixture
+def options(options, goldens):
+    """Those of the golden model, with all of its layers."""
+    config = str(goldens / "bert_config.json")
+    return dataclasses.replace(options, bert_config_file=config)
+
+
+def test_evaluation_equals_numpy_over_the_same_batches(
+    goldens, tmp_path, options
+):
+    trained = str(goldens / "model/trained")
+    pretrainer.run(
+        dataclasses.replace(
+            options,
+            do_train=False,
+            do_eval=True,
+            init_checkpoint=trained,
+            max_eval_steps=21,
+            eval_batch_size=16,
+        )
+    )
+    text = (tmp_path / "out/eval_results.txt").read_text()
+    results = dict(line.split(" = ") for line in text.splitlines())
+    assert list(results) == [
+        "global_step",
+        "loss",
+        "masked_lm_accuracy",
+        "masked_lm_loss",
+        "next_sentence_accuracy",
+        "next_sentence_loss",
+    ]
+    expected = numpy_evaluation(goldens, trained, num_batches=21)
+    for name, value in expected.items():
+        assert float(results[name]) == pytest.approx(
+            value, abs=rounding.EQUAL
+        ), name
+
+
+def golden_model(goldens, checkpoint):
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    model = PretrainingModel(config)
+    checkpoints.init_from_checkpoint(
+        checkpoint, checkpoints.variables_by_name(model.layers)
+    )
+    return model
+
+
+def golden_rows(goldens):
+    """The features of all golden records by name."""
+    rows = {}
+    for record in tf.data.TFRecordDataset(str(goldens / RECORDS)):
+        example = tf.train.Example.FromString(record.numpy())
+        for name, feature in example.features.feature.items():
+            kind = feature.WhichOneof("kind")
+            rows.setdefault(name, []).append(getattr(feature, kind).value)
+    return {name: np.array(values) for name, values in rows.items()}
+
+
+def numpy_evaluation(goldens, checkpoint, num_batches):
+    """The original's metrics, spelled out over log probabilities."""
+    model = golden_model(goldens, checkpoint)
+    rows = golden_rows(goldens)
+    sums = np.zeros(6)
+    batch_losses = []
+    for i in range(num_batches):
+        batch = {
+            name: values[16 * i : 16 * i + 16] for name, values in rows.items()
+        }
+        features = {
+            name: tf.constant(values, tf.int32)
+            for name, values in batch.items()
+            if values.dtype.kind == "i"
+        }
+        masked, following = (
+            tf.nn.log_softmax(x).numpy() for x in model.logits(features)
+        )
+        ids = batch["masked_lm_ids"].ravel()
+        weights = batch["masked_lm_weights"].ravel()
+        labels = batch["next_sentence_labels"].ravel()
+        losses = -masked[np.arange(len(ids)), ids] * weights
+        next_losses = -following[np.arange(16), labels]
+        batch_losses.append(
+            losses.sum() / (weights.sum() + 1e-5) + next_losses.mean()
+        )
+        sums += [
+            losses.sum(),
+            ((masked.argmax(1) == ids) * weights).sum(),
+            weights.sum(),
+            next_losses.sum(),
+            (following.argmax(1) == labels).sum(),
+            16,
+        ]
+    return {
+        "loss": np.mean(batch_losses),
+        "masked_lm_loss": sums[0] / sums[2],
+        "masked_lm_accuracy": sums[1] / sums[2],
+        "next_sentence_loss": sums[3] / sums[5],
+        "next_sentence_accuracy": sums[4] / sums[5],
+    }
+
+
+def second_query(tokenizer):
+    """A batch of "a sailor [MASK] . ||| the mill ."."""
+    tokens = ["[CLS]", *tokenizer.tokenize("a sailor"), "[MASK]", ".", "[SEP]"]
+    num_first = len(tokens)
+    tokens += [*tokenizer.tokenize("the mill ."), "[SEP]"]
+    segment_ids = [0] * num_first + [1] * (len(tokens) - num_first)
+    return {
+        "input_ids": tf.constant([tokenizer.convert_tokens_to_ids(tokens)]),
+        "input_mask": tf.ones([1, len(tokens)], tf.int32),
+        "segment_ids": tf.constant([segment_ids]),
+        "masked_lm_positions": tf.constant([[tokens.index("[MASK]")]]),
+    }
+
+
+def test_queries_are_answered_with_the_models_probabilities(
+    goldens, tmp_path, options, capsys
+):
+    lines = ["the [MASK] was a [MASK] .", "a sailor [MASK] . ||| the mill ."]
+    (tmp_path / "queries.txt").write_text("\n\n".join(lines) + "\n")
+    trained = str(goldens / "model/trained")
+    pretrainer.run(
+        dataclasses.replace(
+            options,
+            do_train=False,
+            do_predict=True,
+            predict_file=str(tmp_path / "queries.txt"),
+            vocab_file=str(goldens / "vocab.txt"),
+            init_checkpoint=trained,
+            predict_top_k=3,
+        )
+    )
+    text = (tmp_path / "out/predict_results.jsonl").read_text()
+    assert capsys.readouterr().out == text
+    first, second = map(json.loads, text.splitlines())
+    assert [first["text"], second["text"]] == lines
+    assert [len(mask) for mask in first["masks"]] == [3, 3]
+    assert "is_next_probability" not in first
+
+    tokenizer = tokenization.FullTokenizer(str(goldens / "vocab.txt"))
+    masked, following = golden_model(goldens, trained).logits(
+        second_query(tokenizer)
+    )
+    probabilities = tf.nn.softmax(masked[0]).numpy()
+    best = np.argsort(-probabilities)[:3]
+    (answer,) = second["masks"]
+    assert [word for word, _ in answer] == [
+        tokenizer.inv_vocab[i] for i in best
+    ]
+    # Padded to 64 there, not here: float32 rounding, six decimals written.
+    np.testing.assert_allclose(
+        [p for _, p in answer], probabilities[best], atol=rounding.SIX_DECIMALS
+    )
+    (is_next, _) = tf.nn.softmax(following[0]).numpy()
+    assert second["is_next_probability"] == pytest.approx(
+        float(is_next), abs=rounding.SIX_DECIMALS
+    )
+
+
+def test_evaluation_while_training_and_a_stripped_checkpoint(
+    goldens, tmp_path, options
+):
+    out = tmp_path / "out"
+    pretrainer.run(
+        dataclasses.replace(
+            options,
+            do_eval=True,
+            eval_file=str(goldens / RECORDS),
+            max_eval_steps=2,
+            strip_checkpoint=True,
+            train=dataclasses.replace(
+                options.train, num_train_steps=4, eval_every_steps=2
+            ),
+        )
+    )
+    points = []
+    for path in sorted((out / "eval").iterdir()):
+        for record in tf.data.TFRecordDataset(str(path)):
+            event = tf.compat.v1.Event.FromString(record.numpy())
+            points += [(event.step, v.tag) for v in event.summary.value]
+    assert {step for step, tag in points if tag == "loss"} == {2, 4}
+    stripped = checkpoints.Checkpoint(str(out / "bert_model.ckpt"))
+    assert len(stripped.shapes) == 62
+    assert "global_step = 4" in (out / "eval_results.txt").read_text()
+
+
+def test_help_teaches(pytestconfig):
+    done = run(
+        [sys.executable, "run_pretraining.py", "--help"],
+        pytestconfig.rootpath,
+    )
+    for words in (
+        "python run_pretraining.py --do_train",
+        "--iterations_per_loop",
+        "Default: 10000.",
+        "[new] Arithmetic",
+    ):
+        assert words in done.stdout

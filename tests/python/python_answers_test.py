@@ -1,0 +1,324 @@
+"""bert.load: answers are those that the programs write for the same texts."""
+
+import functools
+import json
+import shutil
+
+import numpy as np
+import pytest
+from seqeval.metrics.sequence_labeling import get_entities
+
+import bert
+from data.finetuning.tagging import words_of_rows
+from data.squad.scoring import normalize_answer
+from data.tasks import TaggingExample
+from data.text.tokenization import FullTokenizer
+from modeling import BertConfig
+from tests.support import huggingface_support as theirs
+from tests.support import rounding
+from tests.support.model_folders import write_released
+from tests.support.serving_support import (
+    LABELS,
+    TEXTS,
+    close,
+    examples_of,
+    finished_run,
+    predictions_of,
+    rows_of,
+)
+from tests.training import squad_support
+from training.config.options import DeviceOptions, ExportOptions, TrainOptions
+from training.config.pretraining_options import PretrainingOptions
+from training.export import saved_model
+from training.pretraining import pretrainer
+
+MASKED = [
+    "The man [MASK] to the [MASK].",
+    "[MASK]",
+    "caf\u00e9 \u4e2d[MASK][MASK]s",
+    "to be or not to [MASK] " * 5,
+]
+
+
+@pytest.fixture(scope="module")
+def released(goldens, tmp_path_factory):
+    """A folder as the original released them."""
+    return write_released(goldens, tmp_path_factory.mktemp("released"))
+
+
+@pytest.fixture(scope="module")
+def pretrained(released):
+    return bert.load(released)
+
+
+@pytest.fixture(scope="module")
+def finished(goldens, tmp_path_factory):
+    """Kind, is_pair -> the folder of a finished run, and its model."""
+
+    @functools.cache
+    def make(kind, is_pair=False):
+        folder = tmp_path_factory.mktemp(kind)
+        return str(folder), finished_run(goldens, folder, kind, is_pair)
+
+    return make
+
+
+def test_masks_are_filled_as_by_the_program(pretrained, released, tmp_path):
+    (tmp_path / "lines.txt").write_text("\n".join(MASKED), "utf-8")
+    pretrainer.run(
+        PretrainingOptions(
+            bert_config_file=f"{released}/bert_config.json",
+            init_checkpoint=released,
+            vocab_file=f"{released}/vocab.txt",
+            input_file="",
+            do_predict=True,
+            predict_file=str(tmp_path / "lines.txt"),
+            predict_top_k=7,
+            max_seq_length=128,
+            max_predictions_per_seq=20,
+            train=TrainOptions(
+                output_dir=str(tmp_path / "out"), num_train_steps=1
+            ),
+            device=DeviceOptions(),
+        )
+    )
+    lines = (tmp_path / "out/predict_results.jsonl").read_text("utf-8")
+    filled = pretrained.fill_mask(MASKED, top_k=7, batch_size=2)
+    assert len(filled) == len(MASKED)
+    for fillings, line in zip(filled, lines.splitlines(), strict=True):
+        wanted = json.loads(line)["masks"]
+        assert len(fillings) == len(wanted)
+        for ours, expected in zip(fillings, wanted, strict=True):
+            assert [x["token"] for x in ours] == [word for word, _ in expected]
+            np.testing.assert_allclose(
+                [x["score"] for x in ours],
+                [probability for _, probability in expected],
+                rtol=0,
+                # The program writes six decimals.
+                atol=rounding.EQUAL + 0.5e-6,
+            )
+    assert [len(x) for x in pretrained.fill_mask(["[MASK]"])[0]] == [5]
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_pair"),
+    [
+        ("classification", True),
+        ("classification", False),
+        ("multilabel", False),
+        ("regression", False),
+        ("choice", False),
+    ],
+)
+def test_predictions_are_those_of_the_model(finished, goldens, kind, is_pair):
+    folder, model = finished(kind, is_pair)
+    examples = examples_of(kind, is_pair, 11)
+    wanted = predictions_of(model, rows_of(goldens, kind, examples))
+    if kind == "choice":
+        texts = [(x.contexts[0], x.choices) for x in examples]
+    else:
+        texts = [(x.text_a, x.text_b)[: 1 + is_pair] for x in examples]
+        texts = texts if is_pair else [text for (text,) in texts]
+    labels = LABELS.get(kind, ("no", "yes"))
+    loaded = bert.load(folder)
+    answers = loaded.predict(texts, batch_size=4)
+    assert loaded.ask(texts, batch_size=4) == answers
+    for answer, row in zip(answers, wanted, strict=True):
+        if kind == "regression":
+            assert list(answer) == ["score"]
+            close(answer["score"], row[0])
+            continue
+        probabilities = answer["probabilities"]
+        if kind == "choice":
+            assert answer["score"] == max(probabilities)
+            assert probabilities[answer["choice"]] == answer["score"]
+        else:
+            assert tuple(probabilities) == labels
+            probabilities = list(probabilities.values())
+        close(probabilities, row)
+        if kind == "multilabel":
+            chosen = [x for x, p in zip(labels, row, strict=True) if p > 0.5]
+            assert answer["labels"] == chosen
+        if kind == "classification":
+            assert answer["label"] == labels[row.argmax()]
+            close(answer["score"], row.max())
+
+
+def test_texts_of_another_form_than_the_model_s_are_refused(finished):
+    pairs = bert.load(finished("classification", True)[0])
+    with pytest.raises(ValueError, match=r"texts\[0\] is 'a', expected text_a"):
+        pairs.predict(["a"])
+    single = bert.load(finished("classification", False)[0])
+    with pytest.raises(ValueError, match=r"texts\[1\] is \('a', 'b'\), expec"):
+        single.predict(["a", ("a", "b")])
+
+
+def test_entities_are_the_program_s_labels_joined(finished, goldens):
+    folder, model = finished("tagging")
+    texts = [*TEXTS, "The man  went, to Caf\u00e9 \u4e2d\u6587."]
+    found = bert.load(folder).entities(texts, batch_size=2)
+    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
+    words = [tokenizer.basic_tokenizer.tokenize(text) for text in texts]
+    # The program has no sentence without words.
+    examples = [TaggingExample("", some or ["x"]) for some in words]
+    rows = rows_of(goldens, "tagging", examples)
+    labelled = words_of_rows(
+        predictions_of(model, rows),
+        rows["label_mask"],
+        [len(example.words) for example in examples],
+    )
+    assert found[1] == found[4] == []
+    for text, some, entities, scores in zip(
+        texts, words, found, labelled, strict=True
+    ):
+        labels = [LABELS["tagging"][i] for i in scores.argmax(-1)]
+        wanted = get_entities(labels[: len(some)])
+        assert [x["label"] for x in entities] == [x for x, _, _ in wanted]
+        for entity, (_, first, last) in zip(entities, wanted, strict=True):
+            span = text[entity["start"] : entity["end"]]
+            assert entity["text"] == span
+            part = slice(first, last + 1)
+            assert tokenizer.basic_tokenizer.tokenize(span) == some[part]
+            close(entity["score"], scores[part].max(-1).mean())
+    assert sum(map(len, found)) > 5
+
+
+def test_questions_are_answered_as_by_the_program(goldens, answered_questions):
+    written = squad_support.read_answers(answered_questions)
+    data = json.loads((goldens / "squad/dev-v1.1.json").read_text("utf-8"))
+    questions = {
+        question["id"]: (question["question"], paragraph["context"])
+        for article in data["data"]
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    }
+    model = bert.load(str(answered_questions))
+    answers = model.answer(questions.values(), batch_size=7)
+    texts = {}
+    for name, answer in zip(questions, answers, strict=True):
+        context = questions[name][1]
+        place = slice(answer["start"], answer["end"])
+        assert answer["answer"] == context[place]
+        assert 0 <= answer["score"] <= 1
+        assert list(answer) == ["answer", "start", "end", "score"]
+        texts[name] = normalize_answer(answer["answer"])
+    wanted = {n: normalize_answer(x) for n, x in written["predictions"].items()}
+    for name, text in texts.items():
+        # The program gives whole words, where an exact span may end within one
+        # in scripts whose marks and joiners the tokenizer drops.
+        if questions[name][1].isascii():
+            assert text == wanted[name]
+        assert text in wanted[name]
+    assert len(set(texts.values())) > 3
+    # With the possibility of no answer, which is then always the better one.
+    settings = {"null_score_diff_threshold": -1e6}
+    for answer in model.answer(
+        questions.values(), version_2_with_negative=True, **settings
+    ):
+        assert answer.pop("null_score_diff") > -1e6
+        assert (answer["answer"], answer["start"], answer["end"]) == ("", 0, 0)
+    check_wrong_settings(model)
+
+
+def check_wrong_settings(model):
+    """What is no setting of a model of questions is refused."""
+    for name, nearest in (
+        ("max_answer_len", "(the nearest is 'max_answer_length')"),
+        ("kind", ""),
+        ("weights", ""),
+        ("is_pair", ""),
+    ):
+        with pytest.raises(ValueError) as error:
+            model.answer([("who?", "the man")], **{name: 10})
+        assert str(error.value) == (
+            f"there is no setting {name!r}{nearest and ' '}{nearest}; a model "
+            "of the kind span takes doc_stride, max_answer_length, "
+            "max_query_length, max_seq_length, n_best_size, "
+            "null_score_diff_threshold, version_2_with_negative."
+        )
+    with pytest.raises(ValueError, match="--n_best_size=0; it must be at lea"):
+        model.answer([("who?", "the man")], n_best_size=0)
+
+
+@pytest.fixture(scope="module")
+def their_folder(goldens, tmp_path_factory):
+    """Architecture -> a folder of Hugging Face, which describes little."""
+
+    def make(architecture, **config):
+        folder = tmp_path_factory.mktemp("theirs") / "model"
+        tensors = theirs.tensors_of(architecture)
+        theirs.write_folder(
+            folder, tensors, architectures=[architecture], **config
+        )
+        shutil.copy(goldens / "vocab.txt", folder)
+        return str(folder)
+
+    return make
+
+
+def test_a_model_of_hugging_face_takes_texts_and_pairs(their_folder):
+    names = {"0": "bad", "1": "so-so", "2": "good"}
+    folder = their_folder("BertForSequenceClassification", id2label=names)
+    model = bert.load(folder)
+    single, pair = (
+        model.predict([text])[0]["probabilities"]
+        for text in ("the man", ("the man", "went"))
+    )
+    assert [*single] == [*pair] == [*names.values()]
+    assert sum(single.values()) == pytest.approx(1, abs=rounding.ONE_SUM)
+    assert max(abs(single[n] - pair[n]) for n in single) > 1e-3
+
+
+def test_other_models_of_hugging_face(their_folder):
+    tagger = bert.load(their_folder("BertForTokenClassification"))
+    # Labels without names are those of no entity: all words come back.
+    assert [x["text"] for x in tagger.entities(["the  man"])[0]] == [
+        "the",
+        "man",
+    ]
+    reader = bert.load(their_folder("BertForQuestionAnswering"))
+    settings = {"max_query_length": 8, "doc_stride": 16}
+    (answer,) = reader.answer([("who?", "the man went " * 40)], **settings)
+    assert answer["answer"] in "the man went " * 40
+    encoder = bert.load(their_folder("BertModel"))
+    assert encoder.kind == "encoder"
+    assert encoder.encode(["a"]).shape == (1, theirs.H)
+
+
+@pytest.mark.all
+def test_an_export_answers_as_its_run(finished, tmp_path):
+    for kind, texts in (
+        ("classification", [(TEXTS[0], TEXTS[3]), (TEXTS[2], "")]),
+        ("tagging", TEXTS),
+    ):
+        folder, _ = finished(kind, kind == "classification")
+        place = str(tmp_path / kind)
+        options = ExportOptions(output_dir=folder, export_dir=place)
+        version = saved_model.run(options)
+        run = bert.load(folder)
+        for where in place, version:
+            export = bert.load(where)
+            assert (export.kind, export.loaded) == (kind, None)
+            for ours, wanted in zip(
+                export.ask(texts), run.ask(texts), strict=True
+            ):
+                for x, y in zip(
+                    ours if kind == "tagging" else [ours],
+                    wanted if kind == "tagging" else [wanted],
+                    strict=True,
+                ):
+                    assert x.pop("score") == pytest.approx(
+                        y.pop("score"), abs=rounding.EQUAL
+                    )
+                    x.pop("probabilities", None), y.pop("probabilities", None)
+                    assert x == y
+    with pytest.raises(ValueError, match="is an export, .* no vectors; load"):
+        export.encode(["a"])
+    with pytest.raises(ValueError, match="fixed; leave out max_seq_length, or"):
+        bert.load(place, max_seq_length=16)
+
+
+def test_a_model_says_what_it_is(pretrained, released):
+    assert repr(pretrained) == f"<bert.Model {released!r}: pretraining>"
+    assert isinstance(pretrained.loaded.config, BertConfig)
+    assert pretrained.ask(MASKED[:1]) == pretrained.fill_mask(MASKED[:1])

@@ -1,0 +1,137 @@
+"""bert.load: what a model or a folder cannot answer."""
+
+import pytest
+
+import bert
+from modeling import SpanModel, TaskModel
+from tests.support.model_folder_support import write_with
+from tests.support.model_folders import write_released
+
+
+@pytest.fixture(scope="module")
+def released(goldens, tmp_path_factory):
+    """A folder as the original released them."""
+    folder = tmp_path_factory.mktemp("released")
+    return write_released(goldens, folder, "bert_config.json")
+
+
+@pytest.fixture(scope="module")
+def pretrained(released):
+    return bert.load(released)
+
+
+class Frame(dict):
+    """What tells a pandas DataFrame from a list: iterated, it gives names."""
+
+    columns = ("id", "text")
+
+
+BAD_TEXTS = [
+    ({"a": ["b"], 1: ["c"]}, r"a dict of the columns a, 1, .* texts\['a'\]"),
+    (Frame(), r"a Frame of the columns id, text, .* such as texts\['text'\]"),
+    ("a text", "texts is 'a text', a str, expected a list: put"),
+    (b"a", "texts is b'a', a bytes, expected a list"),
+    (None, "texts is None, a NoneType, expected a list"),
+    ([], "texts is an empty list, expected one text at least"),
+]
+
+
+@pytest.mark.parametrize(("texts", "message"), BAD_TEXTS)
+@pytest.mark.parametrize("method", ["encode", "encode_words", "fill_mask"])
+def test_what_is_no_list_of_texts_is_refused(
+    pretrained, method, texts, message
+):
+    with pytest.raises(ValueError, match=message):
+        getattr(pretrained, method)(texts)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda m: m.encode(["a", float("nan")]),
+            r"texts\[1\] is nan, expected a string or a pair of strings",
+        ),
+        (lambda m: m.encode([("a", "b", "c")]), r"texts\[0\] is \('a', 'b', "),
+        (
+            lambda m: m.encode(["a"], pooling="none"),
+            "'none'; call encode_words",
+        ),
+        (lambda m: m.encode(["a"], pooling="sum"), "--pooling=sum; it must be"),
+        (lambda m: m.encode(["a"], layers=(3,)), "there is no layer 3; the mo"),
+        (lambda m: m.encode(["a"], batch_size=0), "batch_size is 0, expected"),
+        (lambda m: m.fill_mask(["a [MASK]", 3]), r"texts\[1\] is 3, expected"),
+        (
+            lambda m: m.fill_mask(["a [MASK]", "b"]),
+            r"texts\[1\] is 'b' without a \[MASK\]",
+        ),
+        (
+            lambda m: m.fill_mask(["[MASK]"], top_k=0),
+            "top_k is 0, expected 1 to 1200",
+        ),
+        (
+            lambda m: m.predict(["a"]),
+            "is a model of the kind pretraining, but predict needs "
+            "classification or multilabel or regression or choice. Call "
+            "fill_mask, or load a model that was trained for this",
+        ),
+        (lambda m: m.answer([("a", "b")]), "but answer needs span. Call fill"),
+        (lambda m: m.entities(["a"]), "but entities needs tagging. Call fill"),
+    ],
+)
+def test_calls_that_do_not_fit_are_refused(pretrained, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(pretrained)
+
+
+def test_an_encoder_answers_nothing(released):
+    model = bert.load(released, kind="encoder")
+    with pytest.raises(ValueError, match="kind encoder, but ask needs pretr"):
+        model.ask(["a"])
+    for length in 2, 129:
+        with pytest.raises(ValueError, match=f"is {length}, expected 3 to 128"):
+            bert.load(released, max_seq_length=length)
+
+
+@pytest.mark.parametrize(
+    ("kind", "make_model"),
+    [
+        (
+            "classification",
+            lambda config: TaskModel(config, "classification", 2),
+        ),
+        ("choice", lambda config: TaskModel(config, "choice", 2)),
+        ("span", SpanModel),
+    ],
+)
+def test_a_model_with_one_segment_type_refuses_pairs(
+    goldens, tmp_path, kind, make_model
+):
+    folder = write_with(
+        goldens, tmp_path / "one", make_model, type_vocab_size=1
+    )
+    options = {"num_choices": 2} if kind == "choice" else {}
+    model = bert.load(folder, kind=kind, **options)
+    pair = ("the man", ["he", "she"] if kind == "choice" else "the dog")
+    reason = r"two segment types, .*type_vocab_size 1\)\. Give single texts, or"
+    with pytest.raises(ValueError, match=rf"one \({kind}\): .*{reason}"):
+        model.ask([pair])
+    if kind != "classification":
+        return
+    assert model.predict(["the man"])[0]["label"] in "01"
+    for call in (
+        lambda: model.encode(["a", ("the man", "the dog")]),
+        lambda: model.encode_words(["a", ("the man", "the dog")]),
+    ):
+        with pytest.raises(ValueError, match=rf"texts\[1\]: .*{reason}"):
+            call()
+    with pytest.raises(ValueError, match=reason):
+        model.attention(("the man", "the dog"))
+    assert len(model.encode(["a", ("the man", "")])) == 2
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no model, but nothing"):
+        bert.load(str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="bert-base-uncased.*no such f"):
+        bert.load("bert-base-uncased")

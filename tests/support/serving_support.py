@@ -1,0 +1,180 @@
+"""A finished output_dir of each kind of task, without training."""
+
+import json
+import subprocess
+import sys
+
+import keras
+import numpy as np
+
+from data.finetuning import features
+from data.tasks import ChoiceExample, InputExample, TaggingExample
+from data.text.tokenization import FullTokenizer
+from modeling import BertConfig, TaskModel, checkpoints
+from tests.support import rounding
+from training.start.description import TaskDescription
+
+# A server's loader: a plain Session, no Python of the model.
+SERVER = """
+import json, sys
+import numpy as np
+import tensorflow as tf
+{imports}
+folder, requests, answers = sys.argv[1:]
+with tf.compat.v1.Session(graph=tf.Graph()) as session:
+    loaded = tf.compat.v1.saved_model.load(session, ["serve"], folder)
+    found = {}
+    for key, (name, inputs) in json.load(open(requests)).items():
+        signature = loaded.signature_def[name]
+        feed = {}
+        for field, value in inputs.items():
+            if field == "examples":
+                value = [bytes.fromhex(x) for x in value]
+            feed[signature.inputs[field].name] = value
+        outputs = {k: v.name for k, v in signature.outputs.items()}
+        for output, value in session.run(outputs, feed).items():
+            if value.dtype == object:
+                shape = value.shape
+                value = np.array([x.decode() for x in value.ravel()], "U")
+                value = value.reshape(shape)
+            found[f"{key} {output}"] = value
+np.savez(answers, **found)
+ours = {"data", "modeling", "training"} & set(sys.modules)
+assert not ours, ours
+"""
+
+LENGTH = 32
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+LABELS = {
+    "regression": (),
+    "multilabel": ("toxic", "r\u00fcde", "spam"),
+    "choice": ("A", "B", "C"),
+    "tagging": ("O", "B-PER", "I-PER"),
+}
+# Long and empty ones, and others than English.
+TEXTS = [
+    "The man went to the store.",
+    "",
+    "to be or not to be " * 20,
+    "Caf\u00e9 \u4e2d\u6587 unaffable!",
+    "\u200b",
+    "a",
+]
+
+
+def finished_run(goldens, folder, kind, is_pair=False, **changes):
+    """Writes what run_classifier.py leaves behind; returns the model."""
+    config = BertConfig.from_json_file(str(goldens / "first_layer.json"))
+    # Weights large enough to tell texts apart.
+    changes = {"initializer_range": 0.3} | changes
+    config = BertConfig.from_dict(config.to_dict() | changes)
+    keras.utils.set_random_seed(1)
+    labels = LABELS.get(kind, ("no", "yes"))
+    arguments = {"kind": kind, "num_labels": max(1, len(labels))}
+    model = TaskModel(config, **arguments)
+    weights = checkpoints.variables_by_name(model.layers)
+    weights["output_weights"].assign(weights["output_weights"] * 10)
+    prefix = folder / "model.ckpt-60"
+    checkpoints.write(str(prefix), {n: v.numpy() for n, v in weights.items()})
+    (folder / "bert_config.json").write_text(config.to_json_string())
+    TaskDescription(
+        task_name="made",
+        kind=kind,
+        labels=labels,
+        is_pair=is_pair,
+        cut="longest",
+        label_separator="; ",
+        document_context=kind == "tagging",
+        max_seq_length=LENGTH,
+        do_lower_case=True,
+        model=arguments,
+        weights=prefix.name,
+    ).write(str(folder), str(goldens / "vocab.txt"))
+    return model
+
+
+def examples_of(kind, is_pair, count):
+    """Examples as a client would ask them, TEXTS again and again."""
+    texts = [TEXTS[i % len(TEXTS)] for i in range(count)]
+    others = [TEXTS[(i * 5 + 2) % len(TEXTS)] for i in range(count)]
+    if kind == "choice":
+        return [
+            ChoiceExample("", [a] * 3, [b, a, TEXTS[0]])
+            for a, b in zip(texts, others, strict=True)
+        ]
+    if kind == "tagging":
+        # A sentence of no word is none to `features`.
+        return [TaggingExample("", text.split() or ["x"]) for text in texts]
+    if not is_pair:
+        others = [None] * count
+    return [InputExample("", a, b) for a, b in zip(texts, others, strict=True)]
+
+
+def inputs_of(kind, examples):
+    """The same as the inputs of serve_text, of tagging of serve_words."""
+    if kind == "choice":
+        return {
+            "context": [example.contexts[0] for example in examples],
+            "choices": [example.choices for example in examples],
+        }
+    if kind == "tagging":
+        most = max(len(example.words) for example in examples)
+        return {
+            "words": [e.words + [""] * (most - len(e.words)) for e in examples]
+        }
+    if examples[0].text_b is None:
+        return {"text": [example.text_a for example in examples]}
+    return {
+        "text_a": [example.text_a for example in examples],
+        "text_b": [example.text_b for example in examples],
+    }
+
+
+def rows_of(goldens, kind, examples):
+    """The rows of `data.finetuning.features`, name -> [N, length]."""
+    rows = features.convert_examples(
+        examples,
+        FullTokenizer(str(goldens / "vocab.txt")),
+        features.FeatureOptions(kind, LABELS.get(kind, ("no", "yes")), LENGTH),
+    )
+    rows = list(rows)
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def predictions_of(model, rows):
+    """What the model itself says of whole rows, padding and all."""
+    return model.predict(
+        {name: rows[name].astype(np.int32) for name in INPUTS}
+    ).numpy()
+
+
+def close(got, wanted):
+    """Asserts that answers are equal except for the order of sums."""
+    # Another length of the padding: other orders of the sums.
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=rounding.EQUAL)
+
+
+def served(folder, asked, tmp_path, has_text=True):
+    """What a fresh process answers: (request, output) -> array.
+
+    Without `has_text` it has not the operations of TensorFlow Text."""
+    imports = "import tensorflow_text" if has_text else ""
+    (tmp_path / "asked.json").write_text(json.dumps(asked))
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-I",  # neither this folder nor PYTHONPATH
+            "-c",
+            SERVER.replace("{imports}", imports),
+            folder,
+            "asked.json",
+            "answers.npz",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    answers = np.load(tmp_path / "answers.npz")
+    return {tuple(name.split()): answers[name] for name in answers.files}

@@ -1,0 +1,147 @@
+"""The loop around a TPU's step, and whether bad steps are found at all."""
+
+import json
+import re
+import sys
+
+import pytest
+import tensorflow as tf
+
+from tests.support import fork_server, tpu_support
+
+pytestmark = pytest.mark.all
+
+LOOP = """
+import json, pathlib, sys
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from data.records import feature_spec, input_pipeline, length_batches
+from modeling import BertConfig, PretrainingModel, TaskModel
+from tests.support import tpu_support
+from tests.support.classifier_support import write_records
+from training.config.options import TrainOptions
+from training.finetuning.predictions import OutputCollector
+from training.loop import steps as training_steps
+from training.loop.steps import TrainSteps
+from training.devices.strategy import distribute
+goldens, folder = map(pathlib.Path, sys.argv[1:])
+config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+config = BertConfig.from_dict(config.to_dict() | {"num_hidden_layers": 1})
+opened = input_pipeline.open_records(
+    [str(goldens / "pretraining_data/wordpiece_masking.tf_record")],
+    feature_spec.pretraining_features(64, 10), limits={})
+examples = write_records(folder, [5, 16, 9, 3, 12, 7, 4], seq_length=16)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+# On a TPU the update is part of the step.
+training_steps.is_tpu = lambda strategy: True
+with strategy.scope():
+    batches = distribute(
+        strategy, lambda shard: input_pipeline.training_batches(
+            opened, batch_size=8, seed=1, shard=shard))
+    steps = TrainSteps(
+        PretrainingModel(config, use_one_hot_embeddings=True),
+        # On a TPU nothing is fused: it compiles the whole step.
+        TrainOptions(output_dir="", train_batch_size=8, num_train_steps=4,
+                     fuse=False))
+    training = steps.run.get_concrete_function(
+        iter(batches), tf.TensorSpec([], tf.int64),
+        tf.TensorSpec([], tf.int32), tf.TensorSpec([2]))
+    batches = distribute(
+        strategy, lambda shard: length_batches.all_examples(
+            examples, batch_size=4, trim=False, shard=shard))
+    scorer = OutputCollector(TaskModel(config, "classification", 2))
+    scoring = scorer._step.get_concrete_function(iter(batches))
+print(json.dumps([
+    [sorted(tpu_support.operations(f)), tpu_support.graph_problems(f)]
+    for f in (training, scoring)]))
+"""
+
+
+def test_the_loop_around_the_step_takes_parts_of_one_shape(
+    goldens, pytestconfig, tmp_path
+):
+    done = fork_server.run(
+        [sys.executable, "-c", LOOP, goldens, tmp_path],
+        cwd=pytestconfig.rootpath,
+        # A TPU has none of its kernels.
+        env={"TF_ENABLE_ONEDNN_OPTS": "0"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    # The host's part: it takes batches, counts steps and keeps their rows, as
+    # many as it is told.
+    of_host = re.compile(
+        r".*: IteratorGetNext is not for a TPU"
+        r"|/range: .*|/Identity: Identity gives \(None, 7, 2\)"
+    )
+    for operations, problems in json.loads(done.stdout.splitlines()[-1]):
+        assert "IteratorGetNext" in operations
+        # As it would be if a part could be missing.
+        assert not [name for name in operations if "Optional" in name]
+        problems = [x for x in problems if not of_host.fullmatch(x)]
+        assert not problems, "\n".join(problems)
+
+
+def masked(x):
+    return tf.reduce_sum(tf.boolean_mask(x, x > 0))
+
+
+def kept(x):
+    return x[: tf.cast(x[0], tf.int32)]
+
+
+def asked(x):
+    return tf.py_function(lambda y: y + 1, [x], tf.float32)
+
+
+def drawn(x):
+    return x + tf.random.uniform(x.shape)
+
+
+def said(x):
+    tf.print(x)
+    return x
+
+
+def spelled(x):
+    return tf.concat([tf.strings.as_string(x), ["a"]], axis=0)
+
+
+def nested(x):
+    return tf.function(lambda y: y + 1, jit_compile=True)(x)
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        (masked, r"Where gives \(None, 1\)"),
+        (kept, r"StridedSlice gives \(None,\)"),
+        (asked, "EagerPyFunc is not for a TPU"),
+        (drawn, "RandomUniform is not for a TPU"),
+        (said, "PrintV2 is not for a TPU"),
+        (spelled, "has T=string|has dtype=string"),
+        (nested, "compiled by itself"),
+    ],
+)
+def test_a_step_that_is_not_for_a_tpu_is_found(step, problem):
+    function = tf.function(step).get_concrete_function(tf.TensorSpec([4]))
+    problems = tpu_support.graph_problems(function)
+    assert any(re.search(problem, x) for x in problems), problems
+
+
+def test_a_program_of_no_fixed_shape_is_found():
+    x = tf.constant([1.0, 0.0, 2.0, 0.0])
+    for step, found in ((masked, "dynamic shape"), (drawn, "")):
+        function = tf.function(step, jit_compile=True)
+        program = function.experimental_get_compiler_ir(x)(stage="hlo")
+        problems = tpu_support.program_problems(program)
+        assert (found in problems[0]) if found else not problems
+    for line, found in (
+        ("%a = (f32[4], token[]) infeed(%t)", "asks the host"),
+        ("%a = f32[4]{0} send(%x, %t)", "asks the host"),
+        ('f32[] custom-call(%x), custom_call_target="xla_python_callback"',)
+        + ("asks the host",),
+        ("%a = f64[4]{0} add(%x, %y)", "64-bit floats"),
+    ):
+        assert found in tpu_support.program_problems(line)[0]
