@@ -113,12 +113,7 @@ class SelfAttention(layers.DropoutLayer):
         self.config = config
         self.head_size = config.hidden_size // config.num_attention_heads
         self.query, self.key, self.value = (
-            layers.Dense(
-                config.hidden_size,
-                stddev=config.initializer_range,
-                name=name,
-                **self.inherited,
-            )
+            self.new_dense(config.hidden_size, name=name)
             for name in ("query", "key", "value")
         )
 

@@ -87,13 +87,7 @@ class Pooler(layers.Layer):
     def __init__(self, config: BertConfig, *, name="pooler", **kwargs):
         super().__init__(name=name, **kwargs)
         self.config = config
-        self.dense = layers.Dense(
-            config.hidden_size,
-            stddev=config.initializer_range,
-            activation="tanh",
-            name="dense",
-            **self.inherited,
-        )
+        self.dense = self.new_dense(config.hidden_size, "tanh")
 
     def build(self, input_shape):
         """Builds for inputs [B, S, H]."""

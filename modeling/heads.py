@@ -24,13 +24,7 @@ class Transform(layers.Layer):
     def __init__(self, config: BertConfig, *, name="transform", **kwargs):
         super().__init__(name=name, **kwargs)
         self.config = config
-        self.dense = layers.Dense(
-            config.embedding_width,
-            stddev=config.initializer_range,
-            activation=config.hidden_act,
-            name="dense",
-            **self.inherited,
-        )
+        self.dense = self.new_dense(config.embedding_width, config.hidden_act)
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
 
     def build(self, input_shape):
@@ -351,13 +345,7 @@ class DiscriminatorPredictions(layers.Layer):
     ):
         super().__init__(name=name, **kwargs)
         self.config = config
-        self.dense = layers.Dense(
-            config.hidden_size,
-            stddev=config.initializer_range,
-            activation=config.hidden_act,
-            name="dense",
-            **self.inherited,
-        )
+        self.dense = self.new_dense(config.hidden_size, config.hidden_act)
         # ELECTRA's initializer of this layer does not depend on the
         # configuration.
         self.score = layers.Dense(

@@ -109,6 +109,18 @@ class Layer(keras.layers.Layer):
         """Arguments of the constructors of layers within this one."""
         return {"dtype": self.dtype_policy, "trainable": self.trainable}
 
+    def new_dense(
+        self, units: int, activation: str = "linear", name: str = "dense"
+    ) -> "Dense":
+        """Returns a dense layer with the initializer of `self.config`."""
+        return Dense(
+            units,
+            stddev=self.config.initializer_range,
+            activation=activation,
+            name=name,
+            **self.inherited,
+        )
+
     def get_config(self):
         """Returns the constructor's arguments and what is frozen, for Keras."""
         config = super().get_config()

@@ -21,12 +21,7 @@ class ResidualOutput(layers.DropoutLayer):
     def __init__(self, config: BertConfig, *, name="output", **kwargs):
         super().__init__(name=name, **kwargs)
         self.config = config
-        self.dense = layers.Dense(
-            config.hidden_size,
-            stddev=config.initializer_range,
-            name="dense",
-            **self.inherited,
-        )
+        self.dense = self.new_dense(config.hidden_size)
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
 
     def build(self, input_shape):
@@ -157,13 +152,7 @@ class Intermediate(layers.Layer):
     def __init__(self, config: BertConfig, *, name="intermediate", **kwargs):
         super().__init__(name=name, **kwargs)
         self.config = config
-        self.dense = layers.Dense(
-            config.intermediate_size,
-            stddev=config.initializer_range,
-            activation=config.hidden_act,
-            name="dense",
-            **self.inherited,
-        )
+        self.dense = self.new_dense(config.intermediate_size, config.hidden_act)
 
     def build(self, input_shape):
         """Builds for inputs [M, H]."""

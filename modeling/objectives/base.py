@@ -106,8 +106,7 @@ class PretrainingObjective(Objective):
     """An objective of run_pretraining.py, which finds it by its name.
 
     The program calls the class with the configuration, the options of
-    `BertModel`, and the objective's own options (see `options`), all but the
-    first by name.
+    `BertModel`, and the objective's own flags, all but the first by name.
 
     Attributes:
       reads_masks: whether batches have `masked_lm_positions`, `masked_lm_ids`

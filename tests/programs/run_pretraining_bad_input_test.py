@@ -440,7 +440,7 @@ def test_a_mistake_ends_in_one_line_without_traceback(
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith(
-        "error: absent.json: cannot read the BERT configuration"
+        "error: absent.json: no such BERT configuration"
     )
     # A run that was refused leaves no folder behind.
     assert not (tmp_path / "out").exists()
