@@ -154,19 +154,13 @@ class BiLSTM(layers.DropoutLayer):
         dropout_seed: tf.Tensor | None = None,
         training: bool | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Reads a batch in both directions.
+        """Reads a batch, float [B, S, I], in both directions.
 
-        Args:
-          x: float [B, S, I].
-          input_mask: bool or number [B, S]; True or 1 = real; all padding comes
-            last; None = all real.
-          dropout_seed: int32 [2]; None = see `training`.
-          training: True applies dropout; see `BertModel.call`.
-
-        Returns:
-          The states of both directions at each wordpiece, float [B, S, 2W]; and
-          their last states, float [B, 2W]: from the left the state at the last
-          real wordpiece, from the right the state at the first.
+        The mask is of bool or numbers, [B, S], with all padding last; True or 1
+        is real, None = all real. Returns the states of both directions at each
+        wordpiece, float [B, S, 2W]; and their last states, float [B, 2W]: from
+        the left the state at the last real wordpiece, from the right the state
+        at the first.
         """
         if input_mask is None:
             input_mask = tf.ones(tf.shape(x)[:2])

@@ -217,17 +217,9 @@ class BertConfig:
     def from_json_file(cls, json_file: str) -> "BertConfig":
         """Reads a configuration; errors name the file.
 
-        Args:
-          json_file: `bert_config.json`, or the `config.json` of a BERT or an
-            ELECTRA of Hugging Face.
-
-        Returns:
-          The configuration.
-
-        Raises:
-          FileNotFoundError: it cannot be read.
-          ValueError: it has an unknown key or architecture, or sizes that do
-            not fit each other.
+        It is `bert_config.json`, or Hugging Face's `config.json` of a BERT or
+        an ELECTRA. Raises FileNotFoundError if it is missing, and ValueError
+        for an unknown key or architecture, or sizes that do not fit each other.
         """
         if not files.exists(json_file) or files.is_folder(json_file):
             raise FileNotFoundError(

@@ -262,13 +262,9 @@ class PretrainingHeads(layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Scores the vocabulary, and the pair.
 
-        Args:
-          x: float [M, H] or [B, P, H], the vectors of the masked positions.
-          pooled_output: float [B, H].
-          embedding_table: float32 [V, E]; see `MaskedLM`.
-
-        Returns:
-          Logits [M, V] or [B, P, V] in the compute dtype, and float32 [B, 2].
+        `x` is float [M, H] or [B, P, H], the vectors of the masked positions,
+        and `pooled_output` float [B, H]; for the table see `MaskedLM`. Returns
+        logits [M, V] or [B, P, V] in the compute dtype, and float32 [B, 2].
         """
         return (
             self.predictions(x, embedding_table),
@@ -308,14 +304,10 @@ class GeneratorPredictions(Transform):
         self.built = True
 
     def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
-        """Scores the vocabulary.
+        """Scores the vocabulary: logits [M, V] in the compute dtype.
 
-        Args:
-          x: float [M, H], the vectors of the masked positions.
-          embedding_table: float32 [V, E].
-
-        Returns:
-          Logits, [M, V] in the compute dtype.
+        `x` is float [M, H], the vectors of the masked positions, and the table
+        float32 [V, E].
         """
         rows = super().call(layers.as_rows(x))
         bias = tf.convert_to_tensor(self.output_bias)

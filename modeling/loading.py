@@ -97,9 +97,6 @@ def load(
       dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       **options: other arguments of `BertModel`.
 
-    Returns:
-      The model.
-
     Raises:
       FileNotFoundError: the folder has no model, or a file of it is missing.
       ValueError: the folder holds several models, one of an unknown kind, or

@@ -8,7 +8,8 @@ import tensorflow as tf
 from modeling import layers
 from modeling.attention import SelfAttention, as_bias
 from modeling.config import BertConfig
-from modeling.kernels.seeds import split_seed
+from modeling.kernels import block as kernels
+from modeling.kernels.seeds import dropout_draws, split_seed
 from modeling.recomputation import recomputed
 
 
@@ -38,11 +39,17 @@ class ResidualOutput(layers.DropoutLayer):
     ) -> tf.Tensor:
         """Maps float [M, any] and a residual [M, H] to [M, H]."""
         seed = self.seed_of_call(training, dropout_seed)
-        return self.layer_norm(
-            self.dense(x),
-            residual,
-            dropout_prob=self.config.hidden_dropout_prob,
-            dropout_seed=seed,
+        rate = self.config.hidden_dropout_prob
+        x = self.dense(x)
+        draws = None
+        if seed is not None and rate > 0.0:
+            draws = dropout_draws(x, seed)
+        return kernels.layer_norm(
+            x,
+            *self.layer_norm.parameters,
+            residual=residual,
+            rate=rate,
+            draws=draws,
         )
 
 
