@@ -221,7 +221,6 @@ class BertModel(layers.DropoutLayer):
         self.encoder.build(width)
         if self.pooler:
             self.pooler.build(width)
-        self.built = True
 
     def call(
         self,

@@ -145,7 +145,6 @@ class BiLSTM(layers.DropoutLayer):
         for layer in self.stack:
             layer.build((None, None, size))
             size = self.output_size
-        self.built = True
 
     def call(
         self,

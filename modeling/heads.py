@@ -200,7 +200,6 @@ class SpanHead(layers.Layer):
     def build(self, input_shape=None):
         """Creates output_weights [2, H] and output_bias [2]."""
         self.squad.build((None, self.hidden_size))
-        self.built = True
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, H] to float32 [M, 2]."""
@@ -222,7 +221,6 @@ class LanguageModelHead(layers.Layer):
     def build(self, input_shape=None):
         """Creates every variable."""
         self.predictions.build((None, self.config.hidden_size))
-        self.built = True
 
     def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
         """Scores the vocabulary; see `MaskedLM.call`."""
@@ -252,7 +250,6 @@ class PretrainingHeads(layers.Layer):
         shape = (None, self.config.hidden_size)
         self.predictions.build(shape)
         self.seq_relationship.build(shape)
-        self.built = True
 
     def call(
         self,
@@ -301,7 +298,6 @@ class GeneratorPredictions(Transform):
             shape=(self.config.vocab_size,),
             initializer="zeros",
         )
-        self.built = True
 
     def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
         """Scores the vocabulary: logits [M, V] in the compute dtype.
@@ -349,7 +345,6 @@ class DiscriminatorPredictions(layers.Layer):
         """Creates every variable."""
         self.dense.build((None, self.config.hidden_size))
         self.score.build((None, self.config.hidden_size))
-        self.built = True
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [B, S, H] to float32 scores [B, S]."""

@@ -31,7 +31,8 @@ class Objective(abc.ABC):
 
     Args:
       bert: the encoder, a `BertModel`.
-      *heads: the layers on top of it, in the order of their checkpoints.
+      *heads: the layers on top of it, in the order of their checkpoints; None
+        = the objective has no such layer.
 
     Attributes:
       bert: the encoder.
@@ -39,10 +40,12 @@ class Objective(abc.ABC):
       layers: encoder and heads.
     """
 
-    def __init__(self, bert: keras.layers.Layer, *heads: keras.layers.Layer):
+    def __init__(
+        self, bert: keras.layers.Layer, *heads: keras.layers.Layer | None
+    ):
         self.bert = bert
         self.config = bert.config
-        self.layers = (bert, *heads)
+        self.layers = (bert, *(head for head in heads if head is not None))
 
     def encode(
         self,

@@ -146,8 +146,7 @@ class TaskModel(ItemObjective):
             name="task_output",
             dtype=dtype,
         )
-        between = (self.bilstm,) if self.bilstm else ()
-        super().__init__(bert, self.mix, *between, self.head)
+        super().__init__(bert, self.mix, self.bilstm, self.head)
         self._head_dropout = head_dropout
         self._class_weights = tuple(class_weights)
 
