@@ -70,11 +70,7 @@ def is_folder(path: str) -> bool:
 def kind_of(config: Mapping[str, Any]) -> str | None:
     """Returns the kind of `TaskModel` that a `config.json` describes.
 
-    Args:
-      config: the JSON object.
-
-    Returns:
-      A key of `TASKS`; None = the model has no output layer for a task.
+    It is a key of `TASKS`; None = the model has no output layer for a task.
     """
     architecture = next(iter(config.get("architectures") or ()), None)
     problem = config.get("problem_type")

@@ -185,12 +185,9 @@ class Checkpoint:
 def write(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
     """Writes a checkpoint, which appears complete or not at all.
 
-    Args:
-      prefix: where; `.index` and `.data-00000-of-00001` are added.
-      tensors: variable name -> value.
-
-    Raises:
-      OSError: the folder cannot be written or the disk is full.
+    `.index` and `.data-00000-of-00001` are added to the prefix. `tensors` are
+    name -> value. Raises OSError if the folder cannot be written or the disk is
+    full.
     """
     with written(prefix, tensors):
         pass
@@ -201,12 +198,8 @@ def written(prefix: str, tensors: Mapping[str, np.ndarray]) -> Iterator[str]:
     """Writes a checkpoint, which appears when the block ends without an error.
 
     If it replaces a checkpoint, readers find the old or the new one at any
-    time. Yields the temporary path of its index.
-
-    Raises:
-      OSError: the folder cannot be written or the disk is full; other
-        checkpoints are intact.
-      ValueError: TensorFlow could not read the prefix, see `require_readable`.
+    time. Yields the temporary path of its index. Raises OSError as `write`, and
+    ValueError if TensorFlow could not read the prefix, see `require_readable`.
     """
     require_readable(prefix)
     # Random, so that another user cannot put a link there.

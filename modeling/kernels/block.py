@@ -91,12 +91,9 @@ def fused(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     XLA turns the function into one loop, and its gradient into another one,
     which computes intermediate values again instead of storing them.
 
-    Args:
-      function: maps tensors, and constants by keyword, to a float tensor. It
-        has no matrix product, which XLA computes slowly on a CPU.
-
-    Returns:
-      The same function, with the same gradient for every floating tensor.
+    The function maps tensors, and constants by keyword, to a float tensor. It
+    has no matrix product, which XLA computes slowly on a CPU. Returns the same
+    function, with the same gradient for every floating tensor.
     """
     forward = _compiled(function)
 
@@ -189,17 +186,9 @@ def layer_norm(
     Compiled, forward and backward take two thirds of the time; oneDNN's kernel
     takes a fifth of the time forward.
 
-    Args:
-      x: float [M, H] or [B, S, H].
-      gamma: float32 [H].
-      beta: float32 [H].
-      epsilon: added to the variance.
-      residual: same shape and dtype as x, or None.
-      rate: share of the elements of x to drop.
-      draws: uint16 of the same shape, or None for no dropout; see `drop`.
-
-    Returns:
-      Same shape and dtype as x.
+    `x` and the residual are float [M, H] or [B, S, H], gamma and beta float32
+    [H]; epsilon is added to the variance. For `rate` and `draws` see `drop`;
+    None = no dropout. Returns the shape and dtype of x.
     """
     if residual is None:
         return _norm(x, gamma, beta, epsilon=epsilon)

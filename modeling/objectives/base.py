@@ -75,13 +75,9 @@ class Objective(abc.ABC):
 
     @abc.abstractmethod
     def loss_weights(self, batch: Batch) -> Batch:
-        """Computes the divisor of each loss, as a sum over the batch.
+        """Computes the divisor of each loss: float32 scalars by its name.
 
-        Args:
-          batch: one batch, or a part of it: the weights of all parts add up.
-
-        Returns:
-          Float32 scalars by the name of the loss.
+        It is a sum over the batch, so that those of all parts add up.
         """
 
     @abc.abstractmethod
@@ -167,15 +163,7 @@ class ItemObjective(Objective):
     def logits(
         self, batch: Batch, dropout_seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """Scores a batch.
-
-        Args:
-          batch: inputs; see the class. Labels are not used.
-          dropout_seed: int32 [2] when training; None = no dropout.
-
-        Returns:
-          Float32 scores; see the class.
-        """
+        """Scores a batch, whose labels are not used; see the class."""
 
     @abc.abstractmethod
     def items(
