@@ -48,13 +48,8 @@ def load(
         (see `modeling.load`), an export_dir, or one version of it.
       max_seq_length: most wordpieces of a text; None = as the model was
         trained, else as many as it has positions. An export has its own.
-      **options: see `modeling.load`, such as `kind`. An export takes none.
-
-    Returns:
-      The model.
-
-    Raises:
-      FileNotFoundError, ValueError: see `modeling.load`.
+      **options: see `modeling.load`, which also says what is refused. An export
+        takes none.
     """
     return Model(folder, max_seq_length, **options)
 
@@ -147,16 +142,9 @@ class Model:
     ) -> list[tuple[list[str], "np.ndarray"]]:
         """Computes a vector of each word, as extract_features.py does.
 
-        Args:
-          texts: see `encode`.
-          whole_words: False = a vector of each wordpiece.
-          layers: see `encode`.
-          layer_mix: see `encode`.
-          batch_size: see `encode`.
-
-        Returns:
-          For each text its words or wordpieces, with [CLS] and [SEP], and their
-          vectors, float32 [words, width].
+        Without `whole_words`, of each wordpiece. The other arguments are those
+        of `encode`. Returns for each text its words or wordpieces, with [CLS]
+        and [SEP], and their vectors, float32 [words, width].
         """
         lines = self._lines(
             texts, batch_size, layers, layer_mix, whole_words=whole_words
@@ -168,13 +156,9 @@ class Model:
     ) -> tuple[list[str], "np.ndarray"]:
         """Computes how much the wordpieces of one text attend to each other.
 
-        Args:
-          text: a string, or a pair of strings.
-          layer: 0 = the first block, -1 = the last.
-
-        Returns:
-          The wordpieces, and float32 [heads, wordpieces, wordpieces]: a row
-          sums to 1 and says what its wordpiece attends to.
+        The text is a string or a pair of strings; layer 0 is the first block,
+        -1 the last. Returns the wordpieces, and float32 [heads, wordpieces,
+        wordpieces]: a row sums to 1 and says what its wordpiece attends to.
         """
         return self._text_vectors().attention(text, layer)
 
@@ -189,8 +173,8 @@ class Model:
 
         Args:
           texts: strings with one `[MASK]` or more.
-          top_k: wordpieces for each [MASK]; None = as the run of the model
-            says, else 5. An export has its own.
+          top_k: wordpieces for each [MASK]; None = as the model's run says,
+            else 5. An export has its own.
           batch_size: texts computed at once.
 
         Returns:
@@ -232,15 +216,10 @@ class Model:
     ) -> list[list[dict[str, Any]]]:
         """Finds the entities of texts: wordpieces and words are joined.
 
-        Args:
-          texts: strings.
-          batch_size: texts computed at once.
-
-        Returns:
-          For each text its entities: `text`, `label`, `start` and `end`
-          (characters of the text) and `score`, the mean probability of the
-          labels of its words. With labels other than O, B-x and I-x, such as
-          parts of speech, each word.
+        Returns for each text its entities: `text`, `label`, `start` and `end`
+        (characters of the text) and `score`, the mean probability of the labels
+        of its words. With labels other than O, B-x and I-x, such as parts of
+        speech, each word.
         """
         texts = self._checked("entities", texts)
         answers = self._answers(texts, batch_size)

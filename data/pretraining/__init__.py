@@ -2,6 +2,7 @@
 
 options          options of the examples
 sentences        divides paragraphs into sentences
+corpus           a small corpus in two parts, that of the demo and the studies
 tfds_text        the text of a tensorflow-datasets data set, as files
 words            which tokens are one word, in text without spaces
 recipe           vocabulary and options of records, for both writers

@@ -70,8 +70,7 @@ class SpanModel(ItemObjective):
             self.bilstm = BiLSTM(size, size, dtype=dtype)
             size = self.bilstm.output_size
         self.head = heads.SpanHead(size, dtype=dtype)
-        between = (self.bilstm,) if self.bilstm else ()
-        super().__init__(bert, *between, self.head)
+        super().__init__(bert, self.bilstm, self.head)
         self._score_padding = score_padding
 
     def logits(
