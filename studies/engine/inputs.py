@@ -75,32 +75,10 @@ class Inputs:
 
     def task_flags(self, run: str) -> dict[str, Any]:
         """Returns the flags of the program that name a run's data."""
-        name, data = run.removesuffix("_frozen"), self._data
+        name = run.removesuffix("_frozen")
         if name == "casing":
             return {"task_name": "conll", "data_dir": self._casing()}
-        if name == "tags":
-            train, dev = map(os.path.basename, data.files_of("conllu_dir"))
-            return {
-                "task_name": "conllu",
-                "data_dir": data.conllu_dir,
-                "task_options": {"train_file": train, "dev_file": dev},
-            }
-        of_tfds = {"tfds_data_dir": data.tfds_data_dir}
-        if name == "similarity":
-            if name in data.tfds:
-                place, options = None, {"tfds": "", **of_tfds}
-            else:
-                place = os.path.dirname(data.files_of("glue_dir")[0])
-                options = {}
-            return {
-                "task_name": "STS-B",
-                "data_dir": place,
-                "task_options": options,
-            }
-        if name in data.tfds:
-            return {"tfds": "squad", **of_tfds}
-        train, dev = data.files_of("squad_dir")
-        return {"train_file": train, "predict_file": dev}
+        return task_flags(name, self._data)
 
     def _casing(self) -> str:
         """Writes the task `casing`; returns its folder."""
@@ -114,3 +92,32 @@ class Inputs:
                 lines = casing.lines(self.text(set_name), most)
                 files.write_text(path, "".join(lines))
         return folder
+
+
+def task_flags(name: str, data: StudyData) -> dict[str, Any]:
+    """Returns the flags of the program that name the data of a task.
+
+    `name` is `tags`, `similarity` or `spans`.
+    """
+    if name == "tags":
+        train, dev = map(os.path.basename, data.files_of("conllu_dir"))
+        return {
+            "task_name": "conllu",
+            "data_dir": data.conllu_dir,
+            "task_options": {"train_file": train, "dev_file": dev},
+        }
+    of_tfds = {"tfds_data_dir": data.tfds_data_dir}
+    if name == "similarity":
+        if name in data.tfds:
+            place, options = None, {"tfds": "", **of_tfds}
+        else:
+            place, options = os.path.dirname(data.files_of("glue_dir")[0]), {}
+        return {
+            "task_name": "STS-B",
+            "data_dir": place,
+            "task_options": options,
+        }
+    if name in data.tfds:
+        return {"tfds": "squad", **of_tfds}
+    train, dev = data.files_of("squad_dir")
+    return {"train_file": train, "predict_file": dev}
