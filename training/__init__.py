@@ -7,6 +7,7 @@ devices/           distribution strategy, worker processes, SIGTERM
 tensorflow_log     what TensorFlow prints while it is loaded
 program            how every program starts and ends; the version
 loop/              optimizers, training steps, checkpoints
+curves             learning curves of runs, drawn
 inference          batches through a model, on all devices, in order
 start/             what a run begins with, read and checked once
 convert/           models converted and grown, without a run

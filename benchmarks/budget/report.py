@@ -17,12 +17,12 @@ from benchmarks.budget.rungs import (
     RUNGS,
 )
 from benchmarks.budget.runs import SEED, Runs
-from benchmarks.plot_events import read_points
 from data.storage import files
 from data.storage.tsv_files import write_tsv
 from studies.engine.report import shown
 from studies.engine.statistics import Values
 from training.devices import strategy
+from training.loop import events
 
 LOSS = "masked_lm_loss"
 _SHOWN = (*LADDER, QUARTER)
@@ -119,7 +119,9 @@ def _draw(folder: Path, runs: Runs) -> None:
     axis = figure.subplots()
     for rung in (BASELINE, *_SHOWN):
         place = runs.place(rung, SEED) / "phase_1" / "eval"
-        if points := sorted(read_points(place).get(LOSS, {}).items()):
+        if points := sorted(
+            events.read_points(str(place)).get(LOSS, {}).items()
+        ):
             (phase,) = runs.phases(rung)
             minutes = [step * phase.seconds / 60 for step, _ in points]
             style = "--" if rung is BASELINE else "-"

@@ -12,6 +12,9 @@ from data.storage import files
 from modeling import losses
 from training.config.options import TrainOptions
 
+# Tag -> step -> value.
+Points = dict[str, dict[int, float]]
+
 
 class MetricLog:
     """Averages metrics between log points; writes the TensorBoard events."""
@@ -62,6 +65,21 @@ def write_scalars(folder: str, values: Mapping[str, float], step: int) -> None:
     with event_file(folder, f".{os.getpid()}.{step}"):
         for name, value in values.items():
             tf.summary.scalar(name, value, step=step)
+
+
+def read_points(folder: str) -> Points:
+    """Returns tag -> {step: value} of the event files in a folder.
+
+    If a step was written twice, by a resumed run, the last value counts.
+    """
+    points: Points = {}
+    for path in files.find_in(folder, "events.out.tfevents.*"):
+        for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+            event = tf.compat.v1.Event.FromString(record)
+            for value in event.summary.value:
+                number = float(tf.make_ndarray(value.tensor))
+                points.setdefault(value.tag, {})[event.step] = number
+    return points
 
 
 def write_eval_results(
