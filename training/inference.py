@@ -74,7 +74,7 @@ class PreemptionCheck:
 class Inference(abc.ABC):
     """Computes the outputs of batches; create it in the strategy's scope.
 
-    `dtype` is that of the computations; for `work` see `inference_form`.
+    `dtype` is the computations' dtype; for `work` see `inference_form`.
     """
 
     def __init__(self, dtype: str, work: float = 0.0):

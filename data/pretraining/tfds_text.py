@@ -54,7 +54,7 @@ class TfdsText(Settings):
     )
     data_dir: str | None = setting(
         None,
-        "[new] Folder of the data sets of tensorflow-datasets.",
+        "[new] Folder in which tensorflow-datasets keeps its data sets.",
         flag="tfds_data_dir",
     )
     text_key: str | None = setting(
@@ -222,7 +222,7 @@ def _work(task: tuple[TfdsText, str], advance: Advance) -> list[str]:
         return write_text_files(text, folder, advance)
     except ImportError as error:
         raise ValueError(
-            f"--tfds={text.tfds} needs what is not installed here: {error}. "
+            f"--tfds={text.tfds} needs a missing package: {error}. "
             "Write the text once by the same command without --runner, in the "
             "environment of requirements.txt; it is kept."
         ) from None

@@ -311,7 +311,7 @@ def _get(content: Any, name: str, kind: type, where: str) -> Any:
         if name not in content:
             problem = f"there is no {name}"
     else:
-        problem = f"{content!r:.{_EXCERPT}} is no object with {name}"
+        problem = f"{content!r:.{_EXCERPT}} is not an object with {name}"
     expected = {list: "a list", str: "a text", int: "a whole number"}[kind]
     raise ValueError(
         f"{where}: {problem}, expected {expected}. Is it in SQuAD's form?"

@@ -116,4 +116,4 @@ def remove_unwritten(
         path = os.path.join(folder, name)
         if not is_written and files.exists(path):
             files.remove(path)
-            logging.info("Removed %s, of an earlier prediction.", path)
+            logging.info("Removed %s, which an earlier prediction wrote.", path)

@@ -65,8 +65,8 @@ class LearningOptions(Settings):
     )
     max_characters: int = setting(
         1000,
-        "Only so many different characters, the most frequent, are kept; "
-        "raise it for Chinese or Japanese.",
+        "Number of different characters to keep, the most frequent ones; raise "
+        "it for Chinese or Japanese.",
         least=1,
     )
 

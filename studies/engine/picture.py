@@ -14,7 +14,7 @@ _DPI = 110
 def draw(study: Study, found: Found, output_dir: str, num_steps: int) -> None:
     """Draws means and spreads, once something has been measured.
 
-    `num_steps` are those of a pretraining.
+    `num_steps` is the number of pretraining steps.
     """
     measures = found.measured
     if not measures:

@@ -16,7 +16,7 @@ from studies.engine.statistics import Values, sign_agrees
 class Found:
     """What has been measured so far; `missing` runs are not done yet.
 
-    `measures` are those of the study, in the order of the report. `values` are
+    `measures` are the study's, in the order of the report. `values` are
     row, measure -> seed -> value in the report's unit; `seconds` are row ->
     seconds of its runs, pretraining included.
     """

@@ -19,12 +19,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODULE = "bert"  # beside the programs, for `import bert`
 PROGRAMS = sorted({path.stem for path in ROOT.glob("*.py")} - {MODULE})
 TOUR = ROOT / "modeling/README.md"
+TOUR_OF_TRAINING = ROOT / "training/README.md"
 PAGES = sorted(
     [
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/*.md"),
         *ROOT.glob("benchmarks/**/*.md"),
         TOUR,
+        TOUR_OF_TRAINING,
         ROOT / "tests/goldens/README.md",
     ]
 )
@@ -303,6 +305,26 @@ def test_files_that_a_page_names_exist():
 
     assert not on_pages(missing)
     assert len(named(TOUR)) > 15
+    assert len(named(TOUR_OF_TRAINING)) > 30
+
+
+def test_names_that_the_tour_of_training_gives_files_are_in_them():
+    text = prose(TOUR_OF_TRAINING)
+    listed = re.findall(r"`([\w/]+\.py)`: ((?:`[\w.]+`(?:, )?)+)", text)
+
+    def missing():
+        for name, its_names in listed:
+            places = (TOUR_OF_TRAINING.parent / name, ROOT / name)
+            (path,) = [place for place in places if place.exists()]
+            found = defined(path)
+            yield from (
+                f"{name}: {x}"
+                for x in re.findall(r"`(\w+)", its_names)
+                if x not in found
+            )
+
+    assert len(listed) > 15
+    assert not [*missing()]
 
 
 def test_make_targets_that_pages_name_exist():

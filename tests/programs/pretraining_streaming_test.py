@@ -151,7 +151,7 @@ def test_flags_that_do_not_go_together(goldens, tmp_path, flags, message):
         ),
         (
             ["--runner=DirectRunner", "--tfds=mills"],
-            "error: --tfds=mills needs what is not installed here: No module",
+            "error: --tfds=mills needs a missing package: No module",
         ),
     ],
 )

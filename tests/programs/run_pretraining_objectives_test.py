@@ -302,7 +302,7 @@ def test_a_model_of_both_directions_is_trained_on_and_resumed(
     assert (
         f"The weights of {out} were trained left to right, but in the model of "
         "--bert_config_file each position sees all others. Give "
-        f"--bert_config_file={out}/bert_config.json, unless you mean it."
+        f"--bert_config_file={out}/bert_config.json, unless this is intended."
     ) in caplog.text
 
 

@@ -211,7 +211,7 @@ class ClassifierOptions(Settings):
         "commas between, or GLUE, each in OUTPUT_DIR/TASK."
     )
     data_dir: str | None = setting(
-        help="Folder of the task's files; of several tasks, of their folders."
+        help="Folder of the task's files, or of several tasks' folders."
     )
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     given: frozenset[str] | None = None
@@ -219,7 +219,7 @@ class ClassifierOptions(Settings):
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     document_context: bool = setting(
-        False, "[new] Tagging: fill the window with the sentences around."
+        False, "[new] Tagging: fill each row with the neighboring sentences."
     )
     long_text: LongTextOptions = dataclasses.field(
         default_factory=LongTextOptions

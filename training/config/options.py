@@ -135,13 +135,13 @@ class TrainOptions(Settings):
         help="Folder of checkpoints, events and results; a stopped run resumes."
     )
     train_batch_size: int = setting(
-        32, "Examples of one update, over all devices together.", least=1
+        32, "Examples in one update, over all devices together.", least=1
     )
     learning_rate: float = setting(
         5e-5, "Peak learning rate (linear warm-up and decay).", above=0
     )
     num_train_steps: int = setting(
-        help="Updates in all, those before a resume included.", least=1
+        help="Number of updates, including those before a resume.", least=1
     )
     num_warmup_steps: int = setting(0, "Updates of warm-up.", least=0)
     num_train_minutes: float = setting(
@@ -179,8 +179,9 @@ class TrainOptions(Settings):
     )
     iterations_per_loop: int = setting(
         1000,
-        "Most updates of one call into the device. A call takes about a second "
-        "(on a TPU five), so that progress shows and SIGTERM is heard.",
+        "Largest number of updates in one call to the device. A call takes "
+        "about a second (on a TPU five), so that progress shows and SIGTERM "
+        "is handled.",
         least=1,
     )
     gradient_accumulation_steps: int = setting(
@@ -221,16 +222,16 @@ class TrainOptions(Settings):
     )
     fuse: bool | None = setting(
         None,
-        "[new] Compile what is between a training step's matrix products with "
-        "XLA (a TPU always does so), for about a second at each new length. "
-        "The same result except for rounding. Default: if training is long "
-        "enough to be faster.",
+        "[new] Compile the operations between a training step's matrix "
+        "products with XLA, for about a second at each new length (a TPU "
+        "always does so). The same result except for rounding. Default: if "
+        "training is long enough to be faster.",
     )
     layerwise_lr_decay: float = setting(
         1.0,
-        "[new] Each block's learning rate, as a share of the block's above it. "
-        "ELECTRA's code uses 0.8, for Large 0.9; there the last block is two "
-        "below the head.",
+        "[new] Learning rate of each block as a share of the next higher "
+        "block's. ELECTRA's code uses 0.8, for Large 0.9; there the last "
+        "block is two below the head.",
         above=0,
         most=1,
     )

@@ -53,10 +53,10 @@ class PretrainingOptions(Settings):
     init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
     first_weights: str = setting(
         FIRST_WEIGHTS[0],
-        "[new] What a run without --init_checkpoint begins with. random: as "
-        "the original. frequencies: the output layer's bias is the log of each "
-        "wordpiece's frequency. neighbors: also, heads of the first layer "
-        "attend to the wordpieces before and behind.",
+        "[new] First weights of a run without --init_checkpoint. random: as "
+        "the original. frequencies: the output layer's bias is the log of "
+        "each wordpiece's frequency. neighbors: also, heads of the first "
+        "layer attend to the wordpieces before and behind.",
         choices=FIRST_WEIGHTS,
     )
     dropout_prob: float | None = setting(

@@ -25,8 +25,8 @@ class Kind(NamedTuple):
 
 # Compiling takes 0.5 to 1 s for each length and saves 24 ms of a step of
 # 4 x 256 on 32 x 128, so it is worthwhile after about 48 such steps, two times
-# the break-even (docs/performance.md). Memory and network are shared by what
-# computes and what sends, so all gradients travel together.
+# the break-even (benchmarks/measurements.md). Memory and network are shared by
+# what computes and what sends, so all gradients travel together.
 CPU = Kind(repaid=2e8)
 # Estimates: see docs/gpu.md.
 GPU = Kind(

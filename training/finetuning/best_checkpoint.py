@@ -44,7 +44,7 @@ def open_choice(
     """Finds the metric of --save_best, and what an earlier process chose.
 
     Args:
-      options: of the run.
+      options: the run's options.
       metric_names: set -> names of the metrics of an evaluation; {} = nothing
         is evaluated.
 
@@ -63,7 +63,7 @@ def open_choice(
     path = os.path.join(options.train.output_dir, _RECORD)
     if files.exists(path):
         names = ("metric", "value", "step", "history")
-        record = read_json(path, names, "remove it to begin the choice anew")
+        record = read_json(path, names, "remove it to choose again")
         for entry in record["history"][:1]:
             first = next(name for name in entry if name != "step")
             metric = metric.removeprefix(f"{first}/")
@@ -245,8 +245,8 @@ class BestCheckpoint:
             self._keep(best, history)
             now = f"now the best are those of step {best['step']}"
         logging.warning(
-            "%s goes on from step %d, so the best weights of step %d are left "
-            "out; %s.",
+            "%s continues from step %d, so the best weights of step %d are "
+            "left out; %s.",
             *(self._output_dir, step, before, now),
         )
 

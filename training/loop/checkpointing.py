@@ -136,7 +136,7 @@ class CheckpointManager:
         if steps:
             raise ValueError(
                 f"every checkpoint in {self._dir} is damaged (steps {steps}); "
-                "remove them to start anew, or give another --output_dir."
+                "remove them to start again, or give another --output_dir."
             )
         return None
 

@@ -76,7 +76,7 @@ def _resumed(
 def warn_of_changes(
     output_dir: str, before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> None:
-    """Warns if a run goes on with another input than its checkpoint has seen.
+    """Warns if a run continues with another input than its checkpoint has seen.
 
     `before` is the checkpoint's `ResumePoint.made_from`, `now` this command's;
     {} = unknown.
@@ -84,9 +84,9 @@ def warn_of_changes(
     changed = manifests.changes(before, now) if before and now else []
     if changed:
         logging.warning(
-            "%s was trained with another input, and goes on with this one: %s. "
-            "To start from its weights, give --init_checkpoint=%s and another "
-            "--output_dir.",
+            "%s was trained with another input, and continues with this one: "
+            "%s. To start from its weights, give --init_checkpoint=%s and "
+            "another --output_dir.",
             *(output_dir, "; ".join(changed), output_dir),
         )
 

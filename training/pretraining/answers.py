@@ -48,7 +48,7 @@ def require_heads(
       options: of the run, which does not train.
       untrained: names of the random variables.
       has_pairs: whether it evaluates on pairs of sentences.
-      queries: of --predict_file.
+      queries: the queries in --predict_file.
     """
     heads = objectives.get(options.objective).head_variables
     asked = {

@@ -19,7 +19,7 @@ class Records(NamedTuple):
     """The records of a run; None where they are not needed.
 
     Attributes:
-      options: of the run.
+      options: the run's options.
       train: records to train on.
       dev: records to evaluate on.
       masker: masks the records while they are read.

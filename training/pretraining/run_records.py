@@ -40,8 +40,8 @@ def open_records(
 
     Args:
       patterns: files or globs.
-      options: of the run that will read them.
-      config: of its model.
+      options: options of the run that will read them.
+      config: configuration of its model.
       vocab: token -> id, which is used if `options.needs_ids`.
 
     Raises:
@@ -125,7 +125,7 @@ def hold_pairs(opened: RecordFiles) -> bool:
 def _are_pairs(
     paths: Sequence[str], objective: str, needed: bool | None
 ) -> bool:
-    """Whether the records are pairs; refuses what the objective cannot read."""
+    """Whether the records are pairs; refuses records that do not fit."""
     labels = {path: _labels(path) for path in paths}
     no_pair = feature_spec.NO_PAIR
     with_pairs = [path for path, x in labels.items() if (x != no_pair).any()]

@@ -54,11 +54,11 @@ class Opened(NamedTuple):
     """A run whose files are read and checked; nothing is written yet.
 
     Attributes:
-      options: of the run, with what the command leaves out.
+      options: the run's options, completed by `found_files`.
       task: its task.
       sets: `train`, `eval` and `predict`, if asked for -> sets that exist.
       start: configuration, folder and first weights.
-      tokenizer: of the vocabulary.
+      tokenizer: splits texts into wordpieces of the vocabulary.
       described: `task.json` of output_dir.
       choice: see `BestCheckpoint`.
     """
@@ -110,7 +110,7 @@ def open_run(
     """Refuses missing files and weights that do not fit; writes no records.
 
     Args:
-      options: of the run, with the sets that are needed.
+      options: the run's options, with the sets that are needed.
       inputs: see `run`; None = the data of the task are checked, too.
 
     Raises:
@@ -282,8 +282,8 @@ def _warn_of_rate(options: ClassifierOptions) -> None:
     rate = options.finetuning.train.learning_rate
     if options.do_train and options.feature_based and rate < _LEAST_RATE:
         logging.warning(
-            "--learning_rate=%g is a rate of fine-tuning; a head trained from "
-            "scratch on a frozen encoder wants 1e-3 to 3e-3.",
+            "--learning_rate=%g suits fine-tuning; a head trained from "
+            "scratch on a frozen encoder needs 1e-3 to 3e-3.",
             rate,
         )
 

@@ -51,13 +51,13 @@ class Opened(NamedTuple):
     """A run whose files are read and checked; nothing is written yet.
 
     Attributes:
-      options: of the run, with what the command leaves out.
+      options: the run's options, completed by `found_files`.
       objective: the class of the model.
       start: configuration, folder and first weights.
-      strategy: of its devices.
+      strategy: distribution over the devices.
       vocab: token -> id; {} = the run does not need it.
-      tokenizer: of the queries; None = there are none.
-      queries: of --predict_file.
+      tokenizer: tokenizes the queries; None = there are none.
+      queries: the queries in --predict_file.
     """
 
     options: PretrainingOptions

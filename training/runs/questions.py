@@ -49,7 +49,7 @@ class Opened(NamedTuple):
     """A run whose files are read and checked; nothing is written yet.
 
     Attributes:
-      options: of the run, with what the command leaves out.
+      options: the run's options, completed by `found_files`.
       start: configuration, folder and first weights.
       scorer: of the questions to answer or to evaluate on; None = none.
       described: `task.json` of output_dir.

@@ -42,12 +42,12 @@ class Opened(NamedTuple):
     """A run whose files are read and checked; nothing is written yet.
 
     Attributes:
-      options: of the run, with what the command leaves out.
+      options: the run's options, completed by `found_files`.
       config: sizes of the model.
-      tokenizer: of the vocabulary.
+      tokenizer: splits texts into wordpieces of the vocabulary.
       source: the model of --init_checkpoint.
-      strategy: of the devices.
-      num_lines: of the input.
+      strategy: distribution over the devices.
+      num_lines: number of lines of the input.
     """
 
     options: ExtractionOptions

@@ -182,7 +182,7 @@ def find(output_dir: str) -> Description | None:
     """Reads `task.json` if it is there.
 
     Args:
-      output_dir: of a run, finished or not.
+      output_dir: folder of a run, finished or not.
 
     Returns:
       See `of_facts`; None = the folder has no `task.json`.
@@ -202,7 +202,7 @@ def keep(
     """Keeps a folder's `task.json` from a command that does not train.
 
     Args:
-      output_dir: of the run.
+      output_dir: the run's folder.
       found: its content; None = there is none.
       weights: those that the command uses, see `place_of_weights`. They are
         written if the run was stopped before its end.
@@ -226,7 +226,7 @@ def read(output_dir: str) -> Description:
     """Reads `task.json`.
 
     Args:
-      output_dir: of a finished run.
+      output_dir: folder of a finished run.
 
     Returns:
       The subclass of `Description` for the kind of the model.
@@ -255,19 +255,19 @@ def of_facts(facts: Mapping[str, Any], path: str) -> Description:
 
     Args:
       facts: the content.
-      path: of the file, for the error.
+      path: path of the file, for the error.
 
     Returns:
       The subclass of `Description` for the kind of the model.
 
     Raises:
-      ValueError: it is of another version.
+      ValueError: another version wrote it.
     """
     try:
         return Description.classes[facts["kind"]](**facts)
     except (KeyError, TypeError) as error:
         raise ValueError(
-            f"{path} is of another version ({error}); {_REMEDY}."
+            f"{path} has another version ({error}); {_REMEDY}."
         ) from None
 
 
@@ -280,8 +280,8 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
     """Returns what `Description.weights` says of a checkpoint.
 
     Args:
-      prefix: of the checkpoint.
-      output_dir: of the run.
+      prefix: prefix of the checkpoint.
+      output_dir: the run's folder.
 
     Returns:
       The path relative to output_dir, so that the folder can be moved; the

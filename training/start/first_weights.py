@@ -240,7 +240,7 @@ def compare(source: Source, config: BertConfig) -> None:
         if text.endswith("gelu_exact"):
             text += " (the erf form; Hugging Face calls it gelu)"
         logging.warning(
-            "%s. Give --bert_config_file=%s, unless you mean it.",
+            "%s. Give --bert_config_file=%s, unless this is intended.",
             *(text, source.folder.config_file),
         )
 

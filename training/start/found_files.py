@@ -29,10 +29,9 @@ class Found(NamedTuple):
     """A program's options with what the command leaves out.
 
     Attributes:
-      options: of the program.
+      options: the program's options.
       source: the model of --init_checkpoint.
-      described: `task.json` of output_dir; None = nothing is known of a model
-        in it.
+      described: `task.json` of output_dir; None = the folder has none.
     """
 
     options: Any
@@ -52,8 +51,8 @@ def fill(
     command; the log says so.
 
     Args:
-      options: of a program; `given` names the flags of the command, None =
-        all of them.
+      options: a program's options; `given` names the flags of the command,
+        None = all of them.
       needed: see `find`.
       configure: see `find`.
 
@@ -163,8 +162,8 @@ def find(
 
     Args:
       given: the flags of `FILES`. A file that is given is not looked for.
-      output_dir: of the run, for trials the chosen one's folder is looked at;
-        None = it has none.
+      output_dir: the run's folder, for trials that of the chosen one; None =
+        the program has none.
       source: the model of --init_checkpoint.
       needed: the files without which the run cannot be.
       configure: what the run changes in a configuration before it uses it and

@@ -25,7 +25,7 @@ class Source:
         try:
             return model_folder.find(self.path) if self.path else None
         except (ValueError, OSError):
-            # The weights may be gone when a run that began with them goes on.
+            # The weights may be gone when a run that began with them resumes.
             return None
 
     def require(self) -> None:

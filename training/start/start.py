@@ -35,9 +35,9 @@ class Files(NamedTuple):
     """The files that a program's options name; `read_files` reads them.
 
     Attributes:
-      options: with what the command leaves out, see `found_files.fill`.
+      options: the options, completed by `found_files.fill`.
       config: sizes of the model.
-      tokenizer: of the vocabulary.
+      tokenizer: splits texts into wordpieces of the vocabulary.
       source: the model of --init_checkpoint.
       described: see `Found`.
     """
@@ -74,17 +74,17 @@ class Start:
     """Configuration, folder and first weights of a run; `open` makes it.
 
     Attributes:
-      options: of the run.
+      options: the run's options.
       config: sizes of the model.
       make_model: returns a model; its arguments are config and options of
         `BertModel`.
       metric: see `ExampleModel`; "" = the model has none.
-      manager: of the checkpoints in output_dir.
+      manager: manages the checkpoints in output_dir.
       first: the weights of init_checkpoint; None = the folder holds
         checkpoints, or the weights are random.
       head: `feature_based` and `head` of the model, see `TaskModel`.
-      labels: of the task, in the order of their ids; None = the folder has no
-        labels.txt.
+      labels: the task's labels in the order of their ids; None = the folder
+        has no labels.txt.
     """
 
     options: FinetuningOptions | PretrainingOptions
@@ -113,7 +113,7 @@ class Start:
         """Refuses all that a run cannot start with, before any other work.
 
         Args:
-          options: of the run.
+          options: the run's options.
           config: see `Start`.
           source: the model of --init_checkpoint.
           make_model: see `Start`.
@@ -215,9 +215,9 @@ def check_outputs(
     """Refuses inputs that the run would replace.
 
     Args:
-      output_dir: of the run.
+      output_dir: the run's folder.
       inputs: flag -> path, or None.
-      names: of the files that are written to output_dir.
+      names: names of the files that are written to output_dir.
 
     Raises:
       ValueError: names the flag of the input.
@@ -256,7 +256,7 @@ def check_folder(
     same variables, so that a checkpoint would be loaded without an error.
 
     Args:
-      folder: output_dir of the run.
+      folder: the run's output_dir.
       head: see `Start`.
       labels: see `Start`.
 

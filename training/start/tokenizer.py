@@ -85,7 +85,7 @@ def keep_vocabulary(
     """Copies the vocabulary to a run's folder, if it is the model's.
 
     The tokenizer's settings beside it are copied too. A run that does not read
-    the vocabulary goes on without it, with a warning.
+    the vocabulary continues without it, with a warning.
     """
     try:
         tokens = list(vocabulary.read_tokens(vocab_file))

@@ -245,7 +245,7 @@ PLACE = "squad.json, article 1"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (7, f"{PLACE}: 7 is no object with paragraphs"),
+        (7, f"{PLACE}: 7 is not an object with paragraphs"),
         ({"title": "x"}, f"{PLACE}: there is no paragraphs, expected a list"),
         ({"paragraphs": {}}, f"{PLACE}: paragraphs is {{}}, expected a list"),
         (article({}), f"{PLACE}, paragraph 1: there is no context, expected a"),

@@ -313,7 +313,7 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
 def test_a_description_of_another_version_is_named(finished):
     path = finished / "task.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"newer": 1}))
-    message = f"^{path} is of another version .*'newer'"
+    message = f"^{path} has another version .*'newer'"
     with pytest.raises(ValueError, match=message):
         loaded_model.describe(modeling.load(str(finished)))
 

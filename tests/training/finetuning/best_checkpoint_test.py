@@ -174,7 +174,7 @@ def test_a_run_that_goes_back_chooses_up_to_there_and_goes_on(tmp_path, caplog):
     assert scores == [0.5, 0.6, 0.6, 0.1]
     assert CheckpointManager(str(tmp_path / "best")).steps() == [2]
     assert (
-        f"{tmp_path} goes on from step 2, so the best weights of step 3 are "
+        f"{tmp_path} continues from step 2, so the best weights of step 3 are "
         "left out; now the best are those of step 2." in caplog.text
     )
 

@@ -260,7 +260,7 @@ def test_a_rate_of_fine_tuning_is_warned_of(
     )
     with caplog.at_level(logging.WARNING, logger="absl"):
         classifier._warn_of_rate(options)
-    assert ("wants 1e-3 to 3e-3" in caplog.text) == warns
+    assert ("needs 1e-3 to 3e-3" in caplog.text) == warns
 
 
 def test_a_folder_keeps_its_head(goldens, tmp_path):

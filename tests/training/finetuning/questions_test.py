@@ -410,7 +410,9 @@ def test_files_of_an_earlier_prediction_do_not_stay(
     predict("second")
     assert set(written()) == always
     for name in others:
-        assert f"Removed {out}/{name}, of an earlier prediction." in caplog.text
+        assert (
+            f"Removed {out}/{name}, which an earlier prediction" in caplog.text
+        )
 
 
 def test_the_best_weights_are_kept_and_answer(

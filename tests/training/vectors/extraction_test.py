@@ -290,7 +290,8 @@ def test_weights_of_another_direction_are_warned_of(
     assert (
         f"The weights of {folder} were trained left to right, but in the model "
         "of --bert_config_file each position sees all others. Give "
-        f"--bert_config_file={folder}/bert_config.json, unless you mean it."
+        f"--bert_config_file={folder}/bert_config.json, unless this is "
+        "intended."
     ) in caplog.text
 
 
