@@ -119,7 +119,7 @@ def _draw_run(
         steps = sorted(set.intersection(*map(set, curves)))
         values = np.array([[curve[step] for step in steps] for curve in curves])
         label = f"{name}, {folder}" if folder else name
-        style = "o--" if folder else "-"
+        style = "o--" if folder else ".-"  # a run may have a point alone
         axis.plot(
             steps, values.mean(axis=0), style, color=color, label=label, ms=4
         )
