@@ -5,6 +5,7 @@ finetuner         model, training loop and predictions of one run
 metric_values     names of metrics, and which value is better
 best_checkpoint   keeps the last weights, or the best on the dev set
 checkpoint_table  several checkpoints of a run compared
+task_run          what a run of one task takes and returns
 task_scorer       scores the dev sets of a task
 prediction_files  the predictions of a task as files
 answers           outputs to answers, their files and their scores

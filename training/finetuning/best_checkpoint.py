@@ -15,7 +15,6 @@ from data.storage import files
 from data.storage.json_files import read_json, write_json
 from modeling.checkpoints.model_folder import BEST
 from training.config.finetuning_options import FinetuningOptions
-from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import (
     Results,
     flat,
@@ -86,14 +85,14 @@ class BestCheckpoint:
     evaluations, the first is kept.
 
     Args:
-      finetuning: the model; its options hold the patience.
+      finetuning: a `Finetuning`; its options hold the patience.
       evaluate: scores the current weights; takes their step.
       choice: the choice so far.
     """
 
     def __init__(
         self,
-        finetuning: Finetuning,
+        finetuning: Any,
         evaluate: Callable[[int], Results | None],
         choice: Choice,
     ):

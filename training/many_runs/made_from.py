@@ -14,7 +14,7 @@ from modeling import checkpoints
 from modeling.config import BertConfig
 from training.config.finetuning_options import ClassifierOptions
 from training.devices.strategy import precision_of
-from training.runs.classifier import Inputs
+from training.finetuning.task_run import Inputs
 
 # Options that change neither the training nor the scores: a run resumes, or
 # counts as finished, whatever their values are.

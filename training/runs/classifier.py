@@ -11,7 +11,6 @@ from data import metrics
 from data.finetuning.feature_options import FeatureOptions
 from data.finetuning.records import make_records as make_record_file
 from data.records import input_pipeline
-from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.tasks import Task, class_weights, get_task
 from data.text.tokenization import FullTokenizer
@@ -33,6 +32,7 @@ from training.finetuning.prediction_files import (
     write_predictions,
 )
 from training.finetuning.predictions import summary_names
+from training.finetuning.task_run import Inputs, Outcome
 from training.finetuning.task_scorer import TaskScorer
 from training.start.description import (
     Description,
@@ -75,31 +75,6 @@ class Opened(NamedTuple):
     def output_dir(self) -> str:
         """The folder of the run."""
         return self.options.finetuning.train.output_dir
-
-
-class Inputs(NamedTuple):
-    """A task and the records of its sets; dev and test by the set's name.
-
-    `train` None = do not train.
-    """
-
-    task: Task
-    train: RecordFiles | None
-    dev: Mapping[str, RecordFiles]
-    test: Mapping[str, RecordFiles]
-
-
-class Outcome(NamedTuple):
-    """The result of a run.
-
-    `step` is the step of the weights that were evaluated and used for
-    predictions, `weights` the prefix of their checkpoint. `results` is dev set
-    -> metric -> value, {} without an evaluation.
-    """
-
-    step: int
-    results: Results
-    weights: str
 
 
 def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:

@@ -3,7 +3,6 @@
 setup          configuration, vocabulary and weights in a run's folder
 description    task.json: what a folder's model was made with
 source         the model of --init_checkpoint: its files and what they say
-head_labels    the labels of a checkpoint's output layer, in the task's order
 first_weights  the weights of --init_checkpoint, checked and loaded
 tokenizer      vocabulary and case, checked against the model and the flags
 found_files    files and settings of a model, where no flag gives them

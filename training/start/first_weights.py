@@ -1,7 +1,9 @@
 """Checks the weights of --init_checkpoint before a run, and loads them."""
 
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -10,8 +12,26 @@ from modeling import checkpoints
 from modeling.checkpoints import huggingface
 from modeling.config import BertConfig
 from training.loop.checkpointing import CheckpointManager
-from training.start import head_labels
 from training.start.source import Source
+
+# Transformers writes LABEL_0 if the user gave no names.
+_NUMBER = re.compile(r"(?:label|class)?[ _-]?(\d+)", re.IGNORECASE)
+
+
+class Match(NamedTuple):
+    """How the output layer of a checkpoint can be used for a task.
+
+    Attributes:
+      rows: for each label of the task, the row of the checkpoint that scores
+        it; None = the labels differ, so that the layer cannot be used.
+      message: for the user; "" = the labels are the same.
+      is_certain: False if the rows have no names, so that their order could
+        not be compared.
+    """
+
+    rows: tuple[int, ...] | None
+    message: str = ""
+    is_certain: bool = True
 
 
 class FirstWeights:
@@ -48,12 +68,12 @@ class FirstWeights:
         weights = source.folder.weights if source.folder else source.path
         self._checkpoint = checkpoints.open_checkpoint(weights)
         self._heads = [name for name in heads if name in variables]
-        self._match = head_labels.Match(rows=())
+        self._match = Match(rows=())
         # Differs from the original: rows are put into the order of the task's
         # labels, because the original loads them unchanged, and a model with
         # another order of its labels is always wrong.
         if labels and self._checkpoint.shapes.keys() >= {*self._heads}:
-            self._match = head_labels.match(source, labels)
+            self._match = _match_rows(source, labels)
         left_out = self._heads if self._match.rows is None else ()
         others = [n for n in variables if not checkpoints.is_of_encoder(n)]
         self._report = checkpoints.require_fit(
@@ -223,3 +243,63 @@ def compare(source: Source, config: BertConfig) -> None:
             "%s. Give --bert_config_file=%s, unless you mean it.",
             *(text, source.folder.config_file),
         )
+
+
+def _match_rows(source: Source, labels: Sequence[str]) -> Match:
+    """Finds the row of a checkpoint's output layer for each label of a task.
+
+    The names are those of `id2label` in Hugging Face's config.json, or of
+    labels.txt beside the original's files. Upper and lower case are the same,
+    unless that would make two labels one: MNLI's models say `ENTAILMENT` or
+    `entailment`. `labels` are in the order of their ids. Raises ValueError if a
+    file beside the weights is damaged.
+    """
+    source.require()
+    path, names = source.folder.labels_file, source.folder.labels
+    ours, theirs = ", ".join(labels), ", ".join(names)
+    flag = f"--init_checkpoint={source.path}"
+    in_order = tuple(range(len(labels)))
+    rows = _rows(labels, names)
+    if rows == in_order:
+        return Match(rows)
+    if rows:
+        return Match(
+            rows,
+            f"{flag}: the rows of its output layer are reordered from "
+            f"{theirs} ({path}) to the order of the task: {ours}.",
+        )
+    if not names or _are_numbers(names):
+        said = "has no names for the rows of its output layer"
+        if names:
+            said = (
+                "numbers the rows of its output layer instead of naming them: "
+                f"{theirs} ({path})"
+            )
+        return Match(
+            in_order,
+            f"{flag} {said}; they are assumed to be {ours}, in this order.",
+            is_certain=False,
+        )
+    return Match(
+        None,
+        f"{flag}: its output layer has the labels {theirs} ({path}), but the "
+        f"task has {ours}.",
+    )
+
+
+def _rows(
+    labels: Sequence[str], names: Sequence[str]
+) -> tuple[int, ...] | None:
+    """Returns the place of each label in names; None = the sets differ."""
+    for form in (str.strip, lambda name: name.strip().casefold()):
+        wanted, found = list(map(form, labels)), list(map(form, names))
+        is_one_to_one = len(set(wanted)) == len(wanted)
+        if is_one_to_one and sorted(wanted) == sorted(found):
+            return tuple(map(found.index, wanted))
+    return None
+
+
+def _are_numbers(names: Sequence[str]) -> bool:
+    """Returns whether each name is only the number of its row."""
+    numbers = [_NUMBER.fullmatch(name.strip()) for name in names]
+    return all(numbers) and [int(n[1]) for n in numbers] == [*range(len(names))]

@@ -76,7 +76,11 @@ def fill(
         if described and described.weights == weights:
             made_with |= _settings_of(run, described)
         elif answers:
-            made_with |= _settings_of(folder, source.described)
+            facts = source.folder.description
+            path = os.path.join(folder, model_folder.DESCRIPTION)
+            made_with |= _settings_of(
+                folder, facts and description.of_facts(facts, path)
+            )
     options = _with_settings(options, made_with, folder)
     found = find(
         {flag: options.find(flag) for flag in FILES},

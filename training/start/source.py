@@ -1,15 +1,12 @@
 """The model of --init_checkpoint: each file beside its weights is read once."""
 
 import functools
-import os
 from typing import Any
 
 from data.text.tokenizer_files import TokenizerSettings, read_settings
 from modeling.checkpoints import model_folder
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.config import BertConfig
-from training.start import description
-from training.start.description import Description
 
 
 class Source:
@@ -52,14 +49,6 @@ class Source:
         if not self.folder:
             return TokenizerSettings()
         return read_settings(self.folder.path, self.folder.facts)
-
-    @property
-    def described(self) -> Description | None:
-        """Its `task.json`; None = there is none."""
-        if not (self.folder and self.folder.description):
-            return None
-        path = os.path.join(self.folder.path, model_folder.DESCRIPTION)
-        return description.of_facts(self.folder.description, path)
 
     @property
     def tokenizer_flags(self) -> dict[str, Any]:
