@@ -84,7 +84,8 @@ def _use_recipe() -> None:
         begins=not any(map(flags.value, ("init_checkpoint", "continue_from"))),
     )
     for name, value in values.items():
-        flags.FLAGS.set_default(name, value)
+        if not flags.FLAGS[name].present:
+            flags.FLAGS[name].value = value
     used = (f"--{name}={flags.value(name)}" for name in values)
     if values:
         logging.info("--recipe=%s: %s", recipe, " ".join(used))

@@ -38,8 +38,8 @@ class EnsembleOptions(Settings):
     )
     null_score_diff_threshold: float | None = setting(
         None,
-        "Answer nothing if the average score of no answer, less that of the "
-        "best, is above this.",
+        "Answer nothing if the average score of no answer minus the best "
+        "answer's is above this.",
     )
     find_null_threshold: bool = setting(
         False, "Use the threshold that is best for F1 on --predict_file."

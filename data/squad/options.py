@@ -16,7 +16,7 @@ class WindowOptions(Settings):
     max_seq_length: int = setting(384, "Wordpieces of a row.")
     doc_stride: int = setting(
         128,
-        "Wordpieces from the start of a window to that of the next.",
+        "Wordpieces from the start of a window to the start of the next.",
         least=1,
     )
     max_query_length: int = setting(
@@ -52,9 +52,9 @@ class AnswerOptions(Settings):
     )
     null_score_diff_threshold: float | None = setting(
         0.0,
-        "Answer nothing if the score of no answer, less that of the best, is "
-        "above this. If not given, what --find_null_threshold left in "
-        "output_dir is used.",
+        "Answer nothing if the score of no answer minus the best answer's is "
+        "above this. Default: the threshold that --find_null_threshold saved "
+        "in output_dir.",
     )
 
 

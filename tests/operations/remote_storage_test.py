@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from data.pretraining.exact.in_memory import write_pretraining_data
 from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.recipe import Recipe
 from data.squad.ensembling import EnsembleOptions, average_runs
 from data.storage import files
 from data.text import vocabulary, vocabulary_building
@@ -116,19 +117,22 @@ def test_text_becomes_a_vocabulary_and_records(remote, goldens):
     corpus = f"{remote}/pretraining_data/corp*.txt"
     paths = files.expand_patterns(corpus)
     counts = vocabulary_building.count_words(paths, do_lower_case=True)
-    vocab = vocabulary_building.learn_vocab(counts, vocab_size=300)
+    vocab = vocabulary_building.learn_vocab(
+        counts, vocabulary.LearningOptions(vocab_size=300)
+    )
     vocabulary.write_vocab("ram://made/vocab.txt", vocab)
     assert list(vocabulary.load_vocab("ram://made/vocab.txt")) == vocab
-    report = write_pretraining_data(
+    counts = write_pretraining_data(
         paths,
         files.expand_shards("ram://made/records@2"),
-        vocab_file="ram://made/vocab.txt",
-        do_lower_case=True,
-        options=PretrainingDataOptions(
-            max_seq_length=64, max_predictions_per_seq=10
+        Recipe(
+            PretrainingDataOptions(
+                max_seq_length=64, max_predictions_per_seq=10
+            ),
+            "ram://made/vocab.txt",
         ),
     )
-    assert report.num_examples
+    assert counts["examples"]
     assert {
         "records-00000-of-00002",
         "records-00001-of-00002",

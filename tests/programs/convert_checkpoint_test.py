@@ -64,7 +64,7 @@ def run_dir(goldens, tmp_path, model, *, manifest=None, labels=()):
     checkpoints.write(
         str(path / "model.ckpt-7"), values | {"global_step": np.int64(7)}
     )
-    checkpoints.write_state(str(path), ["model.ckpt-7"])
+    checkpoints.tf1.write_state(str(path), ["model.ckpt-7"])
     shutil.copy(goldens / "bert_config.json", path)
     shutil.copy(goldens / "vocab.txt", path)
     (path / "labels.txt").write_text("".join(f"{x}\n" for x in labels))

@@ -325,7 +325,9 @@ def test_a_run_can_go_back_in_time(finished, tmp_path, caplog):
 def test_a_copied_folder_is_a_run_of_its_own(finished, tmp_path):
     moved = tmp_path / "moved"
     (tmp_path / "out").rename(moved)
-    assert checkpoints.find_prefix(str(moved)) == str(moved / "model.ckpt-6")
+    assert checkpoints.tf1.find_prefix(str(moved)) == str(
+        moved / "model.ckpt-6"
+    )
     train = dataclasses.replace(
         finished.train, output_dir=str(moved), num_train_steps=7
     )
@@ -464,7 +466,7 @@ def test_a_mistake_ends_in_one_line_without_traceback(
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith(
-        "error: absent.json: cannot read the BERT configuration"
+        "error: absent.json: no such BERT configuration"
     )
     # A run that was refused leaves no folder behind.
     assert not (tmp_path / "out").exists()

@@ -10,11 +10,6 @@ import pytest
 import modeling
 from data.pretraining.options import PretrainingDataOptions
 from modeling import checkpoints
-from modeling.objectives.options import (
-    LeftToRightOptions,
-    ObjectiveOptions,
-    ReplacedTokensOptions,
-)
 from tests.support import fork_server, rounding
 from tests.support.objectives_support import (
     CONFIG,
@@ -23,6 +18,11 @@ from tests.support.objectives_support import (
     VOCAB,
     write_records,
     write_vocab,
+)
+from training.config.objective_options import (
+    LeftToRightOptions,
+    ObjectiveOptions,
+    ReplacedTokensOptions,
 )
 from training.runs import pretraining
 

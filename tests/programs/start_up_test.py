@@ -187,7 +187,7 @@ def test_help_into_a_pipe_that_closes():
         (
             ["extract_features.py", *MODEL, "--layers=-1,last"]
             + ["--input_file=a", "--output_file=b", "--init_checkpoint=c"],
-            "'last' is no layer",
+            "'last' is not a layer",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],

@@ -93,19 +93,12 @@ def _define_flag(
 
 
 def read(options_class: type, **values: Any) -> Any:
-    """Makes options from the parsed flags.
+    """Makes options of a class from the parsed flags.
 
-    Args:
-      options_class: one of those given to `define`.
-      **values: field -> value that replaces the flag's, in groups too. Fields
-        without a flag keep their defaults.
-
-    Returns:
-      An instance of options_class. A field `given` holds the names of the flags
-      that the command gives.
-
-    Raises:
-      ValueError: a value is out of bounds, or values contradict each other.
+    `values` are field -> value that replaces the flag's, in groups too. Fields
+    without a flag keep their defaults; a field `given` holds the names of the
+    flags that the command gives. Raises ValueError if a value is out of bounds,
+    or values contradict each other.
     """
     given = {}
     for field in settings.fields_of(options_class):
@@ -198,7 +191,7 @@ def _entry(flag: flags.Flag) -> str:
 
 
 def shared_values() -> dict[str, object]:
-    """Flag -> value, of all that every worker of a run must be given alike."""
+    """Flag -> value, for the flags that all workers must be given alike."""
     return {
         flag.name: flag.value
         for module, defined in FLAGS.flags_by_module_dict().items()

@@ -120,9 +120,9 @@ class DeviceOptions(Settings):
     )
     worker_timeout_minutes: float = setting(
         30.0,
-        "[new] Exit after waiting this many minutes for the other workers, "
-        "because one of them hangs. The chief may save alone for shorter; 0 = "
-        "wait forever.",
+        "[new] Exit after waiting this many minutes for the other workers. "
+        "None may work alone for longer, such as the first one that saves; 0 "
+        "= wait forever.",
         least=0,
     )
 

@@ -34,15 +34,8 @@ def joined(
 ) -> Iterator[Session]:
     """Locks the output folder and joins the workers for the duration of a run.
 
-    Enter it before TensorFlow computes anything.
-
-    Args:
-      options: the devices.
-      output_dir: folder of the run, the same for all workers.
-      flag_values: value of each flag that must be the same for all workers.
-
-    Yields:
-      The rights of this process.
+    Enter it before TensorFlow computes anything. `output_dir` and `flag_values`
+    (flag -> value) must be the same for all workers.
 
     Raises:
       ValueError: TF_CONFIG is malformed, the workers have different flags, or
@@ -77,7 +70,7 @@ def _joined_workers(
     if preempted:
         raise preemption.Preempted
     minutes = options.worker_timeout_minutes
-    watchdog = workers.Watchdog(cluster, strategy.waits(devices), minutes)
+    waits = strategy.waits(devices)
     is_chief = cluster.index == 0
     try:
         with contextlib.ExitStack() as held:
@@ -86,7 +79,7 @@ def _joined_workers(
             if is_chief:
                 held.enter_context(locks.sole_use(output_dir))
             _check_flags(cluster, devices, options, flag_values)
-            watchdog.start()
+            held.enter_context(workers.watched(cluster, waits, minutes))
             _check_folder(cluster, devices, output_dir)
             if not is_chief:
                 name = f"worker-{cluster.index}"
@@ -104,8 +97,6 @@ def _joined_workers(
             raise
         # sys.exit would let TensorFlow wait for the lost workers.
         workers.end_process(workers.lost_message(lost))
-    finally:
-        watchdog.stop()
 
 
 def _check_flags(
@@ -117,9 +108,9 @@ def _check_flags(
     """Raises ValueError if workers differ in their flags or arithmetic."""
     flags = {f"--{name}": repr(x) for name, x in sorted(flag_values.items())}
     kind = {"flags": ",".join(flags), "TensorFlow": tf.__version__}
-    if options.precision == "auto":
-        name = "--precision=auto (give --precision=float32 to all)"
-        flags[name] = strategy.precision_of(options)
+    # Processors may differ.
+    name = "what --precision=auto takes (give --precision=float32 to all)"
+    flags[name] = strategy.precision_of(options)
     # The names first: the checksums of the values are compared only if all
     # workers have equally many.
     for texts in (kind, flags):
@@ -133,9 +124,9 @@ def _check_flags(
             here = "; ".join(f"{name}={texts[name]}" for name in names)
             raise ValueError(
                 f"{cluster.names[other]} differs from {cluster.names[0]} in "
-                f"{', '.join(names)} (here: {here}). Start the same command, "
-                "of the same version, for all workers; only the index in "
-                "TF_CONFIG may differ, and where --output_dir is mounted."
+                f"{', '.join(names)} (here: {here}). Start the same version "
+                "with the same command for all workers; only the index in "
+                "TF_CONFIG and the place of --output_dir may differ."
             )
 
 

@@ -173,15 +173,10 @@ def distribute(
     strategy: tf.distribute.Strategy,
     make_batches: Callable[[Shard], tf.data.Dataset],
 ) -> tf.data.Dataset:
-    """Distributes batches over the replicas.
+    """Distributes batches over the replicas, for `strategy.run`.
 
-    Args:
-      strategy: has the replicas.
-      make_batches: returns a shard's rows of every global batch.
-
-    Returns:
-      A distributed dataset, for `strategy.run`. Each worker, and each of its
-      replicas, gets consecutive rows of a global batch.
+    `make_batches` returns a shard's rows of every global batch. Each worker,
+    and each of its replicas, gets consecutive rows of a global batch.
     """
     # Datasets have no Python control flow over tensors for autograph.
     plain = tf.autograph.experimental.do_not_convert(make_batches)
@@ -198,12 +193,10 @@ def distribute(
 
     # A batch stays on the host, as with one device. On a GPU, operations that
     # read its shapes and int32 numbers on the host would wait for the GPU.
-    return strategy.distribute_datasets_from_function(
-        of_worker,
-        tf.distribute.InputOptions(
-            experimental_fetch_to_device=is_tpu(strategy)
-        ),
+    places = tf.distribute.InputOptions(
+        experimental_fetch_to_device=is_tpu(strategy)
     )
+    return strategy.distribute_datasets_from_function(of_worker, places)
 
 
 def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:

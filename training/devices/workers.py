@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -183,60 +183,43 @@ def _listen(cluster: Cluster) -> socket.socket:
     )
 
 
-class Watchdog(threading.Thread):
-    """Ends this process when another worker disappears or hangs.
+@contextlib.contextmanager
+def watched(cluster: Cluster, waits: Waits, minutes: float) -> Iterator[None]:
+    """In a block, ends this process when another worker disappears or hangs.
 
     TensorFlow detects a worker's missing gradients in about ten seconds. But a
     worker that reads files or waits at a barrier would not notice. A worker
-    that hangs still answers, so that only the time of waiting shows it.
-
-    Args:
-      cluster: the workers; all of them have answered before.
-      waits: what this process waits for.
-      minutes: the longest wait; 0 = no limit.
-      look: returns the names of the workers that do not answer.
-      end: called with the message about what happened.
+    that hangs still answers, so that only the time of waiting shows it. All
+    workers have answered before; `minutes` is the longest wait, 0 = no limit.
     """
+    stopped = threading.Event()
+    arguments = cluster, waits, minutes, stopped
+    threading.Thread(target=_watch, args=arguments, daemon=True).start()
+    try:
+        yield
+    finally:
+        stopped.set()
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        waits: Waits,
-        minutes: float,
-        look: Callable[[Cluster], list[str]] = unreachable,
-        end: Callable[[str], None] | None = None,
-    ):
-        super().__init__(name="watchdog", daemon=True)
-        self._cluster = cluster
-        self._waits = waits
-        self._minutes = minutes
-        self._look = look
-        self._end = end or end_process
-        self._stopped = threading.Event()
 
-    def run(self) -> None:
-        """Checks the other workers every few seconds until `stop`."""
-        silent_since: dict[str, float] = {}
-        while not self._stopped.wait(_LOOK_SECONDS):
-            waited, what = self._waits.current()
-            if self._minutes and waited >= 60 * self._minutes:
-                self._end(_hanging_message(self._cluster, waited, what))
-                return
-            now = time.monotonic()
-            silent = self._look(self._cluster)
-            silent_since = {n: silent_since.get(n, now) for n in silent}
-            gone = [
-                name
-                for name, since in silent_since.items()
-                if now - since >= _SILENCE_SECONDS
-            ]
-            if gone and not self._stopped.is_set():
-                self._end(lost_message(gone))
-                return
-
-    def stop(self) -> None:
-        """Stops checking, because the other workers may end now."""
-        self._stopped.set()
+def _watch(
+    cluster: Cluster, waits: Waits, minutes: float, stopped: threading.Event
+) -> None:
+    """Checks the other workers every few seconds until `stopped`."""
+    silent_since: dict[str, float] = {}
+    while not stopped.wait(_LOOK_SECONDS):
+        waited, what = waits.current()
+        if minutes and waited >= 60 * minutes:
+            return end_process(_hanging_message(cluster, waited, what))
+        now = time.monotonic()
+        silent = unreachable(cluster)
+        silent_since = {n: silent_since.get(n, now) for n in silent}
+        gone = [
+            name
+            for name, since in silent_since.items()
+            if now - since >= _SILENCE_SECONDS
+        ]
+        if gone and not stopped.is_set():
+            return end_process(lost_message(gone))
 
 
 def lost_message(names: list[str]) -> str:

@@ -1,12 +1,14 @@
 """Functions of tensors, as signatures are made of."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from modeling import kernels
+
+Tensors = dict[str, tf.Tensor]
 
 
 def as_function(specs: Sequence[tf.TensorSpec]) -> Callable:
@@ -36,9 +38,7 @@ def padded(values: tf.Tensor, size: tf.Tensor, value: float = 0.0) -> tf.Tensor:
     return tf.pad(values, paddings, constant_values=value)
 
 
-def checked(
-    tensors: Mapping[str, tf.Tensor], checks: Iterable[tuple[Any, ...]]
-) -> dict[str, tf.Tensor]:
+def checked(tensors: Tensors, checks: Iterable[tuple[Any, ...]]) -> Tensors:
     """Returns tensors that the graph refuses to compute if a check fails.
 
     Each check is a bool scalar and the parts of its message.
@@ -49,8 +49,8 @@ def checked(
 
 
 def of_examples(
-    function: Callable[..., dict[str, tf.Tensor]], **texts: tf.Tensor
-) -> dict[str, tf.Tensor]:
+    function: Callable[..., Tensors], **texts: tf.Tensor
+) -> Tensors:
     """Applies a function of at least one example to [B, ...] texts, B from 0.
 
     The graph refuses texts with different B.
@@ -72,8 +72,8 @@ def of_examples(
 
 
 def in_parts(
-    function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
-    rows: Mapping[str, tf.Tensor],
+    function: Callable[[Tensors], tf.Tensor],
+    rows: Tensors,
     at_once: int,
     of_none: tf.Tensor,
 ) -> tf.Tensor:

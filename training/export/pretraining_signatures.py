@@ -4,6 +4,7 @@ Axes: B batch, S wordpieces, P [MASK]s of a row, V vocabulary.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +15,7 @@ from data.text.vocabulary import load_vocab
 from modeling import objectives
 from modeling.config import BertConfig
 from modeling.objectives.pretraining import PretrainingModel
+from training.export.functions import Tensors
 from training.export.serving import Serving
 from training.loop.checkpointing import CheckpointManager
 from training.start import setup
@@ -41,15 +43,12 @@ def describe(
     *,
     bert_config_file: str,
     vocab_file: str,
-    do_lower_case: bool,
-    max_seq_length: int,
-    top_k: int,
     init_checkpoint: str | None = None,
-    never_split: Sequence[str] = (),
+    **said: Any,
 ) -> None:
     """Writes into a finished output_dir what an export needs to know.
 
-    The arguments are flags of run_pretraining.py; `init_checkpoint` has the
+    `said` are the other fields of its description. `init_checkpoint` has the
     weights if the folder has no checkpoint. Raises ValueError if there are no
     weights, or the vocabulary does not fit.
     """
@@ -62,19 +61,17 @@ def describe(
     vocab = load_vocab(vocab_file)
     tokens = ["[CLS]", "[SEP]", _MASK]
     check_vocabulary(vocab, vocab_file, config, bert_config_file, tokens)
-    FullTokenizer(vocab_file, do_lower_case, never_split)  # checks them
-    PretrainingDescription(
+    weights = manager.prefix(steps[-1]) if steps else init_checkpoint
+    described = PretrainingDescription(
         task_name="pretraining",
         kind="pretraining",
-        max_seq_length=max_seq_length,
-        do_lower_case=do_lower_case,
         model={},
-        weights=place_of_weights(
-            manager.prefix(steps[-1]) if steps else init_checkpoint, output_dir
-        ),
-        top_k=top_k,
-        never_split=tuple(never_split),
-    ).write(output_dir, vocab_file)
+        weights=place_of_weights(weights, output_dir),
+        **said,
+    )
+    whole = described.never_split
+    FullTokenizer(vocab_file, described.do_lower_case, whole)  # checks them
+    described.write(output_dir, vocab_file)
 
 
 class PretrainingServing(Serving):
@@ -138,9 +135,7 @@ class PretrainingServing(Serving):
         ids[:, 1] = self._vocab[_MASK]
         return ids
 
-    def is_real(
-        self, inputs: tf.Tensor, outputs: Mapping[str, tf.Tensor]
-    ) -> np.ndarray:
+    def is_real(self, inputs: tf.Tensor, outputs: Tensors) -> np.ndarray:
         """See `Serving.is_real`: bool [B, P]."""
         return outputs["positions"].numpy() >= 0
 
@@ -154,9 +149,7 @@ class PretrainingServing(Serving):
             found["serve_pair"] = (self._serve_pair(), pair)
         return found
 
-    def _outputs(
-        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         is_mask = (rows["input_ids"] == self._vocab[_MASK]) & (
             rows["input_mask"] > 0
         )

@@ -22,6 +22,7 @@ from data.text.vocabulary import load_vocab
 from modeling import checkpoints
 from modeling.config import BertConfig
 from training.export.functions import (
+    Tensors,
     as_function,
     checked,
     of_examples,
@@ -59,8 +60,6 @@ class Serving(abc.ABC):
       kinds: values of `Description.kind` that the class serves.
       never_split: tokens, beside those in the description, that are one
         wordpiece wherever a text has them.
-      cut: how texts that are too long are shortened, see `FeatureOptions`.
-      answers_tokens: whether the outputs are per token, [B, S].
       compared: outputs that measure the error of a lower precision; the first
         one that the model has is taken.
       weights: name -> variable.
@@ -71,8 +70,6 @@ class Serving(abc.ABC):
     kinds: ClassVar[tuple[str, ...]]
     never_split: ClassVar[tuple[str, ...]] = ()
     compared: ClassVar[tuple[str, ...]] = ("probabilities",)
-    answers_tokens = False
-    cut = "longest"
 
     def __init__(
         self,
@@ -84,28 +81,22 @@ class Serving(abc.ABC):
         self.weights = checkpoints.variables_by_name(model.layers)
         self._model = model
         self._vocab = load_vocab(vocab) if isinstance(vocab, str) else vocab
-        self._special = {
-            "cls_id": self._vocab["[CLS]"],
-            "sep_id": self._vocab["[SEP]"],
-        }
+        cls_id, sep_id = self._vocab["[CLS]"], self._vocab["[SEP]"]
+        self._special = {"cls_id": cls_id, "sep_id": sep_id}
         whole = dict.fromkeys([*self.never_split, *description.never_split])
         self._tokenizer = InGraphTokenizer(
             vocab, description.do_lower_case, never_split=list(whole)
         )
         self._specs = [s for s in self._record_specs() if s.name in INPUTS]
-        self._choices = []
-        if description.kind == "choice":
-            self._choices = [model.num_labels]
+        is_choice = description.kind == "choice"
+        self._choices = [model.num_labels] if is_choice else []
         self._ids = tf.TensorSpec([None, *self._choices, None], tf.int32)
         # All signatures call this function, so that the SavedModel contains
         # the graph of the model once.
         self._answer = as_function([self._ids] * 3)(self._answer_rows)
-        texts = self._text_signatures()
-        self._text_samples = {
-            name: sample for name, (_, sample) in texts.items()
-        }
-        self.signatures = self._row_signatures()
-        self.signatures |= {name: served for name, (served, _) in texts.items()}
+        self._texts = self._text_signatures()
+        texts = {name: served for name, (served, _) in self._texts.items()}
+        self.signatures = self._row_signatures() | texts
 
     @abc.abstractmethod
     def in_words(self) -> str:
@@ -123,9 +114,7 @@ class Serving(abc.ABC):
         """
 
     @abc.abstractmethod
-    def _outputs(
-        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         """Computes the outputs for checked `INPUTS` without shared padding.
 
         `input_mask` is the whole mask, int32 [B, S]; outputs per token are
@@ -144,17 +133,15 @@ class Serving(abc.ABC):
             DEFAULT: rows,
             "serve_ids": {"input_ids": ids},
             "serve_examples": {"examples": records},
-        } | self._text_samples
+        } | {name: sample for name, (_, sample) in self._texts.items()}
 
-    def is_real(
-        self, inputs: tf.Tensor, outputs: Mapping[str, tf.Tensor]
-    ) -> np.ndarray:
+    def is_real(self, inputs: tf.Tensor, outputs: Tensors) -> np.ndarray:
         """Returns a bool array: which outputs do not belong to padding.
 
         It has the first axes of the output that `compared` names. `inputs` are
         what `serve_ids` or `serve_examples` takes.
         """
-        if not self.answers_tokens:
+        if self.description.kind not in ("tagging", "span"):
             return np.ones(len(inputs), bool)
         if inputs.dtype == tf.string:
             mask = reading.parse_batch(self._specs, inputs)["input_mask"]
@@ -246,12 +233,12 @@ class Serving(abc.ABC):
 
     def _pack(
         self, text_a: tf.Tensor, text_b: tf.Tensor | None = None
-    ) -> dict[str, tf.Tensor]:
+    ) -> Tensors:
         """Tokenizes texts or pairs, and makes rows of them."""
         return packing.pack(
             self._tokenizer.tokenize(text_a),
             None if text_b is None else self._tokenizer.tokenize(text_b),
-            cut=self.cut,
+            cut=getattr(self.description, "cut", "longest"),
             max_seq_length=self.description.max_seq_length,
             **self._special,
         )
@@ -261,7 +248,7 @@ class Serving(abc.ABC):
         input_ids: tf.Tensor,
         input_mask: tf.Tensor,
         segment_ids: tf.Tensor,
-    ) -> dict[str, tf.Tensor]:
+    ) -> Tensors:
         """Answers rows, without computing the padding that all share."""
         rows = _trimmed(_named(input_ids, input_mask, segment_ids))
         rows = _checked(rows, self._model.config)
@@ -282,7 +269,7 @@ def _named(*rows: Any) -> dict[str, Any]:
     return dict(zip(INPUTS, rows, strict=True))
 
 
-def _trimmed(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+def _trimmed(rows: Tensors) -> Tensors:
     """Removes the padding that all rows share; one place remains."""
     size = tf.shape(rows["input_mask"])[-1]
     needed = tf.reduce_max(rows["input_mask"] * tf.range(1, size + 1))
@@ -290,9 +277,7 @@ def _trimmed(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     return {name: x[..., :length] for name, x in rows.items()}
 
 
-def _checked(
-    rows: Mapping[str, tf.Tensor], config: BertConfig
-) -> dict[str, tf.Tensor]:
+def _checked(rows: Tensors, config: BertConfig) -> Tensors:
     """The graph refuses rows and ids that the embedding tables do not have."""
     most = config.max_position_embeddings
     length = tf.shape(rows["input_ids"])[-1]

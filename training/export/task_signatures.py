@@ -3,7 +3,7 @@
 Axes: B batch, S wordpieces, C choices, L labels, W words.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -11,8 +11,8 @@ from data.finetuning.feature_options import feature_specs
 from data.in_graph import packing, tagging, windows
 from data.records.feature_spec import FeatureSpec
 from data.tasks.task import KINDS
-from modeling.objectives.tasks import TaskModel
 from training.export.functions import (
+    Tensors,
     as_function,
     in_parts,
     of_examples,
@@ -20,7 +20,6 @@ from training.export.functions import (
     strings,
 )
 from training.export.serving import Serving
-from training.start.description import TaskDescription
 
 _TEXT = "The man went to the store."
 # Windows computed at once, so that the memory for a book is bounded.
@@ -53,16 +52,6 @@ class TaskServing(Serving):
 
     kinds = KINDS
     compared = ("probabilities", "score")
-
-    def __init__(
-        self,
-        model: TaskModel,
-        description: TaskDescription,
-        vocab: str | Mapping[str, int],
-    ):
-        self.cut = description.cut
-        self.answers_tokens = description.kind == "tagging"
-        super().__init__(model, description, vocab)
 
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""
@@ -191,9 +180,7 @@ class TaskServing(Serving):
 
         return serve_text, serve_words
 
-    def _outputs(
-        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         if self.description.kind == "choice":
             length = tf.shape(rows["input_ids"])[-1]
             shape = [-1, self._model.num_labels * length]
@@ -206,7 +193,7 @@ class TaskServing(Serving):
             predictions *= is_token[:, :, tf.newaxis]
         return self._named(predictions)
 
-    def _answer_words(self, pieces: tf.RaggedTensor) -> dict[str, tf.Tensor]:
+    def _answer_words(self, pieces: tf.RaggedTensor) -> Tensors:
         """Answers sentences, [B, (words), (wordpieces)]."""
         rows = tagging.tagged_rows(
             pieces,
@@ -223,7 +210,7 @@ class TaskServing(Serving):
             "num_words": tf.cast(sentences.row_lengths(), tf.int32)
         }
 
-    def _named(self, predictions: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _named(self, predictions: tf.Tensor) -> Tensors:
         """Names the outputs that follow from the model's predictions."""
         kind = self.description.kind
         if kind == "regression":

@@ -276,7 +276,7 @@ def saved_threshold(output_dir: str, step: int) -> float:
         logging.info("%s.", text)
     else:
         logging.warning(
-            "%s, but the weights are of step %d; give --find_null_threshold or "
+            "%s, but the weights have step %d; give --find_null_threshold or "
             "--null_score_diff_threshold.",
             text,
             step,

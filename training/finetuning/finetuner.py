@@ -211,7 +211,7 @@ class Finetuning:
             report = checkpoints.init_from_checkpoint(prefix, self._weights)
         if report.missing:
             raise ValueError(
-                f"{prefix} is of another model: it has no {report.missing[0]}. "
+                f"{prefix} holds another model: it lacks {report.missing[0]}. "
                 "Give another --output_dir, or the flags of that run."
             )
 

@@ -47,17 +47,9 @@ def adam_update(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """One Adam step without bias correction, with decoupled weight decay.
 
-    Args:
-      param: float32, the weights.
-      m: same shape, running mean of gradients.
-      v: same shape, running mean of squared gradients.
-      grad: same shape, the clipped gradient.
-      rate: float32 scalar, this step's learning rate.
-      weight_decay: 0.01, or 0 for weights that are not decayed.
-      step: not used; the rule is the same at every step.
-
-    Returns:
-      The new param, m and v.
+    Returns the new weights `param`, and running means `m` of gradients and `v`
+    of squared gradients. They have the shape of the clipped gradient `grad`,
+    float32; `weight_decay` 0 = not decayed; the rule does not depend on `step`.
 
     Source: `optimizers.AdamWeightDecayOptimizer.apply_gradients`.
     """
@@ -151,8 +143,8 @@ class AdamWeightDecay:
     ) -> tf.Tensor:
         """Clips the gradients to global norm 1 and updates the variables.
 
-        Call it in replica context with gradients already summed over
-        replicas.
+        Call it in replica context with gradients already summed over replicas.
+        Returns the global norm before clipping, float32 scalar.
 
         Args:
           gradients: one for each variable, float32: dense, or
@@ -163,9 +155,6 @@ class AdamWeightDecay:
           squares: index of a variable with a sparse gradient -> float32
             scalar, the sum of the values' squares before values of the same
             row are added. The original computes the norm from these.
-
-        Returns:
-          The global norm before clipping, float32 scalar.
 
         Source: `optimizers.AdamWeightDecayOptimizer.apply_gradients`.
         """

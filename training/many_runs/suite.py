@@ -246,7 +246,7 @@ def _gather(
                 files.copy(path, place)
                 gathered.append(file_name)
             elif files.exists(place):
-                files.remove(place)  # of an earlier model
+                files.remove(place)  # an earlier model's
     logging.info("%s: %s", target, ", ".join(gathered) or "nothing")
 
 

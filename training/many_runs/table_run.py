@@ -53,8 +53,8 @@ def run(
     """Trains, evaluates and predicts.
 
     Args:
-      tables: `train`, `dev` and `test`: see `python_rows.rows_of`, or the path
-        of a file, or None; `dev` may be the share of the rows of `train`, see
+      tables: `train`, `dev` and `test`: a table (see `python_rows.rows_of`),
+        a file's path, or None. `dev` may be a share of the rows of `train`, see
         `splits.dev_places`.
       folder: the model to begin with, see `modeling.load`.
       output_dir: see run_classifier.py.

@@ -144,7 +144,7 @@ def _answer(
     task = get_task(options.task_name, options.data_dir, **options.task_options)
     for pattern in (*_ANSWER_FILES, *task.submission_files.values()):
         for path in files.find_in(output_dir, pattern):
-            files.remove(path)  # it may be of an earlier choice
+            files.remove(path)  # an earlier choice may have left it
     for pattern in _RESULT_FILES:
         for path in files.find_in(folder, pattern):
             files.copy(path, os.path.join(output_dir, os.path.basename(path)))

@@ -40,7 +40,7 @@ class FirstWeights:
     Args:
       source: the model of --init_checkpoint.
       variables: full name -> variable of the model; only shapes are read.
-      heads: variables of the output layer, which begins anew if the checkpoint
+      heads: variables of the output layer, which is random if the checkpoint
         has another head; () = all weights must fit.
       labels: names of the rows of the heads; () = the rows have no names, as
         in a regression.
@@ -202,7 +202,7 @@ def open_first(
         return None
     if manager.steps():
         logging.info(
-            "--init_checkpoint is left aside: %s holds checkpoints.", output_dir
+            "--init_checkpoint is not used: %s holds checkpoints.", output_dir
         )
         return None
     compare(source, config)

@@ -132,8 +132,8 @@ def _compare(
     lower = settings.do_lower_case
     if lower not in (None, do_lower_case):
         logging.warning(
-            "%s says do_lower_case: %s, but here it is %s: text becomes other "
-            "wordpieces than those of the training; give --do_lower_case=%s.",
+            "%s says do_lower_case: %s, but here it is %s, so texts are "
+            "encoded differently than in training; give --do_lower_case=%s.",
             settings.source,
             *(str(x).lower() for x in (lower, do_lower_case, lower)),
         )

@@ -161,25 +161,24 @@ def watch(monkeypatch, looks, waited=0.0, minutes=30.0):
     """Runs a watchdog that finds these missing, one look after the other."""
     monkeypatch.setattr(workers, "_LOOK_SECONDS", 0.001)
     monkeypatch.setattr(workers, "_SILENCE_SECONDS", 0.05)
-    ended = []
+    ended, stopped = [], threading.Event()
 
     def look(cluster):
         del cluster
         if not looks:
-            watchdog.stop()
+            stopped.set()
             return []
         time.sleep(0.03)
         return looks.pop(0)
 
-    cluster = workers.cluster_of(environment(TWO))
+    monkeypatch.setattr(workers, "unreachable", look)
+    monkeypatch.setattr(workers, "end_process", ended.append)
     now = [0.0]
     begun = Waits(lambda: now[0])
-    watchdog = workers.Watchdog(cluster, begun, minutes, look, ended.append)
     with begun.on("steps 5 to 8"):
         now[0] = waited
-        watchdog.start()
-        watchdog.join(timeout=10)
-    assert not watchdog.is_alive()
+        cluster = workers.cluster_of(environment(TWO))
+        workers._watch(cluster, begun, minutes, stopped)
     return ended
 
 

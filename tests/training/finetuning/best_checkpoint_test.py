@@ -159,7 +159,7 @@ def go_back(folder, patience, checkpoint_steps):
     for step in checkpoint_steps:
         model.step = step
         model.save_weights(model.manager.prefix(step))
-    checkpoints.write_state(str(folder), ["model.ckpt-2"])
+    checkpoints.tf1.write_state(str(folder), ["model.ckpt-2"])
     return Number(folder, patience=patience)
 
 
@@ -389,7 +389,7 @@ def test_a_classifier_that_goes_back_answers_by_what_it_trains_then(
     # The last is the best by far, which a run that went back must not keep.
     record |= {"step": 6, "value": -1.0}
     (out / "best_checkpoint.json").write_text(json.dumps(record))
-    checkpoints.write_state(str(out), ["model.ckpt-2"])
+    checkpoints.tf1.write_state(str(out), ["model.ckpt-2"])
     outcome = run_table(goldens, tmp_path, often, do_train=True)
     again = read_record(out)
     assert [entry["step"] for entry in again["history"]] == [2, 4, 6]

@@ -308,7 +308,7 @@ def test_a_threshold_of_other_weights_is_a_warning(tmp_path, caplog):
     assert answers.saved_threshold(str(tmp_path), 24) == -0.5
     assert (
         "null_threshold.json: --null_score_diff_threshold=-0.5000, found on f "
-        "at step 1, but the weights are of step 24; give --find_null_threshol"
+        "at step 1, but the weights have step 24; give --find_null_threshol"
     ) in caplog.text
 
 

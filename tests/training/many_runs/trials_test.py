@@ -343,7 +343,7 @@ def test_a_trial_of_other_flags_or_data_is_refused(goldens, tmp_path, trained):
     with pytest.raises(
         ValueError,
         match="seed12345 was made with different flags or data: "
-        r"warmup_proportion 0.1 -> 0.2. Give another --output_dir, or remove",
+        r"warmup_proportion 0.1 -> 0.2; give another --output_dir, or remove",
     ):
         other = {"warmup_proportion": 0.2}
         run(classifier_options(goldens, tmp_path, finetuning=other), two)

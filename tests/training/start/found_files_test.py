@@ -55,7 +55,7 @@ def begin_run(out, released):
     """Makes a folder one of a run with a checkpoint."""
     for name in "vocab.txt", "bert_config.json":
         shutil.copy(released / name, out)
-    checkpoints.write_state(str(out), ["model.ckpt-1"])
+    checkpoints.tf1.write_state(str(out), ["model.ckpt-1"])
 
 
 @pytest.mark.parametrize(
