@@ -17,6 +17,7 @@ from tests.support.pretraining_support import (
     latest_step,
     run,
 )
+from training.devices import gpus
 from training.loop.steps import TrainSteps
 from training.pretraining import run_records
 from training.runs import pretraining
@@ -205,7 +206,9 @@ def test_a_full_disk_keeps_the_last_checkpoint(options, tmp_path, monkeypatch):
     assert latest_step(tmp_path / "out") == 4
 
 
-def test_out_of_memory_says_what_did_not_fit(options, monkeypatch):
+def test_out_of_memory_says_what_did_not_fit_and_what_would(
+    options, monkeypatch
+):
     def full(*arguments):
         raise tf.errors.ResourceExhaustedError(
             None,
@@ -215,10 +218,12 @@ def test_out_of_memory_says_what_did_not_fit(options, monkeypatch):
         )
 
     monkeypatch.setattr(TrainSteps, "run", full)
+    monkeypatch.setattr(gpus, "room", lambda: "A GPU of 12 GB: Base 9 x 512. ")
     with pytest.raises(ValueError) as error:
         pretraining.run(options)
     for part in (
         "step 1: out of memory (OOM when allocating tensor with shape[9,7])",
+        "A GPU of 12 GB: Base 9 x 512. ",
         "--gradient_accumulation_steps",
         "--train_batch_size",
     ):

@@ -280,8 +280,8 @@ class Trainer:
             lines = error.message.splitlines()
             cause = next((line for line in lines if "OOM" in line), lines[0])
             raise ValueError(
-                f"step {first_step}: out of memory ({cause}). Raise "
-                "--gradient_accumulation_steps (the same result in less "
+                f"step {first_step}: out of memory ({cause}). {gpus.room()}"
+                "Raise --gradient_accumulation_steps (the same result in less "
                 "memory), or lower --train_batch_size or --max_seq_length."
             ) from error
         except (tf.errors.InvalidArgumentError, tf.errors.DataLossError) as e:
