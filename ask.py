@@ -26,11 +26,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from data import asking
 from data.storage import files
 from training import program
 from training.config import flags
 from training.config.asking_options import AskingOptions
+from training.export import asking
 
 # Batches of a file whose lines are sorted by length together.
 _BATCHES_AT_ONCE = 100

@@ -18,26 +18,17 @@ _EXCERPT = 60  # characters of bad input in an error
 
 
 class ExampleOptions(NamedTuple):
-    """What to read.
-
-    Attributes:
-      is_training: True = read the place of the answer; False = read only the
-        answers' texts, if there are any.
-      version_2_with_negative: whether questions may have no answer.
-    """
+    """What to read; without `is_training` only the answers' texts, if any."""
 
     is_training: bool
     version_2_with_negative: bool = False
 
 
 class Paragraph(NamedTuple):
-    """The text of some questions.
+    """The text (`context`) of some questions, from the article `title`.
 
-    Attributes:
-      title: title of the article.
-      context: the text.
-      doc_tokens: its words, split at white space only.
-      offsets: place of each word's first character in the text.
+    `doc_tokens` are its words, split at white space only, `offsets` the places
+    of their first characters.
     """
 
     title: str

@@ -10,5 +10,6 @@ pretraining_signatures  signatures of a pretrained model
 loaded_model            signatures of a model of any folder
 model_card              README.md of an export
 saved_model             writes the SavedModel
+asking                  what a model is asked, and its answers as lines
 predictor               loads an export in Python
 """
