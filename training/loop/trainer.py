@@ -302,10 +302,11 @@ class Trainer:
                     tf.constant(positions),
                 ).numpy()
         except tf.errors.ResourceExhaustedError as error:
+            lines = error.message.splitlines()
+            cause = next((line for line in lines if "OOM" in line), lines[0])
             raise ValueError(
-                f"step {first_step}: out of memory "
-                f"({error.message.splitlines()[0]}). {gpus.room()}Raise "
-                "--gradient_accumulation_steps (the same result in less "
+                f"step {first_step}: out of memory ({cause}). {gpus.room()}"
+                "Raise --gradient_accumulation_steps (the same result in less "
                 "memory), or lower --train_batch_size or --max_seq_length."
             ) from error
         except (tf.errors.InvalidArgumentError, tf.errors.DataLossError) as e:
