@@ -86,18 +86,10 @@ class SquadReport(RowsReport):
     The original computes the number of training steps from `num_examples`, the
     questions that have not been left out.
 
-    Attributes:
-      num_windows: rows.
-      num_without_answer: rows of answerable questions that do not contain the
-        answer; their label is position 0.
-      num_several_answers: questions to train on with more than one answer;
-        only the first is used.
-      num_not_found: number of questions in `not_found`.
-      num_queries_cut: questions longer than max_query_length.
-      num_empty_questions: questions without a word; kept, as by the original.
-      num_empty_paragraphs: paragraphs without a word, which give no windows.
-      not_found: questions that were left out because the text at the answer's
-        place does not contain the answer.
+    `num_without_answer` are rows of answerable questions that do not contain
+    the answer; their label is position 0. Questions in `not_found` were left
+    out because the text at the answer's place does not contain the answer.
+    Questions without a word are kept, as by the original.
     """
 
     num_windows: int = 0
