@@ -44,8 +44,13 @@ def predict(
     "" (no answer) has the scores of [CLS] in the window where their sum is
     lowest.
 
-    The logits are float32 [N, S], the scores of all windows, in the order of
-    the questions.
+    Args:
+      examples: the questions, in the order of the windows.
+      start_logits: float32 [N, S], the scores of all windows.
+      end_logits: likewise.
+      tokenizer: the tokenizer that made the windows.
+      window_options: the lengths of the windows.
+      options: how answers are chosen.
 
     Raises:
       ValueError: the number or the shape of the scores is wrong, or a score is

@@ -89,8 +89,16 @@ def make_records(
     Training questions are shuffled, as by the original. Those whose answer is
     not found are listed beside the records, in `answers_not_found.jsonl`.
 
-    For `vocab_file`, `do_lower_case` and `never_split` see `FullTokenizer`, for
-    `check` see `reuse.make_once`. Several processes write the same bytes.
+    Args:
+      data: the articles.
+      path: the TFRecord file; see `windows.feature_specs`.
+      vocab_file: see `FullTokenizer`, also for the next and `never_split`.
+      do_lower_case: whether the vocabulary is uncased.
+      example_options: what to read.
+      window_options: lengths.
+      num_processes: processes for a large file, which write the same bytes.
+      never_split: see `FullTokenizer`.
+      check: see `reuse.make_once`.
 
     Raises:
       ValueError: see `read_examples`; or there is no question at all.
