@@ -38,13 +38,13 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_600,
-    "training": 10_750,
-    "modeling": 4_050,
-    "studies": 1_650,
-    "demo": 450,
+    "training": 10_200,
+    "modeling": 3_850,
+    "studies": 1_540,
+    "demo": 225,
     "programs": 820,
 }
-MOST_DOCSTRINGS = 8_450
+MOST_DOCSTRINGS = 8_300
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

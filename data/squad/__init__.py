@@ -5,6 +5,7 @@ options      options of windows and answers
 examples     articles to questions with the position of the answer
 predictions  the predicted answers to questions, and their files
 windows      questions to rows as long as the model takes
+questions    the questions of a file with their windows, converted once
 rows         windows as arrays
 records      windows to record files, made once
 candidates   the best pairs of a start and an end

@@ -18,14 +18,14 @@ from data.squad.examples import SquadExample
 from data.squad.final_text import FinalTexts
 from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.predictions import Answer, Prediction
-from data.squad.windows import Window, convert_examples
+from data.squad.questions import Question
 from data.text.tokenization import FullTokenizer
 
 _WINDOWS_AT_ONCE = 128
 
 
 def predict(
-    examples: Iterable[SquadExample],
+    questions: Iterable[Question],
     start_logits: np.ndarray,
     end_logits: np.ndarray,
     *,
@@ -45,7 +45,7 @@ def predict(
     lowest.
 
     Args:
-      examples: the questions, in the order of the windows.
+      questions: each with its windows, in the order of the scores.
       start_logits: float32 [N, S], the scores of all windows.
       end_logits: likewise.
       tokenizer: the tokenizer that made the windows.
@@ -59,10 +59,9 @@ def predict(
     Source: write_predictions in run_squad.py.
     """
     _check_scores(start_logits, end_logits, window_options)
-    converted = convert_examples(examples, tokenizer, window_options, False)
     texts, row = None, 0
-    for questions in _in_blocks(converted):
-        blocks = [windows for _, windows in questions]
+    for block in _in_blocks(questions):
+        blocks = [windows for _, windows in block]
         rows = slice(row, row + sum(map(len, blocks)))
         row = rows.stop
         if row > len(start_logits):
@@ -75,7 +74,7 @@ def predict(
             options.max_answer_length,
         )
         for (example, windows), (candidates, null) in zip(
-            questions, found, strict=True
+            block, found, strict=True
         ):
             # Questions on one paragraph need the same texts.
             if windows and (not texts or texts.of is not windows[0].paragraph):
@@ -113,9 +112,6 @@ def _wrong_number(num_rows: int, num_windows: int | str) -> ValueError:
         f"{num_windows}; score the questions that are to be answered, with "
         "the same lengths and vocabulary."
     )
-
-
-Question = tuple[SquadExample, list[Window]]
 
 
 def _in_blocks(converted: Iterable[Question]) -> Iterator[list[Question]]:

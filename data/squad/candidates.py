@@ -104,9 +104,9 @@ def _best_places(logits: np.ndarray, number: int) -> np.ndarray:
     """Returns the positions of the largest scores [N, K], first ties first."""
     number = min(number, logits.shape[1])
     # Each key has the score in its upper and the position in its lower 32 bits.
-    # No two keys are equal, so only the K smallest need to be sorted. The bits
-    # of a float, read as an integer, have the order of floats, or the reverse
-    # for negative ones; 0 - x is never -0.
+    # No two keys are equal, so only the K smallest need to be sorted. Read as
+    # integers, the bits of floats keep their order, and those of negative ones
+    # reverse it; 0 - x is never -0.
     bits = (0 - logits).view(np.int32)
     bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
     keys = (bits << 32) + np.arange(logits.shape[1])

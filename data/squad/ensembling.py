@@ -11,9 +11,10 @@ from typing import Any
 
 from absl import logging
 
-from data.settings import Settings, setting
+from data.settings import Settings, refuse, setting
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
+from data.squad.options import check_null_threshold
 from data.squad.predictions import remove_unwritten
 from data.squad.scoring import Scorer, find_best_thresholds
 from data.storage import files, outputs
@@ -38,31 +39,31 @@ class EnsembleOptions(Settings):
     )
     null_score_diff_threshold: float | None = setting(
         None,
-        "Answer nothing if the average score of no answer, less that of the "
-        "best, is above this.",
+        "Answer nothing if the average score of no answer minus the best "
+        "answer's is above this.",
     )
     find_null_threshold: bool = setting(
         False, "Use the threshold that is best for F1 on --predict_file."
     )
 
     def _check(self) -> None:
+        has_null = self.version_2_with_negative
         threshold = self.null_score_diff_threshold
-        if self.find_null_threshold:
-            if not (self.version_2_with_negative and self.predict_file):
-                raise ValueError(
-                    "--find_null_threshold needs --version_2_with_negative and "
-                    "--predict_file."
-                )
-            if threshold is not None:
-                raise ValueError(
-                    "--find_null_threshold and --null_score_diff_threshold="
-                    f"{threshold} exclude each other; give one of them."
-                )
-        if threshold is not None and not self.version_2_with_negative:
-            raise ValueError(
+        check_null_threshold(
+            self.find_null_threshold,
+            threshold,
+            needs={
+                "version_2_with_negative": has_null,
+                "predict_file": self.predict_file,
+            },
+        )
+        refuse(
+            (
+                threshold is not None and not has_null,
                 f"--null_score_diff_threshold={threshold} needs "
-                "--version_2_with_negative."
+                "--version_2_with_negative.",
             )
+        )
 
 
 def average_runs(options: EnsembleOptions) -> dict[str, Any]:

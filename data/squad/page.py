@@ -23,11 +23,11 @@ def open_page(
     right answer is unknown.
     """
     paragraph, questions = None, []
-    with html_pages.PageWriter(path, title, _SCRIPT) as page:
+    with html_pages.open_page(path, title, _SCRIPT) as write:
 
         def write_paragraph() -> None:
             if questions:
-                page.add(
+                write(
                     {
                         "title": paragraph.title,
                         "context": paragraph.context,

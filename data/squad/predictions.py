@@ -18,7 +18,7 @@ class Answer(NamedTuple):
 
     `probability` is the softmax over the n best, the logits are the scores of
     the first and the last token. `start` and `end` (exclusive) are characters
-    of the context; None = the text is not from it.
+    of the context; None = the context does not contain the text.
     """
 
     text: str

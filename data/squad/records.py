@@ -29,6 +29,7 @@ from data.squad.examples import (
     article_examples,
     note_id,
 )
+from data.squad.questions import Questions
 from data.squad.rows import Row, columns, to_row
 from data.squad.windows import WindowOptions, convert_examples, feature_specs
 from data.storage import files
@@ -80,6 +81,7 @@ def make_records(
     num_processes: int = 1,
     never_split: tuple[str, ...] = (),
     check: Callable[[Mapping[str, Any]], None] | None = None,
+    questions: Questions | None = None,
 ) -> SquadReport:
     """Writes the windows of all questions, unless an earlier run did so.
 
@@ -99,6 +101,8 @@ def make_records(
       num_processes: processes for a large file, which write the same bytes.
       never_split: see `FullTokenizer`.
       check: see `reuse.make_once`.
+      questions: those of `data`, whose windows are needed later, too; None =
+        they are converted here.
 
     Raises:
       ValueError: see `read_examples`; or there is no question at all.
@@ -122,7 +126,7 @@ def make_records(
         path,
         facts,
         SquadReport,
-        lambda: _write(data, path, recipe, num_processes),
+        lambda: _write(data, path, recipe, num_processes, questions),
         check,
     )
     if example_options.is_training:
@@ -153,18 +157,27 @@ def _list_not_found(report: SquadReport, folder: str) -> None:
 
 
 def _write(
-    data: SquadArticles, path: str, recipe: _Recipe, num_processes: int
+    data: SquadArticles,
+    path: str,
+    recipe: _Recipe,
+    num_processes: int,
+    given: Questions | None,
 ) -> tuple[SquadReport, str]:
     """Writes the records; returns the report and the file's SHA-256."""
     report = SquadReport()
-    if data.num_bytes < _SMALL_BYTES:
+    if given or data.num_bytes < _SMALL_BYTES:
         num_processes = 1
     with (
         Workers(num_processes) as workers,
         files.whole_files([path]) as (temporary,),
         tfrecord.RecordWriter(temporary) as writer,
     ):
-        questions = _convert_all(data, recipe, workers, num_processes, report)
+        if given:
+            questions = _rows_of(given, report)
+        else:
+            questions = _convert_all(
+                data, recipe, workers, num_processes, report
+            )
         if recipe.is_training:
             questions = _shuffled(questions, path)
         while block := list(itertools.islice(questions, _BLOCK)):
@@ -179,6 +192,13 @@ def _write(
                 f"{lost and f'; {lost} answers are not at answer_start' or ''}."
             )
     return report, writer.sha256
+
+
+def _rows_of(given: Questions, report: SquadReport) -> Iterator[list[Row]]:
+    """Yields the rows of questions whose windows are needed later, too."""
+    for _, windows in given.converted:
+        yield [to_row(window, given.tokenizer) for window in windows]
+    report.add(given.report)
 
 
 def _convert_all(

@@ -158,7 +158,7 @@ class Row(NamedTuple):
         """Refuses a label found in a column that is not in `labels`."""
         if label not in labels:
             self.fail(
-                f"column {column} is {label!r}, which is no label; expected "
+                f"column {column} is {label!r}, which is not a label; expected "
                 f"{describe_labels(labels)}."
             )
 

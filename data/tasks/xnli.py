@@ -51,7 +51,7 @@ class Xnli(GlueTask):
                 yield row
         if languages and self.language not in languages:
             raise ValueError(
-                f"{path}: no row is of --language={self.language}; it has "
+                f"{path}: no row has --language={self.language}; it has "
                 f"{', '.join(sorted(languages))}."
             )
 

@@ -34,6 +34,10 @@ def tokenizer(goldens):
     return FullTokenizer(str(goldens / "vocab.txt"))
 
 
+def converted(examples, tokenizer, lengths):
+    return convert_examples(examples, tokenizer, lengths, False)
+
+
 @pytest.mark.parametrize(
     ("version", "threshold", "folder"),
     [
@@ -52,7 +56,7 @@ def test_files_equal_the_original_s(
     options = AnswerOptions(20, 30, with_null, threshold)
     with open_writer(str(tmp_path), with_null) as write:
         for prediction in predict(
-            read_examples(data, PREDICT),
+            converted(read_examples(data, PREDICT), tokenizer, GOLDEN),
             start_logits,
             end_logits,
             tokenizer=tokenizer,
@@ -140,7 +144,7 @@ def test_answers_equal_plain_rules_with_many_ties(
     rng = np.random.default_rng(seed)
     scores = rng.choice(np.array(values, np.float32), (2, num_windows, 16))
     found = predict(
-        examples,
+        converted(examples, tokenizer, SMALL),
         *scores,
         tokenizer=tokenizer,
         window_options=SMALL,
@@ -200,8 +204,8 @@ def ask(tmp_path, tokenizer):
             tmp_path / "a.json", article(paragraph(context, *questions))
         )
         examples = list(read_examples(data, PREDICT))
-        converted = convert_examples(examples, tokenizer, SMALL, False)
-        num_windows = sum(len(windows) for _, windows in converted)
+        asked = list(converted(examples, tokenizer, SMALL))
+        num_windows = sum(len(windows) for _, windows in asked)
         scores = np.random.default_rng(0).normal(size=(2, num_windows, 16))
         scores = scores.astype(np.float32)
         for given_scores, row in zip((start, end), scores, strict=True):
@@ -209,7 +213,7 @@ def ask(tmp_path, tokenizer):
                 row[:] = given_scores
         return list(
             predict(
-                examples,
+                asked,
                 *scores,
                 tokenizer=tokenizer,
                 window_options=SMALL,
@@ -316,7 +320,7 @@ def test_scores_that_do_not_fit_are_an_error(tokenizer):
         scores = np.full(shape, value, dtype)
         return list(
             predict(
-                examples,
+                converted(examples, tokenizer, SMALL),
                 scores,
                 scores,
                 tokenizer=tokenizer,

@@ -110,12 +110,14 @@ def expected(answered, goldens):
     _, examples, _, serving = answered
     rows = rows_of(windows_of(goldens, examples, serving))
     logits = serving.signatures["serving_default"](**rows)
+    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
+    windows = serving.description.windows
     return predict(
-        examples,
+        convert_examples(examples, tokenizer, windows, False),
         logits["start_logits"].numpy(),
         logits["end_logits"].numpy(),
-        tokenizer=FullTokenizer(str(goldens / "vocab.txt")),
-        window_options=serving.description.windows,
+        tokenizer=tokenizer,
+        window_options=windows,
         options=serving.description.answers,
     )
 

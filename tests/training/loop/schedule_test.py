@@ -155,7 +155,7 @@ def test_a_phase_that_continues_another_equals_one_run(
         np.testing.assert_array_equal(continued[name], value)
     record = json.loads((tmp_path / "model.ckpt-6.resume.json").read_text())
     assert record["examples_seen"] == 3 * 16  # of its own input
-    assert checkpoints.latest_name(str(first)) == "model.ckpt-3"
+    assert checkpoints.tf1.latest_name(str(first)) == "model.ckpt-3"
 
 
 def test_a_phase_with_nothing_left_or_nothing_before_is_refused(
@@ -204,11 +204,11 @@ def test_slots_of_another_optimizer_are_refused(
         ({"stop_at_step": 11}, "--stop_at_step=11 is after --num_train_steps="),
         (
             {"stop_at_step": 3, "num_train_minutes": 2.0},
-            "--stop_at_step=3 contradicts --num_train_minutes=2, which ends",
+            "--stop_at_step=3 contradicts --num_train_minutes=2; drop one",
         ),
         (
             {"continue_from": "a", "num_train_minutes": 2.0},
-            "--continue_from=a continues a schedule of steps",
+            "--continue_from=a continues steps, which --num_train_minutes=",
         ),
         ({"num_train_minutes": -1.0}, "--num_train_minutes=-1.0; it must be"),
         ({"optimizer": "sgd"}, "--optimizer=sgd; it must be one of adamw, la"),
