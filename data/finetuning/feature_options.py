@@ -7,6 +7,7 @@ import dataclasses
 from typing import Self
 
 from data.records.feature_spec import FeatureSpec
+from data.settings import refuse
 from data.tasks.task import Task
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -41,7 +42,7 @@ class FeatureOptions:
 
     def __post_init__(self):
         room = self.max_seq_length - 2
-        for is_wrong, message in (
+        refuse(
             (
                 self.max_seq_length < _MIN_SEQ_LENGTH,
                 f"--max_seq_length is {self.max_seq_length}, expected "
@@ -63,9 +64,7 @@ class FeatureOptions:
                 "--max_seq_length without [CLS] and [SEP], or text between the "
                 "windows would be left out.",
             ),
-        ):
-            if is_wrong:
-                raise ValueError(message)
+        )
 
     @classmethod
     def of_task(
