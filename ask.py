@@ -26,11 +26,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from data import asking
 from data.storage import files
 from training import program
 from training.config import flags
 from training.config.asking_options import AskingOptions
+from training.export import asking
 
 # Batches of a file whose lines are sorted by length together.
 _BATCHES_AT_ONCE = 100
@@ -60,12 +60,16 @@ def main() -> None:
         max_seq_length=options.max_seq_length,
         **{name: value for name, value in given.items() if value},
     )
+    for flag, kind in (("top_k", "pretraining"), ("context_file", "span")):
+        value = getattr(options, flag)
+        if value and model.kind != kind:
+            raise ValueError(
+                f"--{flag}={value} is for a model of the kind {kind}, but "
+                f"{model.folder} is of the kind {model.kind}; leave it out."
+            )
     settings: dict[str, Any] = {"batch_size": options.batch_size}
     if options.top_k:
-        _require(model, "pretraining", f"--top_k={options.top_k}")
         settings["top_k"] = options.top_k
-    if options.context_file:
-        _require(model, "span", f"--context_file={options.context_file}")
     write = {"text": asking.to_text, "jsonl": asking.to_json}[options.format]
     is_terminal = not options.input_file and sys.stdin.isatty()
     lines = _lines(options.input_file)
@@ -110,23 +114,11 @@ def _lines(path: str | None) -> Iterator[tuple[str, str]]:
     After a line of standard input that is not UTF-8 it continues with the next.
     """
     name = path or "standard input"
-    if path:
-        lines = files.read_lines(path)
-    else:
-        lines = files.lines_of(sys.stdin.buffer, name)
+    lines = path and files.read_lines(path)
+    lines = lines or files.lines_of(sys.stdin.buffer, name)
     places = (f"{name}, line {number}" for number in itertools.count(1))
-    return filter(
-        lambda pair: pair[1].strip(), zip(places, lines, strict=False)
-    )
-
-
-def _require(model: Any, kind: str, flag: str) -> None:
-    """Refuses a flag that is for another kind of model."""
-    if model.kind != kind:
-        raise ValueError(
-            f"{flag} is for a model of the kind {kind}, but {model.folder} is "
-            f"of the kind {model.kind}; leave it out."
-        )
+    numbered = zip(places, lines, strict=False)
+    return filter(lambda pair: pair[1].strip(), numbered)
 
 
 if __name__ == "__main__":

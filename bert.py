@@ -16,8 +16,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from data.asking import fillings, listed, masked, named
 from data.entities import entities_of
+from training.export.asking import fillings, listed, masked, named
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,6 @@ tasks/        classification, tagging and multiple-choice data sets
 finetuning/   examples of a task to rows and record files
 squad/        questions on paragraphs: windows, answers, scores
 vectors/      lines of text to rows, vectors to files
-asking        what a model is asked, and its answers, also as lines
 in_graph/     tokenizer, rows and answers as TensorFlow operations
 """
 

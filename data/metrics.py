@@ -23,21 +23,11 @@ _OF_ENTITIES = ("B-", "I-", "E-", "S-")
 def compute(
     names: Sequence[str], kind: str, gold: Any, predicted: Any
 ) -> dict[str, float]:
-    """Scores predictions.
+    """Returns the scores of predictions by their names in `METRICS`.
 
-    Args:
-      names: metrics of the kind, see `METRICS`.
-      kind: the task's kind, one of `data.tasks.KINDS`.
-      gold: right answers: ids [N], numbers [N], 0 and 1 [N, L], or for tags
-        the labels of each sentence.
-      predicted: predictions in the same form.
-
-    Returns:
-      Name -> score.
-
-    Raises:
-      ValueError: the kind has no such metric, gold and predicted differ in
-        length, or they are empty.
+    Right answers (`gold`) and predictions are ids [N], numbers [N], 0 and 1 [N,
+    L], or for tags the labels of each sentence. Raises ValueError if the kind
+    has no such metric, they differ in length, or they are empty.
     """
     check(names, kind)
     if len(gold) != len(predicted) or not len(gold):
@@ -230,21 +220,19 @@ def by_label(
     `precision`, `recall` and `f1`, and the numbers of examples, `gold` and
     `predicted`.
     """
-    from sklearn.metrics import precision_recall_fscore_support
-
     gold, predicted = _columns(gold, labels), _columns(predicted, labels)
-    found = {}
-    for i, label in enumerate(labels):
-        of_gold, of_predicted = gold[:, i], predicted[:, i]
-        scores = precision_recall_fscore_support(
-            of_gold, of_predicted, average="binary", zero_division=0
-        )
-        found[label] = dict(
-            zip(("precision", "recall", "f1"), map(float, scores), strict=False)
-        )
-        found[label]["gold"] = int(of_gold.sum())
-        found[label]["predicted"] = int(of_predicted.sum())
-    return found
+    counts = (gold & predicted).sum(0), gold.sum(0), predicted.sum(0)
+    columns = zip(labels, *(each.tolist() for each in counts), strict=True)
+    return {
+        label: {
+            "precision": right / max(num_predicted, 1),
+            "recall": right / max(num_gold, 1),
+            "f1": 2 * right / max(num_gold + num_predicted, 1),
+            "gold": num_gold,
+            "predicted": num_predicted,
+        }
+        for label, right, num_gold, num_predicted in columns
+    }
 
 
 def roc_auc(
@@ -296,7 +284,7 @@ def _columns(values: np.ndarray, labels: Sequence[str]) -> np.ndarray:
     values = np.asarray(values)
     if values.ndim == 1:
         return values[:, None] == np.arange(len(labels))
-    return values == 1
+    return values[:, : len(labels)] == 1
 
 
 def _confusion(

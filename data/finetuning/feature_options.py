@@ -7,6 +7,7 @@ import dataclasses
 from typing import Self
 
 from data.records.feature_spec import FeatureSpec
+from data.settings import refuse
 from data.tasks.task import Task
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -40,33 +41,30 @@ class FeatureOptions:
     stride: int = 0
 
     def __post_init__(self):
-        if self.max_seq_length < _MIN_SEQ_LENGTH:
-            raise ValueError(
-                f"--max_seq_length is {self.max_seq_length}, expected "
-                f"{_MIN_SEQ_LENGTH} or more: [CLS] a [SEP] b [SEP]."
-            )
-        if self.document_context and self.kind != "tagging":
-            raise ValueError(
-                f"--document_context is for tagging, but the task is "
-                f"{self.kind}."
-            )
-        if self.stride:
-            self._check_windows()
-
-    def _check_windows(self) -> None:
-        """Refuses windows that cannot be made."""
-        if self.kind == "choice":
-            raise ValueError(
-                "--long_text=windows is for single texts and words, but the "
-                "task is a choice between texts; leave it out."
-            )
         room = self.max_seq_length - 2
-        if self.stride > room:
-            raise ValueError(
+        refuse(
+            (
+                self.max_seq_length < _MIN_SEQ_LENGTH,
+                f"--max_seq_length is {self.max_seq_length}, expected "
+                f"{_MIN_SEQ_LENGTH} or more: [CLS] a [SEP] b [SEP].",
+            ),
+            (
+                self.document_context and self.kind != "tagging",
+                f"--document_context is for tagging, but the task is "
+                f"{self.kind}.",
+            ),
+            (
+                self.stride and self.kind == "choice",
+                "--long_text=windows is for single texts and words, but the "
+                "task is a choice between texts; leave it out.",
+            ),
+            (
+                self.stride > room,
                 f"--long_text_stride={self.stride}; it must be {room} at most, "
                 "--max_seq_length without [CLS] and [SEP], or text between the "
-                "windows would be left out."
-            )
+                "windows would be left out.",
+            ),
+        )
 
     @classmethod
     def of_task(
@@ -105,18 +103,12 @@ def feature_specs(
 ) -> tuple[FeatureSpec, ...]:
     """The features of a task's records, under the original's names.
 
-    Args:
-      kind: one of `tasks.KINDS`.
-      max_seq_length: S, tokens with padding.
-      num_labels: L; C if kind is choice.
-
-    Returns:
-      `input_ids`, `input_mask` (1 = token, 0 = padding) and `segment_ids`,
-      each [S], or [C * S] for choice, one choice after the other; `label_ids`:
-      an id [1], for regression a float32 [1], for multilabel 0 and 1 [L], for
-      tagging ids [S]; for tagging also `label_mask` [S] (1 = first wordpiece
-      of a word with a label in this row); `is_real_example` [1] (0 = padding
-      of a batch).
+    S is `max_seq_length`, L `num_labels`, which is C for choice. `input_ids`,
+    `input_mask` (1 = token, 0 = padding) and `segment_ids` are each [S], for
+    choice [C * S], one choice after the other. `label_ids` are an id [1], for
+    regression a float32 [1], for multilabel 0 and 1 [L], for tagging ids [S];
+    for tagging there is also `label_mask` [S] (1 = first wordpiece of a word
+    with a label in this row). `is_real_example` [1] is 0 for a batch's padding.
 
     Source: file_based_convert_examples_to_features in run_classifier.py.
     """

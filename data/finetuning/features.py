@@ -45,14 +45,14 @@ class RecordsReport(reuse.RowsReport):
 
     def counts(self) -> list[str]:
         """See `RowsReport.counts`."""
+        share = self.num_shortened / max(self.num_examples, 1)
         parts = [
             f"{self.num_examples:,} examples",
             f"{self.num_shortened:,} shortened to --max_seq_length "
-            f"({self.num_shortened / max(self.num_examples, 1):.1%})",
+            f"({share:.1%})",
+            f"{self.num_split:,} split over several rows",
         ]
-        if self.num_split:
-            parts.append(f"{self.num_split:,} split over several rows")
-        return parts
+        return parts if self.num_split else parts[:-1]
 
 
 class Converter:
@@ -78,13 +78,14 @@ class Converter:
 
     def rows(self, examples: Iterable[Example]) -> Iterator[Row]:
         """Yields the rows of examples; see `convert_examples`."""
+        counted = self._counted(examples)
         if self._options.kind == "tagging":
-            made = self._tagging_rows(examples)
-        elif self._options.stride:
-            made = self._windows(self._counted(examples))
+            made = self._tagging_rows(counted)
         else:
-            made = map(self._row, self._counted(examples))
+            of_each = itertools.starmap(self._rows_of, enumerate(counted))
+            made = itertools.chain.from_iterable(of_each)
         for row in made:
+            row.setdefault("is_real_example", [1])
             self.report.num_records += 1
             self.report.num_tokens += sum(row["input_mask"])
             self.report.num_places += len(row["input_mask"])
@@ -95,51 +96,39 @@ class Converter:
             self.report.num_examples += 1
             yield example
 
-    def _row(self, example: Example) -> Row:
-        """The row of an example of any kind except tagging."""
+    def _rows_of(self, number: int, example: Example) -> Iterable[Row]:
+        """Returns the rows of an example of any kind except tagging."""
         if isinstance(example, PaddingInputExample):
-            return {
-                spec.name: [0] * spec.length for spec in self._options.specs
-            }
+            return [
+                {spec.name: [0] * spec.length for spec in self._options.specs}
+            ]
         if self._options.kind == "choice":
-            return self._choice(example)
-        return self._one(example)
-
-    def _one(self, example: InputExample) -> Row:
-        """The row of a text or a pair."""
+            return [self._choice(example)]
         _require(example, InputExample, self._options.kind)
+        if self._options.stride:
+            return self._windows(number, example)
         ids_b = []
         if example.text_b is not None:
             ids_b = self._encode(example.text_b)
         row, num_lost = self._pair(self._encode(example.text_a), ids_b)
         self.report.num_shortened += num_lost > 0
-        return {
-            **row,
-            "label_ids": self._answer(example),
-            "is_real_example": [1],
-        }
+        return [row | {"label_ids": self._answer(example)}]
 
-    def _windows(self, examples: Iterable[InputExample]) -> Iterator[Row]:
-        """Yields the rows of texts, which may have several."""
+    def _windows(self, number: int, example: InputExample) -> Iterator[Row]:
+        """Yields the rows of a text, which may have several."""
+        if example.text_b is not None:
+            raise ValueError(
+                f"--long_text=windows is for single texts, but example "
+                f"{example.guid} is a pair; leave it out."
+            )
+        ids = self._encode(example.text_a)
         room = self._options.max_seq_length - 2
-        for number, example in enumerate(examples):
-            _require(example, InputExample, self._options.kind)
-            if example.text_b is not None:
-                raise ValueError(
-                    f"--long_text=windows is for single texts, but example "
-                    f"{example.guid} is a pair; leave it out."
-                )
-            ids = self._encode(example.text_a)
-            starts = starts_of(len(ids), room, self._options.stride)
-            self.report.num_split += len(starts) > 1
-            for start in starts:
-                row, _ = self._pair(ids[start : start + room], [])
-                yield {
-                    **row,
-                    "label_ids": self._answer(example),
-                    "is_real_example": [1],
-                    EXAMPLE_NUMBER: [number],
-                }
+        starts = starts_of(len(ids), room, self._options.stride)
+        self.report.num_split += len(starts) > 1
+        more = {"label_ids": self._answer(example), EXAMPLE_NUMBER: [number]}
+        for start in starts:
+            row, _ = self._pair(ids[start : start + room], [])
+            yield row | more
 
     def _pair(self, ids_a: list[int], ids_b: list[int]) -> tuple[Row, int]:
         """Returns the inputs of a pair and the number of lost tokens."""
@@ -162,36 +151,27 @@ class Converter:
         }
 
     def _choice(self, example: ChoiceExample) -> Row:
-        """The inputs of all choices, one after the other."""
+        """The row of all choices, one after the other."""
         _require(example, ChoiceExample, "choice")
-        if (
-            not len(example.contexts)
-            == len(example.choices)
-            == len(self._options.labels)
-        ):
+        sizes = len(example.contexts), len(example.choices)
+        if set(sizes) != {len(self._options.labels)}:
             raise ValueError(
-                f"example {example.guid}: {len(example.contexts)} contexts and "
-                f"{len(example.choices)} choices, expected "
-                f"{len(self._options.labels)} of each."
+                f"example {example.guid}: {sizes[0]} contexts and {sizes[1]} "
+                f"choices, expected {len(self._options.labels)} of each."
             )
         # Often one context for all.
         ids = {text: self._encode(text) for text in set(example.contexts)}
+        texts = zip(example.contexts, example.choices, strict=True)
         pairs = [
             self._pair(list(ids[context]), self._encode(choice))
-            for context, choice in zip(
-                example.contexts, example.choices, strict=True
-            )
+            for context, choice in texts
         ]
         self.report.num_shortened += any(num_lost for _, num_lost in pairs)
         row = {
             name: list(itertools.chain(*(inputs[name] for inputs, _ in pairs)))
             for name in INPUTS
         }
-        return {
-            **row,
-            "label_ids": self._answer(example),
-            "is_real_example": [1],
-        }
+        return row | {"label_ids": self._answer(example)}
 
     def _answer(self, example: InputExample | ChoiceExample) -> list[float]:
         """Returns `label_ids`; 0 for an unknown label, as in the original."""
@@ -214,16 +194,16 @@ class Converter:
             )
         return self._label_ids[label]
 
-    def _tagging_rows(self, examples: Iterable[TaggingExample]):
+    def _tagging_rows(
+        self, sentences: Iterator[TaggingExample]
+    ) -> Iterator[Row]:
         """Yields the rows of sentences, grouped by document if asked to."""
-        counted = self._counted(examples)
+        documents = ([sentence] for sentence in sentences)
         if self._options.document_context:
-            documents = itertools.groupby(counted, lambda e: e.document)
-            documents = (list(sentences) for _, sentences in documents)
-        else:
-            documents = ([sentence] for sentence in counted)
-        for sentences in documents:
-            yield from self._document(sentences)
+            groups = itertools.groupby(sentences, lambda e: e.document)
+            documents = (list(group) for _, group in groups)
+        for document in documents:
+            yield from self._document(document)
 
     def _document(self, sentences: list[TaggingExample]) -> Iterator[Row]:
         """Yields the rows of sentences that are each other's context."""
@@ -279,7 +259,6 @@ class Converter:
             **self._inputs(ids, segments),
             "label_ids": packing.pad([0, *part.label_ids], length),
             "label_mask": packing.pad([0, *part.label_mask], length),
-            "is_real_example": [1],
         }
 
 

@@ -21,15 +21,10 @@ class Article(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SquadData:
-    """The source of the questions: a file or a data set.
+    """The source of the questions: a file in SQuAD's form, or a data set.
 
-    Args:
-      path: a JSON file in SQuAD's form; "" = read `tfds` instead.
-      tfds: name of a data set of tensorflow-datasets with SQuAD's features,
-        such as `squad` or `squad/v2.0`.
-      tfds_data_dir: folder of the data sets; None = the default of
-        tensorflow-datasets.
-      split: split of the data set.
+    `path` "" = a `split` of `tfds`, a data set of tensorflow-datasets with
+    SQuAD's features, such as `squad` or `squad/v2.0`.
     """
 
     path: str = ""

@@ -1,5 +1,6 @@
 """Averages the answer files of several runs."""
 
+import itertools
 import json
 import math
 import os
@@ -88,21 +89,26 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
     Source: the paper's section 4.2 (an ensemble of 7 runs).
     """
     _check_files(options)
-    has_null, found = options.version_2_with_negative, {}
-    nbest, odds = _averaged(options.runs, _NBEST, _average), {}
-    scored = _read_scored(options, nbest) if options.predict_file else {}
-    texts = {
-        qas_id: next(
-            (x["text"] for x in answers if x["text"] or not has_null), ""
-        )
-        for qas_id, answers in nbest.items()
+    has_null = options.version_2_with_negative
+    runs = _read_runs(options.runs, _NBEST, _is_nbest, "a list of answers")
+    nbest = {
+        qas_id: _average([run[qas_id] for run in runs]) for qas_id in runs[0]
     }
+    scored = _read_scored(options, nbest) if options.predict_file else {}
+    found, texts = {}, {}
+    for qas_id, answers in nbest.items():
+        candidates = (answer["text"] for answer in answers)
+        texts[qas_id] = next((x for x in candidates if x or not has_null), "")
     contents = {"predictions.json": texts, _NBEST: nbest}
     if has_null:
-        contents[_ODDS] = odds = _averaged(options.runs, _ODDS, _mean, nbest)
+        runs = _read_runs(options.runs, _ODDS, _is_number, "a number", nbest)
+        contents[_ODDS] = odds = {
+            qas_id: sum(run[qas_id] for run in runs) / len(runs)
+            for qas_id in nbest
+        }
         found = _threshold(options, scored, odds, texts)
-        for qas_id, odd in odds.items():
-            if odd > found["null_score_diff_threshold"]:
+        for qas_id, score_diff in odds.items():
+            if score_diff > found["null_score_diff_threshold"]:
                 texts[qas_id] = ""
     for name, content in contents.items():
         path = os.path.join(options.output_dir, name)
@@ -111,16 +117,7 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
         options.output_dir, metrics=bool(scored), odds=has_null, page=False
     )
     logging.info("Wrote predictions.json and more to %s", options.output_dir)
-    if not scored:
-        return {}
-    scorer = Scorer(has_null)
-    for qas_id, answers in scored.items():
-        scorer.add(texts[qas_id], answers)
-    results = scorer.results() | found
-    facts = {"runs": options.runs, "file": options.predict_file}
-    path = os.path.join(options.output_dir, "metrics.json")
-    write_json(path, facts | results)
-    return results
+    return _score(options, scored, texts, found) if scored else {}
 
 
 def _threshold(
@@ -130,16 +127,36 @@ def _threshold(
     texts: Mapping[str, str],
 ) -> dict[str, float]:
     """Returns the threshold, with what was found out about the best one."""
-    found = {}
     threshold = options.null_score_diff_threshold or 0.0
-    if options.find_null_threshold:
-        found = find_best_thresholds(
-            [odds[qas_id] for qas_id in scored],
-            [texts[qas_id] for qas_id in scored],
-            list(scored.values()),
-        )
-        threshold = found["best_f1_thresh"]
-    return found | {"null_score_diff_threshold": threshold}
+    if not options.find_null_threshold:
+        return {"null_score_diff_threshold": threshold}
+    found = find_best_thresholds(
+        [odds[qas_id] for qas_id in scored],
+        [texts[qas_id] for qas_id in scored],
+        list(scored.values()),
+    )
+    return found | {"null_score_diff_threshold": found["best_f1_thresh"]}
+
+
+def _score(
+    options: EnsembleOptions,
+    scored: Mapping[str, Sequence[str]],
+    texts: Mapping[str, str],
+    found: Mapping[str, float],
+) -> dict[str, Any]:
+    """Scores the answers and writes metrics.json; returns the scores."""
+    scorer = Scorer(options.version_2_with_negative)
+    for qas_id, answers in scored.items():
+        scorer.add(texts[qas_id], answers)
+    results = scorer.results() | found
+    facts = {"runs": options.runs, "file": options.predict_file}
+    path = os.path.join(options.output_dir, "metrics.json")
+    write_json(path, facts | results)
+    return results
+
+
+def _paths(folders: Iterable[str], *names: str) -> list[str]:
+    return [os.path.join(*pair) for pair in itertools.product(folders, names)]
 
 
 def _check_files(options: EnsembleOptions) -> None:
@@ -156,22 +173,12 @@ def _check_files(options: EnsembleOptions) -> None:
             f"{odds[0]}: the questions of this run may have no answer; pass "
             "--version_2_with_negative."
         )
+    inputs = {
+        "runs": _paths(options.runs, _NBEST) + odds,
+        "predict_file": list(filter(None, [options.predict_file])),
+    }
     names = ("predictions.json", _NBEST, _ODDS, "metrics.json")
-    outputs.check(
-        {
-            "runs": _paths(options.runs, _NBEST) + odds,
-            "predict_file": list(filter(None, [options.predict_file])),
-        },
-        {
-            "output_dir": [
-                os.path.join(options.output_dir, name) for name in names
-            ]
-        },
-    )
-
-
-def _paths(folders: Iterable[str], name: str) -> list[str]:
-    return [os.path.join(folder, name) for folder in folders]
+    outputs.check(inputs, {"output_dir": _paths([options.output_dir], *names)})
 
 
 def _read_scored(
@@ -197,14 +204,14 @@ def _read_scored(
     return scored
 
 
-def _averaged(
+def _read_runs(
     folders: Sequence[str],
     name: str,
-    average: Callable[[Sequence[Any]], Any],
+    is_valid: Callable[[Any], bool],
+    form: str,
     questions: Iterable[str] | None = None,
-) -> dict[str, Any]:
-    """Returns id -> average over the runs, which have the same questions."""
-    is_valid, form = _FORMS[name]
+) -> list[dict[str, Any]]:
+    """Reads id -> value of each run; all must have the same questions."""
     contents = []
     for path in _paths(folders, name):
         files.require_file(path, "prediction")
@@ -223,7 +230,7 @@ def _averaged(
                 "file, or predict again with run_squad.py."
             )
         contents.append(content)
-    return {id: average([run[id] for run in contents]) for id in questions}
+    return contents
 
 
 def _is_number(value: Any) -> bool:
@@ -233,37 +240,23 @@ def _is_number(value: Any) -> bool:
 def _is_nbest(value: Any) -> bool:
     """Whether a value is the list of a question's answers."""
     return (
-        isinstance(value, list)
-        and value != []
-        and all(
-            isinstance(answer, dict)
-            and isinstance(answer.get("text"), str)
-            and all(_is_number(answer.get(name)) for name in _NUMBERS)
-            for answer in value
-        )
+        bool(value) and isinstance(value, list) and all(map(_is_answer, value))
     )
 
 
-# File -> what a question has there, and the same in words.
-_FORMS = {
-    _NBEST: (
-        _is_nbest,
-        f"a list of answers, each with text, {', '.join(_NUMBERS)}",
-    ),
-    _ODDS: (_is_number, "a number"),
-}
-
-
-def _mean(numbers: Sequence[float]) -> float:
-    return sum(numbers) / len(numbers)
+def _is_answer(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("text"), str)
+        and all(_is_number(value.get(name)) for name in _NUMBERS)
+    )
 
 
 def _average(nbests: Sequence[Sequence[Mapping]]) -> list[dict[str, Any]]:
     """Averages the answers to a question; see `average_runs`."""
     by_text = defaultdict(list)
-    for nbest in nbests:
-        for answer in nbest:
-            by_text[answer["text"]].append(answer)
+    for answer in itertools.chain(*nbests):
+        by_text[answer["text"]].append(answer)
     answers = []
     for text, found in by_text.items():
         # A run that does not list the text gives it no probability.

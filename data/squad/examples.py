@@ -18,26 +18,17 @@ _EXCERPT = 60  # characters of bad input in an error
 
 
 class ExampleOptions(NamedTuple):
-    """What to read.
-
-    Attributes:
-      is_training: True = read the place of the answer; False = read only the
-        answers' texts, if there are any.
-      version_2_with_negative: whether questions may have no answer.
-    """
+    """What to read; without `is_training` only the answers' texts, if any."""
 
     is_training: bool
     version_2_with_negative: bool = False
 
 
 class Paragraph(NamedTuple):
-    """The text of some questions.
+    """The text (`context`) of some questions, from the article `title`.
 
-    Attributes:
-      title: title of the article.
-      context: the text.
-      doc_tokens: its words, split at white space only.
-      offsets: place of each word's first character in the text.
+    `doc_tokens` are its words, split at white space only, `offsets` the places
+    of their first characters.
     """
 
     title: str
@@ -95,18 +86,10 @@ class SquadReport(RowsReport):
     The original computes the number of training steps from `num_examples`, the
     questions that have not been left out.
 
-    Attributes:
-      num_windows: rows.
-      num_without_answer: rows of answerable questions that do not contain the
-        answer; their label is position 0.
-      num_several_answers: questions to train on with more than one answer;
-        only the first is used.
-      num_not_found: number of questions in `not_found`.
-      num_queries_cut: questions longer than max_query_length.
-      num_empty_questions: questions without a word; kept, as by the original.
-      num_empty_paragraphs: paragraphs without a word, which give no windows.
-      not_found: questions that were left out because the text at the answer's
-        place does not contain the answer.
+    `num_without_answer` are rows of answerable questions that do not contain
+    the answer; their label is position 0. Questions in `not_found` were left
+    out because the text at the answer's place does not contain the answer.
+    Questions without a word are kept, as by the original.
     """
 
     num_windows: int = 0

@@ -41,23 +41,17 @@ class FinalTexts:
     def _find(self, first: int, last: int) -> tuple[str, int, int]:
         words = self.of.word_of_token
         begin, end = words[first], words[last]
-        if self._bounds[begin] == first and self._bounds[end + 1] == last + 1:
-            # The text of whole words is the words themselves. The original's
-            # get_final_text finds all of their characters, or it finds nothing
-            # ([UNK]) and returns the words.
-            part = None
-        else:
+        skipped, length = 0, len(self._words[end])
+        # The text of whole words is the words themselves. The original's
+        # get_final_text finds all of their characters, or it finds nothing
+        # ([UNK]) and returns the words.
+        if (self._bounds[begin], self._bounds[end + 1]) != (first, last + 1):
             part = self._part(self._wordpiece_text(first, last), begin, end)
-        (begin, skipped), (end, length) = part or (
-            (begin, 0),
-            (end, len(self._words[end])),
-        )
+            if part:
+                begin, skipped, end, length = part
         text = " ".join([*self._words[begin:end], self._words[end][:length]])
-        return (
-            text[skipped:],
-            self.of.offsets[begin] + skipped,
-            self.of.offsets[end] + length,
-        )
+        offsets = self.of.offsets
+        return text[skipped:], offsets[begin] + skipped, offsets[end] + length
 
     def _wordpiece_text(self, first: int, last: int) -> str:
         """Joins wordpieces into words."""
@@ -66,12 +60,12 @@ class FinalTexts:
 
     def _part(
         self, text: str, begin: int, end: int
-    ) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    ) -> tuple[int, int, int, int] | None:
         """Finds a normalized text in words by counting characters.
 
-        Returns start and end (exclusive), each as a word and a character of it;
-        None if the text is not found, or normalization changed the number of
-        characters.
+        Returns the word and the character where it starts, and those where it
+        ends (exclusive); None if the text is not found, or normalization
+        changed the number of characters.
         """
         normalized = map(self._normalize, range(begin, end + 1))
         whole = " ".join(filter(None, normalized))
@@ -84,10 +78,8 @@ class FinalTexts:
         last = first + len(text) - text.count(" ") - 1
         first_word, first_character = _locate(words, first)
         last_word, last_character = _locate(words, last)
-        return (
-            (begin + first_word, first_character),
-            (begin + last_word, last_character + 1),
-        )
+        start = begin + first_word, first_character
+        return (*start, begin + last_word, last_character + 1)
 
     def _normalize(self, word: int) -> str:
         """Returns the basic tokens of a word, separated by spaces."""

@@ -114,16 +114,9 @@ def convert_examples(
     As in the original, a window that does not contain the answer is kept, with
     start and end at 0 ([CLS]), as if the question were unanswerable.
 
-    Args:
-      examples: the questions. The wordpieces of a paragraph are kept for the
-        next question, so questions on one paragraph should be consecutive.
-      tokenizer: a tokenizer with [CLS] and [SEP].
-      options: lengths.
-      is_training: whether to find the position of the answer.
-      report: updated with each question.
-
-    Yields:
-      A question and its windows; [] if its paragraph is empty.
+    Questions on one paragraph should be consecutive, because its wordpieces are
+    kept for the next question. `is_training` says whether to find the answer's
+    position; `report` is updated. An empty paragraph has no windows.
 
     Source: convert_examples_to_features in run_squad.py.
     """
@@ -212,14 +205,10 @@ def feature_specs(
 ) -> tuple[FeatureSpec, ...]:
     """The features of a record, under the original's names.
 
-    Args:
-      max_seq_length: S, tokens with padding.
-      is_training: whether records contain the position of the answer.
-
-    Returns:
-      `unique_ids` [1]; `input_ids`, `input_mask` (1 = token, 0 = padding) and
-      `segment_ids` (0 = question, 1 = text), each [S]; in training
-      `start_positions`, `end_positions` and `is_impossible`, each [1].
+    S is `max_seq_length`. They are `unique_ids` [1]; `input_ids`, `input_mask`
+    (1 = token, 0 = padding) and `segment_ids` (0 = question, 1 = text), each
+    [S]; in training also `start_positions`, `end_positions` and
+    `is_impossible`, each [1].
 
     Source: FeatureWriter in run_squad.py.
     """

@@ -80,7 +80,7 @@ def get_task(
     key = name.lower()
     require_task(name)
     options = {o: value for o, value in options.items() if value is not None}
-    known = task_options(key)
+    known = task_options(name)
     for option in options:
         if option not in known:
             raise ValueError(
@@ -117,5 +117,6 @@ def require_task(name: str) -> None:
 def task_options(name: str) -> tuple[str, ...]:
     """The names of a task's options."""
     cls = task_class(name.lower())
-    options = inspect.signature(cls).parameters
-    return tuple(o for o in options if o not in ("data_dir", "source"))
+    return tuple(
+        o for o in inspect.signature(cls).parameters if o != "data_dir"
+    )

@@ -17,7 +17,6 @@ from data.tasks.examples import TaggingExample
 from data.tasks.rows import Column, Row
 from data.tasks.task import Task, register
 
-_DOCUMENT_START = "-DOCSTART-"
 _NO_VALUE = "_"  # of CoNLL-U
 _TAG = re.compile(r"([BIESUL])-(.+)")
 # Other white space, such as a no-break space, can be part of a word.
@@ -38,17 +37,10 @@ class Conll(Task):
     Labels of any chunk scheme (IOB1, BIO, BIOES, BILOU) are converted to BIO,
     so that files of different schemes can be combined.
 
-    Args:
-      data_dir: folder of the files.
-      label_column: name (`ner`, `pos` or `chunk` if there are four columns, or
-        a column of CoNLL-U) or number, -1 = the last; "" = the last column, or
-        `upos` in CoNLL-U.
-      train_file: name in the folder; "" = the first existing one of train.txt,
-        eng.train, train.conll and train.tsv; likewise for the other sets.
-      dev_file: file of the dev set.
-      test_file: file of the test set; may lack the label column.
-      labels: labels in the order of their ids; () = those of the training
-        file, sorted.
+    `label_column` is a name (`ner`, `pos` or `chunk` if there are four columns,
+    or a column of CoNLL-U) or number, -1 = the last; "" = the last, in CoNLL-U
+    `upos`. A file "" is the first existing one of `names`. A test set may lack
+    the label column. `labels` () are those of the training file, sorted.
     """
 
     kind = "tagging"
@@ -56,6 +48,8 @@ class Conll(Task):
     names = _NAMES
     word = 0
     usual_label = "-1"
+    document_start = "-DOCSTART-"
+    comments: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -75,18 +69,14 @@ class Conll(Task):
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
         """The given labels, or the training file's labels, sorted."""
-        if self._given_labels:
-            return self._given_labels
-        try:
-            return rows.sorted_labels(
+        return self.own_labels(
+            self._given_labels,
+            lambda: rows.sorted_labels(
                 label
                 for example in self._read_any("train")
                 for label in example.labels
-            )
-        except FileNotFoundError:
-            if not self.model_labels:
-                raise
-            return self.model_labels
+            ),
+        )
 
     @functools.cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -110,14 +100,12 @@ class Conll(Task):
 
     def _path(self, set_name: str) -> str:
         """The file of a set."""
-        names = [self._files[set_name]] if self._files[set_name] else []
-        names = names or self.names[set_name]
+        given = self._files[set_name]
+        names = (given,) if given else self.names[set_name]
         paths = [os.path.join(self.data_dir, name) for name in names]
-        for path in paths:
-            if files.exists(path):
-                return path
-        if len(paths) == 1:
-            return paths[0]
+        found = next(filter(files.exists, paths), None)
+        if found or len(paths) == 1:
+            return found or paths[0]
         raise FileNotFoundError(
             f"{self.data_dir} has none of {', '.join(names)}; give the name of "
             f"the file with --{set_name}_file."
@@ -129,57 +117,40 @@ class Conll(Task):
         for number, (document, words) in enumerate(self._sentences(path)):
             yield TaggingExample(
                 f"{set_name}-{number}",
-                [self._word(row) for row in words],
+                [row.cells[self.word] for row in words],
                 self._labels_of(words, set_name),
                 document,
             )
-
-    def _word(self, row: Row) -> str:
-        return row.cells[self.word]
 
     def _labels_of(
         self, words: Sequence[Row], set_name: str
     ) -> list[str] | None:
         """Returns the labels of a sentence; None if a test set has none."""
         column, first = self._label_column, words[0]
-        if set_name == "test":
-            if len(first.cells) == 1 or not first.has(column):
-                return None
-            if all(row.value(column) == _NO_VALUE for row in words):
-                return None
+        if set_name == "test" and (
+            len(first.cells) == 1
+            or not first.has(column)
+            or all(row.value(column) == _NO_VALUE for row in words)
+        ):
+            return None
         return to_bio([row.text(column) for row in words])
 
     def _sentences(self, path: str) -> Iterator[tuple[int, list[Row]]]:
         """Yields (number of the document, rows of the words)."""
         document, words, width = 0, [], None
         for line, text in enumerate(files.read_lines(path), start=1):
-            if self._is_comment(text):
-                starts = self._starts_document(text)
-            elif text.strip(_SEPARATORS):
-                starts = text.startswith(_DOCUMENT_START)
-                if not starts:
-                    row = self._row(path, line, text, width)
-                    width = len(row.cells)
-                    words += [row] if self._is_word(row) else []
-                    continue
-            else:
-                starts = False
+            starts = text.startswith(self.document_start)
+            if starts or not text.strip(_SEPARATORS):
                 if words:
                     yield document, words
                 words = []
-            if starts:
-                if words:  # no empty line before the document
-                    yield document, words
-                words = []
-                document += 1
+                document += starts
+            elif not text.startswith(self.comments):
+                row = self._row(path, line, text, width)
+                width = len(row.cells)
+                words += [row] if self._is_word(row) else []
         if words:
             yield document, words
-
-    def _is_comment(self, text: str) -> bool:
-        return False
-
-    def _starts_document(self, text: str) -> bool:
-        return False
 
     def _is_word(self, row: Row) -> bool:
         return True
@@ -194,7 +165,7 @@ class Conll(Task):
         row = Row(path, line, line - 1, names, cells)
         if width not in (None, len(cells)):
             row.fail(f"{len(cells)} columns, expected {width} for each word.")
-        if not self._word(row):
+        if not cells[self.word]:
             row.fail("the column of words is empty; expected a word.")
         return row
 
@@ -214,12 +185,8 @@ class Conllu(Conll):
     names = {name: (f"{name}.conllu",) for name in _NAMES}
     word = 1
     usual_label = "upos"
-
-    def _is_comment(self, text: str) -> bool:
-        return text.startswith("#")
-
-    def _starts_document(self, text: str) -> bool:
-        return text.startswith("# newdoc")
+    document_start = "# newdoc"
+    comments = ("#",)
 
     def _is_word(self, row: Row) -> bool:
         return row.cells[0].isdecimal()

@@ -9,12 +9,9 @@ from typing import Any
 class InputExample:
     """A text or a pair of texts.
 
-    Attributes:
-      guid: id of the example in logs and predictions.
-      text_a: the first text.
-      text_b: the second; None = there is none.
-      label: one of the task's labels; for regression a number, for multilabel
-        a tuple of labels; None = unknown.
+    `guid` is its id in logs and predictions. `label` is one of the task's
+    labels; for regression a number, for multilabel a tuple of labels; None =
+    unknown.
 
     Source: InputExample in run_classifier.py.
     """

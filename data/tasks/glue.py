@@ -12,55 +12,53 @@ from collections.abc import Iterator
 
 from data.tasks import rows
 from data.tasks.examples import InputExample
-from data.tasks.rows import Column
+from data.tasks.rows import Column, Row
 from data.tasks.task import Task, register
 
 
 class GlueTask(Task):
-    """A table with one example in each row; the attributes name columns.
+    """A table with one or two texts and a label in each row.
 
-    `text_b` None = there is one text; `test_a`, `test_b` None = as in the other
-    sets; `guid` None = the number of the row. The file of a set in `headerless`
+    `texts` are their columns, `test_texts` those of the test sets, () = the
+    same; `guid` None = the number of the row. The file of a set in `headerless`
     has no header. Rows of another width are skipped in `skip_broken`.
     """
 
     labels = ("0", "1")
-    text_a: Column
-    text_b: Column | None = None
-    test_a: Column | None = None
-    test_b: Column | None = None
+    texts: tuple[Column, ...] = ()
+    test_texts: tuple[Column, ...] = ()
     label: Column = Column("label", -1)
     guid: Column | None = None
     headerless: tuple[str, ...] = ()
     skip_broken: tuple[str, ...] = ()
 
-    def read(self, set_name: str) -> Iterator[InputExample]:
-        """Yields the examples of a set; test sets have no labels."""
-        table = rows.read_table(
+    def table(self, set_name: str) -> Iterator[Row]:
+        """Yields the rows of a set's file."""
+        return rows.read_table(
             os.path.join(self.data_dir, f"{set_name}.tsv"),
             header=set_name not in self.headerless,
             skip_broken=set_name in self.skip_broken,
         )
-        for row in table:
-            yield self._example(row, set_name)
 
-    def _example(self, row: rows.Row, set_name: str) -> InputExample:
-        """Converts a row to an example."""
+    def columns(self, set_name: str) -> tuple[Column, ...]:
+        """Returns the columns of the label and of the texts."""
         is_test = set_name in self.test_sets
-        text_a = self.test_a if is_test and self.test_a else self.text_a
-        text_b = self.test_b if is_test and self.test_b else self.text_b
+        return (self.label, *(is_test and self.test_texts or self.texts))
+
+    def example(self, row: Row, set_name: str) -> InputExample:
+        """Converts a row; the label of a test set is not read."""
+        label, *texts = self.columns(set_name)
         # In the original, guids of every test set begin with "test".
         prefix = "test" if set_name == self.test_sets[0] else set_name
         name = row.value(self.guid) if self.guid else row.number
-        return InputExample(
-            f"{prefix}-{name}",
-            row.text(text_a),
-            row.text(text_b) if text_b else None,
-            None if is_test else self._label(row),
-        )
+        example = InputExample(f"{prefix}-{name}", *map(row.text, texts))
+        if set_name not in self.test_sets:
+            example.label = self.label_of(row, label)
+        return example
 
-    def _label(self, row: rows.Row) -> str | float:
-        return row.label(self.label, self.labels)
+    def label_of(self, row: Row, column: Column) -> str | float:
+        """Returns the label in a column."""
+        return row.label(column, self.labels)
 
 
 @register("cola")
@@ -68,8 +66,8 @@ class Cola(GlueTask):
     """CoLA: is the sentence acceptable English?"""
 
     metrics = ("matthews", "accuracy")
-    text_a = Column("sentence", 3)
-    test_a = Column("sentence", 1)
+    texts = (Column("sentence", 3),)
+    test_texts = (Column("sentence", 1),)
     label = Column("label", 1)
     headerless = ("train", "dev")
     submission_files = {"test": "CoLA.tsv"}
@@ -79,8 +77,8 @@ class Cola(GlueTask):
 class Sst2(GlueTask):
     """SST-2: is the review of a film positive?"""
 
-    text_a = Column("sentence", 0)
-    test_a = Column("sentence", 1)
+    texts = (Column("sentence", 0),)
+    test_texts = (Column("sentence", 1),)
     label = Column("label", 1)
     submission_files = {"test": "SST-2.tsv"}
 
@@ -90,8 +88,7 @@ class Mrpc(GlueTask):
     """MRPC: do both sentences have the same meaning?"""
 
     metrics = ("f1", "accuracy")
-    text_a = Column("#1 String", 3)
-    text_b = Column("#2 String", 4)
+    texts = (Column("#1 String", 3), Column("#2 String", 4))
     label = Column("Quality", 0)
     submission_files = {"test": "MRPC.tsv"}
 
@@ -103,13 +100,13 @@ class StsB(GlueTask):
     kind = "regression"
     labels = ()
     metrics = ("pearson", "spearman")
-    text_a = Column("sentence1", 7)
-    text_b = Column("sentence2", 8)
+    texts = (Column("sentence1", 7), Column("sentence2", 8))
     label = Column("score", 9)
     submission_files = {"test": "STS-B.tsv"}
 
-    def _label(self, row: rows.Row) -> float:
-        return row.float(self.label)
+    def label_of(self, row, column):
+        """Returns a number."""
+        return row.float(column)
 
     def submission(self, set_name, predictions):
         """Limits the numbers to 0 to 5; see `Task.submission`."""
@@ -123,10 +120,8 @@ class Qqp(GlueTask):
     """QQP: do both questions have the same meaning?"""
 
     metrics = ("f1", "accuracy")
-    text_a = Column("question1", 3)
-    text_b = Column("question2", 4)
-    test_a = Column("question1", 1)
-    test_b = Column("question2", 2)
+    texts = (Column("question1", 3), Column("question2", 4))
+    test_texts = (Column("question1", 1), Column("question2", 2))
     label = Column("is_duplicate", 5)
     # A few rows of the released file are cut by stray tabs and line breaks.
     skip_broken = ("train",)
@@ -137,8 +132,7 @@ class _Inference(GlueTask):
     """Does the second sentence follow from the first?"""
 
     labels = ("contradiction", "entailment", "neutral")
-    text_a = Column("sentence1", 8)
-    text_b = Column("sentence2", 9)
+    texts = (Column("sentence1", 8), Column("sentence2", 9))
 
 
 @register("mnli")
@@ -162,8 +156,7 @@ class Ax(_Inference):
     """GLUE's diagnostic set, for a model of MNLI."""
 
     metrics = ("matthews", "accuracy")
-    text_a = Column("sentence1", 1)
-    text_b = Column("sentence2", 2)
+    texts = (Column("sentence1", 1), Column("sentence2", 2))
     train_sets = dev_sets = ()
     test_sets = ("diagnostic",)
     submission_files = {"diagnostic": "AX.tsv"}
@@ -174,8 +167,7 @@ class Qnli(GlueTask):
     """QNLI: does the sentence answer the question?"""
 
     labels = ("entailment", "not_entailment")
-    text_a = Column("question", 1)
-    text_b = Column("sentence", 2)
+    texts = (Column("question", 1), Column("sentence", 2))
     submission_files = {"test": "QNLI.tsv"}
 
 
@@ -184,8 +176,7 @@ class Rte(GlueTask):
     """RTE: does the second text follow from the first?"""
 
     labels = ("entailment", "not_entailment")
-    text_a = Column("sentence1", 1)
-    text_b = Column("sentence2", 2)
+    texts = (Column("sentence1", 1), Column("sentence2", 2))
     submission_files = {"test": "RTE.tsv"}
 
 
@@ -193,6 +184,5 @@ class Rte(GlueTask):
 class Wnli(GlueTask):
     """WNLI: does the second sentence follow from the first?"""
 
-    text_a = Column("sentence1", 1)
-    text_b = Column("sentence2", 2)
+    texts = (Column("sentence1", 1), Column("sentence2", 2))
     submission_files = {"test": "WNLI.tsv"}

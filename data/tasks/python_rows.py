@@ -27,17 +27,17 @@ def rows_of(
     """
     rows = []
     for number, row in enumerate(_rows(data, columns, may_lack, name)):
-        row = {column: _plain(value) for column, value in row.items()}
-        for column in may_lack:
-            if any(map(_is_missing, _items(row.get(column)))):
-                row.pop(column, None)
+        rows.append({})
         for column, value in row.items():
-            if any(map(_is_missing, _items(value))):
+            value = _plain(value)
+            items = value if isinstance(value, list) else [value]
+            if not any(map(_is_missing, items)):
+                rows[-1][column] = value
+            elif column not in may_lack:
                 raise ValueError(
                     f"{name}, row {number}: column {column!r} is {value}, "
                     "expected a value; leave the row out."
                 )
-        rows.append(row)
     if not rows:
         raise ValueError(f"{name} has no row; expected one at least.")
     return rows
@@ -121,11 +121,6 @@ def _kept(
     return [column for column in columns if column in names]
 
 
-def _items(value: Any) -> list[Any]:
-    """Returns the items of a list, or a list of the value."""
-    return value if isinstance(value, list) else [value]
-
-
 def _is_missing(value: Any) -> bool:
     """Returns whether a value is None, or pandas' value for None."""
     try:
@@ -138,8 +133,7 @@ def _plain(value: Any) -> Any:
     """Converts NumPy's values to Python's, whole numbers to int."""
     if hasattr(value, "tolist"):
         value = value.tolist()
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return (
-        list(map(_plain, value)) if isinstance(value, list | tuple) else value
-    )
+    if isinstance(value, list | tuple):
+        return list(map(_plain, value))
+    is_whole = isinstance(value, float) and value.is_integer()
+    return int(value) if is_whole else value

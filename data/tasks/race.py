@@ -28,7 +28,7 @@ class Race(Task):
     cut = "first"
 
     def read(self, set_name: str) -> Iterator[ChoiceExample]:
-        """Yields the questions of a set, all with their answers."""
+        """Yields the questions of a set."""
         part, _, school = set_name.partition("_")
         for one in (school,) if school else ("middle", "high"):
             folder = os.path.join(self.data_dir, part, one)
@@ -38,35 +38,27 @@ class Race(Task):
                     f"{folder} has no article (*.txt); expected at least one."
                 )
             for path in paths:
-                yield from self._questions(path)
+                yield from self._questions(path, part == "test")
 
-    def _questions(self, path: str) -> Iterator[ChoiceExample]:
-        """Yields the questions of one article."""
+    def _questions(self, path: str, is_test: bool) -> Iterator[ChoiceExample]:
+        """Yields the questions of an article; no answers of a test set."""
         fields = _load(path)
+        columns = [fields[name] for name in ("questions", "options", "answers")]
         for number, (question, options, answer) in enumerate(
-            zip(
-                fields["questions"],
-                fields["options"],
-                fields["answers"],
-                strict=True,
-            )
+            zip(*columns, strict=True)
         ):
-            where = f"{path}, question {number + 1}"
-            if answer not in self.labels:
+            known = is_test or answer in self.labels
+            if not known or len(options) != len(self.labels):
                 raise ValueError(
-                    f"{where}: answer {answer!r}, expected one of "
-                    f"{', '.join(self.labels)}."
-                )
-            if len(options) != len(self.labels):
-                raise ValueError(
-                    f"{where}: {len(options)} options, expected "
-                    f"{len(self.labels)}."
+                    f"{path}, question {number + 1}: answer {answer!r} and "
+                    f"{len(options)} options, expected one of "
+                    f"{', '.join(self.labels)} and {len(self.labels)} options."
                 )
             yield ChoiceExample(
                 f"{fields['id']}-{number}",
                 [fields["article"]] * len(options),
                 [_statement(question, option) for option in options],
-                answer,
+                None if is_test else answer,
             )
 
 
@@ -79,25 +71,18 @@ def _statement(question: str, option: str) -> str:
 
 def _load(path: str) -> dict:
     """Reads the fields of one article."""
-    text = "\n".join(files.read_lines(path))
+    form = f"expected an object with {', '.join(_FIELDS)}"
     try:
-        fields = json.loads(text)
+        fields = json.loads("\n".join(files.read_lines(path)))
     except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path}: not JSON ({error}); expected an object with "
-            f"{', '.join(_FIELDS)}."
-        ) from None
+        raise ValueError(f"{path}: not JSON ({error}); {form}.") from None
     missing = [name for name in _FIELDS if name not in fields]
     if missing:
+        raise ValueError(f"{path}: no {', '.join(missing)}; {form}.")
+    sizes = [len(fields[name]) for name in ("questions", "options", "answers")]
+    if len(set(sizes)) > 1:
         raise ValueError(
-            f"{path}: no {', '.join(missing)}; expected an object with "
-            f"{', '.join(_FIELDS)}."
-        )
-    counts = {len(fields[name]) for name in ("questions", "options", "answers")}
-    if len(counts) != 1:
-        raise ValueError(
-            f"{path}: {len(fields['questions'])} questions, "
-            f"{len(fields['options'])} lists of options, "
-            f"{len(fields['answers'])} answers; expected as many of each."
+            f"{path}: {sizes[0]} questions, {sizes[1]} lists of options, "
+            f"{sizes[2]} answers; expected as many of each."
         )
     return fields

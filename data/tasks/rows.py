@@ -3,8 +3,10 @@
 Each row knows its file and line, for error messages.
 """
 
+import contextlib
 import csv
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -47,12 +49,10 @@ class Column(NamedTuple):
 class Row(NamedTuple):
     """One row of a table.
 
-    Attributes:
-      path: the file or other source of the rows.
-      line: number of the row's first line, or of the example, from 1.
-      number: index in the table, from 0, counting the header.
-      names: names of the columns; empty without a header.
-      cells: the values: strings in tables, any type in JSON and data sets.
+    `path` is the file or other source, `line` the number of the row's first
+    line, or of the example, from 1, and `number` its index in the table, from
+    0, counting the header. `names` are empty without a header. `cells` are
+    strings in tables, and of any type in JSON and data sets.
     """
 
     path: str
@@ -122,22 +122,17 @@ class Row(NamedTuple):
     def float(self, column: Column) -> float:
         """Returns the finite number in a column; ValueError if none."""
         value = self.value(column)
-        try:
-            number = float(value)
-            if number - number == 0:  # neither infinite nor nan
+        with contextlib.suppress(TypeError, ValueError):
+            if math.isfinite(number := float(value)):
                 return number
-        except (TypeError, ValueError):
-            pass
         self.fail(f"column {column} is {value!r}, expected a number.")
 
     def texts(self, column: Column) -> tuple[str, ...]:
         """Returns the texts in a list, or in a cell with a JSON list."""
         value = self.value(column)
         if isinstance(value, str):
-            try:
+            with contextlib.suppress(json.JSONDecodeError):  # refused below
                 value = json.loads(value)
-            except json.JSONDecodeError:
-                pass  # refused below
         if isinstance(value, str) or not isinstance(value, Sequence):
             self.fail(
                 f"column {column} is {value!r}, expected a JSON list such as "
@@ -154,12 +149,18 @@ class Row(NamedTuple):
     def label(self, column: Column, labels: Sequence[str]) -> str:
         """Returns the label in a column; ValueError if not in `labels`."""
         label = label_text(self.value(column))
+        self.require_label(label, column, labels)
+        return label
+
+    def require_label(
+        self, label: str, column: Column, labels: Sequence[str]
+    ) -> None:
+        """Refuses a label found in a column that is not in `labels`."""
         if label not in labels:
             self.fail(
                 f"column {column} is {label!r}, which is not a label; expected "
                 f"{describe_labels(labels)}."
             )
-        return label
 
 
 def label_text(value: Any) -> str:

@@ -7,8 +7,24 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from absl import logging
 
+from data.tasks.table_files import TableFiles
+
 # Not --seed: all trials of a run, with their seeds, have the same dev set.
 _SEED = 12345
+
+
+def check_share(share: float, files: TableFiles) -> None:
+    """Refuses a wrong share, and one beside a file of the dev set."""
+    if not 0 < share < 1:
+        raise ValueError(
+            f"--dev_share={share}; it must be above 0 and below 1, such as 0.1."
+        )
+    if name := files.beside_train("dev"):
+        raise ValueError(
+            f"--dev_share={share} draws the dev set from the train set, but "
+            f"there is a file of it, {name}; leave out --dev_share, or "
+            f"{'--dev_file' if files.names['dev'] else 'rename it'}."
+        )
 
 
 def dev_places(
@@ -21,17 +37,9 @@ def dev_places(
     stays in the train set. The draw follows a hash of the texts, not the order
     of the rows, so the same rows, share and seed always give the same set.
 
-    Args:
-      rows: the labels, () = none, and the text of each row.
-      share: share of the rows, above 0 and below 1.
-      seed: seed of the hash.
-
-    Returns:
-      The places of the rows, sorted; `share` of all rows, rounded, or a few
-      more or less if there are groups or labels with one row.
-
-    Raises:
-      ValueError: there are too few rows for two sets.
+    `rows` are the labels, () = none, and the text of each row. Returns sorted
+    places: `share` of all rows, rounded, or a few more or less if there are
+    groups or labels with one row. Raises ValueError if there are too few rows.
     """
     labels: list[Sequence[str]] = []
     copies: dict[bytes, list[int]] = {}

@@ -6,17 +6,31 @@ from collections.abc import Iterator
 from data.storage import files
 from data.tasks import rows
 from data.tasks.examples import ChoiceExample
-from data.tasks.rows import Column
+from data.tasks.rows import Column, Row
 from data.tasks.task import Task, register
-
-_NUM_CHOICES = 4
 
 
 class _Endings(Task):
-    """A beginning and four endings."""
+    """A text, its four endings and the number of the right one in each row."""
 
     kind = "choice"
-    labels = tuple(str(i) for i in range(_NUM_CHOICES))
+    labels = ("0", "1", "2", "3")
+    text: Column
+    endings: tuple[Column, ...]
+    label: Column
+
+    def example(self, row: Row, set_name: str) -> ChoiceExample:
+        """Converts a row; the label of a test set is not read."""
+        return ChoiceExample(
+            f"{set_name}-{row.number}",
+            [row.text(self.text)] * len(self.endings),
+            [self.ending(row, column) for column in self.endings],
+            row.label(self.label, self.labels) if set_name != "test" else None,
+        )
+
+    def ending(self, row: Row, column: Column) -> str:
+        """Returns one of the endings."""
+        return row.text(column)
 
 
 @register("swag")
@@ -28,25 +42,19 @@ class Swag(_Endings):
     Source: section 4.4 of the paper.
     """
 
-    def read(self, set_name: str) -> Iterator[ChoiceExample]:
-        """Yields the examples of a set; the test set has no labels."""
-        name = {"dev": "val"}.get(set_name, set_name)
-        path = os.path.join(self.data_dir, f"{name}.csv")
-        first, second = Column("sent1", 4), Column("sent2", 5)
-        for row in rows.read_table(path, delimiter=",", quotechar='"'):
-            endings = [
-                row.text(Column(f"ending{i}", 7 + i))
-                for i in range(_NUM_CHOICES)
-            ]
-            label = None
-            if set_name != "test":
-                label = row.label(Column("label"), self.labels)
-            yield ChoiceExample(
-                f"{set_name}-{row.number}",
-                [row.text(first)] * _NUM_CHOICES,
-                [f"{row.text(second)} {ending}" for ending in endings],
-                label,
-            )
+    text = Column("sent1", 4)
+    endings = tuple(Column(f"ending{i}", 7 + i) for i in range(4))
+    label = Column("label")
+
+    def table(self, set_name: str) -> Iterator[Row]:
+        """Yields the rows of a set's file."""
+        name = "val.csv" if set_name == "dev" else f"{set_name}.csv"
+        path = os.path.join(self.data_dir, name)
+        return rows.read_table(path, delimiter=",", quotechar='"')
+
+    def ending(self, row: Row, column: Column) -> str:
+        """Returns the second sentence with one of its endings."""
+        return f"{row.text(Column('sent2', 5))} {row.text(column)}"
 
 
 @register("codah")
@@ -58,19 +66,17 @@ class Codah(_Endings):
     rows of one author are similar.
     """
 
-    def read(self, set_name: str) -> Iterator[ChoiceExample]:
-        """Yields the rows of a set, all with their labels."""
+    text = Column(None, 1)
+    endings = tuple(Column(None, 2 + i) for i in range(4))
+    label = Column(None, 6)
+
+    def table(self, set_name: str) -> Iterator[Row]:
+        """Yields the rows of a set."""
         path = os.path.join(self.data_dir, "codah_full_data.tsv")
         released = os.path.join(self.data_dir, "full_data.tsv")
         if not files.exists(path) and files.exists(released):
             path = released
         remainders = {"dev": (8,), "test": (9,)}.get(set_name, range(8))
         for row in rows.read_table(path, header=False):
-            if row.number % 10 not in remainders:
-                continue
-            yield ChoiceExample(
-                f"{set_name}-{row.number}",
-                [row.text(Column(None, 1))] * _NUM_CHOICES,
-                [row.text(Column(None, 2 + i)) for i in range(_NUM_CHOICES)],
-                row.label(Column(None, 6), self.labels),
-            )
+            if row.number % 10 in remainders:
+                yield row

@@ -40,17 +40,20 @@ class TableFiles:
         """
         path, columns = self.path(set_name), self._columns_of(set_name)
         if self._format(path) == ".jsonl":
-            return _with_names(rows.read_json_lines(path), columns)
-        named = [
-            column.number is None for column in (*self.columns, self.label)
-        ]
+            for row in rows.read_json_lines(path):
+                _check_names(row, columns)
+                yield row
+            return
         table = rows.read_table(
             path,
-            header=any(named),
-            delimiter=self._separator_of(set_name),
+            header=_has_header([*self.columns, self.label]),
+            delimiter=self._separator_of(set_name, path),
             quotechar=self._quotechar(path),
         )
-        return _with_columns(table, columns)
+        for number, row in enumerate(table):
+            if number == 0:
+                _check_columns(row, columns)
+            yield row
 
     def path(self, set_name: str) -> str:
         """The file of a set; FileNotFoundError if none has a usual name."""
@@ -75,14 +78,14 @@ class TableFiles:
         paths = [stem + suffix for suffix in self.suffixes]
         return next(filter(files.exists, paths), None)
 
-    def beside_train(self, set_name: str) -> str:
+    def beside_train(self, set_name: str) -> str | None:
         """The file of a set, if named or in the folder of the train set."""
+        if self.names[set_name] or not self.data_dir:
+            return self.names[set_name]
         folder = os.path.join(self.data_dir, "")
         train = os.path.join(folder, self.names["train"])
         is_beside = os.path.dirname(train) == os.path.dirname(folder)
-        return (
-            self.names[set_name] or (is_beside and self.usual(set_name)) or ""
-        )
+        return self.usual(set_name) if is_beside else None
 
     def _columns_of(self, set_name: str) -> list[Column]:
         """The columns that a set must have."""
@@ -98,26 +101,18 @@ class TableFiles:
         is_csv = self._format(path) == ".csv"
         return '"' if (is_csv if self.quoted is None else self.quoted) else None
 
-    def _separator_of(self, set_name: str) -> str:
+    def _separator_of(self, set_name: str, path: str) -> str:
         """The given separator; else a tab, or for csv files the train set's."""
-        path = self.path(set_name)
-        if self.separator:
-            return self.separator
-        if self._format(path) != ".csv":
-            return "\t"
-        train, of_train = self._csv_of_train(), ""
-        if set_name != "train" and train:
-            columns = self._columns_of("train")
-            of_train = find_separator(train, columns, self._quotechar(train))
+        if self.separator or self._format(path) != ".csv":
+            return self.separator or "\t"
+        of_train = ""
+        if set_name != "train":
+            train = self.names["train"] and self.path("train")
+            train = train or self.usual("train")
+            if train and files.exists(train) and self._format(train) == ".csv":
+                of_train = self._separator_of("train", train)
         columns = self._columns_of(set_name)
         return find_separator(path, columns, self._quotechar(path), of_train)
-
-    def _csv_of_train(self) -> str | None:
-        """The file of the train set, if it is there and a csv file."""
-        named = self.names["train"] and self.path("train")
-        path = named or self.usual("train")
-        is_csv = path and files.exists(path) and self._format(path) == ".csv"
-        return path if is_csv else None
 
 
 def separator_of(text: str) -> str:
@@ -147,14 +142,12 @@ def find_separator(
     candidates give all rows such a width, or the train set's gives one column
     and another one several.
     """
-    has_header = any(column.number is None for column in columns)
-    fitting, widths = {}, {}
+    fitting, widths = [], {}
     for mark in SEPARATORS:
-        cells, width = _shape(path, mark, quotechar)
-        widths[mark] = width
-        row = Row(path, 1, 0, cells if has_header else (), cells)
+        cells, widths[mark] = _shape(path, mark, quotechar)
+        row = Row(path, 1, 0, cells if _has_header(columns) else (), cells)
         if all(map(row.has, columns)) and not _same_place(row, columns):
-            fitting[mark] = width
+            fitting.append(mark)
     steady = [SEPARATORS[m] for m in fitting or widths if widths[m] > 1]
     if of_train in fitting:
         if widths[of_train] == 1 and steady:
@@ -180,17 +173,15 @@ def _shape(
     path: str, mark: str, quotechar: str | None
 ) -> tuple[list[str], int]:
     """The first row, and the width of the first rows; 0 = it varies."""
-    table: list[list[str]] = []
-    is_whole = True
+    first, widths = [], set()
     try:
         cells = rows.read_cells(path, mark, quotechar)
-        table.extend(row for _, row in itertools.islice(cells, _SAMPLE))
+        for _, row in itertools.islice(cells, _SAMPLE):
+            first = first or row
+            widths.add(len(row))
     except ValueError:  # a quote in the middle of a cell
-        is_whole = False
-    first = table[0] if table else []
-    widths = {len(row) for row in table}
-    width = len(first) if is_whole and len(widths) == 1 else 0
-    return first, width
+        widths.add(0)
+    return first, widths.pop() if len(widths) == 1 else 0
 
 
 def _same_place(row: Row, columns: Sequence[Column]) -> list[Column]:
@@ -203,21 +194,16 @@ def _same_place(row: Row, columns: Sequence[Column]) -> list[Column]:
     return []
 
 
-def _with_columns(
-    table: Iterator[Row], columns: Sequence[Column]
-) -> Iterator[Row]:
-    """Yields rows after checking that the first one has the columns."""
-    for number, row in enumerate(table):
-        if number == 0:
-            _check_columns(row, columns)
-        yield row
+def _has_header(columns: Sequence[Column]) -> bool:
+    """Whether a table has a header: if not all columns are numbers."""
+    return any(column.number is None for column in columns)
 
 
 def _check_columns(row: Row, columns: Sequence[Column]) -> None:
     """Refuses columns that a table lacks, or that are not told apart."""
     for column in columns:
         row.value(column)
-        if list(row.names).count(column.name) > 1:
+        if row.names.count(column.name) > 1:
             row.fail(
                 f"there are several columns {column}; it has "
                 f"{', '.join(row.names)}. Rename all but one."
@@ -230,19 +216,12 @@ def _check_columns(row: Row, columns: Sequence[Column]) -> None:
         )
 
 
-def _with_names(
-    table: Iterator[Row], columns: Sequence[Column]
-) -> Iterator[Row]:
-    """Yields rows of JSON lines after checking that they have the names.
-
-    The order of the names differs from line to line.
-    """
-    for row in _with_columns(table, columns):
-        for column in columns:
-            if column.name not in row.names:
-                row.fail(
-                    f"there is no column {column}; it has "
-                    f"{', '.join(row.names)}. JSON lines have columns by name; "
-                    f"name it by --{column.flag}."
-                )
-        yield row
+def _check_names(row: Row, columns: Sequence[Column]) -> None:
+    """Refuses a JSON line without a column; their order may differ."""
+    for column in columns:
+        if column.name not in row.names:
+            row.fail(
+                f"there is no column {column}; it has {', '.join(row.names)}. "
+                "JSON lines have columns by name; name it by "
+                f"--{column.flag}."
+            )

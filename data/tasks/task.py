@@ -6,11 +6,10 @@ A new task is one file in this folder: a subclass of `Task` under
 `register("its_name", ItsClass)`. The kind decides features, head and loss.
 """
 
-import abc
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from absl import logging
 from data import metrics
 from data.tasks import rows
 from data.tasks.examples import Example, InputExample, has_empty_text
+from data.tasks.rows import Row
 
 # What is predicted: one label for a text or pair, a number, any number of
 # labels, one of several texts, or a label for each word.
@@ -35,10 +35,11 @@ class Submission(NamedTuple):
     text: str
 
 
-class Task(abc.ABC):
+class Task:
     """Reads the examples of a task and scores predictions.
 
-    A subclass implements `read` and sets the attributes that differ:
+    A subclass implements `table` and `example`, or `read` if its sets are not
+    tables, and sets the attributes that differ:
 
     Attributes:
       name: the registered name.
@@ -70,9 +71,18 @@ class Task(abc.ABC):
     def __init__(self, data_dir: str):
         self.data_dir = data_dir
 
-    @abc.abstractmethod
+    def table(self, set_name: str) -> Iterator[Row]:
+        """Yields the rows of one of the sets."""
+        raise NotImplementedError(f"{type(self).__name__}.table")
+
+    def example(self, row: Row, set_name: str) -> Example:
+        """Converts a row of a set to an example."""
+        raise NotImplementedError(f"{type(self).__name__}.example")
+
     def read(self, set_name: str) -> Iterator[Example]:
         """Yields the examples of one of the sets; see `examples`."""
+        for row in self.table(set_name):
+            yield self.example(row, set_name)
 
     @property
     def main_metric(self) -> str:
@@ -95,12 +105,8 @@ class Task(abc.ABC):
     def examples(self, set_name: str) -> Iterator[Example]:
         """Yields the examples of a set, in the order of its file.
 
-        Args:
-          set_name: `train`, `dev`, `test`, or a set's own name.
-
-        Raises:
-          FileNotFoundError: the file is missing.
-          ValueError: there is no such set, it is empty, or a row is wrong.
+        Raises FileNotFoundError if the file is missing, ValueError if there is
+        no such set, it is empty, or a row is wrong.
         """
         set_name = self.set_name(set_name)
         count, empty = 0, []
@@ -140,10 +146,8 @@ class Task(abc.ABC):
         They are ids [N], numbers [N], 0 and 1 [N, labels], or for tagging the
         labels of each sentence.
         """
-        if self.kind == "tagging":
-            answers = [example.labels for example in self.examples(set_name)]
-        else:
-            answers = [example.label for example in self.examples(set_name)]
+        name = "labels" if self.kind == "tagging" else "label"
+        answers = [getattr(one, name) for one in self.examples(set_name)]
         if any(answer is None for answer in answers):
             return None
         if self.kind == "tagging":
@@ -151,14 +155,22 @@ class Task(abc.ABC):
         if self.kind == "regression":
             return np.array(answers, np.float64)
         if self.kind == "multilabel":
-            return np.array(
-                [
-                    [label in answer for label in self.labels]
-                    for answer in answers
-                ],
-                np.int64,
-            )
+            rows = [[x in answer for x in self.labels] for answer in answers]
+            return np.array(rows, np.int64)
         return np.array([self.labels.index(answer) for answer in answers])
+
+    def own_labels(
+        self, given: tuple[str, ...], find: Callable[[], tuple[str, ...]]
+    ) -> tuple[str, ...]:
+        """Returns the given labels, those of the train set, or the model's."""
+        if given:
+            return given
+        try:
+            return find()
+        except FileNotFoundError:
+            if not self.model_labels:
+                raise
+            return self.model_labels
 
     def score(self, gold: Any, predicted: Any) -> dict[str, float]:
         """Returns the metrics of predictions, which have the form of `gold`."""
@@ -194,9 +206,9 @@ class Task(abc.ABC):
 class DataProcessor:
     """The original's base class of a task; see `register`.
 
-    As in the original, the methods are not abstract: a processor may lack a set
-    (the original's XNLI has no test set). A program that needs the set reports
-    the missing method. `kind` is one of `KINDS`; for `metrics` see `Task`.
+    A processor may lack a set, as the original's XNLI has no test set; a
+    program that needs the set names the method. For `kind` and `metrics` see
+    `Task`.
 
     Source: DataProcessor in run_classifier.py; `kind`, `metrics` are new.
     """
@@ -255,16 +267,10 @@ class _ProcessorTask(Task):
 
 
 def register(name: str, cls: type | None = None) -> Any:
-    """Registers a task: `@register("x")` or `register("x", X)`.
+    """Registers a subclass of `Task` or of `DataProcessor` as --task_name.
 
-    Args:
-      name: value of --task_name; not case-sensitive.
-      cls: a subclass of `Task` or of `DataProcessor`; None = return a
-        decorator.
-
-    Raises:
-      ValueError: another class has the name.
-      TypeError: cls is not such a class.
+    Use `@register("x")` or `register("x", X)`. Raises ValueError if another
+    class has the name, TypeError for another class.
     """
     if cls is None:
         return functools.partial(register, name)

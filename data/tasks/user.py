@@ -4,7 +4,7 @@ import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -21,14 +21,15 @@ from data.tasks.rows import Column, Row
 from data.tasks.table_files import TableFiles, separator_of
 from data.tasks.task import Task, register
 
-# Kind of row -> kind of task, metrics, default text columns.
+_OF_CLASSES = ("accuracy", "macro_f1")
+# Kind of row -> kind of task, metrics, usual text columns, numbers of these.
 _KINDS = {
-    "single": ("classification", ("accuracy", "macro_f1"), ("text",)),
-    "pair": ("classification", ("accuracy", "macro_f1"), ("text_a", "text_b")),
-    "regression": ("regression", ("pearson", "spearman"), ("text",)),
-    "multilabel": ("multilabel", ("micro_f1", "macro_f1"), ("text",)),
-    "choice": ("choice", ("accuracy",), ("text",)),
-    "tagging": ("tagging", (), ("words",)),
+    "single": ("classification", _OF_CLASSES, ("text",), (1,)),
+    "pair": ("classification", _OF_CLASSES, ("text_a", "text_b"), (2,)),
+    "regression": ("regression", ("pearson", "spearman"), ("text",), (1, 2)),
+    "multilabel": ("multilabel", ("micro_f1", "macro_f1"), ("text",), (1, 2)),
+    "choice": ("choice", ("accuracy",), ("text",), (1,)),
+    "tagging": ("tagging", (), ("words",), (1,)),
 }
 # ASCII only, because a no-break space can be part of a word.
 _WHITE_SPACE = re.compile(r"\s+", re.ASCII)
@@ -42,37 +43,14 @@ class UserTable(Task):
     the format of the task's name.
 
     Columns are names, or numbers from 0 (-1 = the last). If all columns are
-    numbers, the files have no header.
+    numbers, the files have no header. A test set may lack the label.
 
-    Args:
-      data_dir: folder of the files.
-      kind: kind of the rows: `single` (a text and a label), `pair` (two texts
-        and a label), `regression` or `multilabel` (one or two texts), `choice`
-        (a text, its endings and the number of the right ending from 0),
-        `tagging` (words and labels, each a JSON list or separated by spaces).
-      text_columns: columns of the texts; () = `text`, for a pair `text_a` and
-        `text_b`, for tagging `words`.
-      label_column: column of the label; a test set may lack it.
-      choice_columns: columns of the endings, or one column of JSON lists.
-      id_column: column of the example's id; "" = the number of the row.
-      label_separator: separates the labels in a `multilabel` cell.
-      quoted: whether cells may be enclosed in double quotes; None = only in
-        csv files.
-      separator: character between the cells of csv and tsv files, or its name:
-        comma, semicolon, tab or bar; "" = tabs in tsv files, and found out in
-        csv files, see `table_files.find_separator`.
-      train_file: name in the folder; "" = the existing one of train.tsv, .csv
-        and .jsonl, the format of the task's name first; `dev_file` and
-        `test_file` in the same way.
-      dev_file: file of the dev set.
-      test_file: file of the test set.
-      labels: labels in the order of their ids; () = the training file's labels,
-        sorted.
-      metrics: names in `data.metrics`, the main metric first; () = the kind's
-        own.
-      dev_share: share of the training rows that are the dev set, see
-        `splits.dev_places`; None = the dev set has a file.
-      source: returns the rows of a set by its name, instead of the files.
+    `kind` is the kind of the rows: `single` (a text and a label), `pair` (two
+    texts and a label), `regression` or `multilabel` (one or two texts),
+    `choice` (a text, its endings and the number of the right ending from 0),
+    `tagging` (words and labels, each a JSON list or separated by spaces). The
+    other arguments are flags of run_classifier.py: "", () or None = as its help
+    says of a flag that is not given.
     """
 
     suffixes = (".tsv", ".csv", ".jsonl")
@@ -94,77 +72,45 @@ class UserTable(Task):
         labels: Sequence[str] = (),
         metrics: Sequence[str] = (),
         dev_share: float | None = None,
-        source: Callable[[str], Iterator[Row]] | None = None,
     ):
         super().__init__(data_dir)
         self.name = self.suffixes[0][1:]
         usual = usual_texts(kind, self.name)
         self._texts = _columns(text_columns or usual, "text_columns")
-        self._row_kind = kind
-        self.kind, self._usual_metrics, _ = _KINDS[kind]
-        self._label = Column.parse(label_column, "label_column")
         self._choices = _columns(choice_columns, "choice_columns")
-        self._id = Column.parse(id_column, "id_column") if id_column else None
+        self._id = _columns([id_column] if id_column else [], "id_column")
+        self._label = Column.parse(label_column, "label_column")
+        self._check_columns(kind)
+        self.kind, self._usual_metrics, *_ = _KINDS[kind]
         self.label_separator = label_separator
-        names = dict(train=train_file, dev=dev_file, test=test_file)
-        self._files = self._table_files(names, quoted, separator)
+        self._files = TableFiles(
+            data_dir=data_dir,
+            names=dict(train=train_file, dev=dev_file, test=test_file),
+            suffixes=self.suffixes,
+            quoted=quoted,
+            separator=separator_of(separator),
+            columns=(*self._texts, *self._choices, *self._id),
+            label=self._label,
+        )
         self._given_labels = tuple(map(rows.label_text, labels))
         rows.check_labels(self._given_labels, "--labels")
         self._given_metrics = tuple(metrics)
         self._dev_share = dev_share
-        self._source = source or self._files.read
-        self._check_columns()
-        self._check_share()
+        if dev_share is not None:
+            splits.check_share(dev_share, self._files)
 
-    def _table_files(
-        self, names: Mapping[str, str], quoted: bool | None, separator: str
-    ) -> TableFiles:
-        """The files of the sets."""
-        ids = [self._id] if self._id else []
-        return TableFiles(
-            data_dir=self.data_dir,
-            names=names,
-            suffixes=self.suffixes,
-            quoted=quoted,
-            separator=separator_of(separator),
-            columns=(*self._texts, *self._choices, *ids),
-            label=self._label,
-        )
-
-    def _check_columns(self) -> None:
+    def _check_columns(self, kind: str) -> None:
         """Raises ValueError if the number of columns is wrong for the kind."""
-        expected = {"pair": (2,), "regression": (1, 2), "multilabel": (1, 2)}
-        expected = expected.get(self._row_kind, (1,))
+        *_, expected = _KINDS[kind]
         if len(self._texts) not in expected:
             raise ValueError(
                 f"--task_name={self.name}: {len(self._texts)} text columns, "
-                f"expected {' or '.join(map(str, expected))} for "
-                f"{self._row_kind}."
+                f"expected {' or '.join(map(str, expected))} for {kind}."
             )
-        if (self._row_kind == "choice") != bool(self._choices):
+        if (kind == "choice") != bool(self._choices):
             raise ValueError(
                 f"--task_name={self.name}: {len(self._choices)} choice columns "
-                f"for {self._row_kind}; give them for choice, and only for it."
-            )
-
-    def _check_share(self) -> None:
-        """Raises ValueError if the dev set has both a share and a file."""
-        share = self._dev_share
-        if share is None:
-            return
-        if not 0 < share < 1:
-            raise ValueError(
-                f"--dev_share={share}; it must be above 0 and below 1, such as "
-                "0.1."
-            )
-        name = self._files.names["dev"]
-        if self._source == self._files.read:
-            name = self._files.beside_train("dev")
-        if name:
-            raise ValueError(
-                f"--dev_share={share} draws the dev set from the train set, "
-                f"but there is a file of it, {name}; leave out --dev_share, or "
-                f"{'--dev_file' if self._files.names['dev'] else 'rename it'}."
+                f"for {kind}; give them for choice, and only for it."
             )
 
     @functools.cached_property
@@ -172,23 +118,16 @@ class UserTable(Task):
         """The given labels, or the training file's labels, sorted."""
         if self.kind == "regression":
             return ()
-        if self._given_labels:
-            return self._given_labels
-        try:
-            return self._labels_of_training()
-        except FileNotFoundError:
-            if not self.model_labels:
-                raise
-            return self.model_labels
+        return self.own_labels(self._given_labels, self._labels_of_training)
 
     def _labels_of_training(self) -> tuple[str, ...]:
         """The labels of the training file, with the rows of `dev_share`."""
         if self.kind == "choice":
-            first = next(self._source("train"), None)
+            first = next(self.table("train"), None)
             choices = self._choices_of(first) if first else ()
             return tuple(str(i) for i in range(len(choices)))
         counts, first = Counter(), None
-        for row in self._source("train"):
+        for row in self.table("train"):
             labels = self._labels_of(row)
             for label in set(labels) - counts.keys():
                 place = f"{row.path}, line {row.line}, column {self._label}"
@@ -206,25 +145,23 @@ class UserTable(Task):
             return self._given_metrics or self._usual_metrics
         return metrics.for_tags(self.labels)
 
-    def read(self, set_name: str) -> Iterator[Example]:
-        """Yields the rows of a set as examples."""
-        for row in self._divided(set_name):
-            yield self._example(row, set_name)
+    def table(self, set_name: str) -> Iterator[Row]:
+        """Yields the rows of a set's file."""
+        return self._files.read(set_name)
 
-    def _divided(self, set_name: str) -> Iterator[Row]:
-        """The rows of a set; with `dev_share`, train and dev share a file."""
-        if self._dev_share is None or set_name == "test":
-            return self._source(set_name)
-        return (
-            row
-            for place, row in enumerate(self._source("train"))
-            if (place in self.dev_places) == (set_name == "dev")
-        )
+    def read(self, set_name: str) -> Iterator[Example]:
+        """Yields examples; with `dev_share`, train and dev share a file."""
+        is_divided = self._dev_share is not None and set_name != "test"
+        table = self.table("train" if is_divided else set_name)
+        for place, row in enumerate(table):
+            is_dev = is_divided and place in self.dev_places
+            if not is_divided or is_dev == (set_name == "dev"):
+                yield self.example(row, set_name)
 
     @functools.cached_property
     def dev_places(self) -> frozenset[int]:
         """Which rows of the training file, from 0, are the dev set."""
-        described = map(self._labels_and_text, self._source("train"))
+        described = map(self._labels_and_text, self.table("train"))
         return frozenset(splits.dev_places(described, self._dev_share))
 
     def _labels_and_text(self, row: Row) -> tuple[tuple[str, ...], str]:
@@ -233,9 +170,11 @@ class UserTable(Task):
         texts = [row.value(c) for c in (*self._texts, *self._choices)]
         return labels, json.dumps(texts, default=str)
 
-    def _example(self, row: Row, set_name: str) -> Example:
-        """Converts a row to an example."""
-        name = rows.label_text(row.value(self._id)) if self._id else row.number
+    def example(self, row: Row, set_name: str) -> Example:
+        """Converts a row; the label of a test set is not read."""
+        name = row.number
+        if self._id:
+            name = rows.label_text(row.value(*self._id))
         guid = f"{set_name}-{name}"
         # The labels of a test set are unknown, or from another vocabulary.
         label = None if set_name == "test" else self._answer(row)
@@ -260,16 +199,10 @@ class UserTable(Task):
         """Returns the answer of a row."""
         if self.kind == "regression":
             return row.float(self._label)
-        if self.kind in ("multilabel", "tagging"):
-            labels = self._labels_of(row)
-            for label in labels:
-                if label not in self.labels:
-                    row.fail(
-                        f"label {label!r} in column {self._label}, expected "
-                        f"{rows.describe_labels(self.labels)}."
-                    )
-            return labels
-        return row.label(self._label, self.labels)
+        labels = self._labels_of(row)
+        for label in labels:
+            row.require_label(label, self._label, self.labels)
+        return labels if self.kind in ("multilabel", "tagging") else labels[0]
 
     def _labels_of(self, row: Row) -> tuple[str, ...]:
         """Returns the labels of a row without checking them."""

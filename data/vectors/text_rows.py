@@ -3,8 +3,8 @@
 Axes: B rows of a batch, S wordpieces.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -92,13 +92,14 @@ def row_of(
         pieces_a, pieces_b, cls_id=_CLS, sep_id=_SEP
     )
     tokens = [piece.token for piece in pieces]
+    begins = [piece.begins for piece in pieces]
     return TextRow(
         index=index,
         tokens=tokens,
         input_ids=tokenizer.convert_tokens_to_ids(tokens),
         segment_ids=segment_ids,
         words=[piece.word for piece in pieces if piece.begins],
-        word_ids=[n - 1 for n in accumulate(p.begins for p in pieces)],
+        word_ids=[n - 1 for n in itertools.accumulate(begins)],
         num_lost=num_lost,
     )
 
@@ -116,14 +117,12 @@ def windows(
     `max_cost`, or after `_BATCHES_OF_WINDOW` batches. The size of each window
     but the last is a multiple of `batch_size`.
     """
+    rows = iter(rows)
     window, total = [], 0
-    for row in rows:
-        window.append(row)
-        total += cost(row)
-        num_batches, rest = divmod(len(window), batch_size)
-        if not rest and (
-            total >= max_cost or num_batches >= _BATCHES_OF_WINDOW
-        ):
+    while batch := list(itertools.islice(rows, batch_size)):
+        window += batch
+        total += sum(map(cost, batch))
+        if total >= max_cost or len(window) >= batch_size * _BATCHES_OF_WINDOW:
             yield window
             window, total = [], 0
     if window:

@@ -61,20 +61,25 @@ def open_writer(
     `layers` names each of the L layers, with a list for a mix of several;
     `pooled_shape` is (lines, L, W) if each line has one vector, otherwise None.
     """
-    with files.whole_files([path]) as (temporary,):
+    with contextlib.ExitStack() as stack:
+        (temporary,) = stack.enter_context(files.whole_files([path]))
         if file_format == "tfrecord":
-            with tfrecord.RecordWriter(temporary) as records:
-                yield lambda line: records.write(to_example(line, layers))
+            records = stack.enter_context(tfrecord.RecordWriter(temporary))
+            yield lambda line: records.write(to_example(line, layers))
             return
-        with files.open_write(temporary) as file:
-            if file_format == "jsonl":
-                yield lambda line: file.write(to_json(line, layers).encode())
-            elif pooled_shape:
-                with _npz_matrix(file, layers, pooled_shape) as write:
-                    yield write
-            else:
-                with _npz_arrays(file, layers) as write:
-                    yield write
+        file = stack.enter_context(files.open_write(temporary))
+        if file_format == "jsonl":
+            yield lambda line: file.write(to_json(line, layers).encode())
+            return
+        archive = stack.enter_context(zipfile.ZipFile(_Stream(file), "w"))
+        _add_array(archive, "layers", np.array(layer_names(layers)))
+        if not pooled_shape:
+            yield lambda line: _add_line(archive, line)
+            return
+        member = stack.enter_context(_open_member(archive, "vectors"))
+        header = {"descr": "<f4", "fortran_order": False, "shape": pooled_shape}
+        np.lib.format.write_array_header_1_0(member, header)
+        yield lambda line: member.write(line.vectors.tobytes())
 
 
 def to_json(line: LineVectors, layers: Sequence[int | str | list]) -> str:
@@ -106,17 +111,16 @@ def to_example(line: LineVectors, layers: Sequence[int | str | list]) -> bytes:
         encoded = [value.encode() for value in values]
         return tf.train.Feature(bytes_list=tf.train.BytesList(value=encoded))
 
-    def numbers(values):
+    def integers(values):
         return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
+    values = tf.train.FloatList(value=line.vectors.ravel())
     feature = {
-        "linex_index": numbers([line.index]),
+        "linex_index": integers([line.index]),
         "tokens": texts(line.names),
         "layers": texts(layer_names(layers)),
-        "shape": numbers(line.vectors.shape),
-        "values": tf.train.Feature(
-            float_list=tf.train.FloatList(value=line.vectors.ravel())
-        ),
+        "shape": integers(line.vectors.shape),
+        "values": tf.train.Feature(float_list=values),
     }
     example = tf.train.Example(features=tf.train.Features(feature=feature))
     return example.SerializeToString(deterministic=True)
@@ -141,35 +145,22 @@ class _Stream:
         return len(data)
 
 
-@contextlib.contextmanager
-def _npz_arrays(file, layers):
-    """Writes the arrays of each line to a zip file."""
-    with zipfile.ZipFile(_Stream(file), "w") as archive:
-        _add_array(archive, "layers", np.array(layer_names(layers)))
-
-        def write(line):
-            i = line.index
-            _add_array(archive, f"tokens_{i}", np.array(line.names))
-            _add_array(archive, f"vectors_{i}", line.vectors)
-            if line.attention is not None:
-                tokens = np.array(line.tokens)
-                _add_array(archive, f"attention_tokens_{i}", tokens)
-                _add_array(archive, f"attention_{i}", line.attention)
-
-        yield write
-
-
-@contextlib.contextmanager
-def _npz_matrix(file, layers, shape):
-    """Writes the single vectors of all lines as one array."""
-    with zipfile.ZipFile(_Stream(file), "w") as archive:
-        _add_array(archive, "layers", np.array(layer_names(layers)))
-        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-        with archive.open("vectors.npy", "w", force_zip64=True) as member:
-            np.lib.format.write_array_header_1_0(member, header)
-            yield lambda line: member.write(line.vectors.tobytes())
+def _open_member(archive, name):
+    """Opens an array of a zip file for writing."""
+    return archive.open(f"{name}.npy", "w", force_zip64=True)
 
 
 def _add_array(archive, name, array):
-    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+    with _open_member(archive, name) as member:
         np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _add_line(archive, line):
+    """Writes the arrays of a line."""
+    i = line.index
+    _add_array(archive, f"tokens_{i}", np.array(line.names))
+    _add_array(archive, f"vectors_{i}", line.vectors)
+    if line.attention is not None:
+        tokens = np.array(line.tokens)
+        _add_array(archive, f"attention_tokens_{i}", tokens)
+        _add_array(archive, f"attention_{i}", line.attention)

@@ -8,12 +8,12 @@ import sys
 import pytest
 
 import bert
-from data import asking
 from modeling import TaskModel
 from tests.support import fork_server
 from tests.support.model_folder_support import write_with
 from tests.support.model_folders import write_questions, write_released
 from tests.support.serving_support import finished_run
+from training.export import asking
 
 LINES = ["The man went to the store.", "", "Caf\u00e9 \u4e2d \u2028x", "a"]
 KINDS = ["classification", "tagging"]

@@ -196,16 +196,6 @@ def test_files_that_disagree_are_refused(goldens, tmp_path, options, no_pairs):
         )
 
 
-@pytest.mark.parametrize("label", [0, pytest.param(1, marks=pytest.mark.all)])
-def test_records_of_one_label_are_warned_of(
-    tmp_path, options, no_pairs, caplog, label
-):
-    old = relabelled(tmp_path / "old.tf_record", no_pairs, [label])
-    run(options, tmp_path / "out", old, 2)
-    assert f"next_sentence_labels is {label} in all of the first" in caplog.text
-    assert "write such records again" in caplog.text
-
-
 def test_an_untrained_head_is_not_asked_about_pairs(
     goldens, tmp_path, options, no_pairs, capsys
 ):

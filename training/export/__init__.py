@@ -10,5 +10,6 @@ loaded_model            signatures of a model of any folder
 interface               which signatures an export has
 model_card              README.md of an export
 saved_model             writes the SavedModel
+asking                  what a model is asked, and its answers as lines
 predictor               loads an export in Python
 """

@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401, operations of the exported graphs
 
-from data.asking import listed
 from data.progress import Progress
 from training.export import saved_model
+from training.export.asking import listed
 from training.inference import in_order
 
 # The inputs of serve_text, in the order in which `predict` takes them.

@@ -238,8 +238,9 @@ def _divide(
                 set_name, number + 1, number, tuple(row), tuple(row.values())
             )
 
-    table = user.UserTable("", **options, dev_share=share, source=read)
-    places = table.dev_places
+    task = user.UserTable("", **options, dev_share=share)
+    task.table = read
+    places = task.dev_places
     before = {name: _lines(_path(folder, name)) for name in ("train", "dev")}
     lines = [json.dumps(row, default=str) for row in everything]
     is_same = Counter(lines) == Counter(before["train"] + before["dev"])

@@ -396,3 +396,10 @@ def test_an_error_leaves_the_files_that_were_there(ask, tmp_path):
             raise ZeroDivisionError
     assert (folder / "predictions.json").read_text() == "before"
     assert [path.name for path in folder.iterdir()] == ["predictions.json"]
+
+
+def test_files_without_questions_are_empty_objects(tmp_path):
+    with open_writer(str(tmp_path), False):
+        pass
+    for name in ("predictions", "nbest_predictions"):
+        assert (tmp_path / f"{name}.json").read_text() == "{}\n"

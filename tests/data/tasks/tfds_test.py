@@ -91,7 +91,7 @@ def test_the_diagnostic_set_is_a_test_split(tmp_path):
         {"test": [{"premise": "a", "hypothesis": "b", "label": -1, "idx": 0}]},
     )
     ax = get_task("ax", None, tfds="my_ax", tfds_data_dir=folder)
-    assert list(ax.examples("test")) == [InputExample("diagnostic-0", "a", "b")]
+    assert list(ax.examples("test")) == [InputExample("test-0", "a", "b")]
 
 
 # Task -> its texts' features, its test set, and that set's split.
@@ -128,8 +128,9 @@ def test_a_test_set_is_answered_in_the_order_of_glue_s_file(tmp_path, name):
 
     task = get_task(name, None, tfds=f"my_{name}", tfds_data_dir=folder)
     examples = list(task.examples(set_name))
+    prefix = "test_mismatched" if name == "mnli" else "test"
     assert [example.guid for example in examples] == [
-        f"{set_name}-{number}" for number in range(12)
+        f"{prefix}-{number}" for number in range(12)
     ]
     # A model that answers each text with its own number is always right.
     answers = [example.text_a for example in examples]
@@ -159,7 +160,10 @@ def test_answers_keep_their_numbers_where_rows_are_missing(tmp_path):
             "number of its example in GLUE's file; add the feature, or read "
             "the data set with --task_name=tsv, which writes no such file.",
         ),
-        ([3, 3], "--tfds=my_rte, test, line 2: 'idx' is 3 as in another exam"),
+        (
+            [3, 3],
+            "--tfds=my_rte, test, line 2: 'idx' is 3, expected the number",
+        ),
     ],
 )
 def test_answers_without_numbers_are_refused(tmp_path, numbers, message):
@@ -290,7 +294,7 @@ def test_glue_s_own_data_sets_are_known():
         if folder != "glue":
             continue
         features = configs[config].text_features
-        assert {source.text_a, source.text_b or source.text_a} <= set(features)
+        assert set(source.texts) <= set(features)
         classes = configs[config].label_classes
         labels = source.names or get_task(name, "d").labels
         assert sorted(classes or ()) == sorted(labels)

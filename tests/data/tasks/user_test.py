@@ -207,7 +207,7 @@ def test_labels_of_a_test_set_are_not_used(tsv, kind, more):
         (
             {"kind": "multilabel"},
             "text\tlabel\na\tyes,maybe\n",
-            "dev.tsv, line 2: label 'maybe' in column 'label', expected one of",
+            "dev.tsv, line 2: column 'label' is 'maybe', which is not a label",
         ),
         (
             {"kind": "tagging", "text_columns": ["text"]},

@@ -1,10 +1,20 @@
 """What a model is asked, and its answers: in Python, and as lines of text."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _MASK = "[MASK]"
+# Kinds of model that take a text or a pair.
+_WITH_PAIRS = ("classification", "multilabel", "regression")
+# Kind of model -> a line for people.
+_LINES = {
+    "classification": "{label}\t{score:.4f}\t{line}",
+    "multilabel": "{labels}\t{line}",
+    "regression": "{score:.4f}\t{line}",
+    "choice": "{choice}\t{score:.4f}\t{line}",
+    "span": "{answer}\t{score:.4f}\t{line}",
+}
 
 
 def listed(texts: Iterable[Any], least: int = 1) -> list[Any]:
@@ -39,10 +49,9 @@ def named(kind: str, answer: dict[str, Any]) -> dict[str, Any]:
         return {n: answer[n] for n in ("choice", "score", "probabilities")}
     labels, probabilities = answer["labels"], answer["probabilities"]
     by_label = dict(zip(labels, probabilities, strict=True))
+    best = {"label": answer["label"], "score": answer["score"]}
     if kind == "multilabel":
-        chosen = [label for label, p in by_label.items() if p > 0.5]
-        return {"labels": chosen, "probabilities": by_label}
-    best = {name: answer[name] for name in ("label", "score")}
+        best = {"labels": [name for name, p in by_label.items() if p > 0.5]}
     return best | {"probabilities": by_label}
 
 
@@ -71,14 +80,13 @@ def fillings(
             f"{found} of them are within the greatest length of a text; "
             "shorten it."
         )
+    columns = answer["tokens"], answer["probabilities"]
     return [
         [
             {"token": token, "score": score}
-            for token, score in zip(tokens, scores, strict=True)
+            for token, score in zip(*mask, strict=True)
         ]
-        for tokens, scores in zip(
-            answer["tokens"], answer["probabilities"], strict=True
-        )
+        for mask in zip(*columns, strict=True)
     ]
 
 
@@ -92,31 +100,31 @@ def asked_by(
     text that all questions are about, or None; `where` the place of the line,
     for the ValueError.
     """
-    if kind == "pretraining" and _MASK not in line:
-        raise ValueError(
-            f"{where} has no {_MASK}: {line!r:.60}; write {_MASK} for each "
-            "word that is to be found."
-        )
-    if kind == "span":
-        if context is not None:
-            return line, context
-        question, tab, text = line.partition("\t")
-        if not tab:
-            raise ValueError(
-                f"{where} is a question without a text: {line!r:.60}; write "
-                "both with a tab between, or give --context_file."
-            )
-        return question, text
     texts = line.split("\t")
+    problem = ""
+    if kind == "pretraining" and _MASK not in line:
+        problem = f"has no {_MASK}; write one for each word that is to be found"
+    elif kind == "span" and context is None and len(texts) < 2:
+        problem = (
+            "is a question without a text; write both with a tab between, or "
+            "give --context_file"
+        )
+    elif kind in _WITH_PAIRS and len(texts) > 2:
+        problem = (
+            f"has {len(texts)} columns, expected a text, or two with a tab "
+            "between"
+        )
+    if problem:
+        raise ValueError(f"{where} {problem}: {line!r:.60}.")
+    if kind == "span":
+        return (
+            (line, context)
+            if context is not None
+            else tuple(line.split("\t", 1))
+        )
     if kind == "choice":
         return texts[0], texts[1:]
-    is_pair = kind in ("classification", "multilabel", "regression")
-    if is_pair and len(texts) > 2:
-        raise ValueError(
-            f"{where} has {len(texts)} columns, expected a text, or two with a "
-            f"tab between: {line!r:.60}."
-        )
-    return tuple(texts) if is_pair and len(texts) == 2 else line
+    return tuple(texts) if kind in _WITH_PAIRS and len(texts) == 2 else line
 
 
 def to_json(line: str, kind: str, answer: Any) -> str:
@@ -137,48 +145,14 @@ def to_text(line: str, kind: str, answer: Any) -> str:
     It has the answer and its score before the line, with tabs between; of
     entities and fillings the line, and an indented line for each.
     """
-    return _WRITERS[kind](line, answer)
-
-
-def _label(line: str, answer: Mapping[str, Any]) -> str:
-    return f"{answer['label']}\t{answer['score']:.4f}\t{line}"
-
-
-def _labels(line: str, answer: Mapping[str, Any]) -> str:
-    return f"{','.join(answer['labels'])}\t{line}"
-
-
-def _number(line: str, answer: Mapping[str, Any]) -> str:
-    return f"{answer['score']:.4f}\t{line}"
-
-
-def _choice(line: str, answer: Mapping[str, Any]) -> str:
-    return f"{answer['choice']}\t{answer['score']:.4f}\t{line}"
-
-
-def _answer(line: str, answer: Mapping[str, Any]) -> str:
-    return f"{answer['answer']}\t{answer['score']:.4f}\t{line}"
-
-
-def _entities(line: str, answer: Sequence[Mapping[str, Any]]) -> str:
-    found = [f"    {x['label']}\t{x['score']:.4f}\t{x['text']}" for x in answer]
-    return "\n".join([line, *found])
-
-
-def _fillings(line: str, answer: Sequence[Sequence[Mapping]]) -> str:
-    found = [
-        "    " + "  ".join(f"{x['token']} {x['score']:.0%}" for x in mask)
-        for mask in answer
-    ]
-    return "\n".join([line, *found])
-
-
-_WRITERS: dict[str, Callable[[str, Any], str]] = {
-    "classification": _label,
-    "multilabel": _labels,
-    "regression": _number,
-    "choice": _choice,
-    "span": _answer,
-    "tagging": _entities,
-    "pretraining": _fillings,
-}
+    if kind in _LINES:
+        if kind == "multilabel":
+            answer = {"labels": ",".join(answer["labels"])}
+        return _LINES[kind].format(line=line, **answer)
+    if kind == "tagging":
+        form = "{label}\t{score:.4f}\t{text}"
+        found = [form.format(**entity) for entity in answer]
+    else:
+        form = "{token} {score:.0%}"
+        found = ["  ".join(form.format(**x) for x in mask) for mask in answer]
+    return "\n".join([line, *(f"    {text}" for text in found)])
