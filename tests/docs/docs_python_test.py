@@ -20,6 +20,7 @@ def models(goldens, tmp_path, monkeypatch):
     return folder
 
 
+@pytest.mark.all  # it trains several models
 def test_the_examples_of_the_page(models, goldens, pytestconfig, capsys):
     page = (pytestconfig.rootpath / "docs/python.md").read_text("utf-8")
     examples = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)

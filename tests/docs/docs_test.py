@@ -50,7 +50,7 @@ NOT_HERE = {
     "__init__.py",
 }
 # Flags of absl, TensorBoard, pytest, Docker and Slurm.
-OTHERS_FLAGS = {"version", "logdir", "all", "slow", "real_data"} | {
+OTHERS_FLAGS = {"helpfull", "version", "logdir", "all", "slow", "real_data"} | {
     "batching_parameters_file",
     "durations",
     "enable_batching",
@@ -180,7 +180,7 @@ def test_the_command_finder_finds_and_refuses():
         (
             "create_pretraining_data",
             "--input_file=x --output_file=y --vocab_file=z --compression=gzip",
-            "pass --num_processes=1",
+            "is for --num_processes",
         ),
         (
             "run_squad",

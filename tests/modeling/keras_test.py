@@ -325,6 +325,7 @@ for path, model in models.items():
 """
 
 
+@pytest.mark.all  # a process of its own that trains
 def test_frozen_layers_do_not_learn_also_in_a_new_process(
     pytestconfig, tmp_path
 ):
@@ -426,6 +427,7 @@ with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
 """
 
 
+@pytest.mark.all  # a process of its own that trains
 def test_a_new_process_loads_and_two_devices_train(pytestconfig, tmp_path):
     functional().save(tmp_path / "model.keras")
     # In a process of its own: devices are given before TensorFlow computes.

@@ -113,12 +113,21 @@ def assert_same(kind, batch, **options):
 
 
 @pytest.mark.parametrize("config", [CONFIG, LEFT_TO_RIGHT])
-@pytest.mark.parametrize("kind", ["pretraining", "classification", "choice"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("pretraining", "classification"),
+        pytest.param("choice", marks=pytest.mark.all),
+    ],
+)
 def test_logits_loss_and_gradients_are_the_same(kind, config):
     assert_same(kind, make_batch(kind), config=config)
 
 
-@pytest.mark.parametrize("kind", ["pretraining", "classification"])
+@pytest.mark.parametrize(
+    "kind",
+    ["pretraining", pytest.param("classification", marks=pytest.mark.all)],
+)
 @pytest.mark.parametrize(
     "options",
     [
@@ -135,7 +144,7 @@ def test_so_they_are_however_it_is_computed(kind, options):
     assert_same(kind, make_batch(kind), **options)
 
 
-@pytest.mark.parametrize("length", [1, 2])
+@pytest.mark.parametrize("length", [pytest.param(1, marks=pytest.mark.all), 2])
 def test_short_rows_are_no_exception(length):
     assert_same("pretraining", make_batch("pretraining", length))
 

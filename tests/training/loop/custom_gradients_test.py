@@ -62,7 +62,10 @@ def graph_of_evaluation():
     [
         graph_of_evaluation,
         graph_of_training,
-        lambda: graph_of_training(fuse=True, gradient_checkpointing=True),
+        pytest.param(
+            lambda: graph_of_training(fuse=True, gradient_checkpointing=True),
+            marks=pytest.mark.all,
+        ),
     ],
     ids=["evaluation", "training", "compiled and recomputed"],
 )
