@@ -178,7 +178,7 @@ def test_the_command_finder_finds_and_refuses():
         (
             "create_pretraining_data",
             "--input_file=x --output_file=y --vocab_file=z --compression=gzip",
-            "pass --num_processes=1",
+            "is for --num_processes",
         ),
         (
             "run_squad",
