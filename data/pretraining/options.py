@@ -5,7 +5,7 @@ import random
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from data.settings import Settings, setting
+from data.settings import Settings, refuse, setting
 
 # Tokens that a vocabulary must have.
 SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -94,21 +94,25 @@ class PretrainingDataOptions(Settings):
 
     def _check(self) -> None:
         # 1e-9 for sums such as 0.9 + 0.1, which may be rounded up.
-        if self.mask_token_prob + self.random_token_prob > 1 + 1e-9:
-            raise ValueError(
+        most = 1 - self.mask_token_prob
+        refuse(
+            (
+                self.random_token_prob > most + 1e-9,
                 f"--random_token_prob={self.random_token_prob}; it must be at "
-                f"most 1 - mask_token_prob = {1 - self.mask_token_prob:g}."
-            )
-        if self.join_documents and self.next_sentence_prediction:
-            raise ValueError(
+                f"most 1 - mask_token_prob = {most:g}.",
+            ),
+            (
+                self.join_documents and self.next_sentence_prediction,
                 "--join_documents needs --next_sentence_prediction=false: it "
-                "is for examples without sentence pairs."
-            )
-        if self.sentence_order_prediction and not self.next_sentence_prediction:
-            raise ValueError(
-                "--sentence_order_prediction needs sentence pairs; do not "
-                "give --next_sentence_prediction=false."
-            )
+                "is for examples without sentence pairs.",
+            ),
+            (
+                self.sentence_order_prediction
+                and not self.next_sentence_prediction,
+                "--sentence_order_prediction needs sentence pairs; do not give "
+                "--next_sentence_prediction=false.",
+            ),
+        )
 
     @property
     def keep_share(self) -> float:

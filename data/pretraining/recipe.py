@@ -11,7 +11,7 @@ from data.pretraining.options import (
     Wordpieces,
 )
 from data.records import feature_spec
-from data.settings import Settings, setting
+from data.settings import Settings, refuse, setting
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 
@@ -52,17 +52,19 @@ class Recipe(Settings):
             return
         words.check_name(self.word_segmenter)
         name = f"--word_segmenter={self.word_segmenter}"
-        if not self.options.do_whole_word_mask:
-            raise ValueError(
+        refuse(
+            (
+                not self.options.do_whole_word_mask,
                 f"{name} says what --do_whole_word_mask masks, which is not "
-                "given; give both, or neither."
-            )
-        if self.options.masking == "dynamic":
-            raise ValueError(
+                "given; give both, or neither.",
+            ),
+            (
+                self.options.masking == "dynamic",
                 f"{name}; with --masking=dynamic the records have no masks, "
                 "and run_pretraining.py does not know the words. Give "
-                "--masking=static."
-            )
+                "--masking=static.",
+            ),
+        )
 
 
 class Tools(NamedTuple):

@@ -52,6 +52,19 @@ def read(
     return manifest
 
 
+def of_shard(path: str) -> dict[str, Any] | None:
+    """Reads the manifest of a shard's data set; None = no manifest lists it.
+
+    It has `made_from`, `counts` and `shards`.
+    """
+    manifest = read(path_of([path]))
+    try:
+        names = {shard["file"] for shard in manifest["shards"]}
+        return manifest if os.path.basename(path) in names else None
+    except (KeyError, TypeError):
+        return None
+
+
 def require_same(
     path: str, made_from: Mapping[str, Any], remedy: str, key: str = "made_from"
 ) -> dict[str, Any] | None:

@@ -11,12 +11,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data.pretraining.streaming.publishing import manifest_of
 from data.records import feature_spec, input_pipeline, reading, tfrecord
 from data.records.feature_spec import FeatureSpec
 from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
-from data.storage import files
+from data.storage import files, manifests
 from modeling import objectives
 from modeling.config import BertConfig
 from modeling.objectives.base import PretrainingObjective
@@ -193,7 +192,7 @@ def _check_manifests(
     """
     checksum = options.vocab_file and files.sha256(options.vocab_file)
     for path in opened.paths:
-        manifest = manifest_of(path) or {"shards": (), "made_from": {}}
+        manifest = manifests.of_shard(path) or {"shards": (), "made_from": {}}
         examples = {
             shard["file"]: shard["counts"]["examples"]
             for shard in manifest["shards"]

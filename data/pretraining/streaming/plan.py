@@ -9,7 +9,6 @@ the number of shards.
 import dataclasses
 import hashlib
 import heapq
-import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -74,7 +73,8 @@ def make_plan(
     )
 
     def scan(block_bytes: int) -> list[FileScan]:
-        return list(map_(scan_file, input_files, itertools.repeat(block_bytes)))
+        sizes = [block_bytes] * len(input_files)
+        return list(map_(scan_file, input_files, sizes))
 
     scans = scan(block_bytes)
     _check_documents(scans, num_shards, recipe)

@@ -68,19 +68,6 @@ def publish(plan: Plan, reports: Reports) -> dict[str, int]:
     return dict(totals)
 
 
-def manifest_of(path: str) -> dict[str, Any] | None:
-    """Reads the manifest that `publish` wrote for a shard's data set.
-
-    It has `made_from`, `counts` and `shards`; None = no manifest lists it.
-    """
-    manifest = manifests.read(manifests.path_of([path]))
-    try:
-        names = {shard["file"] for shard in manifest["shards"]}
-        return manifest if os.path.basename(path) in names else None
-    except (KeyError, TypeError):
-        return None
-
-
 def _is_whole(path: str, report: Mapping[str, Any] | None) -> bool:
     return report is not None and manifests.is_complete(
         path, report["sha256"], report["counts"]["bytes"]

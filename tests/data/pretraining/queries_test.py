@@ -14,7 +14,7 @@ def tokenizer(goldens):
 
 def test_a_literal_mask_is_one_wordpiece(tokenizer):
     query = queries.make_query("the [MASK][MASK] .", tokenizer)
-    assert query.tokens == ("[CLS]", "the", "[MASK]", "[MASK]", ".", "[SEP]")
+    assert query.tokens == ["[CLS]", "the", "[MASK]", "[MASK]", ".", "[SEP]"]
     assert query.masked_positions == [2, 3]
     assert not query.is_pair
 

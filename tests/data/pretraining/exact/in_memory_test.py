@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from data.pretraining.exact import in_memory
 from data.pretraining.exact.examples import PretrainingDataOptions
 from data.pretraining.recipe import Recipe
-from data.pretraining.streaming import all_shards, publishing
+from data.pretraining.streaming import all_shards
 from data.records import reading
-from data.storage import files
+from data.storage import files, manifests
 from data.text.tokenization import FullTokenizer
 
 # The settings that the original's files were written with.
@@ -162,9 +162,9 @@ def test_a_manifest_of_earlier_records_is_removed(write, tmp_path, vocab_file):
     with pytest.raises(ValueError, match="in.txt, line 1: byte 1 of the line"):
         write(b"\xff\n", "out-00000-of-00001")
     assert (tmp_path / "out.manifest.json").read_bytes() == before
-    assert publishing.manifest_of(path)
+    assert manifests.of_shard(path)
     write(text, "out-00000-of-00001")
-    assert publishing.manifest_of(path) is None
+    assert manifests.of_shard(path) is None
     assert not (tmp_path / "out.manifest.json").exists()
 
 
