@@ -17,6 +17,8 @@ from tests.support.pretraining_support import (
     latest_step,
     run,
 )
+from training.devices import gpus
+from training.loop.steps import TrainSteps
 from training.pretraining import pretrainer, run_records
 
 
@@ -201,6 +203,30 @@ def test_a_full_disk_keeps_the_last_checkpoint(options, tmp_path, monkeypatch):
     assert latest_step(tmp_path / "out") == 2
     pretrainer.run(dataclasses.replace(options, train=train))
     assert latest_step(tmp_path / "out") == 4
+
+
+def test_out_of_memory_says_what_did_not_fit_and_what_would(
+    options, monkeypatch
+):
+    def full(*arguments):
+        raise tf.errors.ResourceExhaustedError(
+            None,
+            None,
+            "Graph execution error:\n\nDetected at node gradients\n"
+            "OOM when allocating tensor with shape[9,7]\nHint: a list",
+        )
+
+    monkeypatch.setattr(TrainSteps, "run", full)
+    monkeypatch.setattr(gpus, "room", lambda: "A GPU of 12 GB: Base 9 x 512. ")
+    with pytest.raises(ValueError) as error:
+        pretrainer.run(options)
+    for part in (
+        "step 1: out of memory (OOM when allocating tensor with shape[9,7])",
+        "A GPU of 12 GB: Base 9 x 512. ",
+        "--gradient_accumulation_steps",
+        "--train_batch_size",
+    ):
+        assert part in str(error.value)
 
 
 def test_another_model_in_the_output_folder(finished, goldens, tmp_path):

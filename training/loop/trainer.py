@@ -277,9 +277,10 @@ class Trainer:
                     tf.constant(positions),
                 ).numpy()
         except tf.errors.ResourceExhaustedError as error:
+            lines = error.message.splitlines()
+            cause = next((line for line in lines if "OOM" in line), lines[0])
             raise ValueError(
-                f"step {first_step}: out of memory "
-                f"({error.message.splitlines()[0]}). Raise "
+                f"step {first_step}: out of memory ({cause}). Raise "
                 "--gradient_accumulation_steps (the same result in less "
                 "memory), or lower --train_batch_size or --max_seq_length."
             ) from error
