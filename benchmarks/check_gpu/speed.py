@@ -15,11 +15,11 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.check_gpu import memory, profile
+from benchmarks.check_gpu import profile
 from benchmarks.check_gpu.results import Found, Request
 from modeling import BertConfig, PretrainingModel
 from training.config.options import DeviceOptions, TrainOptions, dtype_policy
-from training.devices import strategy
+from training.devices import gpus, strategy
 from training.loop.trainer import Trainer
 
 # Name -> layers, hidden size, heads.
@@ -137,7 +137,7 @@ def sizes_for(request: Request) -> Sequence[int]:
     sizes = MICRO_BATCHES[request.length]
     if request.small or not request.memory_gb:
         return sizes
-    most = memory.sequences(
+    most = gpus.sequences(
         request.model.title(), request.length, request.memory_gb
     )
     # It is an estimate, and a batch that is too large costs a minute.

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from benchmarks.check_gpu import machine, main, memory, page, profile, speed
+from benchmarks.check_gpu import machine, main, page, profile, speed
 from benchmarks.check_gpu.results import Found, Request
 
 pytestmark = pytest.mark.all
@@ -266,21 +266,6 @@ def test_the_largest_batch_is_measured_first(measured):
     found = measured(LargeStep, seconds=0.0)
     assert rows_of(found) == [4]
     assert found.figures["stopped"] == "no time for batches of 2"
-
-
-def test_the_estimates_are_those_of_the_page():
-    # What TensorFlow's allocator needed: 19.1 and 62.8 GB.
-    assert memory.sequences("Base", 512, 19.1 / memory._USED) == 32
-    assert memory.sequences("Large", 512, 62.8 / memory._USED) in (39, 40)
-    assert memory.sequences("Large", 512, 4.0) == 0
-    text = pathlib.Path("docs/gpu.md").read_text("utf-8")
-    for model in ("Base", "Large"):
-        for length in (128, 512):
-            cells = " | ".join(
-                f"{memory.sequences(model, length, size)}"
-                for size in (12, 24, 48, 80, 141)
-            )
-            assert f"| {model}, {length} | {cells} |" in text
 
 
 def test_steps_are_timed_for_three_seconds_after_slow_warm_ups(monkeypatch):

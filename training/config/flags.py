@@ -5,6 +5,7 @@ default and help come from the field. `read` makes the options.
 """
 
 import dataclasses
+import textwrap
 from collections.abc import Collection
 from typing import Any
 
@@ -19,6 +20,9 @@ flags.disclaim_key_flags()
 # These may differ between the workers of a run.
 _PLACES = ("output_dir", "export_dir", "tfds_data_dir")
 _ABSL = "absl."
+# Marks a flag that the original lacks.
+_NEW = "[new] "
+_WIDTH = 80  # columns of --help
 _DEFINE = {
     bool: flags.DEFINE_bool,
     int: flags.DEFINE_integer,
@@ -74,8 +78,8 @@ def _define_flag(
     if default is dataclasses.MISSING:
         default = None
     meaning = field.setting.help
-    if is_new and not meaning.startswith("[new]"):
-        meaning = f"[new] {meaning}"
+    if is_new and not meaning.startswith(_NEW):
+        meaning = _NEW + meaning
     make, choices = _DEFINE.get(field.type, flags.DEFINE_list), ()
     if field.setting.choices is not None:
         make, choices = flags.DEFINE_enum, (field.setting.choices,)
@@ -136,29 +140,46 @@ def given(name: str) -> Any:
 
 
 def help_text(is_full: bool = False) -> str:
-    """Describes the flags by groups, the required ones first.
+    """Describes the flags by groups: the required ones, the original's, ours.
 
-    `is_full` adds absl's own flags, such as the ones for the log.
+    Of ours it has a line each. `is_full` has the whole texts of all, and adds
+    absl's own flags, such as the ones for the log.
     """
     groups: dict[str, list[str]] = {"Required": []}
+    ours: dict[str, list[str]] = {}
     of_absl = []
     for title, defined in FLAGS.flags_by_module_dict().items():
         if title.startswith(_ABSL):
             of_absl.append(FLAGS.module_help(title).strip() + "\n")
             continue
         for flag in defined:
-            group = "Required" if flag.validators else title
-            groups.setdefault(group, []).append(_entry(flag))
+            if flag.validators:
+                groups["Required"].append(_entry(flag))
+            elif is_full or _NEW not in flag.help:
+                groups.setdefault(title, []).append(_entry(flag))
+            else:
+                ours.setdefault(f"{_NEW}{title}", []).append(_line(flag))
     lines = []
-    for title, entries in groups.items():
+    for title, entries in (groups | ours).items():
         if entries:
             lines += [f"{title}:", *entries, ""]
     return "\n".join(lines + of_absl if is_full else lines)
 
 
+def _name(flag: flags.Flag) -> str:
+    return f"  --{'[no]' if flag.boolean else ''}{flag.name}: "
+
+
+def _line(flag: flags.Flag) -> str:
+    """Name and meaning of a flag on one line, without its choices."""
+    meaning = flag.help.partition(_NEW)[2]
+    room = _WIDTH - len(_name(flag))
+    return _name(flag) + textwrap.shorten(meaning, room, placeholder=" ...")
+
+
 def _entry(flag: flags.Flag) -> str:
     """Name, meaning and default of a flag."""
-    text = f"--{'[no]' if flag.boolean else ''}{flag.name}: {flag.help}"
+    text = _name(flag) + flag.help
     default = flag.default
     if isinstance(default, list):
         default = ",".join(map(str, default))
@@ -170,7 +191,7 @@ def _entry(flag: flags.Flag) -> str:
 
 
 def shared_values() -> dict[str, object]:
-    """Flag -> value, of all that every worker of a run must be given alike."""
+    """Flag -> value, for the flags that all workers must be given alike."""
     return {
         flag.name: flag.value
         for module, defined in FLAGS.flags_by_module_dict().items()
