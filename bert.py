@@ -44,17 +44,12 @@ def load(
     """Loads a model.
 
     Args:
-      folder: of the original release, of Hugging Face, or the output_dir of a
-        run, see `modeling.load`; or an export_dir, or one version of it.
+      folder: the original release's, Hugging Face's, the output_dir of a run
+        (see `modeling.load`), an export_dir, or one version of it.
       max_seq_length: most wordpieces of a text; None = as the model was
         trained, else as many as it has positions. An export has its own.
-      **options: see `modeling.load`, such as `kind`. An export takes none.
-
-    Returns:
-      The model.
-
-    Raises:
-      FileNotFoundError, ValueError: see `modeling.load`.
+      **options: see `modeling.load`, which also says what is refused. An export
+        takes none.
     """
     return Model(folder, max_seq_length, **options)
 
@@ -66,8 +61,8 @@ class Model:
     are in the order of the texts. Texts that are too long are cut, except those
     of `entities`, `answer` and a model of `long_text=windows`: several rows.
 
-    A method raises ValueError if the model is of another kind, if the list is
-    empty, if it is a table and no list, or if something in it is no text.
+    A method raises ValueError if the model has another kind, or if the list is
+    empty, is a table, or contains something that is not a text.
 
     Attributes:
       folder: as given to `load`.
@@ -147,16 +142,9 @@ class Model:
     ) -> list[tuple[list[str], "np.ndarray"]]:
         """Computes a vector of each word, as extract_features.py does.
 
-        Args:
-          texts: see `encode`.
-          whole_words: False = a vector of each wordpiece.
-          layers: see `encode`.
-          layer_mix: see `encode`.
-          batch_size: see `encode`.
-
-        Returns:
-          For each text its words or wordpieces, with [CLS] and [SEP], and their
-          vectors, float32 [words, width].
+        Without `whole_words`, of each wordpiece. The other arguments are those
+        of `encode`. Returns for each text its words or wordpieces, with [CLS]
+        and [SEP], and their vectors, float32 [words, width].
         """
         lines = self._lines(
             texts, batch_size, layers, layer_mix, whole_words=whole_words
@@ -168,13 +156,9 @@ class Model:
     ) -> tuple[list[str], "np.ndarray"]:
         """Computes how much the wordpieces of one text attend to each other.
 
-        Args:
-          text: a string, or a pair of strings.
-          layer: 0 = the first block, -1 = the last.
-
-        Returns:
-          The wordpieces, and float32 [heads, wordpieces, wordpieces]: a row
-          sums to 1 and says what its wordpiece attends to.
+        The text is a string or a pair of strings; layer 0 is the first block,
+        -1 the last. Returns the wordpieces, and float32 [heads, wordpieces,
+        wordpieces]: a row sums to 1 and says what its wordpiece attends to.
         """
         return self._text_vectors().attention(text, layer)
 
@@ -189,8 +173,8 @@ class Model:
 
         Args:
           texts: strings with one `[MASK]` or more.
-          top_k: wordpieces for each [MASK]; None = as the run of the model
-            says, else 5. An export has its own.
+          top_k: wordpieces for each [MASK]; None = as the model's run says,
+            else 5. An export has its own.
           batch_size: texts computed at once.
 
         Returns:
@@ -232,15 +216,10 @@ class Model:
     ) -> list[list[dict[str, Any]]]:
         """Finds the entities of texts: wordpieces and words are joined.
 
-        Args:
-          texts: strings.
-          batch_size: texts computed at once.
-
-        Returns:
-          For each text its entities: `text`, `label`, `start` and `end`
-          (characters of the text) and `score`, the mean probability of the
-          labels of its words. With labels other than O, B-x and I-x, such as
-          parts of speech, each word.
+        Returns for each text its entities: `text`, `label`, `start` and `end`
+        (characters of the text) and `score`, the mean probability of the labels
+        of its words. With labels other than O, B-x and I-x, such as parts of
+        speech, each word.
         """
         texts = self._checked("entities", texts)
         answers = self._answers(texts, batch_size)
@@ -363,9 +342,9 @@ def finetune(
       train: a pandas DataFrame; a dict of columns; a list of dicts; a list of
         tuples, the texts first and the label last; or the path of a file, tsv,
         csv or JSON lines. A value is a string, a number or a list of them.
-      folder: of the model to begin with, see `modeling.load`.
+      folder: folder of the first weights, see `modeling.load`.
       output_dir: folder of checkpoints and results, as run_classifier.py
-        writes them; tables that are no files are kept in its folder `data`.
+        writes them; tables from memory are kept in its folder `data`.
       dev: a table to evaluate on; or the share of `train` that is drawn for
         this, such as 0.1; None = no evaluation.
       test: a table to predict, with or without labels: predictions.tsv.

@@ -22,32 +22,17 @@ import time
 
 from data.settings import Settings, setting
 from data.storage import files
+from modeling.config import BertConfig
 from training import program
 from training.config import flags
 
 _LENGTH = 64
 _PREDICTIONS = 10
 _EVAL_BATCH = 64
-_CONFIG = {
-    "attention_probs_dropout_prob": 0.1,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "hidden_size": 128,
-    "initializer_range": 0.02,
-    "intermediate_size": 512,
-    "max_position_embeddings": _LENGTH,
-    "num_attention_heads": 4,
-    "num_hidden_layers": 2,
-    "type_vocab_size": 2,
-}
+_PARTS = {"train": 10, "eval": 5}  # text and records -> copies of the text
 _FILES = (
-    "train.txt",
-    "eval.txt",
-    "vocab.txt",
-    "train.tf_record",
-    "eval.tf_record",
-    "bert_config.json",
-    "questions.txt",
+    *(f"{part}.{kind}" for part in _PARTS for kind in ("txt", "tf_record")),
+    *("vocab.txt", "bert_config.json", "questions.txt"),
 )
 _MARK = "made_by_the_demo.txt"  # its folder may be replaced
 _NUM_QUESTIONS = 6
@@ -122,7 +107,7 @@ def _make_records(out: pathlib.Path, text: str | None, vocab_size: int) -> None:
         f"--output_file={out}/vocab.txt",
         f"--vocab_size={vocab_size}",
     )
-    for part, copies in (("train", 10), ("eval", 5)):
+    for part, copies in _PARTS.items():
         _run(
             "create_pretraining_data.py",
             f"--input_file={out}/{part}.txt",
@@ -139,8 +124,16 @@ def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
     vocab_size = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
     from data.records import reading  # after TensorFlow
 
-    config = {**_CONFIG, "vocab_size": vocab_size}
-    files.write_text(f"{out}/bert_config.json", json.dumps(config, indent=2))
+    config = BertConfig(
+        vocab_size=vocab_size,
+        hidden_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=512,
+        max_position_embeddings=_LENGTH,
+        type_vocab_size=2,
+    )
+    files.write_text(f"{out}/bert_config.json", config.to_json_string())
     num_eval = reading.count_records(f"{out}/eval.tf_record")
     _run(
         "run_pretraining.py",
@@ -165,16 +158,15 @@ def _show_results(out: pathlib.Path) -> None:
 
     results = events.read_eval_results(f"{out}/model/eval_results.txt")
     piece, commonest, majority = _baselines(out)
-    print("\nOn documents that share no sentence with the training text:")
-    print(
-        f"  masked words right        "
-        f"{results['masked_lm_accuracy']:7.1%}   (always answering "
-        f"{piece!r}, the most frequent wordpiece: {commonest:.1%})"
+    masked, following = (
+        results[f"{name}_accuracy"] for name in ("masked_lm", "next_sentence")
     )
     print(
-        f"  next sentences right      "
-        f"{results['next_sentence_accuracy']:7.1%}   (always giving "
-        f"the more frequent answer: {majority:.1%})"
+        "\nOn documents that share no sentence with the training text:\n"
+        f"  masked words right        {masked:7.1%}   (always answering "
+        f"{piece!r}, the most frequent wordpiece: {commonest:.1%})\n"
+        f"  next sentences right      {following:7.1%}   (always giving the "
+        f"more frequent answer: {majority:.1%})"
     )
 
 

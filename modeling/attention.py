@@ -69,18 +69,10 @@ def as_bias(
 ) -> tf.Tensor:
     """Makes an attention bias from a mask.
 
-    Args:
-      bias: float [B, 1, any, T], which is returned; or a mask of bool or
-        numbers, [B, S] or [B, S, S], True or 1 = visible; or None = all
-        visible.
-      x: float [B, S, H], whose shape is taken if the bias is None.
-      config: the model's sizes.
-
-    Returns:
-      Float [B, 1, 1 or S, S].
-
-    Raises:
-      ValueError: there is neither a bias nor a batch in x.
+    A bias, float [B, 1, any, T], is returned. A mask is of bool or numbers,
+    [B, S] or [B, S, S]; True or 1 = visible. None = all of x, float [B, S, H],
+    is visible. Returns float [B, 1, 1 or S, S]. Raises ValueError if there is
+    neither a bias nor a batch in x.
     """
     if bias is None:
         if x.shape.rank != 3:
@@ -113,12 +105,7 @@ class SelfAttention(layers.DropoutLayer):
         self.config = config
         self.head_size = config.hidden_size // config.num_attention_heads
         self.query, self.key, self.value = (
-            layers.Dense(
-                config.hidden_size,
-                stddev=config.initializer_range,
-                name=name,
-                **self.inherited,
-            )
+            self.new_dense(config.hidden_size, name=name)
             for name in ("query", "key", "value")
         )
 

@@ -48,9 +48,8 @@ class BertOutput(NamedTuple):
     def layer(self, layer: int | str) -> tf.Tensor:
         """Returns the output of one layer, float [B, S, H].
 
-        Args:
-          layer: index of a block, from 0, or from -1 at the end; or
-            `EMBEDDINGS`, the input of the first block.
+        `layer` is the index of a block, from 0, or from -1 at the end; or
+        `EMBEDDINGS`, the input of the first block.
         """
         if layer == EMBEDDINGS:
             return self.embedding_output
@@ -87,13 +86,7 @@ class Pooler(layers.Layer):
     def __init__(self, config: BertConfig, *, name="pooler", **kwargs):
         super().__init__(name=name, **kwargs)
         self.config = config
-        self.dense = layers.Dense(
-            config.hidden_size,
-            stddev=config.initializer_range,
-            activation="tanh",
-            name="dense",
-            **self.inherited,
-        )
+        self.dense = self.new_dense(config.hidden_size, "tanh")
 
     def build(self, input_shape):
         """Builds for inputs [B, S, H]."""
@@ -198,17 +191,8 @@ class BertModel(layers.DropoutLayer):
     def from_folder(cls, folder: str, **options: Any) -> Self:
         """Loads the encoder of a folder; `modeling.load` loads its heads, too.
 
-        Args:
-          folder: see `checkpoints.model_folder.find`.
-          **options: other arguments of the class.
-
-        Returns:
-          The encoder with the folder's weights.
-
-        Raises:
-          FileNotFoundError: the folder has no model, or a file of it is
-            missing.
-          ValueError: a file is damaged, or the folder has several models.
+        For the folder and what is refused see `checkpoints.model_folder.find`;
+        `options` are other arguments of the class.
         """
         found = find(folder)
         bert = cls(found.read_config(), **options)
@@ -237,7 +221,6 @@ class BertModel(layers.DropoutLayer):
         self.encoder.build(width)
         if self.pooler:
             self.pooler.build(width)
-        self.built = True
 
     def call(
         self,
@@ -257,7 +240,7 @@ class BertModel(layers.DropoutLayer):
             the ids may be missing.
           input_mask: bool or number [B, S]; True or 1 = real, 0 = padding; None
             = all real. Or [B, S, S]: which keys (third axis) each query may
-            see, of the real wordpieces at least itself.
+            see; a real wordpiece sees at least itself.
           token_type_ids: int32 [B, S], segment ids; None = all 0.
           dropout_seed: int32 [2]; the same seed drops the same elements. None =
             no dropout, unless `training`.

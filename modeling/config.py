@@ -8,8 +8,11 @@ original's `gelu`, the tanh form, is their `gelu_new`.
 import dataclasses
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from data.storage import files
+from data.storage.json_files import read_json
 
 ACTIVATIONS = ("gelu", "gelu_exact", "relu", "tanh", "linear")
 
@@ -68,20 +71,13 @@ _ONLY_VALUES = {
     "pruned_heads": ({}, None),
     "quantization_config": (None,),
 }
-_RATES = (
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "initializer_range",
-)
-_INTEGERS = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-)
+# Type of a member -> its values, for errors.
+_EXPECTED = {
+    int: "a whole number",
+    int | None: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,54 +127,52 @@ class BertConfig:
     extra: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        given = ("embedding_size",) * (self.embedding_size is not None)
-        for name in (*_INTEGERS, *given):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ValueError(f"{name} is {value!r}; give a whole number.")
-            if value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1.")
-        for name in _RATES:
-            rate = getattr(self, name)
-            if isinstance(rate, bool) or not isinstance(rate, (int, float)):
-                raise ValueError(f"{name} is {rate!r}; give a number.")
-            if not 0.0 <= rate < 1.0:
-                raise ValueError(
-                    f"{name} is {rate}; it must be at least 0 and below 1."
-                )
-        self._check_kind()
-        if self.hidden_size % self.num_attention_heads:
-            heads = self.num_attention_heads
-            raise ValueError(
-                f"hidden_size {self.hidden_size} is not a multiple of "
-                f"num_attention_heads {heads}; take hidden_size "
-                f"{self.hidden_size // heads * heads or heads} or another "
-                "number of heads (released models have hidden_size / 64)."
-            )
-        if activation_name(self.hidden_act) not in ACTIVATIONS:
-            raise ValueError(
-                f"hidden_act is {self.hidden_act!r}; one of "
-                f"{', '.join(ACTIVATIONS)} is expected (gelu is the tanh "
-                "form, gelu_exact the erf form)."
-            )
+        for is_wrong, message in self._refusals():
+            if is_wrong:
+                raise ValueError(message)
 
-    def _check_kind(self) -> None:
-        """Raises ValueError for a kind of model that does not exist."""
-        for name in ("left_to_right", "electra"):
-            value = getattr(self, name)
-            if not isinstance(value, bool):
-                raise ValueError(f"{name} is {value!r}; give true or false.")
-        if self.electra and self.left_to_right:
-            raise ValueError(
-                "left_to_right and electra are both true, but ELECTRA reads "
-                "both directions; leave one of them out."
-            )
-        if self.embedding_width != self.hidden_size and not self.electra:
-            raise ValueError(
-                f"embedding_size is {self.embedding_size} and hidden_size "
-                f"{self.hidden_size}, but they are the same in a BERT; leave "
-                'embedding_size out, or add "electra": true.'
-            )
+    def _refusals(self) -> Iterator[tuple[bool, str]]:
+        """Yields what is wrong with the values, each row after those above."""
+        for field in dataclasses.fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if field.type not in _EXPECTED or value is field.default is None:
+                continue
+            is_right = isinstance(value, field.type | int)
+            is_right &= isinstance(value, bool) is (field.type is bool)
+            expected = _EXPECTED[field.type]
+            yield not is_right, f"{name} is {value!r}; give {expected}."
+            if field.type is float:
+                message = (
+                    f"{name} is {value}; it must be at least 0 and below 1."
+                )
+                yield not 0.0 <= value < 1.0, message
+            elif field.type is not bool:
+                yield value < 1, f"{name} is {value}; it must be at least 1."
+        yield (
+            self.electra and self.left_to_right,
+            "left_to_right and electra are both true, but ELECTRA reads both "
+            "directions; leave one of them out.",
+        )
+        yield (
+            self.embedding_width != self.hidden_size and not self.electra,
+            f"embedding_size is {self.embedding_size} and hidden_size "
+            f"{self.hidden_size}, but they are the same in a BERT; leave "
+            'embedding_size out, or add "electra": true.',
+        )
+        heads = self.num_attention_heads
+        yield (
+            self.hidden_size % heads > 0,
+            f"hidden_size {self.hidden_size} is not a multiple of "
+            f"num_attention_heads {heads}; take hidden_size "
+            f"{self.hidden_size // heads * heads or heads} or another number "
+            "of heads (released models have hidden_size / 64).",
+        )
+        yield (
+            activation_name(self.hidden_act) not in ACTIVATIONS,
+            f"hidden_act is {self.hidden_act!r}; one of "
+            f"{', '.join(ACTIVATIONS)} is expected (gelu is the tanh form, "
+            "gelu_exact the erf form).",
+        )
 
     @property
     def encoder_name(self) -> str:
@@ -223,34 +217,18 @@ class BertConfig:
     def from_json_file(cls, json_file: str) -> "BertConfig":
         """Reads a configuration; errors name the file.
 
-        Args:
-          json_file: `bert_config.json`, or the `config.json` of a BERT or an
-            ELECTRA of Hugging Face.
-
-        Returns:
-          The configuration.
-
-        Raises:
-          FileNotFoundError: it cannot be read.
-          ValueError: it has an unknown key or architecture, or sizes that do
-            not fit each other.
+        It is `bert_config.json`, or Hugging Face's `config.json` of a BERT or
+        an ELECTRA. Raises FileNotFoundError if it is missing, and ValueError
+        for an unknown key or architecture, or sizes that do not fit each other.
         """
-        import tensorflow as tf  # takes seconds; flags do without
-
-        try:
-            with tf.io.gfile.GFile(json_file, "r") as reader:
-                values = json.loads(reader.read())
-        except tf.errors.OpError as error:
+        if not files.exists(json_file) or files.is_folder(json_file):
             raise FileNotFoundError(
-                f"{json_file}: cannot read the BERT configuration "
-                f"({error.message}); check --bert_config_file."
-            ) from None
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{json_file} is not JSON: {error}.") from None
-        if not isinstance(values, dict):
-            raise ValueError(f"{json_file} holds no JSON object {{...}}.")
+                f"{json_file}: no such BERT configuration; check "
+                "--bert_config_file."
+            )
+        values = read_json(json_file, remedy="check --bert_config_file")
         try:
-            if _is_huggingface(values):
+            if "model_type" in values or "architectures" in values:
                 values = from_huggingface(values)
             return cls.from_dict(values)
         except ValueError as error:
@@ -276,11 +254,6 @@ class BertConfig:
 def activation_name(hidden_act: str | None) -> str:
     """Reads hidden_act as the original: in any case; None or "" is linear."""
     return str(hidden_act or "linear").lower()
-
-
-def _is_huggingface(values: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is a `config.json` of Hugging Face."""
-    return "model_type" in values or "architectures" in values
 
 
 def from_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:

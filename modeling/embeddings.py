@@ -10,14 +10,9 @@ from modeling.config import BertConfig
 
 
 def require_pairs(config: BertConfig, what: str) -> None:
-    """Refuses pairs of texts for a model with one segment type.
+    """Raises ValueError for pairs of texts if a model has one segment type.
 
-    Args:
-      config: the model's configuration.
-      what: the pair, or what makes pairs, for the error.
-
-    Raises:
-      ValueError: `type_vocab_size` is 1.
+    `what` is the pair, or what makes pairs, for the error.
     """
     if config.type_vocab_size < 2:
         raise ValueError(
@@ -132,16 +127,9 @@ class Embeddings(layers.DropoutLayer):
         dropout_seed: tf.Tensor | None = None,
         training: bool | None = None,
     ) -> tf.Tensor:
-        """Embeds a batch.
+        """Embeds wordpiece ids and segment ids (None = all 0), int32 [B, S].
 
-        Args:
-          input_ids: int32 [B, S], wordpiece ids.
-          token_type_ids: int32 [B, S], segment ids; None = all 0.
-          dropout_seed: int32 [2]; None = see `training`.
-          training: True applies dropout; see `BertModel.call`.
-
-        Returns:
-          Float [B, S, E] in the compute dtype.
+        Returns float [B, S, E] in the compute dtype.
         """
         most = self.config.max_position_embeddings
         input_ids = as_ids(input_ids, "input_ids", most)

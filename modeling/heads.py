@@ -24,13 +24,7 @@ class Transform(layers.Layer):
     def __init__(self, config: BertConfig, *, name="transform", **kwargs):
         super().__init__(name=name, **kwargs)
         self.config = config
-        self.dense = layers.Dense(
-            config.embedding_width,
-            stddev=config.initializer_range,
-            activation=config.hidden_act,
-            name="dense",
-            **self.inherited,
-        )
+        self.dense = self.new_dense(config.embedding_width, config.hidden_act)
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
 
     def build(self, input_shape):
@@ -206,7 +200,6 @@ class SpanHead(layers.Layer):
     def build(self, input_shape=None):
         """Creates output_weights [2, H] and output_bias [2]."""
         self.squad.build((None, self.hidden_size))
-        self.built = True
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, H] to float32 [M, 2]."""
@@ -228,7 +221,6 @@ class LanguageModelHead(layers.Layer):
     def build(self, input_shape=None):
         """Creates every variable."""
         self.predictions.build((None, self.config.hidden_size))
-        self.built = True
 
     def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
         """Scores the vocabulary; see `MaskedLM.call`."""
@@ -258,7 +250,6 @@ class PretrainingHeads(layers.Layer):
         shape = (None, self.config.hidden_size)
         self.predictions.build(shape)
         self.seq_relationship.build(shape)
-        self.built = True
 
     def call(
         self,
@@ -268,13 +259,9 @@ class PretrainingHeads(layers.Layer):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Scores the vocabulary, and the pair.
 
-        Args:
-          x: float [M, H] or [B, P, H], the vectors of the masked positions.
-          pooled_output: float [B, H].
-          embedding_table: float32 [V, E]; see `MaskedLM`.
-
-        Returns:
-          Logits [M, V] or [B, P, V] in the compute dtype, and float32 [B, 2].
+        `x` is float [M, H] or [B, P, H], the vectors of the masked positions,
+        and `pooled_output` float [B, H]; for the table see `MaskedLM`. Returns
+        logits [M, V] or [B, P, V] in the compute dtype, and float32 [B, 2].
         """
         return (
             self.predictions(x, embedding_table),
@@ -311,17 +298,12 @@ class GeneratorPredictions(Transform):
             shape=(self.config.vocab_size,),
             initializer="zeros",
         )
-        self.built = True
 
     def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
-        """Scores the vocabulary.
+        """Scores the vocabulary: logits [M, V] in the compute dtype.
 
-        Args:
-          x: float [M, H], the vectors of the masked positions.
-          embedding_table: float32 [V, E].
-
-        Returns:
-          Logits, [M, V] in the compute dtype.
+        `x` is float [M, H], the vectors of the masked positions, and the table
+        float32 [V, E].
         """
         rows = super().call(layers.as_rows(x))
         bias = tf.convert_to_tensor(self.output_bias)
@@ -351,13 +333,7 @@ class DiscriminatorPredictions(layers.Layer):
     ):
         super().__init__(name=name, **kwargs)
         self.config = config
-        self.dense = layers.Dense(
-            config.hidden_size,
-            stddev=config.initializer_range,
-            activation=config.hidden_act,
-            name="dense",
-            **self.inherited,
-        )
+        self.dense = self.new_dense(config.hidden_size, config.hidden_act)
         # ELECTRA's initializer of this layer does not depend on the
         # configuration.
         self.score = layers.Dense(
@@ -369,7 +345,6 @@ class DiscriminatorPredictions(layers.Layer):
         """Creates every variable."""
         self.dense.build((None, self.config.hidden_size))
         self.score.build((None, self.config.hidden_size))
-        self.built = True
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [B, S, H] to float32 scores [B, S]."""

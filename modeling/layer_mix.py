@@ -77,7 +77,6 @@ class LayerMix(layers.Layer):
             self.scale = self.add_weight(
                 name="scale", shape=(), initializer="ones"
             )
-        self.built = True
 
     def call(
         self,

@@ -40,14 +40,7 @@ def initializer(stddev: float | None) -> keras.initializers.Initializer:
 
 
 def activate(x: tf.Tensor, hidden_act: str) -> tf.Tensor:
-    """Applies an activation function.
-
-    Args:
-      x: float tensor of any shape.
-      hidden_act: one of `config.ACTIVATIONS`, in any case; None is linear.
-
-    Returns:
-      Tensor of the same shape.
+    """Applies one of `config.ACTIVATIONS`, in any case; None is linear.
 
     Source: `modeling.gelu`, `modeling.get_activation`.
     """
@@ -57,16 +50,9 @@ def activate(x: tf.Tensor, hidden_act: str) -> tf.Tensor:
 def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     """Drops random elements and scales the others by 1 / (1 - rate).
 
-    The same seed drops the same elements, so that a resumed run repeats an
-    uninterrupted one exactly.
-
-    Args:
-      x: float tensor of any shape.
-      rate: share of elements set to 0.
-      seed: int32 [2], or None to drop nothing (evaluation).
-
-    Returns:
-      Tensor of the same shape.
+    The same seed, int32 [2], drops the same elements, so that a resumed run
+    repeats an uninterrupted one exactly. None drops nothing. `rate` is the
+    share of elements set to 0.
     """
     if seed is None or rate == 0.0:
         return x
@@ -108,6 +94,18 @@ class Layer(keras.layers.Layer):
     def inherited(self) -> dict[str, Any]:
         """Arguments of the constructors of layers within this one."""
         return {"dtype": self.dtype_policy, "trainable": self.trainable}
+
+    def new_dense(
+        self, units: int, activation: str = "linear", name: str = "dense"
+    ) -> "Dense":
+        """Returns a dense layer with the initializer of `self.config`."""
+        return Dense(
+            units,
+            stddev=self.config.initializer_range,
+            activation=activation,
+            name=name,
+            **self.inherited,
+        )
 
     def get_config(self):
         """Returns the constructor's arguments and what is frozen, for Keras."""
@@ -166,6 +164,9 @@ def _parts(
 
 class DropoutLayer(Layer):
     """Base of the layers that drop random elements in training.
+
+    A call takes `dropout_seed`, int32 [2], and `training`, of which True
+    applies dropout; see `BertModel.call`.
 
     Args:
       seed: whole number, the start of the random numbers; None takes one from
@@ -276,31 +277,12 @@ class LayerNorm(Layer):
         )
         self.beta = self.add_weight(name="beta", initializer="zeros", **options)
 
-    def call(
-        self,
-        x: tf.Tensor,
-        residual: tf.Tensor | None = None,
-        dropout_prob: float = 0.0,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tf.Tensor:
-        """Normalizes residual + dropout(x), or dropout(x) alone.
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Normalizes float [M, H] or [B, S, H]; keeps shape and dtype."""
+        return kernels.layer_norm(x, *self.parameters)
 
-        Args:
-          x: float [M, H] or [B, S, H].
-          residual: the same shape; None = 0.
-          dropout_prob: share of the elements of x to drop.
-          dropout_seed: int32 [2], or None for no dropout.
-
-        Returns:
-          The same shape and dtype.
-        """
-        drops = dropout_seed is not None and dropout_prob > 0.0
-        return kernels.layer_norm(
-            x,
-            tf.convert_to_tensor(self.gamma),
-            tf.convert_to_tensor(self.beta),
-            epsilon=self.EPSILON,
-            residual=residual,
-            rate=dropout_prob,
-            draws=dropout_draws(x, dropout_seed) if drops else None,
-        )
+    @property
+    def parameters(self) -> tuple[tf.Tensor, tf.Tensor, float]:
+        """Gamma, beta and epsilon, as `kernels.layer_norm` takes them."""
+        gamma, beta = map(tf.convert_to_tensor, (self.gamma, self.beta))
+        return gamma, beta, self.EPSILON

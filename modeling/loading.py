@@ -97,9 +97,6 @@ def load(
       dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       **options: other arguments of `BertModel`.
 
-    Returns:
-      The model.
-
     Raises:
       FileNotFoundError: the folder has no model, or a file of it is missing.
       ValueError: the folder holds several models, one of an unknown kind, or
@@ -112,8 +109,8 @@ def load(
     labels = _labels(found, kind, checkpoint.shapes, num_choices)
     tokenizer = _tokenizer(found, kind, config, vocab_file, do_lower_case)
     if kind == ENCODER:
-        model = BertModel(config, dtype=dtype, **options)
-        encoder, layers = model, (model,)
+        model = encoder = BertModel(config, dtype=dtype, **options)
+        layers = (model,)
     else:
         arguments = _arguments(found, kind, checkpoint.shapes, num_choices)
         model = objectives.get(_OBJECTIVES[kind])(
@@ -121,8 +118,6 @@ def load(
         )
         encoder, layers = model.bert, model.layers
     reads_pooler = kind in huggingface.TASKS and model.reads_pooler
-    report = _assign(checkpoint, kind, layers, reads_pooler)
-    description = found.description
     return LoadedModel(
         kind=kind,
         model=model,
@@ -130,9 +125,9 @@ def load(
         config=config,
         tokenizer=tokenizer,
         labels=labels,
-        report=report,
-        max_seq_length=description and description.get("max_seq_length"),
-        description=description,
+        report=_assign(checkpoint, kind, layers, reads_pooler),
+        max_seq_length=(found.description or {}).get("max_seq_length"),
+        description=found.description,
         folder=found.path,
     )
 
@@ -200,36 +195,22 @@ def _labels(
     if kind not in huggingface.TASKS:
         return None
     if _OUTPUT not in shapes:
-        raise ValueError(
-            f"{found.weights} is no {kind} model: it has no {_OUTPUT}. Pass "
-            "kind=, or the folder of a model that was trained for this."
-        )
+        raise _lacks(found.weights, kind, _OUTPUT)
     labels = list((found.description or {}).get("labels") or found.labels)
     if kind == "regression" or not labels:
         return None
+    expected = shapes[_OUTPUT][0]
+    but = f"the output layer of {found.weights} has {expected};"
     if kind == "choice":
-        return _names_of_choices(found, labels, num_choices)
-    if len(labels) != shapes[_OUTPUT][0]:
+        # Transformers writes two of these if the user gave no names.
+        if labels == [f"LABEL_{i}" for i in range(len(labels))]:
+            return None
+        expected = num_choices or len(labels)
+        but = f"num_choices is {expected}; pass num_choices={len(labels)}, or"
+    if len(labels) != expected:
         raise ValueError(
             f"{found.path} names {len(labels)} labels ({', '.join(labels)}), "
-            f"but the output layer of {found.weights} has "
-            f"{shapes[_OUTPUT][0]}; correct the names."
-        )
-    return labels
-
-
-def _names_of_choices(
-    found: ModelFolder, labels: list[str], num_choices: int | None
-) -> list[str] | None:
-    """Returns the names of the choices; None = they have numbers only."""
-    # Transformers writes two of these if the user gave no names.
-    if labels == [f"LABEL_{i}" for i in range(len(labels))]:
-        return None
-    if num_choices and len(labels) != num_choices:
-        raise ValueError(
-            f"{found.path} names {len(labels)} labels ({', '.join(labels)}), "
-            f"but num_choices is {num_choices}; pass num_choices="
-            f"{len(labels)}, or correct the names."
+            f"but {but} correct the names."
         )
     return labels
 
@@ -280,10 +261,15 @@ def _assign(
     # A model of Hugging Face may have one of both heads of pretraining.
     is_pretrained = any(name in report.loaded for name in _HEADS[PRETRAINING])
     if heads and not is_pretrained:
-        raise ValueError(
-            f"{checkpoint.prefix} is no {kind} model: it has no {heads[0]}. "
-            "Pass kind=, or the folder of a model that was trained for this."
-        )
+        raise _lacks(checkpoint.prefix, kind, heads[0])
     checkpoints.assign(checkpoint, {n: variables[n] for n in report.loaded})
     report.log()
     return report
+
+
+def _lacks(weights: str, kind: str, name: str) -> ValueError:
+    """The error for weights without a variable of the head."""
+    return ValueError(
+        f"{weights} is no {kind} model: it has no {name}. Pass kind=, or the "
+        "folder of a model that was trained for this."
+    )

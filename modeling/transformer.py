@@ -8,7 +8,8 @@ import tensorflow as tf
 from modeling import layers
 from modeling.attention import SelfAttention, as_bias
 from modeling.config import BertConfig
-from modeling.kernels.seeds import split_seed
+from modeling.kernels import block as kernels
+from modeling.kernels.seeds import dropout_draws, split_seed
 from modeling.recomputation import recomputed
 
 
@@ -21,12 +22,7 @@ class ResidualOutput(layers.DropoutLayer):
     def __init__(self, config: BertConfig, *, name="output", **kwargs):
         super().__init__(name=name, **kwargs)
         self.config = config
-        self.dense = layers.Dense(
-            config.hidden_size,
-            stddev=config.initializer_range,
-            name="dense",
-            **self.inherited,
-        )
+        self.dense = self.new_dense(config.hidden_size)
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
 
     def build(self, input_shape):
@@ -43,11 +39,17 @@ class ResidualOutput(layers.DropoutLayer):
     ) -> tf.Tensor:
         """Maps float [M, any] and a residual [M, H] to [M, H]."""
         seed = self.seed_of_call(training, dropout_seed)
-        return self.layer_norm(
-            self.dense(x),
-            residual,
-            dropout_prob=self.config.hidden_dropout_prob,
-            dropout_seed=seed,
+        rate = self.config.hidden_dropout_prob
+        x = self.dense(x)
+        draws = None
+        if seed is not None and rate > 0.0:
+            draws = dropout_draws(x, seed)
+        return kernels.layer_norm(
+            x,
+            *self.layer_norm.parameters,
+            residual=residual,
+            rate=rate,
+            draws=draws,
         )
 
 
@@ -157,13 +159,7 @@ class Intermediate(layers.Layer):
     def __init__(self, config: BertConfig, *, name="intermediate", **kwargs):
         super().__init__(name=name, **kwargs)
         self.config = config
-        self.dense = layers.Dense(
-            config.intermediate_size,
-            stddev=config.initializer_range,
-            activation=config.hidden_act,
-            name="dense",
-            **self.inherited,
-        )
+        self.dense = self.new_dense(config.intermediate_size, config.hidden_act)
 
     def build(self, input_shape):
         """Builds for inputs [M, H]."""

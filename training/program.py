@@ -27,7 +27,7 @@ _INTERRUPTED = (
     "again, a training run from its last checkpoint."
 )
 _MORE = """--help, --helpshort, -h and -? print this, --version the version.
---helpfull also lists the flags of absl, such as those of the log.
+--helpfull has the whole texts, and the flags of absl, such as the log's.
 --verbosity=1 shows TensorFlow's own messages and the tracebacks of errors."""
 
 
@@ -105,7 +105,7 @@ def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
 
 
 def _unexpected(argument: str) -> str:
-    """Says what is wrong with an argument that is not a flag."""
+    """Explains an argument that is not a flag."""
     before = sys.argv[sys.argv.index(argument, 1) - 1]
     name = before.lstrip("-")
     is_switch = name in flags.FLAGS and flags.FLAGS[name].boolean

@@ -38,15 +38,11 @@ def is_of_encoder(name: str) -> bool:
 def variables_by_name(
     layers: Iterable[keras.layers.Layer],
 ) -> dict[str, tf.Variable]:
-    """Maps checkpoint names to a model's variables.
+    """Maps checkpoint names to a model's variables, in the order of creation.
 
-    Args:
-      layers: the top layers of a model, each built on its own, so that a
-        variable's path starts with the layer's name (`bert/...`).
-
-    Returns:
-      Name -> float32 variable, in the order of creation, with the variables of
-      frozen layers.
+    `layers` are the top layers of a model, each built on its own, so that a
+    variable's path starts with the layer's name (`bert/...`). The variables of
+    frozen layers are included.
     """
     return {
         variable.path: variable.value
@@ -123,14 +119,10 @@ def assign(
 ) -> None:
     """Reads all values, then assigns them.
 
-    Args:
-      checkpoint: has all the variables, in the same shapes.
-      variables: name -> variable.
-      rows: name -> for each row of the variable, its row in the checkpoint. By
-        default the order of rows is kept.
-
-    Raises:
-      ValueError: a value is damaged; no variable was assigned.
+    The checkpoint has all the variables, in the same shapes. `rows` are name ->
+    for each row of the variable, its row in the checkpoint; by default the
+    order is kept. Raises ValueError if a value is damaged; then no variable was
+    assigned.
     """
     values = {name: checkpoint.read(name) for name in variables}
     for name, order in (rows or {}).items():
@@ -187,7 +179,7 @@ def require_fit(
 
 
 def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
-    """Raises ValueError for a BERT's checkpoint of an ELECTRA, or reversed."""
+    """Raises ValueError for an ELECTRA checkpoint in a BERT, or vice versa."""
 
     def scopes_of(names):
         return {s for s in _ENCODERS if any(n.startswith(s) for n in names)}
@@ -221,7 +213,7 @@ def _require_discriminator(
     if "generator" in scopes and "electra" not in scopes:
         raise ValueError(
             f"{checkpoint.prefix} holds only the generator of an ELECTRA "
-            "(generator/encoder/...); what is trained further and asked is "
+            "(generator/encoder/...); the programs use "
             "the discriminator (electra/encoder/...). Give the checkpoint "
             "with both, or Hugging Face's folder of the discriminator, such "
             "as electra-small-discriminator."

@@ -12,6 +12,7 @@ import safetensors
 import safetensors.numpy
 import tensorflow as tf
 
+from data.storage import files
 from modeling.checkpoints.huggingface_names import (
     of_generator,
     our_name,
@@ -69,11 +70,7 @@ def is_folder(path: str) -> bool:
 def kind_of(config: Mapping[str, Any]) -> str | None:
     """Returns the kind of `TaskModel` that a `config.json` describes.
 
-    Args:
-      config: the JSON object.
-
-    Returns:
-      A key of `TASKS`; None = the model has no output layer for a task.
+    It is a key of `TASKS`; None = the model has no output layer for a task.
     """
     architecture = next(iter(config.get("architectures") or ()), None)
     problem = config.get("problem_type")
@@ -278,14 +275,8 @@ def write(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
     path = os.path.join(folder, WEIGHTS)
     # transformers refuses a file without this entry.
     content = safetensors.numpy.save(dict(tensors), metadata={"format": "pt"})
-    try:
-        with tf.io.gfile.GFile(path, "wb") as file:
-            file.write(content)
-    except tf.errors.OpError as error:
-        raise OSError(
-            f"cannot write {path}: {error.message}; check the folder's "
-            "permissions and free space."
-        ) from error
+    with files.whole_files([path]) as (place,), files.open_write(place) as file:
+        file.write(content)
 
 
 def _is_generator(names: Collection[str]) -> bool:

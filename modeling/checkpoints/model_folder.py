@@ -65,12 +65,7 @@ class ModelFolder:
     description: Mapping[str, Any] | None = None
 
     def read_config(self) -> BertConfig:
-        """Reads the configuration, the model's sizes.
-
-        Raises:
-          FileNotFoundError: it is missing.
-          ValueError: it is malformed.
-        """
+        """Reads the configuration; raises ValueError if it is malformed."""
         if not self.config_file:
             raise FileNotFoundError(
                 f"{self.weights} is there, but no {CONFIG} or "
@@ -145,17 +140,9 @@ def _find(path: str) -> ModelFolder:
 def open_checkpoint(path: str) -> Weights:
     """Opens a checkpoint in either format.
 
-    Args:
-      path: the prefix of a checkpoint, or a folder, see `find`. For a finished
-        run with --save_best, the best weights are taken; for trials, the chosen
-        trial's.
-
-    Returns:
-      The reader.
-
-    Raises:
-      FileNotFoundError: the checkpoint is missing.
-      ValueError: it is damaged, or the folder holds several models.
+    The path is the prefix of a checkpoint, or a folder, see `find`. Raises
+    FileNotFoundError if there is no checkpoint, and ValueError if it is damaged
+    or the folder holds several models.
     """
     if tf.io.gfile.isdir(path) and not _is_prefix(path):
         path = find(path).weights
@@ -171,16 +158,9 @@ def init_from_checkpoint(
 ) -> LoadReport:
     """Loads weights, without optimizer slots and step.
 
-    Args:
-      path: see `open_checkpoint`.
-      variables: name -> variable, see `variables_by_name`.
-      heads: see `require_fit`.
-
-    Returns:
-      The report.
-
-    Raises:
-      ValueError: the checkpoint does not fit; no variable was assigned.
+    For the arguments see `open_checkpoint`, `variables_by_name` and
+    `require_fit`. Raises ValueError if the checkpoint does not fit; then no
+    variable was assigned.
 
     Source: `modeling.get_assignment_map_from_checkpoint`.
     """
@@ -191,7 +171,7 @@ def init_from_checkpoint(
 
 
 def chosen_trial(output_dir: str) -> str:
-    """Returns the folder of a run's model; of trials, the chosen trial's."""
+    """Returns the folder of a run's model; for trials, the chosen one's."""
     path = os.path.join(output_dir, _TRIALS)
     if not files.exists(path):
         return output_dir

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from data.storage import files
+
 SLOTS = ("adam_m", "adam_v")
 LOSS_SCALE = "loss_scale"
 LOSS_SCALE_GOOD_STEPS = "loss_scale_good_steps"
@@ -120,9 +122,9 @@ def latest_name(folder: str) -> str | None:
     file is damaged, None = it is missing.
     """
     path = os.path.join(folder, "checkpoint")
-    if not tf.io.gfile.exists(path):
+    if not files.exists(path):
         return None
-    with tf.io.gfile.GFile(path, "rb") as file:
+    with files.open_read(path) as file:
         text = file.read().decode("utf-8", "replace")
     match = re.search(r'^model_checkpoint_path: "(.*)"', text, re.M)
     return os.path.basename(match[1]) if match else ""
@@ -133,19 +135,7 @@ def write_state(folder: str, names: Sequence[str]) -> None:
     lines = [f'model_checkpoint_path: "{names[-1]}"']
     lines += [f'all_model_checkpoint_paths: "{name}"' for name in names]
     path = os.path.join(folder, "checkpoint")
-    staging = _staging(path)
-    try:
-        with tf.io.gfile.GFile(staging, "w") as file:
-            file.write("\n".join(lines) + "\n")
-        tf.io.gfile.rename(staging, path, overwrite=True)
-    except tf.errors.OpError as error:
-        raise OSError(
-            f"cannot write {path}: {error.message}; check the folder's "
-            "permissions and free space."
-        ) from error
-    finally:
-        if tf.io.gfile.exists(staging):
-            tf.io.gfile.remove(staging)
+    files.write_text(path, "\n".join(lines) + "\n")
 
 
 class Checkpoint:
@@ -195,12 +185,9 @@ class Checkpoint:
 def write(prefix: str, tensors: Mapping[str, np.ndarray]) -> None:
     """Writes a checkpoint, which appears complete or not at all.
 
-    Args:
-      prefix: where; `.index` and `.data-00000-of-00001` are added.
-      tensors: variable name -> value.
-
-    Raises:
-      OSError: the folder cannot be written or the disk is full.
+    `.index` and `.data-00000-of-00001` are added to the prefix. `tensors` are
+    name -> value. Raises OSError if the folder cannot be written or the disk is
+    full.
     """
     with written(prefix, tensors):
         pass
@@ -211,15 +198,12 @@ def written(prefix: str, tensors: Mapping[str, np.ndarray]) -> Iterator[str]:
     """Writes a checkpoint, which appears when the block ends without an error.
 
     If it replaces a checkpoint, readers find the old or the new one at any
-    time. Yields the temporary path of its index.
-
-    Raises:
-      OSError: the folder cannot be written or the disk is full; other
-        checkpoints are intact.
-      ValueError: TensorFlow could not read the prefix, see `require_readable`.
+    time. Yields the temporary path of its index. Raises OSError as `write`, and
+    ValueError if TensorFlow could not read the prefix, see `require_readable`.
     """
     require_readable(prefix)
-    staging = _staging(prefix)
+    # Random, so that another user cannot put a link there.
+    staging = f"{prefix}.incomplete-{secrets.token_hex(8)}"
     one, two = os.path.join(staging, "one"), os.path.join(staging, "two")
     try:
         tf.io.gfile.makedirs(staging)
@@ -246,14 +230,6 @@ def written(prefix: str, tensors: Mapping[str, np.ndarray]) -> Iterator[str]:
     finally:
         if tf.io.gfile.exists(staging):
             tf.io.gfile.rmtree(staging)
-
-
-def _staging(path: str) -> str:
-    """Returns a temporary path for an incomplete file or folder.
-
-    It is random, so that another user cannot put a link there.
-    """
-    return f"{path}.incomplete-{secrets.token_hex(8)}"
 
 
 def _data_endings(count: int) -> list[str]:

@@ -93,12 +93,9 @@ def fused(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     XLA turns the function into one loop, and its gradient into another one,
     which computes intermediate values again instead of storing them.
 
-    Args:
-      function: maps tensors, and constants by keyword, to a float tensor. It
-        has no matrix product, which XLA computes slowly on a CPU.
-
-    Returns:
-      The same function, with the same gradient for every floating tensor.
+    The function maps tensors, and constants by keyword, to a float tensor. It
+    has no matrix product, which XLA computes slowly on a CPU. Returns the same
+    function, with the same gradient for every floating tensor.
     """
     forward = _compiled(function)
 
@@ -180,38 +177,27 @@ def layer_norm(
     x: tf.Tensor,
     gamma: tf.Tensor,
     beta: tf.Tensor,
-    *,
     epsilon: float,
+    *,
     residual: tf.Tensor | None = None,
     rate: float = 0.0,
     draws: tf.Tensor | None = None,
 ) -> tf.Tensor:
-    """Normalizes residual + dropout(x), or dropout(x) alone, in float32.
+    """Normalizes x, or residual + dropout(x), in float32.
 
     Compiled, forward and backward take two thirds of the time; oneDNN's kernel
     takes a fifth of the time forward.
 
-    Args:
-      x: float [M, H] or [B, S, H].
-      gamma: float32 [H].
-      beta: float32 [H].
-      epsilon: added to the variance.
-      residual: same shape and dtype as x, or None.
-      rate: share of the elements of x to drop.
-      draws: uint16 of the same shape, or None for no dropout; see `drop`.
-
-    Returns:
-      Same shape and dtype as x.
+    `x` and the residual are float [M, H] or [B, S, H], gamma and beta float32
+    [H]; epsilon is added to the variance. For `rate` and `draws` see `drop`;
+    None = no dropout. Returns the shape and dtype of x.
     """
-    parameters = gamma, beta
-    drops = draws is not None
     if residual is None:
-        x = drop(x, draws, rate=rate) if drops else x
-        return _norm(x, *parameters, epsilon=epsilon)
-    if not drops:
-        return _add_and_norm(x, residual, *parameters, epsilon=epsilon)
+        return _norm(x, gamma, beta, epsilon=epsilon)
+    if draws is None:
+        return _add_and_norm(x, residual, gamma, beta, epsilon=epsilon)
     return _drop_add_and_norm(
-        x, draws, residual, *parameters, rate=rate, epsilon=epsilon
+        x, draws, residual, gamma, beta, rate=rate, epsilon=epsilon
     )
 
 

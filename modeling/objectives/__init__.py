@@ -1,6 +1,5 @@
 """What a model is trained for: one objective in each file, found by name.
 
-options        flags of single objectives, without TensorFlow
 base           what they share: encoder, heads, form of the losses
 pretraining    masked LM and next sentence
 left_to_right  every next token, under left-to-right attention
@@ -13,13 +12,11 @@ import importlib
 import pkgutil
 from typing import Any
 
-_NO_OBJECTIVES = ("base", "options")
-
 
 def names() -> tuple[str, ...]:
     """Returns the names of all objectives: their files in this folder."""
     files = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(sorted(name for name in files if name not in _NO_OBJECTIVES))
+    return tuple(sorted(name for name in files if name != "base"))
 
 
 def get(name: str) -> Any:

@@ -31,7 +31,8 @@ class Objective(abc.ABC):
 
     Args:
       bert: the encoder, a `BertModel`.
-      *heads: the layers on top of it, in the order of their checkpoints.
+      *heads: the layers on top of it, in the order of their checkpoints; None
+        = the objective has no such layer.
 
     Attributes:
       bert: the encoder.
@@ -39,10 +40,12 @@ class Objective(abc.ABC):
       layers: encoder and heads.
     """
 
-    def __init__(self, bert: keras.layers.Layer, *heads: keras.layers.Layer):
+    def __init__(
+        self, bert: keras.layers.Layer, *heads: keras.layers.Layer | None
+    ):
         self.bert = bert
         self.config = bert.config
-        self.layers = (bert, *heads)
+        self.layers = (bert, *(head for head in heads if head is not None))
 
     def encode(
         self,
@@ -72,13 +75,9 @@ class Objective(abc.ABC):
 
     @abc.abstractmethod
     def loss_weights(self, batch: Batch) -> Batch:
-        """Computes the divisor of each loss, as a sum over the batch.
+        """Computes the divisor of each loss: float32 scalars by its name.
 
-        Args:
-          batch: one batch, or a part of it: the weights of all parts add up.
-
-        Returns:
-          Float32 scalars by the name of the loss.
+        It is a sum over the batch, so that those of all parts add up.
         """
 
     @abc.abstractmethod
@@ -106,8 +105,7 @@ class PretrainingObjective(Objective):
     """An objective of run_pretraining.py, which finds it by its name.
 
     The program calls the class with the configuration, the options of
-    `BertModel`, and the objective's own options (see `options`), all but the
-    first by name.
+    `BertModel`, and the objective's own flags, all but the first by name.
 
     Attributes:
       reads_masks: whether batches have `masked_lm_positions`, `masked_lm_ids`
@@ -165,15 +163,7 @@ class ItemObjective(Objective):
     def logits(
         self, batch: Batch, dropout_seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """Scores a batch.
-
-        Args:
-          batch: inputs; see the class. Labels are not used.
-          dropout_seed: int32 [2] when training; None = no dropout.
-
-        Returns:
-          Float32 scores; see the class.
-        """
+        """Scores a batch, whose labels are not used; see the class."""
 
     @abc.abstractmethod
     def items(

@@ -61,13 +61,9 @@ class PretrainingModel(PretrainingObjective):
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Scores the vocabulary at the masked positions, and the pair.
 
-        Args:
-          batch: as for `encode`, with int32 `masked_lm_positions` [B, P].
-          dropout_seed: int32 [2] when training; None = no dropout.
-
-        Returns:
-          Masked-LM logits, float32 [B * P, V]; next-sentence logits,
-          float32 [B, 2] (class 1 = the second part is a random one).
+        The batch is as for `encode`, with int32 `masked_lm_positions` [B, P].
+        Returns masked-LM logits, float32 [B * P, V], and next-sentence logits,
+        float32 [B, 2] (class 1 = the second part is a random one).
         """
         vectors, pooled = self._vectors(batch, dropout_seed)
         masked_lm = self.cls.predictions(vectors, self._table())
@@ -106,16 +102,11 @@ class PretrainingModel(PretrainingObjective):
     ) -> tuple[tf.Tensor, Batch]:
         """Adds the means of both losses; see `Objective`.
 
-        Args:
-          batch: as for `logits`, with int32 `masked_lm_ids` [B, P], float32
-            `masked_lm_weights` [B, P] (1 = predicted, 0 = filler) and, if there
-            are pairs, int32 `next_sentence_labels` [B, 1] (1 = random).
-          loss_weights: `loss_weights` of the whole batch.
-          dropout_seed: int32 [2] when training; None = no dropout.
-
-        Returns:
-          The loss; metrics: masked_lm_loss, masked_lm_accuracy and, if there
-          are pairs, next_sentence_loss, next_sentence_accuracy.
+        The batch is as for `logits`, with int32 `masked_lm_ids` [B, P], float32
+        `masked_lm_weights` [B, P] (1 = predicted, 0 = filler) and, if there are
+        pairs, int32 `next_sentence_labels` [B, 1] (1 = random). The metrics are
+        masked_lm_loss, masked_lm_accuracy and, if there are pairs,
+        next_sentence_loss, next_sentence_accuracy.
         """
         vectors, pooled = self._vectors(batch, dropout_seed)
         weights = tf.reshape(batch["masked_lm_weights"], [-1])

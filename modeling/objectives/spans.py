@@ -28,8 +28,8 @@ class SpanModel(ItemObjective):
     [B, 1] if some examples are fillers. The logits are [B, S, 2], the scores
     as start and as end, also of question and padding.
 
-    With the head `bilstm` (the paper's section 5.1, "+ BiLSTM") the scores are
-    of the states of a `BiLSTM` at each wordpiece.
+    With the head `bilstm` (the paper's section 5.1, "+ BiLSTM") a `BiLSTM`
+    reads the encoder's output first.
 
     Args:
       config: the model's sizes.
@@ -70,8 +70,7 @@ class SpanModel(ItemObjective):
             self.bilstm = BiLSTM(size, size, dtype=dtype)
             size = self.bilstm.output_size
         self.head = heads.SpanHead(size, dtype=dtype)
-        between = (self.bilstm,) if self.bilstm else ()
-        super().__init__(bert, *between, self.head)
+        super().__init__(bert, self.bilstm, self.head)
         self._score_padding = score_padding
 
     def logits(

@@ -119,8 +119,11 @@ class TaskModel(ItemObjective):
         head: str = "linear",
         **options: Any,
     ):
-        _check(kind, num_labels, class_weights)
-        _check_head(kind, feature_based, head)
+        for is_wrong, message in _refusals(
+            kind, num_labels, class_weights, feature_based, head
+        ):
+            if is_wrong:
+                raise ValueError(message)
         self.kind = kind
         self.num_labels = num_labels
         self.metric = _KINDS[kind].metric
@@ -143,8 +146,7 @@ class TaskModel(ItemObjective):
             name="task_output",
             dtype=dtype,
         )
-        between = (self.bilstm,) if self.bilstm else ()
-        super().__init__(bert, self.mix, *between, self.head)
+        super().__init__(bert, self.mix, self.bilstm, self.head)
         self._head_dropout = head_dropout
         self._class_weights = tuple(class_weights)
 
@@ -242,46 +244,38 @@ class TaskModel(ItemObjective):
         return weights * tf.gather(table, tf.reshape(batch["label_ids"], [-1]))
 
 
-def _check(kind, num_labels, class_weights):
-    """Raises ValueError unless kind, labels and weights fit each other."""
-    if kind not in KINDS:
-        raise ValueError(
-            f"kind of task {kind!r}; it must be one of {', '.join(KINDS)}."
-        )
+def _refusals(kind, num_labels, class_weights, feature_based, head):
+    """Yields what is wrong with the arguments, each row after those above."""
+    yield (
+        kind not in KINDS,
+        f"kind of task {kind!r}; it must be one of {', '.join(KINDS)}.",
+    )
     least = 1 if kind in ("regression", "multilabel") else 2
-    if num_labels < least or (kind == "regression" and num_labels != 1):
-        raise ValueError(
-            f"a {kind} task with {num_labels} labels; it must have "
-            f"{'1' if kind == 'regression' else f'{least} or more'}."
-        )
-    if not class_weights:
-        return
-    if kind not in ("classification", "tagging"):
-        raise ValueError(
-            f"class weights are for classification and tagging, not {kind}; "
-            "leave them out."
-        )
-    if len(class_weights) != num_labels or not all(
-        0 < weight < math.inf for weight in class_weights
-    ):
-        raise ValueError(
-            f"class weights {list(class_weights)}; expected {num_labels}, one "
-            "for each label, all above 0."
-        )
-
-
-def _check_head(kind, feature_based, head):
-    """Raises ValueError for an unknown head, or one without an input."""
-    if head not in HEADS:
-        raise ValueError(
-            f"head {head!r}; it must be one of {', '.join(HEADS)}."
-        )
-    if feature_based and head == "linear" and kind != "tagging":
-        raise ValueError(
-            f"a frozen encoder has one vector for each token, but the linear "
-            f"head of a {kind} task reads one for the text; take the head "
-            "bilstm."
-        )
+    yield (
+        num_labels < least or (kind == "regression" and num_labels != 1),
+        f"a {kind} task with {num_labels} labels; it must have "
+        f"{'1' if kind == 'regression' else f'{least} or more'}.",
+    )
+    yield (
+        class_weights and kind not in ("classification", "tagging"),
+        f"class weights are for classification and tagging, not {kind}; leave "
+        "them out.",
+    )
+    are_right = all(0 < weight < math.inf for weight in class_weights)
+    yield (
+        len(class_weights) not in (0, num_labels) or not are_right,
+        f"class weights {list(class_weights)}; expected {num_labels}, one for "
+        "each label, all above 0.",
+    )
+    yield (
+        head not in HEADS,
+        f"head {head!r}; it must be one of {', '.join(HEADS)}.",
+    )
+    yield (
+        feature_based and head == "linear" and kind != "tagging",
+        "a frozen encoder has one vector for each token, but the linear head "
+        f"of a {kind} task reads one for the text; take the head bilstm.",
+    )
 
 
 MODEL = TaskModel

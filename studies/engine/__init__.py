@@ -7,8 +7,8 @@ scales       the sizes and settings of a study on a small machine
 measures     what is measured, by which program and with which flags
 casing       the task `casing`: how the words of a text are cased
 options      the flags of run_study.py
-commands     the commands of a study at the paper's size, and their cost
 plan         the runs of a study, in order, with their settings
+commands     the commands of a study at the paper's size, and their cost
 inputs       text, vocabulary, records and data sets of a study
 statistics   means, spreads, and signs of differences
 report       study.tsv and study.md

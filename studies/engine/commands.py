@@ -8,16 +8,21 @@ from typing import Any
 from modeling.choices import OBJECTIVES
 from modeling.config import BertConfig
 from studies.engine.declaring import Row, Study
+from studies.engine.plan import training_flops
 from studies.engine.scales import PAPER
 
 # The paper's section A.2: two phases.
 _BATCH, _STEPS = 256, 1_000_000
-# Length -> predictions of an example, steps.
-_PHASES = {128: (20, 900_000), 512: (77, 100_000)}
+# Length -> predictions of an example, steps, flag of run_pretraining.py.
+_PHASES = {
+    128: (20, 900_000, "--stop_at_step=900000"),
+    512: (77, 100_000, "--continue_from={}-128"),
+}
 _SUSTAINED = 1e14  # operations per second of the device that is named below
 _CLASSIFIER = "run_classifier.py --do_train --do_eval"
 _GLUE = (
-    "--train_batch_size=32 --num_train_epochs=3 --num_trials=5 "
+    f"{_CLASSIFIER} --task_name={{0}} --data_dir={{1}} --train_batch_size=32 "
+    "--num_train_epochs=3 --num_trials=5 "
     "--trial_learning_rates=5e-5,4e-5,3e-5,2e-5"
 )
 _NER = (
@@ -41,47 +46,22 @@ _TASKS = {
     "NER features": f"{_NER} --feature_based=concat_last_four "
     "--learning_rate=3e-3",
 }
-_NO_RUN = ("mean", "LM (ppl)")  # of the other columns, of the pretraining
-
-
-def training_flops(
-    sizes: Mapping[str, Any], length: int, predicted: float
-) -> float:
-    """Returns the operations of training on one wordpiece.
-
-    Args:
-      sizes: of bert_config.json.
-      length: wordpieces of a row.
-      predicted: share of the wordpieces that are predicted.
-
-    Returns:
-      72 L H^2 of the products with weights, 12 L S H of attention, and
-      6 V H of each prediction; forward and backward.
-    """
-    layers, hidden = sizes["num_hidden_layers"], sizes["hidden_size"]
-    blocks = 72 * layers * hidden**2 + 12 * layers * length * hidden
-    return blocks + 6 * sizes["vocab_size"] * hidden * predicted
+_NO_RUN = ("mean", "LM (ppl)")  # from other columns, from the pretraining
 
 
 def paper_commands(study: Study, name: str) -> Iterator[str]:
-    """Yields the lines of a shell script: a study at the paper's size.
-
-    Args:
-      study: the study.
-      name: of the study.
-    """
+    """Yields the lines of a shell script: a study at the paper's size."""
     yield f"# {study.title}: {study.source}."
     yield "# corpus/*.txt has a sentence on each line, and a blank line between"
     yield "# documents; the paper's has 3.3 billion words."
     rows = study.rows_at(PAPER)
     pretrained = [row for row in rows if row.source == row.name]
-    written = set()
+    written: set[str] = set()  # rows may have the same records
     for row in pretrained:
         yield f"\n# {row.shown}: pretraining."
-        for line in (*_records(row, name), *_pretraining(study, row, name)):
-            if line not in written:  # rows may have the same records
-                written.add(line)
-                yield line
+        lines = [*_records(row, name), *_pretraining(study, row, name)]
+        yield from (line for line in lines if line not in written)
+        written.update(lines)
     for row in rows:
         yield f"\n# {row.shown}: the columns of the paper."
         columns = row.paper or study.base.paper or study.columns
@@ -89,7 +69,7 @@ def paper_commands(study: Study, name: str) -> Iterator[str]:
         for column in dict.fromkeys(columns):
             if column not in _NO_RUN:
                 yield _finetuning(study, row, column, name)
-    total = sum(map(_pretraining_flops, pretrained))
+    total = sum(map(pretraining_flops, pretrained))
     days = total / _SUSTAINED / 86400
     yield (
         f"\n# Cost: {total:.1e} floating-point operations of pretraining, "
@@ -98,16 +78,16 @@ def paper_commands(study: Study, name: str) -> Iterator[str]:
     )
 
 
-def _pretraining_flops(row: Row) -> float:
-    """The operations of a row's pretraining, both phases."""
-    total = 0.0
-    for length, (num_predictions, steps) in _PHASES.items():
-        share = num_predictions / length
-        if row.pretraining.get("objective") == "left_to_right":
-            share = 1.0
-        flops = training_flops(_config(row), length, share)
-        total += steps * _BATCH * length * flops
-    return total
+def pretraining_flops(row: Row) -> float:
+    """Returns the operations of a row's pretraining, both phases."""
+    looks_back = row.pretraining.get("objective") == "left_to_right"
+    return sum(
+        training_flops(
+            _config(row), length, 1.0 if looks_back else predictions / length
+        )
+        * (steps * _BATCH * length)
+        for length, (predictions, steps, _) in _PHASES.items()
+    )
 
 
 def _config(row: Row) -> dict[str, Any]:
@@ -116,24 +96,24 @@ def _config(row: Row) -> dict[str, Any]:
     return base.to_dict() | dict(row.paper_sizes)
 
 
+def _phase(row: Row, name: str, length: int) -> tuple[str, str]:
+    """The record files of a phase, and the flags that both programs take."""
+    files = f"{name}/{row.records_name}-{length}.tf_record@256"
+    return files, (
+        f"--max_seq_length={length} "
+        f"--max_predictions_per_seq={_PHASES[length][0]}"
+    )
+
+
 def _records(row: Row, name: str) -> Iterator[str]:
     """The commands that write a row's records."""
-    for length, (num_predictions, _) in _PHASES.items():
+    for length in _PHASES:
+        files, sizes = _phase(row, name, length)
         yield (
             "python create_pretraining_data.py --input_file='corpus/*.txt' "
-            f"--output_file={_place(row, name, length)} --vocab_file=vocab.txt "
-            f"--max_seq_length={length} "
-            f"--max_predictions_per_seq={num_predictions} --masking=dynamic "
-            f"--num_processes=16{_flags(row.records)}"
+            f"--output_file={files} --vocab_file=vocab.txt {sizes} "
+            f"--masking=dynamic --num_processes=16{_flags(row.records)}"
         )
-
-
-def _place(row: Row, name: str, length: int) -> str:
-    """The record files of a row; rows of the same records share them."""
-    own = "_".join(f"{k}_{v}" for k, v in sorted(row.records.items()))
-    return f"{name}/{own or 'records'}-{length}.tf_record@256".replace(
-        "next_sentence_prediction_False", "no_pairs"
-    )
 
 
 def _pretraining(study: Study, row: Row, name: str) -> Iterator[str]:
@@ -143,31 +123,24 @@ def _pretraining(study: Study, row: Row, name: str) -> Iterator[str]:
         config_file = f"{name}/{row.name}.json"
         config = shlex.quote(json.dumps(_config(row)))
         yield f"mkdir -p {name}; echo {config} > {config_file}"
-    own = ""
+    own = {**row.masking, **row.pretraining}
     objective = row.pretraining.get("objective", OBJECTIVES[0])
     if objective == OBJECTIVES[0]:
-        own += " --masking=dynamic"
+        own["masking"] = "dynamic"
     if objective != "left_to_right":  # it masks nothing
-        own += " --vocab_file=vocab.txt"
+        own["vocab_file"] = "vocab.txt"
     parts, interval = _checkpoints(study, row)
     if parts > 1:
-        own += f" --keep_checkpoint_max=0 --save_checkpoints_steps={interval}"
-    own += _flags({**row.masking, **row.pretraining})
-    phases = {
-        128: " --stop_at_step=900000",
-        512: f" --continue_from={name}/{row.name}-128",
-    }
-    for length, phase in phases.items():
+        own |= {"keep_checkpoint_max": 0, "save_checkpoints_steps": interval}
+    for length, (_, _, phase) in _PHASES.items():
+        files, sizes = _phase(row, name, length)
+        place = f"{name}/{row.name}"
         yield (
-            "python run_pretraining.py --do_train "
-            f"--input_file={_place(row, name, length)} "
-            f"--bert_config_file={config_file} "
-            f"--output_dir={name}/{row.name}-{length} "
-            f"--max_seq_length={length} "
-            f"--max_predictions_per_seq={_PHASES[length][0]} "
-            f"--train_batch_size={_BATCH} --learning_rate=1e-4 "
+            f"python run_pretraining.py --do_train --input_file={files} "
+            f"--bert_config_file={config_file} --output_dir={place}-{length} "
+            f"{sizes} --train_batch_size={_BATCH} --learning_rate=1e-4 "
             f"--num_train_steps={_STEPS} --num_warmup_steps=10000 "
-            f"--precision=bfloat16{own}{phase}"
+            f"--precision=bfloat16{_flags(own)} {phase.format(place)}"
         )
 
 
@@ -181,13 +154,13 @@ def _finetuning(study: Study, row: Row, column: str, name: str) -> str:
     """The command of a column of the paper's table."""
     task = column.removesuffix("-m")
     folder = "glue_data" if task == "GLUE" else f"glue_data/{task}"
-    glue = f"{_CLASSIFIER} --task_name={task} --data_dir={folder} {_GLUE}"
+    command = _TASKS.get(column, _GLUE).format(task, folder)
     parts, interval = _checkpoints(study, row)
     step = min(_STEPS, round(row.share * parts) * interval)
-    source = f"{name}/{row.source}-{512 if step > 900_000 else 128}"
+    source = f"{name}/{row.source}-{512 if step > _PHASES[128][1] else 128}"
     place = "".join(c if c.isalnum() else "_" for c in column)
     return (
-        f"python {_TASKS.get(column, glue)}{_flags(row.finetuning)} "
+        f"python {command}{_flags(row.finetuning)} "
         f"--vocab_file=vocab.txt --bert_config_file={source}/bert_config.json "
         f"--init_checkpoint={source}/model.ckpt-{step} "
         f"--output_dir={name}/{row.name}-{place}"

@@ -52,6 +52,14 @@ class Row:
         """The row whose pretrained model it takes, perhaps itself."""
         return self.encoder or self.name
 
+    @property
+    def records_name(self) -> str:
+        """The name of its records; rows of the same flags share them."""
+        flags = (
+            f"{name}_{self.records[name]}" for name in sorted(self.records)
+        )
+        return "_".join(flags) or "records"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Study:

@@ -45,11 +45,24 @@ FINETUNING = {
     "group_by_length": True,
     "strip_checkpoint": True,
 }
-RATE_OF_GIVEN = 5e-5  # of a model that is pretrained already; the paper's
+RATE_OF_GIVEN = 5e-5  # the paper's, for a model that is pretrained already
 FROZEN = {"head": "bilstm", "learning_rate": 3e-3}
-_TAGS = {"num_train_epochs": 5.0}
 _SPANS = {"num_train_epochs": 2.0, "doc_stride": 32, "max_query_length": 24}
 
+
+def _tagging(title: str, run: str, needs: str = "", **flags: Any) -> Measure:
+    """A task with a label for each word."""
+    return Measure(
+        title=title,
+        run=run,
+        metric="token_accuracy",
+        needs=needs,
+        flags={"num_train_epochs": 5.0, **flags},
+    )
+
+
+_OF_FEATURES = {**FROZEN, "feature_based": "concat_last_four"}
+_THE_SAME = "the same, of a BiLSTM on the frozen encoder"
 MEASURES = {
     "perplexity": Measure(
         title="perplexity of masked words in held-out text",
@@ -63,31 +76,13 @@ MEASURES = {
         run=HELD_OUT,
         metric="next_sentence_accuracy",
     ),
-    "casing": Measure(
-        title="accuracy of each word's casing, from the text alone",
-        run="casing",
-        metric="token_accuracy",
-        flags=_TAGS,
+    "casing": _tagging(
+        "accuracy of each word's casing, from the text alone", "casing"
     ),
-    "casing_frozen": Measure(
-        title="the same, of a BiLSTM on the frozen encoder",
-        run="casing_frozen",
-        metric="token_accuracy",
-        flags=_TAGS | FROZEN | {"feature_based": "concat_last_four"},
-    ),
-    "tags": Measure(
-        title="accuracy of parts of speech",
-        run="tags",
-        metric="token_accuracy",
-        needs="conllu_dir",
-        flags=_TAGS,
-    ),
-    "tags_frozen": Measure(
-        title="the same, of a BiLSTM on the frozen encoder",
-        run="tags_frozen",
-        metric="token_accuracy",
-        needs="conllu_dir",
-        flags=_TAGS | FROZEN | {"feature_based": "concat_last_four"},
+    "casing_frozen": _tagging(_THE_SAME, "casing_frozen", **_OF_FEATURES),
+    "tags": _tagging("accuracy of parts of speech", "tags", "conllu_dir"),
+    "tags_frozen": _tagging(
+        _THE_SAME, "tags_frozen", "conllu_dir", **_OF_FEATURES
     ),
     "spans": Measure(
         title="F1 of answers to questions (SQuAD 1.1)",

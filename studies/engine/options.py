@@ -2,19 +2,30 @@
 
 import dataclasses
 import functools
-import os
 
 import studies
 from data.settings import Settings, setting
 from data.storage import files
 from studies.engine import casing, scales
 from studies.engine.declaring import Study
-from studies.engine.measures import MEASURES
+from studies.engine.measures import HELD_OUT, MEASURES
 from training.config.options import PRECISIONS
 
 TFDS = ("similarity", "spans")  # measures whose data tensorflow-datasets has
 NO_CASING = "the casing of its words hardly differs"
-SQUAD_FILES = ("train-v1.1.json", "dev-v1.1.json")
+# Flag -> names of the files to train on and to score, in its folder; the first
+# pair that is there is taken.
+_PAIRS = {
+    "conllu_dir": (
+        ("*train*.conllu", "*dev*.conllu"),
+        ("*dev*.conllu", "*test*.conllu"),
+    ),
+    "glue_dir": tuple(
+        (f"{task}/train.tsv", f"{task}/dev.tsv")
+        for task in ("STS-B", "sts-b", "stsb")
+    ),
+    "squad_dir": (("train-v1.1.json", "dev-v1.1.json"),),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,9 +45,7 @@ class StudyOptions(Settings):
         "size and what they cost.",
         choices=scales.NAMES,
     )
-    rows: tuple[str, ...] = setting(
-        (), "Only these rows, for now; all if not given."
-    )
+    rows: tuple[str, ...] = setting((), "Only these rows. Default: all.")
     num_trials: int = setting(
         3,
         "Fine-tunings of each row, with --seed and those after it; the report "
@@ -60,13 +69,13 @@ class StudyData(Settings):
 
     text: str | None = setting(
         None,
-        "UTF-8 text to pretrain on, a tenth of it held out; the text of `make "
-        "demo`, which every Python carries, if not given.",
+        "UTF-8 text to pretrain on, a tenth of it held out. Default: the text "
+        "of `make demo`, which every Python contains.",
     )
     init_checkpoint: str | None = setting(
         None,
         "features: folder of a pretrained model with vocab.txt and "
-        "bert_config.json; it is pretrained here if not given.",
+        "bert_config.json. Default: the study pretrains one.",
     )
     conllu_dir: str | None = setting(
         None,
@@ -77,7 +86,8 @@ class StudyData(Settings):
         None, "Folder of GLUE, for `similarity`: STS-B/train.tsv and dev.tsv."
     )
     squad_dir: str | None = setting(
-        None, f"Folder of SQuAD, for `spans`: {' and '.join(SQUAD_FILES)}."
+        None,
+        "Folder of SQuAD, for `spans`: train-v1.1.json and dev-v1.1.json.",
     )
     tfds: tuple[str, ...] = setting(
         (),
@@ -85,7 +95,7 @@ class StudyData(Settings):
         f"{', '.join(TFDS)}.",
     )
     tfds_data_dir: str | None = setting(
-        None, "Folder of the data sets of tensorflow-datasets."
+        None, "Folder in which tensorflow-datasets keeps its data sets."
     )
 
     def _check(self) -> None:
@@ -103,51 +113,22 @@ class StudyData(Settings):
                     "both sources of the same data; give one."
                 )
 
-    @property
-    def conllu_files(self) -> tuple[str, str]:
-        """The files to train on and to score, in --conllu_dir."""
-        found = files.find_in(self.conllu_dir, "*.conllu")
-        names = [os.path.basename(path) for path in found]
-        by_set = {
-            name: [x for x in names if name in x]
-            for name in ("train", "dev", "test")
+    def files_of(self, flag: str) -> tuple[str, str]:
+        """Returns the paths to train on and to score, in a flag's folder."""
+        folder, pairs = getattr(self, flag), _PAIRS[flag]
+        found = {
+            name: files.find_in(folder, name) for pair in pairs for name in pair
         }
-        if all(len(paths) < 2 for paths in by_set.values()):
-            for first, second in (("train", "dev"), ("dev", "test")):
-                if by_set[first] and by_set[second]:
-                    return by_set[first][0], by_set[second][0]
+        if all(len(paths) < 2 for paths in found.values()):
+            for train, score in pairs:
+                if found[train] and found[score]:
+                    return found[train][0], found[score][0]
+        there = sorted({path for paths in found.values() for path in paths})
+        wanted = (f"one {train} and one {score}" for train, score in pairs)
         raise FileNotFoundError(
-            f"--conllu_dir={self.conllu_dir} has "
-            f"{', '.join(names) or 'no *.conllu'}; it must hold one "
-            "*train*.conllu and one *dev*.conllu, or one *dev*.conllu and one "
-            "*test*.conllu (not compressed)."
+            f"--{flag}={folder} must hold {', or '.join(wanted)}, not "
+            f"compressed; found {', '.join(there) or 'none of them'}."
         )
-
-    @property
-    def glue_files(self) -> tuple[str, str]:
-        """The files of STS-B in --glue_dir."""
-        for name in ("STS-B", "sts-b", "stsb"):
-            folder = os.path.join(self.glue_dir, name)
-            pair = tuple(f"{folder}/{x}.tsv" for x in ("train", "dev"))
-            if all(map(files.exists, pair)):
-                return pair
-        raise FileNotFoundError(
-            f"--glue_dir={self.glue_dir} has no STS-B/train.tsv and "
-            "STS-B/dev.tsv; give the folder that holds GLUE's folders."
-        )
-
-    @property
-    def squad_files(self) -> tuple[str, str]:
-        """The files of SQuAD 1.1 in --squad_dir."""
-        pair = tuple(os.path.join(self.squad_dir, x) for x in SQUAD_FILES)
-        for path in pair:
-            if not files.exists(path):
-                raise FileNotFoundError(
-                    f"--squad_dir={self.squad_dir} has no "
-                    f"{os.path.basename(path)}; it must hold "
-                    f"{' and '.join(SQUAD_FILES)}."
-                )
-        return pair
 
     @property
     def model_sizes(self) -> dict[str, int]:
@@ -160,25 +141,13 @@ class StudyData(Settings):
         names = ("num_hidden_layers", "hidden_size")
         return {name: getattr(config, name) for name in names}
 
-    def has(self, measure: str) -> bool:
-        """Whether the data of a measure are given."""
-        needs = MEASURES[measure].needs
-        return not needs or bool(getattr(self, needs)) or measure in self.tfds
-
-    def check_files(self) -> None:
-        """Raises an error that names the flag of a file that is missing."""
-        if self.text:
-            files.require_file(self.text, "text")
-        if self.conllu_dir:
-            _ = self.conllu_files
-        if self.glue_dir:
-            _ = self.glue_files
-        if self.squad_dir:
-            _ = self.squad_files
-
     def check(self, study: Study) -> None:
         """Refuses a study whose data are missing; the error names the flag."""
-        self.check_files()
+        if self.text:
+            files.require_file(self.text, "text")
+        for flag in _PAIRS:
+            if getattr(self, flag):
+                self.files_of(flag)
         if self.init_checkpoint and not study.takes_model:
             raise ValueError(
                 f"--init_checkpoint={self.init_checkpoint}: the rows of this "
@@ -213,18 +182,21 @@ class StudyData(Settings):
 
     def _asked(self, study: Study) -> list[str]:
         """The measures of `measures_of`, whatever the text is."""
-        asked = [m for m in study.measures if MEASURES[m].needs]
-        found = [m for m in asked if self.has(m)]
-        if self.init_checkpoint:  # pretrained elsewhere, on other text
-            alone = [m for m in study.measures if m.startswith("casing")]
-            return found or alone
-        always = ("perplexity", "next_sentence")
-        return [
-            m
-            for m in study.measures
-            if m in found
-            or (not MEASURES[m].needs and (not found or m in always))
+        needs = {name: MEASURES[name].needs for name in study.measures}
+        tasks = [
+            name
+            for name, flag in needs.items()
+            if flag and (getattr(self, flag) or name in self.tfds)
         ]
+
+        def serves(name):
+            if needs[name]:
+                return name in tasks
+            if MEASURES[name].run == HELD_OUT:
+                return not self.init_checkpoint  # pretrained on other text
+            return not tasks
+
+        return list(filter(serves, needs))
 
 
 def check_rows(study: Study, options: StudyOptions) -> None:

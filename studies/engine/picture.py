@@ -1,7 +1,6 @@
 """study.png: a panel for each measure."""
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from data.storage import files
@@ -12,19 +11,12 @@ from studies.engine.report import Found
 _DPI = 110
 
 
-def draw(
-    study: Study,
-    found: Found,
-    output_dir: str,
-    measures: Sequence[str],
-    num_steps: int,
-) -> None:
-    """Draws means and spreads; nothing if nothing has been measured.
+def draw(study: Study, found: Found, output_dir: str, num_steps: int) -> None:
+    """Draws means and spreads, once something has been measured.
 
-    `measures` are in the order of the panels, `num_steps` those of a
-    pretraining.
+    `num_steps` are those of a pretraining.
     """
-    measures = [m for m in measures if any(m == n for _, n in found.values)]
+    measures = found.measured
     if not measures:
         return
     import matplotlib.figure  # takes half a second

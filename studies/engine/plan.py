@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from studies.engine.commands import training_flops
 from studies.engine.declaring import Row, Study
 from studies.engine.measures import (
     FINETUNING,
@@ -15,7 +14,7 @@ from studies.engine.measures import (
     applies,
 )
 from studies.engine.options import StudyData, StudyOptions
-from studies.engine.scales import LENGTH, Scale
+from studies.engine.scales import LENGTH, SCALES, SIZES, Scale
 
 PRETRAINING = "pretraining"
 NUM_PREDICTIONS = 10
@@ -24,8 +23,6 @@ NUM_PREDICTIONS = 10
 _FLOPS = 1e11
 _SECONDS = {HELD_OUT: (10, 1), SPANS: (60, 10)}
 _SECONDS_OF_TASK = (20, 3)
-# Of run_classifier.py alone.
-_LAYERS = ("feature_based",)
 
 
 class Job(NamedTuple):
@@ -45,30 +42,47 @@ class Job(NamedTuple):
 
 
 def jobs_of(
-    study: Study, options: StudyOptions, data: StudyData, scale: Scale
+    study: Study, options: StudyOptions, data: StudyData
 ) -> Iterator[Job]:
     """Yields the runs of a study, each after those it builds on."""
-    measures = data.measures_of(study)
+    measures = [MEASURES[name] for name in data.measures_of(study)]
     rows = study.rows_at(options.scale)
-    asked = {r.name for r in rows if r.name in (options.rows or (r.name,))}
-    needed = {row.source for row in rows if row.name in asked}
-    given = data.model_sizes
+    asked = [row for row in rows if row.name in (options.rows or (row.name,))]
+    needed = [row.source for row in asked]
+    scale, first, given = SCALES[options.scale], options.seed, data.model_sizes
     for row in rows:
-        is_asked = row.name in asked
+        folder = os.path.join(options.output_dir, row.name)
         if row.source == row.name and not data.init_checkpoint:
-            folder = os.path.join(options.output_dir, row.name, PRETRAINING)
-            seconds = _pretraining_seconds(study, row, scale)
-            job = Job(row, PRETRAINING, options.seed, folder, seconds)
-            yield job._replace(is_asked=row.name in needed)
-        found = [MEASURES[m] for m in measures if applies(MEASURES[m], row)]
-        for run in dict.fromkeys(measure.run for measure in found):
+            yield Job(
+                row,
+                PRETRAINING,
+                first,
+                os.path.join(folder, PRETRAINING),
+                _pretraining_seconds(study, row, scale),
+                is_asked=row.name in needed,
+            )
+        sizes = sizes_of(study, row, scale.vocab_size) | given
+        for run in dict.fromkeys(m.run for m in measures if applies(m, row)):
             count = 1 if run == HELD_OUT else options.num_trials
-            for seed in range(options.seed, options.seed + count):
-                folder = os.path.join(
-                    options.output_dir, row.name, f"{run}-seed{seed}"
-                )
-                seconds = _seconds(run, {**study.sizes, **row.sizes, **given})
-                yield Job(row, run, seed, folder, seconds, is_asked)
+            for seed in range(first, first + count):
+                place = os.path.join(folder, f"{run}-seed{seed}")
+                seconds = _seconds(run, sizes)
+                yield Job(row, run, seed, place, seconds, row in asked)
+
+
+def training_flops(
+    sizes: Mapping[str, Any], length: int, predicted: float
+) -> float:
+    """Returns the operations of training on one wordpiece.
+
+    They are 72 L H^2 for the products with weights, 12 L S H for attention and
+    6 V H for each prediction, forward and backward. `sizes` are members of
+    bert_config.json, `length` the wordpieces of a row, `predicted` the share of
+    them that are predicted.
+    """
+    layers, hidden = sizes["num_hidden_layers"], sizes["hidden_size"]
+    blocks = 72 * layers * hidden**2 + 12 * layers * length * hidden
+    return blocks + 6 * sizes["vocab_size"] * hidden * predicted
 
 
 def _pretraining_seconds(study: Study, row: Row, scale: Scale) -> float:
@@ -77,24 +91,21 @@ def _pretraining_seconds(study: Study, row: Row, scale: Scale) -> float:
         return 60 * minutes
     tokens = scale.steps_of(study) * scale.batch_size * LENGTH
     predicted = 1.0 if row.pretraining.get("objective") else 0.15
-    sizes = sizes_of(study, row, scale, scale.vocab_size)
+    sizes = sizes_of(study, row, scale.vocab_size)
     return 15 + training_flops(sizes, LENGTH, predicted) * tokens / _FLOPS
 
 
 def _seconds(run: str, sizes: Mapping[str, Any]) -> float:
     """The expected duration of a run that measures a model of these sizes."""
-    sizes = {"num_hidden_layers": 2, "hidden_size": 128, **sizes}
     share = sizes["num_hidden_layers"] / 2 * (sizes["hidden_size"] / 128) ** 2
     fixed, of_arithmetic = _SECONDS.get(run, _SECONDS_OF_TASK)
     return fixed + of_arithmetic * share
 
 
-def sizes_of(
-    study: Study, row: Row, scale: Scale, vocab_size: int
-) -> dict[str, Any]:
+def sizes_of(study: Study, row: Row, vocab_size: int) -> dict[str, Any]:
     """Returns bert_config.json of a row."""
     own = {**study.sizes, **study.row(row.source).sizes}
-    return {**scale.sizes, **own, "vocab_size": vocab_size}
+    return {**SIZES, **own, "vocab_size": vocab_size}
 
 
 def record_flags(row: Row) -> dict[str, Any]:
@@ -117,12 +128,13 @@ def masking_flags(row: Row) -> dict[str, Any]:
 
 
 def pretraining_flags(
-    study: Study, row: Row, scale: Scale, options: StudyOptions
+    study: Study, row: Row, options: StudyOptions
 ) -> dict[str, Any]:
     """Returns the flags of run_pretraining.py for a row, without paths."""
-    steps = scale.steps_of(study)
+    scale = SCALES[options.scale]
+    steps, minutes = scale.steps_of(study), scale.minutes_of(study)
     shares = {r.share for r in study.rows if r.source == row.name}
-    flags = {
+    return {
         "do_train": True,
         "max_seq_length": LENGTH,
         "max_predictions_per_seq": NUM_PREDICTIONS,
@@ -135,36 +147,36 @@ def pretraining_flags(
         "num_warmup_steps": steps // 10,
         "save_checkpoints_steps": max(1, steps // max(3, len(shares))),
         "keep_checkpoint_max": 0 if len(shares) > 1 else 1,
-        "xla": scale.name != "tiny",  # compiling takes longer than 12 steps
+        "xla": scale.xla,
         "eval_batch_size": 64,
         "max_eval_steps": scale.max_eval_steps,
         "seed": options.seed,
         "precision": options.precision,
+        **({"num_train_minutes": minutes} if minutes else {}),
+        **row.pretraining,
     }
-    if minutes := scale.minutes_of(study):
-        flags["num_train_minutes"] = minutes
-    return flags | dict(row.pretraining)
 
 
 def finetuning_flags(
-    job: Job, scale: Scale, options: StudyOptions, is_given: bool = False
+    job: Job, options: StudyOptions, is_given: bool = False
 ) -> dict[str, Any]:
     """Returns the flags of run_classifier.py or run_squad.py, without paths.
 
     `is_given`: whether the model was pretrained elsewhere.
     """
     measure = next(m for m in MEASURES.values() if m.run == job.run)
-    own = dict(job.row.finetuning)
-    if job.run == SPANS:
-        own = {k: v for k, v in own.items() if k not in _LAYERS}
     of_model = {"learning_rate": RATE_OF_GIVEN} if is_given else {}
-    flags = {**FINETUNING, **of_model, **measure.flags, **own}
-    if job.run == SPANS:
-        del flags["eval_batch_size"]  # its evaluation is prediction
+    flags = {**FINETUNING, **of_model, **measure.flags, **job.row.finetuning}
+    does = "do_eval"
+    if job.run == SPANS:  # its evaluation is prediction
+        does = "do_predict"
+        for name in ("eval_batch_size", "feature_based"):
+            flags.pop(name, None)
+    epochs = flags["num_train_epochs"] * SCALES[options.scale].epochs
     return flags | {
-        "num_train_epochs": flags["num_train_epochs"] * scale.epochs,
+        "num_train_epochs": epochs,
         "do_train": True,
-        "do_predict" if job.run == SPANS else "do_eval": True,
+        does: True,
         "seed": job.seed,
         "precision": options.precision,
     }

@@ -10,12 +10,14 @@ from data import settings
 from data.pretraining.options import PretrainingDataOptions
 from data.storage import files
 from data.storage.json_files import read_json
+from data.text import vocabulary
 from modeling import objectives
 from modeling.checkpoints import model_folder
+from modeling.choices import OBJECTIVES
 from modeling.layer_mix import mixes_of
 from studies.engine import plan
 from studies.engine.declaring import Row, Study
-from studies.engine.inputs import Inputs, checksums
+from studies.engine.inputs import Inputs
 from studies.engine.measures import HELD_OUT, SPANS
 from studies.engine.options import StudyData, StudyOptions
 from studies.engine.plan import PRETRAINING, Job
@@ -23,11 +25,10 @@ from studies.engine.scales import SCALES
 from training.config.finetuning_options import ClassifierOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.config.squad_options import SquadOptions
-from training.finetuning import classifier, questions
-from training.finetuning.task_run import facts_of
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
-from training.pretraining import pretrainer
+from training.many_runs.made_from import facts_of
+from training.runs import classifier, pretraining, questions
 
 
 class Programs:
@@ -37,21 +38,18 @@ class Programs:
         self._study = study
         self._options = options
         self._data = data
-        self._scale = SCALES[options.scale]
-        self._inputs = Inputs(options.output_dir, data, self._scale)
+        self._inputs = Inputs(options.output_dir, data, SCALES[options.scale])
         self._tasks: dict[str, Any] = {}
         if data.init_checkpoint:
             asked = options.rows or [row.name for row in study.rows]
             _check_model(data.init_checkpoint, map(study.row, asked))
 
-    def __call__(
-        self, job: Job
-    ) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
+    def __call__(self, job: Job) -> tuple[dict, Callable[[], dict[str, Any]]]:
         """Prepares a run; makes its text, vocabulary and records.
 
         Returns all that its result depends on, as values that JSON can hold;
         and the function that does it, which resumes it if it was interrupted.
-        It returns `values`: metric -> value.
+        It returns metric -> value.
         """
         special = {
             PRETRAINING: self._pretrain,
@@ -63,125 +61,120 @@ class Programs:
 
     def _pretrain(self, job: Job) -> tuple[dict, Callable]:
         """The facts of a pretraining, and the function that does it."""
-        study, row = self._study, job.row
-        flags = plan.pretraining_flags(study, row, self._scale, self._options)
-        sizes = plan.sizes_of(study, row, self._scale, self._inputs.vocab_size)
-        facts = flags | {"sizes": sizes, "records": dict(row.records)}
-        facts["masking"] = dict(row.masking)
+        row, inputs = job.row, self._inputs
+        flags = plan.pretraining_flags(self._study, row, self._options)
+        vocab_size = len(vocabulary.load_vocab(inputs.vocab_file))
+        sizes = plan.sizes_of(self._study, row, vocab_size)
 
         def train() -> dict[str, Any]:
-            options = self._pretraining_options(
-                flags,
+            config_file = inputs.path(f"{row.name}.json")
+            files.write_text(config_file, json.dumps(sizes, indent=2) + "\n")
+            self._run_pretraining(
                 row,
-                input_file=self._inputs.records(row, "train"),
-                bert_config_file=self._inputs.config_file(row.name, sizes),
+                flags,
+                input_file=inputs.records(row, "train"),
+                bert_config_file=config_file,
                 output_dir=job.folder,
             )
-            pretrainer.run(options)
-            return {"values": {}}
+            return {}
 
-        return facts, train
+        own = {"records": dict(row.records), "masking": dict(row.masking)}
+        return flags | own | {"sizes": sizes}, train
 
-    def _pretraining_options(
-        self, flags: dict, masked_as: Row, **paths: str
-    ) -> PretrainingOptions:
-        """The options of run_pretraining.py for a row."""
+    def _run_pretraining(
+        self, masked_as: Row, flags: dict[str, Any], **paths: str
+    ) -> None:
+        """Runs run_pretraining.py for a row, masked as a row."""
         masking = None
-        objective = flags.get("objective", "pretraining")
-        if objectives.get(objective).reads_masks:
+        if objectives.get(flags.get("objective", OBJECTIVES[0])).reads_masks:
             mine = plan.masking_flags(masked_as)
             masking = settings.make(PretrainingDataOptions, mine)
         paths["vocab_file"] = self._inputs.vocab_file
         flags = flags | paths | {"masking": masking}
-        return settings.make(PretrainingOptions, flags)
+        pretraining.run(settings.make(PretrainingOptions, flags))
 
     def _evaluate(self, job: Job) -> tuple[dict, Callable]:
         """The facts of an evaluation on held-out text, and its function."""
-        study, row = self._study, job.row
-        flags = plan.pretraining_flags(study, row, self._scale, self._options)
+        row = job.row
+        flags = plan.pretraining_flags(self._study, row, self._options)
         flags |= {"do_train": False, "do_eval": True}
 
         def evaluate() -> dict[str, Any]:
             model = self._model_flags(row)
             records = self._inputs.records(row, "eval")
-            # All rows are masked alike, as the base.
-            options = self._pretraining_options(
+            self._run_pretraining(
+                self._study.base,  # all rows are masked alike
                 flags,
-                study.base,
                 eval_file=records,
                 input_file=records,
                 output_dir=job.folder,
                 init_checkpoint=model["init_checkpoint"],
                 bert_config_file=model["bert_config_file"],
             )
-            pretrainer.run(options)
             path = os.path.join(job.folder, "eval_results.txt")
             values = events.read_eval_results(path)
-            loss = values["masked_lm_loss"]
-            return {"values": values | {"masked_lm_perplexity": math.exp(loss)}}
+            perplexity = math.exp(values["masked_lm_loss"])
+            return values | {"masked_lm_perplexity": perplexity}
 
         return flags | {"records": dict(row.records)}, evaluate
 
     def _model_flags(self, row: Row) -> dict[str, Any]:
         """The flags that name the pretrained model of a row."""
+        vocab_file = self._inputs.vocab_file
         weights = self._data.init_checkpoint
         if weights:
             config_file = model_folder.find(weights).config_file
         else:
-            source = row.source, PRETRAINING
-            folder = os.path.join(self._options.output_dir, *source)
+            folder = os.path.join(
+                self._options.output_dir, row.source, PRETRAINING
+            )
             manager = CheckpointManager(folder)
             steps = manager.steps()
             wanted = row.share * steps[-1]
-            step = min(steps, key=lambda s: abs(s - wanted))
-            weights = manager.prefix(step)
+            weights = manager.prefix(min(steps, key=lambda s: abs(s - wanted)))
             config_file = os.path.join(folder, "bert_config.json")
+        vocab = vocabulary.load_vocab(vocab_file)
         return {
             "init_checkpoint": weights,
             "bert_config_file": config_file,
-            "vocab_file": self._inputs.vocab_file,
-            "do_lower_case": self._inputs.do_lower_case,
+            "vocab_file": vocab_file,
+            "do_lower_case": not vocabulary.is_cased(vocab),
         }
 
-    def _finetuning_flags(self, job: Job) -> dict[str, Any]:
-        """The flags of a fine-tuning, without paths."""
+    def _finetuning(self, options_class: type, job: Job) -> tuple[dict, Any]:
+        """The flags of a fine-tuning without paths, and its options."""
         is_given = bool(self._data.init_checkpoint)
-        return plan.finetuning_flags(job, self._scale, self._options, is_given)
-
-    def _flags_of(self, job: Job) -> dict[str, Any]:
-        """The flags of a fine-tuning, with all paths."""
-        return {
-            **self._finetuning_flags(job),
+        flags = plan.finetuning_flags(job, self._options, is_given)
+        paths = {
             **self._inputs.task_flags(job.run),
             **self._model_flags(job.row),
             "output_dir": job.folder,
         }
+        return flags, settings.make(options_class, flags | paths)
 
     def _classify(self, job: Job) -> tuple[dict, Callable]:
         """The facts of a run on a task, and the function that does it."""
-        options = settings.make(ClassifierOptions, self._flags_of(job))
+        _, options = self._finetuning(ClassifierOptions, job)
         name = job.run.removesuffix("_frozen")
         if name not in self._tasks:  # the records are the same for all rows
-            folder = os.path.join(self._options.output_dir, "inputs", name)
-            shared = options.replace(output_dir=folder)
-            opened = classifier.open_run(shared, options)
-            self._tasks[name] = classifier.prepare(opened)
+            opened = classifier.open_run(options)
+            folder = self._inputs.path(name)
+            self._tasks[name] = classifier.make_records(opened, folder)
         inputs = self._tasks[name]
 
         def train() -> dict[str, Any]:
-            outcome = classifier.run(options, inputs)
-            return {"values": dict(next(iter(outcome.results.values())))}
+            results = classifier.run(options, inputs).results
+            return dict(next(iter(results.values())))
 
         return facts_of(options, inputs), train
 
     def _answer(self, job: Job) -> tuple[dict, Callable]:
         """The facts of a run on questions, and the function that does it."""
-        flags = self._flags_of(job)
-        options = settings.make(SquadOptions, flags)
-        facts = self._finetuning_flags(job)
+        facts, options = self._finetuning(SquadOptions, job)
         if self._data.squad_dir:
-            facts |= checksums(self._data.squad_files)
-        shared = os.path.join(self._options.output_dir, "inputs", SPANS)
+            paths = self._data.files_of("squad_dir")
+            facts |= {os.path.basename(x): files.sha256(x) for x in paths}
+        shared = self._inputs.path(SPANS)
 
         def train() -> dict[str, Any]:
             _copy_records(shared, job.folder)
@@ -189,8 +182,7 @@ class Programs:
             _copy_records(job.folder, shared)
             for path in _records_in(job.folder):
                 files.remove(path)
-            path = os.path.join(job.folder, "metrics.json")
-            return {"values": read_json(path, ("f1",))}
+            return read_json(os.path.join(job.folder, "metrics.json"), ("f1",))
 
         return facts, train
 

@@ -1,26 +1,50 @@
 """study.tsv and study.md: ours beside the paper's."""
 
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from data.storage import files
 from data.storage.tsv_files import write_tsv
 from studies.engine.declaring import Row, Study
-from studies.engine.measures import MEASURES
+from studies.engine.measures import MEASURES, applies
 from studies.engine.statistics import Values, sign_agrees
 
 
-class Found(NamedTuple):
+@dataclasses.dataclass
+class Found:
     """What has been measured so far; `missing` runs are not done yet.
 
-    `values` are row, measure -> seed -> value in the report's unit; `seconds`
-    are row -> seconds of its runs, pretraining included.
+    `measures` are those of the study, in the order of the report. `values` are
+    row, measure -> seed -> value in the report's unit; `seconds` are row ->
+    seconds of its runs, pretraining included.
     """
 
-    values: Mapping[tuple[str, str], Mapping[int, float]]
-    seconds: Mapping[str, float]
-    missing: int
+    measures: Sequence[str]
+    values: dict[tuple[str, str], dict[int, float]] = dataclasses.field(
+        default_factory=dict
+    )
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    missing: int = 0
+
+    def add(
+        self, row: Row, run: str, seed: int, result: Mapping[str, Any]
+    ) -> None:
+        """Adds the `seconds` and the measures among the `values` of a run."""
+        before = self.seconds.get(row.name, 0.0)
+        self.seconds[row.name] = before + result["seconds"]
+        for name in self.measures:
+            measure = MEASURES[name]
+            if measure.run == run and applies(measure, row):
+                value = measure.factor * result["values"][measure.metric]
+                self.values.setdefault((row.name, name), {})[seed] = value
+
+    @property
+    def measured(self) -> list[str]:
+        """The measures that have a value."""
+        names = {name for _, name in self.values}
+        return [name for name in self.measures if name in names]
 
     def of(self, row: Row, measure: str) -> Values | None:
         """Returns mean and spread of a row's measure; None = not measured."""
@@ -29,38 +53,31 @@ class Found(NamedTuple):
 
 
 def write(
-    study: Study,
-    found: Found,
-    output_dir: str,
-    *,
-    measures: Sequence[str],
-    facts: Mapping[str, Any],
+    study: Study, found: Found, output_dir: str, facts: Mapping[str, str]
 ) -> None:
-    """Writes study.tsv and study.md, the measures in the given order.
+    """Writes study.tsv and study.md, once something has been measured.
 
     `facts` are settings, for the end of the report.
     """
+    if not found.values:
+        return
     rows = [["row", "measure", "seed", "value"]]
     for (row, measure), values in found.values.items():
         rows += [[row, measure, seed, v] for seed, v in values.items()]
     write_tsv(os.path.join(output_dir, "study.tsv"), rows)
-    text = "\n".join(_lines(study, found, measures, facts)) + "\n"
+    text = "\n".join(_lines(study, found, facts)) + "\n"
     files.write_text(os.path.join(output_dir, "study.md"), text)
 
 
 def _lines(
-    study: Study,
-    found: Found,
-    measures: Sequence[str],
-    facts: Mapping[str, Any],
+    study: Study, found: Found, facts: Mapping[str, str]
 ) -> Iterator[str]:
     """The lines of study.md."""
     yield f"# {study.title}\n\n{study.source}. {study.question}\n"
     if found.missing:
         yield f"{found.missing} runs are not done yet.\n"
-    for measure in measures:
-        if any(name == measure for _, name in found.values):
-            yield from _measure(study, found, measure)
+    for measure in found.measured:
+        yield from _measure(study, found, measure)
     yield from _paper(study)
     yield "## Settings\n"
     yield from (f"- {note}" for note in study.notes)
@@ -69,12 +86,10 @@ def _lines(
         "are over the seeds of its fine-tunings."
     )
     yield from (f"- {name}: {value}" for name, value in facts.items())
-    if found.seconds:
-        yield "\n| row | minutes |\n| --- | --- |"
-        for row in study.rows:
-            if row.name in found.seconds:
-                minutes = found.seconds[row.name] / 60
-                yield f"| {row.shown} | {minutes:.1f} |"
+    yield "\n| row | minutes |\n| --- | --- |"
+    for row in study.rows:
+        if row.name in found.seconds:
+            yield f"| {row.shown} | {found.seconds[row.name] / 60:.1f} |"
 
 
 def _measure(study: Study, found: Found, measure: str) -> Iterator[str]:

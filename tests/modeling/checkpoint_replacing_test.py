@@ -183,7 +183,7 @@ def test_what_is_staged_has_a_name_that_cannot_be_guessed(tmp_path):
         link = folder / f"{name}.incomplete-{os.getpid()}"
         link.symlink_to(target if name == NAME else target / "kept")
     write(str(folder), 1)
-    checkpoints.write_state(str(folder), [NAME])
+    checkpoints.tf1.write_state(str(folder), [NAME])
     assert value_of(folder) == 1
     assert os.listdir(target) == ["kept"]
     assert (target / "kept").read_bytes() == b""

@@ -49,7 +49,7 @@ def test_names_and_shapes_are_the_originals(config, init):
     ],
 )
 def test_a_checkpoint_is_found_by_folder_prefix_or_file(goldens, path):
-    found = checkpoints.find_prefix(str(goldens / "model/init") + path)
+    found = checkpoints.tf1.find_prefix(str(goldens / "model/init") + path)
     assert found.endswith("init/bert_model.ckpt")
 
 
@@ -222,7 +222,7 @@ def test_strip_keeps_the_weights_alone(goldens, tmp_path):
 )
 def test_the_name_of_a_model_is_answered_with_where_to_get_it(path, released):
     with pytest.raises(FileNotFoundError) as error:
-        checkpoints.find_prefix(path)
+        checkpoints.tf1.find_prefix(path)
     text = str(error.value)
     assert f"If {path} is the name of a model on a hub: names are not" in text
     assert f"Get {released}.zip, which the README of github.com/google-" in text
@@ -236,5 +236,5 @@ def test_a_path_is_not_taken_for_the_name_of_a_model(tmp_path):
         *("model.ckpt-100", f"{tmp_path}/runs/bert-base"),
     ):
         with pytest.raises(FileNotFoundError, match="no checkpoint there") as e:
-            checkpoints.find_prefix(path)
+            checkpoints.tf1.find_prefix(path)
         assert "hub" not in str(e.value), path

@@ -96,14 +96,12 @@ def test_vocab_size_is_required():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("{", "is not JSON"), ("[1]", "no JSON object")]
+    ("text", "message"), [("{", "Expecting"), ("[1]", "no JSON object")]
 )
 def test_a_broken_file_is_named(tmp_path, text, message):
     path = tmp_path / "bert_config.json"
     path.write_text(text)
-    with pytest.raises(
-        ValueError, match=f"bert_config.json .*{message}|{message}"
-    ):
+    with pytest.raises(ValueError, match=f"bert_config.json .*{message}"):
         BertConfig.from_json_file(str(path))
 
 

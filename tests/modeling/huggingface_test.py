@@ -128,7 +128,7 @@ def test_the_question_head_gives_their_numbers(tmp_path):
 def test_names_and_values_come_back_bit_for_bit(tmp_path, architecture):
     tensors = theirs.tensors_of(architecture)
     path = theirs.write_folder(tmp_path, tensors)
-    checkpoint = checkpoints.HuggingFaceCheckpoint(path)
+    checkpoint = checkpoints.huggingface.HuggingFaceCheckpoint(path)
     variables = {name: checkpoint.read(name) for name in checkpoint.shapes}
     shapes = {name: value.shape for name, value in variables.items()}
     assert shapes == checkpoint.shapes
@@ -167,8 +167,8 @@ def test_old_names_are_the_same_tensors(tmp_path):
     old["embeddings.position_ids"] = np.arange(theirs.POSITIONS)[np.newaxis]
     new_path = theirs.write_folder(tmp_path / "new", tensors)
     old_path = theirs.write_folder(tmp_path / "old", old)
-    a = checkpoints.HuggingFaceCheckpoint(new_path)
-    b = checkpoints.HuggingFaceCheckpoint(old_path)
+    a = checkpoints.huggingface.HuggingFaceCheckpoint(new_path)
+    b = checkpoints.huggingface.HuggingFaceCheckpoint(old_path)
     assert a.shapes == b.shapes
     for name in a.shapes:
         np.testing.assert_array_equal(a.read(name), b.read(name))
@@ -178,7 +178,7 @@ def test_old_names_are_the_same_tensors(tmp_path):
 def test_half_precision_is_read_as_float32(tmp_path, dtype):
     tensors = {k: v.astype(dtype) for k, v in theirs.tensors_of().items()}
     path = theirs.write_folder(tmp_path, tensors)
-    checkpoint = checkpoints.HuggingFaceCheckpoint(path)
+    checkpoint = checkpoints.huggingface.HuggingFaceCheckpoint(path)
     value = checkpoint.read("bert/pooler/dense/kernel")
     assert value.dtype == np.float32
     expected = tensors["pooler.dense.weight"].astype(np.float32).T

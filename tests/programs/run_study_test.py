@@ -77,7 +77,10 @@ def test_a_row_from_text_to_report(pytestconfig, goldens, tmp_path):
     [
         (["--study=mask"], "must be one of features, masking"),
         (["--study=objectives", "--rows=x"], "the study has no row x; its"),
-        (["--study=masking", "--glue_dir=/none"], "has no STS-B/train.tsv"),
+        (
+            ["--study=masking", "--glue_dir=/none"],
+            "must hold one STS-B/train.tsv",
+        ),
     ],
 )
 def test_errors_come_at_once(pytestconfig, tmp_path, flags, error):

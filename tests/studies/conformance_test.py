@@ -162,24 +162,22 @@ def test_every_flag_that_it_sets_exists(study):
 def test_its_programs_take_the_settings(study, scale, tmp_path, name):
     options = StudyOptions(study=name, output_dir=str(tmp_path), scale=scale)
     data = StudyData(conllu_dir="a", glue_dir="b", squad_dir="c")
-    jobs = list(plan.jobs_of(study, options, data, SCALES[scale]))
+    jobs = list(plan.jobs_of(study, options, data))
     assert len({job.folder for job in jobs}) == len(jobs)
     paths = {"bert_config_file": "x", "vocab_file": "x", "output_dir": "x"}
     paths["input_file"] = "x"
     model = {"init_checkpoint": "x"}
     for job in jobs:
-        sizes = plan.sizes_of(study, job.row, SCALES[scale], 99)
+        sizes = plan.sizes_of(study, job.row, 99)
         layers = BertConfig.from_dict(sizes).num_hidden_layers
         if job.run == "pretraining":
-            flags = plan.pretraining_flags(
-                study, job.row, SCALES[scale], options
-            )
+            flags = plan.pretraining_flags(study, job.row, options)
             if flags.get("objective", OBJECTIVES[0]) in OBJECTIVES:
                 settings.make(PretrainingOptions, flags | paths)
             settings.make(PretrainingDataOptions, plan.record_flags(job.row))
             settings.make(PretrainingDataOptions, plan.masking_flags(job.row))
         elif job.run != "held_out":
-            flags = plan.finetuning_flags(job, SCALES[scale], options)
+            flags = plan.finetuning_flags(job, options)
             own = {"task_name": "conll", "data_dir": "x"}
             program = ClassifierOptions
             if job.run == "spans":
@@ -201,7 +199,7 @@ def test_the_small_scale_takes_an_hour_at_most(
     data = StudyData(conllu_dir="a", glue_dir="b", squad_dir="c")
     if study.takes_model:
         data = StudyData(conllu_dir="a", init_checkpoint="d")
-    jobs = plan.jobs_of(study, options, data, SCALES["small"])
+    jobs = plan.jobs_of(study, options, data)
     seconds = sum(job.seconds for job in jobs)
     assert 240 < seconds < 3600
 
@@ -246,5 +244,5 @@ def test_the_cost_of_base():
     assert base in studies.get("pretraining_tasks").rows_at(PAPER)
     tokens = 256 * (900_000 * 128 + 100_000 * 512)
     blocks = 6 * 12 * (12 * 768**2) * tokens
-    total = commands._pretraining_flops(base)
+    total = commands.pretraining_flops(base)
     assert blocks < total < 1.5 * blocks

@@ -36,8 +36,8 @@ def test_an_unknown_row_lists_the_rows(tmp_path):
 @pytest.mark.parametrize(
     "flag, there, error",
     [
-        ("conllu_dir", (), "has no \\*.conllu; it must hold"),
-        ("conllu_dir", ("a-dev.conllu",), "has a-dev.conllu; it must hold"),
+        ("conllu_dir", (), "must hold one .* found none of them"),
+        ("conllu_dir", ("a-dev.conllu",), "must hold one .*found .*a-dev.conl"),
         (
             "conllu_dir",
             (
@@ -46,10 +46,14 @@ def test_an_unknown_row_lists_the_rows(tmp_path):
                 "a-dev.conllu",
                 "t-test.conllu",
             ),
-            "has a-dev.conllu, a-train.conllu, b-train.conllu, .* one \\*train",
+            "must hold one .*a-dev.conllu, .*a-train.conllu, .*b-train.conllu",
         ),
-        ("glue_dir", ("STS-B/train.tsv",), "has no STS-B/train.tsv and"),
-        ("squad_dir", ("train-v1.1.json",), "has no dev-v1.1.json; it must"),
+        ("glue_dir", ("STS-B/train.tsv",), "must hold one STS-B/train.tsv and"),
+        (
+            "squad_dir",
+            ("train-v1.1.json",),
+            "must hold one train-v1.1.json and",
+        ),
         ("text", (), "no such text file"),
     ],
 )
@@ -63,12 +67,12 @@ def test_a_folder_without_its_files_is_refused(tmp_path, flag, there, error):
 def test_which_files_train_and_which_are_scored(tmp_path):
     treebank = ("en-ud-dev.conllu", "en-ud-test.conllu")
     folder = write(tmp_path / "a[1]", *treebank)
-    assert StudyData(conllu_dir=folder).conllu_files == treebank
-    folder = write(tmp_path / "a[1]", "en-ud-train.conllu")
-    assert StudyData(conllu_dir=folder).conllu_files == (
-        "en-ud-train.conllu",
-        "en-ud-dev.conllu",
-    )
+    dev, test = (f"{folder}/{name}" for name in treebank)
+    given = StudyData(conllu_dir=folder)
+    assert given.files_of("conllu_dir") == (dev, test)
+    write(tmp_path / "a[1]", "en-ud-train.conllu")
+    train = f"{folder}/en-ud-train.conllu"
+    assert given.files_of("conllu_dir") == (train, dev)
 
 
 def test_tfds_is_of_some_measures():

@@ -8,7 +8,6 @@ import studies
 from studies.engine import plan
 from studies.engine.options import StudyData, StudyOptions
 from studies.engine.programs import Programs
-from studies.engine.scales import SCALES
 
 pytestmark = pytest.mark.all
 
@@ -46,9 +45,7 @@ def test_a_given_model_is_fine_tuned_at_the_papers_rate(tmp_path):
     for row in "fine_tuning", "last":
         job = plan.Job(study.row(row), "tags", 1, "folder", 0.0)
         for is_given in False, True:
-            flags = plan.finetuning_flags(
-                job, SCALES["small"], options, is_given
-            )
+            flags = plan.finetuning_flags(job, options, is_given)
             rates[row, is_given] = flags["learning_rate"]
     assert rates == {
         ("fine_tuning", False): 5e-4,

@@ -11,7 +11,6 @@ import pytest
 from matplotlib import image
 
 from studies.engine import picture, plan, running
-from studies.engine.scales import SCALES
 from tests.studies.support import (
     NAMES,
     MadeUpRuns,
@@ -136,9 +135,7 @@ def test_further_seeds_can_be_added(tmp_path):
 def test_the_report_has_mean_spread_paper_and_sign(tmp_path):
     run(tmp_path)
     report = (tmp_path / "study.md").read_text()
-    jobs = plan.jobs_of(
-        made_up_study(), options(tmp_path), data(), SCALES["tiny"]
-    )
+    jobs = plan.jobs_of(made_up_study(), options(tmp_path), data())
     found = {}
     for job in jobs:
         if job.run == "casing":

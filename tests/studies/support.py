@@ -50,7 +50,7 @@ class MadeUpRuns:
             self.made.append((job.row.name, job.run, job.seed))
             if len(self.made) == self._fail_at:
                 self._fail()
-            return {"values": values_of(job)}
+            return values_of(job)
 
         return {"row": job.row.name, "run": job.run}, function
 

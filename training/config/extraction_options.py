@@ -23,7 +23,7 @@ def parse_layers(text: str) -> tuple[int | str, ...]:
             layers.append(part if part == EMBEDDINGS else int(part))
         except ValueError:
             raise ValueError(
-                f"--layers={text}: {part!r} is no layer; give numbers of "
+                f"--layers={text}: {part!r} is not a layer; give numbers of "
                 f"blocks, or {EMBEDDINGS}, such as --layers=-1,-2."
             ) from None
     return tuple(layers)
@@ -74,7 +74,7 @@ class VectorOptions(Settings):
 
     @property
     def layer_names(self) -> list[int | str | list]:
-        """Whose the L vectors are; of a mix, all of its layers."""
+        """The layer of each of the L vectors; for a mix, all of its layers."""
         layers = list(self.layers)
         return layers if self.layer_mix == "separate" else [layers]
 

@@ -6,7 +6,7 @@ import os
 from data.pretraining.options import PretrainingDataOptions
 from data.settings import Settings, group, refuse, setting
 from modeling.choices import FIRST_WEIGHTS, OBJECTIVES
-from modeling.objectives.options import ObjectiveOptions
+from training.config.objective_options import ObjectiveOptions
 from training.config.options import (
     BERT_CONFIG_FILE,
     DO_LOWER_CASE,

@@ -124,9 +124,9 @@ def _check_flags(
             here = "; ".join(f"{name}={texts[name]}" for name in names)
             raise ValueError(
                 f"{cluster.names[other]} differs from {cluster.names[0]} in "
-                f"{', '.join(names)} (here: {here}). Start the same command, "
-                "of the same version, for all workers; only the index in "
-                "TF_CONFIG may differ, and where --output_dir is mounted."
+                f"{', '.join(names)} (here: {here}). Start the same version "
+                "with the same command for all workers; only the index in "
+                "TF_CONFIG and the place of --output_dir may differ."
             )
 
 

@@ -21,8 +21,7 @@ from training.start.description import (
 )
 
 TOP_K = 5
-# Kind -> the fields of its `Description` that may have other values than those
-# of its run.
+# Kind -> the fields of its `Description` that may differ from its run's.
 _SETTINGS = {
     "pretraining": {"max_seq_length", "top_k"},
     **dict.fromkeys(KINDS, {"max_seq_length", "is_pair"}),

@@ -13,6 +13,7 @@ import tensorflow_text  # noqa: F401, operations of the exported graphs
 from data.asking import listed
 from data.progress import Progress
 from training.export import saved_model
+from training.inference import in_order
 
 # The inputs of serve_text, in the order in which `predict` takes them.
 _INPUTS = (
@@ -94,25 +95,19 @@ class Predictor:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
         texts = listed(texts, least=0)
         rows = [self._row(number, text) for number, text in enumerate(texts)]
-        lengths = [_length(row) for row in rows]
-        # The longest texts first: if memory is too small, the first batch
-        # fails.
-        order = sorted(range(len(rows)), key=lambda i: -lengths[i])
-        answers = [{}] * len(rows)
         shown = contextlib.nullcontext()
         if len(rows) > batch_size:
             shown = Progress("answering", total=len(rows), unit="texts")
         with shown as progress:
-            for start in range(0, len(order), batch_size):
-                chosen = order[start : start + batch_size]
-                outputs = self._outputs([rows[i] for i in chosen])
-                for place, i in enumerate(chosen):
-                    answers[i] = _answer(outputs, place)
-                if progress:
-                    progress.advance(len(chosen))
-        return answers
+            return in_order(
+                rows,
+                self._answers,
+                length=_length,
+                batch_size=batch_size,
+                done=progress and progress.advance,
+            )
 
-    def _outputs(self, rows: Sequence[tuple]) -> dict[str, np.ndarray]:
+    def _answers(self, rows: Sequence[tuple]) -> list[dict[str, Any]]:
         """Computes a batch."""
         columns = zip(*rows, strict=True)
         inputs = {
@@ -120,7 +115,8 @@ class Predictor:
             for name, column in zip(self._shapes, columns, strict=True)
         }
         outputs = self._function(**inputs)
-        return {name: x.numpy() for name, x in outputs.items()}
+        outputs = {name: x.numpy() for name, x in outputs.items()}
+        return [_answer(outputs, place) for place in range(len(rows))]
 
     def _row(self, number: int, text: Any) -> tuple:
         """Returns a text as a tuple of inputs."""

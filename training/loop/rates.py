@@ -56,7 +56,7 @@ def layer_rates(
     ValueError if the model has fewer blocks.
 
     Source: Sun et al., "How to Fine-Tune BERT for Text Classification?",
-      arXiv:1905.05583, section 3; of an ELECTRA, `_get_layer_lrs` of
+      arXiv:1905.05583, section 3; for ELECTRA, `_get_layer_lrs` in
       google-research/electra, `model/optimization.py`.
     """
     names = list(names)

@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from data.records.length_batches import trimmed_lengths
 from modeling import checkpoints, kernels
 from modeling.config import BertConfig
 from modeling.kernels import Form, seeds
@@ -29,28 +30,30 @@ def with_fusion(
     config: BertConfig,
     *,
     seq_length: int,
-    num_lengths: int = 1,
+    trims: bool = False,
 ) -> TrainOptions:
     """Decides `fuse` if it is None; call it in the strategy's scope.
 
-    `seq_length` is S, or the longest of the `num_lengths` that batches are
-    trimmed to. Returns the options with `fuse` True or False. A resumed run
-    gets the same value, unless it trains for more steps or on other devices.
-    Raises ValueError if XLA cannot compile for the GPU.
+    `seq_length` is S, or the longest one if batches are trimmed (`trims`).
+    Returns the options with `fuse` True or False. A resumed run gets the same
+    value, unless it trains for more steps or on other devices. Raises
+    ValueError if XLA cannot compile for the GPU.
     """
     found, strategy = gpus.seen(), tf.distribute.get_strategy()
     compiling = [name for name in ("xla", "fuse") if getattr(options, name)]
     gpus.check_compiling(found, *compiling)
     if options.fuse is not None:
         return options
+    kind = kind_of(strategy)
+    lengths = trimmed_lengths(seq_length, kind.multiple) if trims else [1]
     is_long = options.num_train_minutes > 0 or kernels.pays(
-        repaid=kind_of(strategy).repaid,
+        repaid=kind.repaid,
         num_hidden_layers=config.num_hidden_layers,
         hidden_size=config.hidden_size,
         num_steps=options.num_train_steps,
         batch_size=options.train_batch_size // strategy.num_replicas_in_sync,
         seq_length=seq_length,
-        num_lengths=num_lengths,
+        num_lengths=len(lengths),
     )
     fuse = gpus.can_compile(found) and is_long
     return dataclasses.replace(options, fuse=fuse)

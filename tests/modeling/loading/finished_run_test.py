@@ -65,7 +65,7 @@ def copy_checkpoint(folder, step, new_step):
     for path in folder.glob(f"model.ckpt-{step}.*"):
         name = path.name.replace(f"-{step}.", f"-{new_step}.")
         shutil.copy(path, folder / name)
-    checkpoints.write_state(str(folder), [f"model.ckpt-{new_step}"])
+    checkpoints.tf1.write_state(str(folder), [f"model.ckpt-{new_step}"])
 
 
 def test_a_run_that_was_continued_gives_its_newest_weights(goldens, tmp_path):

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from modeling import BertConfig, checkpoints, objectives
-from modeling.objectives.options import ObjectiveOptions
+from training.config.objective_options import ObjectiveOptions
 from training.config.options import TrainOptions
 from training.loop.checkpointing import CheckpointManager
 from training.loop.trainer import Trainer

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from modeling.objectives import replaced_tokens
-from modeling.objectives.options import ReplacedTokensOptions
 from modeling.objectives.replaced_tokens import Masked, ReplacedTokensModel
 from tests.modeling.objectives.conformance_support import (
     CONFIG,
@@ -22,6 +21,7 @@ from tests.modeling.objectives.numpy_model import (
     with_weights,
 )
 from tests.support import rounding
+from training.config.objective_options import ReplacedTokensOptions
 
 SIZES = dataclasses.replace(CONFIG, embedding_size=6, electra=True)
 OPTIONS = {"generator_size": 0.5, "predicted_share": 0.4}

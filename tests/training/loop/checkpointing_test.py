@@ -311,7 +311,7 @@ def test_a_kill_while_slots_are_removed_leaves_the_weights(
 def test_the_latest_is_kept_and_what_comes_after_it(tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
     manager = save(tmp_path, steps=(1, 2, 3, 4))
-    checkpoints.write_state(str(tmp_path), ["model.ckpt-3"])
+    checkpoints.tf1.write_state(str(tmp_path), ["model.ckpt-3"])
     manager.keep_latest()
     assert manager.steps() == [3, 4]
     assert restored_step(manager) == 3
@@ -345,7 +345,7 @@ def test_the_checkpoint_that_will_be_loaded_must_fit(tmp_path):
         r".*model.ckpt-3 does not fit \(bert/one: ",
     ):
         manager.check(variables())
-    checkpoints.write_state(str(tmp_path), ["model.ckpt-2"])
+    checkpoints.tf1.write_state(str(tmp_path), ["model.ckpt-2"])
     manager.check(variables())
     with pytest.raises(ValueError, match="model.ckpt-2 does not fit"):
         manager.check(other)

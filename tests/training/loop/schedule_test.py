@@ -155,7 +155,7 @@ def test_a_phase_that_continues_another_equals_one_run(
         np.testing.assert_array_equal(continued[name], value)
     record = json.loads((tmp_path / "model.ckpt-6.resume.json").read_text())
     assert record["examples_seen"] == 3 * 16  # of its own input
-    assert checkpoints.latest_name(str(first)) == "model.ckpt-3"
+    assert checkpoints.tf1.latest_name(str(first)) == "model.ckpt-3"
 
 
 def test_a_phase_with_nothing_left_or_nothing_before_is_refused(

@@ -1,4 +1,4 @@
-"""Flags of single pretraining objectives, in a file without TensorFlow."""
+"""Flags of single pretraining objectives."""
 
 import dataclasses
 from typing import Any, ClassVar

@@ -1,11 +1,10 @@
-"""The demo's corpus: English kept, code dropped, evaluation kept apart."""
+"""The small corpus: English kept, code dropped, evaluation kept apart."""
 
-import pathlib
 import string
 
 import pytest
 
-from demo import corpus
+from data.pretraining import corpus
 
 DOCSTRING = """Reads a file.
 
@@ -186,13 +185,11 @@ def test_too_small_a_text_is_refused():
         corpus.text_documents(["One is here. Two too.", "", "Three as well."])
 
 
-def test_written_documents_are_parted_by_blank_lines(tmp_path):
-    path = tmp_path / "out.txt"
-    corpus.write_documents(str(path), [["A b.", "C d."], ["E f."]])
-    assert path.read_text() == "A b.\nC d.\n\nE f.\n"
-
-
-def test_importing_defines_no_flag():
-    source = pathlib.Path(corpus.__file__).read_text()
-    assert "flags.define(" in source.split("__main__")[1]
-    assert "train_output" not in corpus.flags.FLAGS
+def test_written_documents_are_parted_by_blank_lines(tmp_path, monkeypatch):
+    train, held_out = [["A b.", "C d."], ["E f.", "G h."]], [["I j.", "K l."]]
+    monkeypatch.setattr(corpus, "python_documents", lambda: train + held_out)
+    monkeypatch.setattr(corpus, "split_train_eval", lambda _: (train, held_out))
+    paths = tmp_path / "train.txt", tmp_path / "eval.txt"
+    corpus.write(*map(str, paths))
+    assert paths[0].read_text() == "A b.\nC d.\n\nE f.\nG h.\n"
+    assert paths[1].read_text() == "I j.\nK l.\n"
