@@ -155,8 +155,6 @@ def run(arguments, *, cwd, stdin=os.devnull, env=(), timeout=300):
 
 def _warm_up():
     """Imports what the programs import; computes nothing."""
-    import training.finetuning.questions  # noqa: F401
-
     import training.convert.conversion  # noqa: F401
     import training.export.pretraining_signatures  # noqa: F401
     import training.export.saved_model  # noqa: F401
