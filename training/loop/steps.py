@@ -5,6 +5,7 @@ resumed run repeats an uninterrupted one bit for bit on one CPU.
 """
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -81,10 +82,13 @@ def _compiles_update(options, strategy):
     return not is_tpu(strategy)
 
 
-def _trainable(model: Model) -> set[str]:
-    """Names of the variables that the layers declare as trainable."""
+def _trainable(
+    model: Model, weights: Mapping[str, tf.Variable], names: Iterable[str]
+) -> dict[str, tf.Variable]:
+    """The named weights that the layers declare as trainable."""
     layers = model.layers
-    return {v.path for layer in layers for v in layer.trainable_variables}
+    trainable = {v.path for layer in layers for v in layer.trainable_variables}
+    return {name: weights[name] for name in names if name in trainable}
 
 
 class TrainSteps:
@@ -111,12 +115,7 @@ class TrainSteps:
             layerwise_lr_decay=options.layerwise_lr_decay,
             trainable_layers=options.trainable_layers,
         )
-        trainable = _trainable(model)
-        self._learning = {
-            name: self.weights[name]
-            for name in layer_rates
-            if name in trainable
-        }
+        self._learning = _trainable(model, self.weights, layer_rates)
         self.arithmetic = model.layers[0].compute_dtype
         in_float16 = self.arithmetic == "float16"
         self.loss_scale = LossScale() if in_float16 else None
