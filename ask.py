@@ -60,16 +60,7 @@ def main() -> None:
         max_seq_length=options.max_seq_length,
         **{name: value for name, value in given.items() if value},
     )
-    for flag, kind in (("top_k", "pretraining"), ("context_file", "span")):
-        value = getattr(options, flag)
-        if value and model.kind != kind:
-            raise ValueError(
-                f"--{flag}={value} is for a model of the kind {kind}, but "
-                f"{model.folder} is of the kind {model.kind}; leave it out."
-            )
-    settings: dict[str, Any] = {"batch_size": options.batch_size}
-    if options.top_k:
-        settings["top_k"] = options.top_k
+    settings = _settings(options, model)
     write = {"text": asking.to_text, "jsonl": asking.to_json}[options.format]
     is_terminal = not options.input_file and sys.stdin.isatty()
     lines = _lines(options.input_file)
@@ -85,6 +76,21 @@ def main() -> None:
             if not is_terminal:
                 raise
             print(f"error: {error}", file=sys.stderr)
+
+
+def _settings(options: AskingOptions, model: Any) -> dict[str, Any]:
+    """Returns arguments of `ask`; refuses flags for other kinds of model."""
+    for flag, kind in (("top_k", "pretraining"), ("context_file", "span")):
+        value = getattr(options, flag)
+        if value and model.kind != kind:
+            raise ValueError(
+                f"--{flag}={value} is for a model of the kind {kind}, but "
+                f"{model.folder} is of the kind {model.kind}; leave it out."
+            )
+    settings: dict[str, Any] = {"batch_size": options.batch_size}
+    if options.top_k:
+        settings["top_k"] = options.top_k
+    return settings
 
 
 def _answers(

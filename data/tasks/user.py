@@ -4,7 +4,7 @@ import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -83,21 +83,28 @@ class UserTable(Task):
         self._check_columns(kind)
         self.kind, self._usual_metrics, *_ = _KINDS[kind]
         self.label_separator = label_separator
-        self._files = TableFiles(
-            data_dir=data_dir,
-            names=dict(train=train_file, dev=dev_file, test=test_file),
-            suffixes=self.suffixes,
-            quoted=quoted,
-            separator=separator_of(separator),
-            columns=(*self._texts, *self._choices, *self._id),
-            label=self._label,
-        )
+        names = dict(train=train_file, dev=dev_file, test=test_file)
+        self._files = self._table_files(names, quoted, separator)
         self._given_labels = tuple(map(rows.label_text, labels))
         rows.check_labels(self._given_labels, "--labels")
         self._given_metrics = tuple(metrics)
         self._dev_share = dev_share
         if dev_share is not None:
             splits.check_share(dev_share, self._files)
+
+    def _table_files(
+        self, names: Mapping[str, str], quoted: bool | None, separator: str
+    ) -> TableFiles:
+        """The files of the sets."""
+        return TableFiles(
+            data_dir=self.data_dir,
+            names=names,
+            suffixes=self.suffixes,
+            quoted=quoted,
+            separator=separator_of(separator),
+            columns=(*self._texts, *self._choices, *self._id),
+            label=self._label,
+        )
 
     def _check_columns(self, kind: str) -> None:
         """Raises ValueError if the number of columns is wrong for the kind."""

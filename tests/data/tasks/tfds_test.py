@@ -261,11 +261,12 @@ def test_a_damaged_data_set_is_an_error(tmp_path):
     assert len(read("sound", "Caf\u00e9".encode(), False)) == 1
     with pytest.raises(
         ValueError,
-        match="--tfds=latin: byte 4 of a text in example 1 of train is 0xe9",
+        match="--tfds=latin/1.2.0: byte 4 of a text in example 1 of train",
     ):
         read("latin", "Caf\u00e9".encode("latin-1"), False)
     with pytest.raises(
-        ValueError, match="--tfds=cut: /.*/cut/1.2.0 cannot be read after exam"
+        ValueError,
+        match="--tfds=cut/1.2.0: /.*/cut/1.2.0 cannot be read after exam",
     ):
         read("cut", b"text", True)
 
