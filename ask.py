@@ -16,7 +16,7 @@ output (output_dir) or an export. What the lines are depends on the model in it:
                              a question alone, with --context_file
   model of multiple choice   a text, a tab, and its choices with tabs between
 
-Empty lines are passed over. On a terminal each line is answered at once, until
+Empty lines are skipped. On a terminal each line is answered at once, until
 Ctrl-D. The Python interface is bert.py, see docs/python.md.
 """
 
@@ -107,7 +107,7 @@ def _answers(
 def _lines(path: str | None) -> Iterator[tuple[str, str]]:
     """Yields the place and the text of each line that is not empty.
 
-    After a line of standard input that is not UTF-8 it goes on with the next.
+    After a line of standard input that is not UTF-8 it continues with the next.
     """
     name = path or "standard input"
     if path:

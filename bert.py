@@ -44,8 +44,8 @@ def load(
     """Loads a model.
 
     Args:
-      folder: of the original release, of Hugging Face, or the output_dir of a
-        run, see `modeling.load`; or an export_dir, or one version of it.
+      folder: the original release's, Hugging Face's, the output_dir of a run
+        (see `modeling.load`), an export_dir, or one version of it.
       max_seq_length: most wordpieces of a text; None = as the model was
         trained, else as many as it has positions. An export has its own.
       **options: see `modeling.load`, which also says what is refused. An export
@@ -61,8 +61,8 @@ class Model:
     are in the order of the texts. Texts that are too long are cut, except those
     of `entities`, `answer` and a model of `long_text=windows`: several rows.
 
-    A method raises ValueError if the model is of another kind, if the list is
-    empty, if it is a table and no list, or if something in it is no text.
+    A method raises ValueError if the model has another kind, or if the list is
+    empty, is a table, or contains something that is not a text.
 
     Attributes:
       folder: as given to `load`.
@@ -342,9 +342,9 @@ def finetune(
       train: a pandas DataFrame; a dict of columns; a list of dicts; a list of
         tuples, the texts first and the label last; or the path of a file, tsv,
         csv or JSON lines. A value is a string, a number or a list of them.
-      folder: of the model to begin with, see `modeling.load`.
+      folder: folder of the first weights, see `modeling.load`.
       output_dir: folder of checkpoints and results, as run_classifier.py
-        writes them; tables that are no files are kept in its folder `data`.
+        writes them; tables from memory are kept in its folder `data`.
       dev: a table to evaluate on; or the share of `train` that is drawn for
         this, such as 0.1; None = no evaluation.
       test: a table to predict, with or without labels: predictions.tsv.

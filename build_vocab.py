@@ -17,6 +17,7 @@ from absl import logging
 from data.settings import Settings, setting
 from data.storage import files, outputs
 from data.text import vocabulary
+from data.text.vocabulary import LearningOptions
 from training import program
 from training.config import flags
 
@@ -27,33 +28,10 @@ class VocabularyOptions(Settings):
 
     input_file: str = setting(help="Comma-separated UTF-8 text files or globs.")
     output_file: str = setting(help="Where to write the vocabulary.")
-    vocab_size: int = setting(
-        30522, "Number of tokens; fewer if the text is small.", least=1
-    )
     do_lower_case: bool = setting(
         True, "Lower-case the text and drop its accents."
     )
-    reserved_tokens: list[str] = setting(
-        vocabulary.SPECIAL_TOKENS,
-        "Tokens at the head of the vocabulary, [PAD] first.",
-    )
-    num_unused: int = setting(
-        0,
-        "[unusedN] tokens after [PAD]; 99 as in the released vocabularies.",
-        least=0,
-    )
-    min_frequency: int = setting(
-        2, "How often a piece must occur in the text.", least=1
-    )
-    max_characters: int = setting(
-        1000,
-        "Only so many different characters, the most frequent, are kept; "
-        "raise it for Chinese or Japanese.",
-        least=1,
-    )
-
-    def _check(self) -> None:
-        vocabulary.check_reserved(self.reserved_tokens)
+    learning: LearningOptions
 
 
 def define_flags() -> None:
@@ -72,34 +50,24 @@ def main() -> None:
     word_counts = vocabulary_building.count_words(
         paths, do_lower_case=options.do_lower_case
     )
-    vocab = vocabulary_building.learn_vocab(
-        word_counts,
-        vocab_size=options.vocab_size,
-        reserved_tokens=options.reserved_tokens,
-        num_unused=options.num_unused,
-        min_frequency=options.min_frequency,
-        max_characters=options.max_characters,
-    )
+    vocab = vocabulary_building.learn_vocab(word_counts, options.learning)
     vocabulary.write_vocab(options.output_file, vocab)
-    coverage = vocabulary_building.measure_coverage(word_counts, vocab)
+    found = vocabulary_building.measure_coverage(word_counts, vocab)
     logging.info(
         "%s: %d tokens from %d words (%d distinct)",
-        options.output_file,
-        len(vocab),
-        coverage.num_words,
-        coverage.num_distinct,
+        *(options.output_file, len(vocab), found["words"], len(word_counts)),
     )
     logging.info(
         "%.2f pieces a word; %.3f %% of the words become [UNK]",
-        coverage.num_pieces / coverage.num_words,
-        100 * coverage.num_unknown / coverage.num_words,
+        found["pieces"] / found["words"],
+        100 * found["unknown"] / found["words"],
     )
-    if len(vocab) < options.vocab_size:
+    if len(vocab) < options.learning.vocab_size:
         logging.warning(
             "--vocab_size=%d was not reached: no more pieces occur %d times; "
             "give more text, or make the model with vocab_size %d.",
-            options.vocab_size,
-            options.min_frequency,
+            options.learning.vocab_size,
+            options.learning.min_frequency,
             len(vocab),
         )
 

@@ -12,9 +12,9 @@ A folder with config.json and model.safetensors becomes bert_model.ckpt,
 bert_config.json, vocab.txt and, if it has labels, labels.txt. A checkpoint, or
 the output_dir of run_pretraining.py, run_classifier.py or run_squad.py, becomes
 config.json, model.safetensors, vocab.txt, tokenizer_config.json and
-special_tokens_map.json, which AutoModelFor... and AutoTokenizer load. Of trials
-it is the chosen one, of --save_best the best weights, else the last.
---output_format chooses the format of the result.
+special_tokens_map.json, which AutoModelFor... and AutoTokenizer load. For a run
+with --save_best these are the best weights, otherwise the last; for trials,
+those of the chosen one. --output_format chooses the format of the result.
 
 --extra_words adds words and --max_position_embeddings adds positions. Both need
 training afterwards.

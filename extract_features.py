@@ -32,9 +32,9 @@ def main() -> None:
     """Writes the vectors that the flags ask for."""
     options = flags.read(ExtractionOptions)
     program.load_tensorflow()
-    from training.vectors import extraction
+    from training.runs import vectors
 
-    extraction.run(options)
+    vectors.run(options)
 
 
 if __name__ == "__main__":

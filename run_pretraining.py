@@ -62,14 +62,14 @@ def main() -> None:
     program.load_tensorflow()
     from training.devices import session
     from training.export import pretraining_signatures, saved_model
-    from training.pretraining import pretrainer
+    from training.runs import pretraining
 
     if exported:
         pretraining_signatures.check_objective(flags.value("objective"))
     with session.joined(device, output_dir, flags.shared_values()) as here:
         facts = _facts(here.output_dir) if exported else {}
         if options:
-            pretrainer.run(options.replace(output_dir=here.output_dir))
+            pretraining.run(options.replace(output_dir=here.output_dir))
         if exported and here.is_chief:
             pretraining_signatures.describe(here.output_dir, **facts)
             saved_model.run(exported)
@@ -83,7 +83,9 @@ def _use_recipe() -> None:
         num_train_steps=flags.value("num_train_steps"),
         begins=not any(map(flags.value, ("init_checkpoint", "continue_from"))),
     )
-    flags.fill(values)
+    for name, value in values.items():
+        if not flags.FLAGS[name].present:
+            flags.FLAGS[name].value = value
     used = (f"--{name}={flags.value(name)}" for name in values)
     if values:
         logging.info("--recipe=%s: %s", recipe, " ".join(used))
@@ -102,13 +104,15 @@ def _export_options() -> ExportOptions:
 
 def _facts(output_dir: str) -> dict[str, Any]:
     """What an export needs to know about the flags that are given or not."""
-    from training.start import description, found_files, tokenizer
+    from training.start import description, found_files
+    from training.start.source import Source
 
     init_checkpoint = flags.value("init_checkpoint")
+    source = Source(init_checkpoint)
     values = {"top_k": flags.value("predict_top_k")}
     for flag in ("do_lower_case", "never_split", "max_seq_length"):
         values[flag] = flags.value(flag)
-    known = tokenizer.trained_with(init_checkpoint)
+    known = source.tokenizer_flags
     if before := description.find(output_dir):
         known |= {name: getattr(before, name) for name in values}
     for name, value in known.items():
@@ -118,7 +122,7 @@ def _facts(output_dir: str) -> dict[str, Any]:
     return values | found_files.find(
         {flag: flags.value(flag) for flag in found_files.FILES},
         output_dir=output_dir,
-        init_checkpoint=init_checkpoint,
+        source=source,
     )
 
 

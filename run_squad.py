@@ -46,7 +46,7 @@ def main() -> None:
     program.load_tensorflow()
     from training.devices import session
     from training.export import saved_model
-    from training.finetuning import questions
+    from training.runs import questions
     from training.start import description
 
     if not options and not description.is_there(output_dir):

@@ -10,7 +10,7 @@ _MASK = "[MASK]"
 def listed(texts: Iterable[Any], least: int = 1) -> list[Any]:
     """Returns texts as a list; refuses a lone text, a table and too few."""
     columns = texts if isinstance(texts, Mapping) else None
-    columns = getattr(texts, "columns", columns)  # of a DataFrame
+    columns = getattr(texts, "columns", columns)  # a DataFrame has them
     if columns is not None:
         names = [*columns] or ["text"]
         name = "text" if "text" in names else names[0]
@@ -85,7 +85,7 @@ def fillings(
 def asked_by(
     line: str, kind: str, *, context: str | None = None, where: str = "the line"
 ) -> Any:
-    """Reads what a line asks; several texts have a tab between.
+    """Reads a line's query; tabs separate several texts.
 
     Returns what the model of this kind takes: a string; a tuple of two strings;
     or for `choice` a tuple of a string and a list of strings. `context` is the

@@ -166,7 +166,7 @@ METRICS: Mapping[str, Mapping[str, Callable[[Any, Any], float]]] = {
     "classification": {
         "accuracy": accuracy,
         "f1": f1,
-        "micro_f1": accuracy,  # the same, of one label for each example
+        "micro_f1": accuracy,  # the same for one label per example
         "macro_f1": macro_f1,
         "matthews": matthews,
     },

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from absl import logging
+
 # Interval of progress reports and of checks whether to stop.
 _POLL_S = 0.5
 # Time that a worker has to clean up before it is stopped.
@@ -23,11 +25,14 @@ Advance = Callable[[int, int], None]
 
 
 class Workers:
-    """A pool of processes (1 = only this one); use it as a context manager."""
+    """A pool of processes; use it as a context manager.
 
-    def __init__(self, num_processes: int):
+    One process is this one, or, if `apart`, a new one.
+    """
+
+    def __init__(self, num_processes: int, *, apart: bool = False):
         self._executor = None
-        if num_processes > 1:
+        if num_processes > 1 or apart:
             context = multiprocessing.get_context("spawn")
             # Not an Event: a process that is killed while it reads an Event
             # blocks all others.
@@ -37,7 +42,7 @@ class Workers:
                 num_processes,
                 mp_context=context,
                 initializer=_begin,
-                initargs=(self._stop, self._counts),
+                initargs=(self._stop, self._counts, logging.get_verbosity()),
             )
 
     def map(
@@ -98,7 +103,7 @@ class Workers:
 def _killed() -> OSError:
     return OSError(
         "a worker process was killed, probably because memory ran out; run "
-        "the same command with a smaller --num_processes."
+        "the same command again, with a smaller --num_processes if it has one."
     )
 
 
@@ -110,10 +115,12 @@ class _Stopped(Exception):
 _stop = _counts = None
 
 
-def _begin(stop, counts) -> None:
+def _begin(stop, counts, verbosity) -> None:
     """Prepares a worker process."""
     global _stop, _counts
     _stop, _counts = stop, counts
+    logging.use_absl_handler()
+    logging.set_verbosity(verbosity)
     # ^C also reaches the parent, which stops the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_in_time, daemon=True).start()

@@ -15,14 +15,9 @@ class Progress:
 
     On a terminal it is a bar with the rate and the remaining time, and in a
     notebook too if the work takes longer than a moment. Otherwise it is a log
-    line at most every `seconds` and one at the end.
-
-    Args:
-      description: name of the work, such as `pretraining`.
-      total: total number of units; None = unknown.
-      initial: units finished before this run.
-      unit: name of the units in the plural, such as `steps`.
-      seconds: least time between two log lines.
+    line at most every `seconds` and one at the end. A `total` of None is
+    unknown; `initial` units were finished before this run; `unit` is in the
+    plural.
     """
 
     def __init__(

@@ -33,7 +33,18 @@ _EXPECTED = {
 
 
 class Setting(NamedTuple):
-    """Help and bounds of a field; see `setting`."""
+    """Help and bounds of a field; see `setting`.
+
+    Attributes:
+      help: its meaning.
+      least: least value; None = any.
+      most: largest value; None = any. It comes with `least` or `above`.
+      above: the value must be above this; None = any.
+      choices: all values; None = any.
+      flag: name of the flag; None = the field's.
+      parse: converts the flag's text, or Python's value in its place, for
+        types that absl does not know; None = by the field's type.
+    """
 
     help: str
     least: float | None = None
@@ -127,6 +138,21 @@ class Settings:
                 return value
         return None
 
+    def changed(self) -> dict[str, Any]:
+        """Returns flag -> value where it is not the default, groups included.
+
+        A field without a flag has its own name.
+        """
+        found = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Settings):
+                found |= value.changed()
+            elif value != field.default:
+                bounds = field.metadata.get("setting")
+                found[(bounds and bounds.flag) or field.name] = value
+        return found
+
     def replace(self, **values: Any) -> Self:
         """Returns a copy with other values, wherever a field occurs."""
         changed = {}
@@ -138,32 +164,23 @@ class Settings:
         return dataclasses.replace(self, **changed)
 
 
+def refuse(*rows: tuple[Any, str]) -> None:
+    """Raises ValueError with the message of the first row that is true."""
+    for is_wrong, message in rows:
+        if is_wrong:
+            raise ValueError(message)
+
+
 def setting(
-    default: Any = dataclasses.MISSING,
-    help: str = "",
-    *,
-    least: float | None = None,
-    most: float | None = None,
-    above: float | None = None,
-    choices: Sequence[str] | None = None,
-    flag: str | None = None,
-    parse: Callable[[Any], Any] | None = None,
+    default: Any = dataclasses.MISSING, help: str = "", **bounds: Any
 ) -> Any:
     """Returns a dataclass field that is also a flag.
 
-    Args:
-      default: its default; left out, the value must be given.
-      help: what it means; `[new]` marks what the original release lacks.
-      least: least value; None = any.
-      most: largest value; None = any. It comes with `least` or `above`.
-      above: the value must be above this; None = any.
-      choices: all values; None = any.
-      flag: name of the flag; None = the field's.
-      parse: converts the flag's text, or Python's value in its place, for
-        types that absl does not know; None = by the field's type.
+    Without a `default` the value must be given. `help` says what it means;
+    `[new]` marks what the original release lacks. For `bounds` see `Setting`.
     """
-    bounds = Setting(help, least, most, above, choices, flag, parse)
-    return dataclasses.field(default=default, metadata={"setting": bounds})
+    metadata = {"setting": Setting(help, **bounds)}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def group(**fixed: Any) -> Any:
@@ -181,12 +198,9 @@ def make(options_class: type, values: Mapping[str, Any]) -> Any:
     `values` are flag -> value, or field -> value for a field without a flag. A
     value holds wherever the field occurs, in groups too, but not where a group
     fixes it. Lists, tuples and NumPy's values are converted to the field's
-    type; fields without a value have their default.
-
-    Raises:
-      TypeError: a field has neither a value nor a default.
-      ValueError: a value has the wrong type or is out of bounds, or values
-        contradict each other.
+    type; fields without a value have their default. Raises TypeError for a
+    field without value and default; ValueError for a wrong type, a value out of
+    bounds or values that contradict each other.
     """
     given = {}
     for field in fields_of(options_class):
@@ -199,9 +213,9 @@ def make(options_class: type, values: Mapping[str, Any]) -> Any:
 
 
 def _converted(field: Field, value: Any) -> Any:
-    """Converts a value to a field's type; refuses one of another type."""
+    """Converts a value to a field's type; refuses other types."""
     if hasattr(value, "tolist"):
-        value = value.tolist()  # of NumPy
+        value = value.tolist()  # from NumPy
     if field.setting and field.setting.parse:
         return field.setting.parse(value)
     if value is None and field.is_optional:

@@ -1,9 +1,11 @@
 """Finds and reads data sets of tensorflow-datasets."""
 
 import difflib
+import functools
+import itertools
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -13,61 +15,39 @@ from absl import logging
 _BATCH = 16  # examples fetched at once
 
 
-class DataSet:
-    """The text of a split of a data set, which is downloaded if missing.
+class OpenedText(NamedTuple):
+    """The text of a split: one for each example, always in the same order.
+
+    `full_name` is the data set's name with configuration and version.
+    """
+
+    full_name: str
+    text_key: str
+    num_examples: int
+    texts: Iterator[str]
+
+
+def open_text(
+    name: str, split: str, data_dir: str | None, text_key: str | None
+) -> OpenedText:
+    """Opens the text of a data set, which is downloaded if missing.
 
     `name` is as in `tfds.builder` and `split` as `train`, `train[:10%]` or
     `train+test`. `data_dir` of None is tensorflow-datasets' default. `text_key`
     names the feature that is the text; None = `text`, or else the only string
-    feature. `full_name` is the name with configuration and version,
-    `num_examples` that of the split.
+    feature. Reading raises ValueError as `read_examples` does.
     """
-
-    def __init__(
-        self,
-        name: str,
-        split: str,
-        data_dir: str | None,
-        text_key: str | None,
-    ):
-        self._name = name
-        self._split = split
-        self._builder = find_and_prepare(name, data_dir)
-        self._features = self._builder.info.features
-        self.full_name = self._builder.info.full_name
-        self.text_key = _choose_text_key(name, self._features, text_key)
-        self.num_examples = _num_examples(name, self._builder, split)
-
-    def read_texts(self) -> Iterator[str]:
-        """Yields the text of each example, always in the same order.
-
-        Raises ValueError if the data set is damaged, or a text is not UTF-8.
-        """
-        dataset = _in_order(
-            self._builder,
-            self._split,
-            tfds.decode.PartialDecoding(
-                {self.text_key: self._features[self.text_key]}
-            ),
-        )
-        dataset = dataset.map(lambda example: example[self.text_key])
-        number = 0
-        try:
-            for batch in dataset.batch(_BATCH).as_numpy_iterator():
-                for text in batch:
-                    number += 1
-                    yield text.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"--tfds={self._name}: byte {error.start + 1} of "
-                f"{self.text_key!r} in example {number} is "
-                f"0x{error.object[error.start]:02x}, which is not UTF-8; "
-                "prepare the data set with text that is."
-            ) from None
-        except tf.errors.OpError as error:
-            raise _unreadable(
-                self._name, self._builder, number, error
-            ) from error
+    builder = find_and_prepare(name, data_dir)
+    num_examples = _num_examples(name, builder, split)
+    features = builder.info.features
+    key = _choose_text_key(name, features, text_key)
+    decoders = tfds.decode.PartialDecoding({key: features[key]})
+    dataset = _in_order(builder, split, decoders).map(lambda x: x[key])
+    batches = dataset.batch(_BATCH).as_numpy_iterator()
+    texts = _decoded(
+        itertools.chain.from_iterable(batches), bytes.decode, builder, split
+    )
+    return OpenedText(builder.info.full_name, key, num_examples, texts)
 
 
 def find_and_prepare(name: str, data_dir: str | None) -> Any:
@@ -92,20 +72,36 @@ def read_examples(
     text is not UTF-8.
     """
     _num_examples(name, builder, split)
-    features = builder.info.features
+    plain = functools.partial(_plain, builder.info.features)
+    examples = tfds.as_numpy(_in_order(builder, split))
+    return _decoded(examples, plain, builder, split)
+
+
+def _decoded(
+    examples: Iterable[Any],
+    decode: Callable[[Any], Any],
+    builder: Any,
+    split: str,
+) -> Iterator[Any]:
+    """Yields decoded examples; the error names the one that is damaged."""
     number = 0
     try:
-        for example in tfds.as_numpy(_in_order(builder, split)):
+        for example in examples:
             number += 1
-            yield _plain(features, example)
+            yield decode(example)
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"--tfds={name}: byte {error.start + 1} of a text in example "
-            f"{number} of {split} is 0x{error.object[error.start]:02x}, which "
-            "is not UTF-8; prepare the data set with text that is."
+            f"--tfds={builder.info.full_name}: byte {error.start + 1} of a "
+            f"text in example {number} of {split} is "
+            f"0x{error.object[error.start]:02x}, which is not UTF-8; prepare "
+            "the data set with text that is."
         ) from None
     except tf.errors.OpError as error:
-        raise _unreadable(name, builder, number, error) from error
+        raise ValueError(
+            f"--tfds={builder.info.full_name}: {builder.data_dir} cannot be "
+            f"read after example {number} ({_one_line(error)}); remove it and "
+            "prepare it again."
+        ) from error
 
 
 def _in_order(builder: Any, split: str, decoders: Any = None) -> Any:
@@ -118,15 +114,6 @@ def _in_order(builder: Any, split: str, decoders: Any = None) -> Any:
             interleave_cycle_length=1, try_autocache=False
         ),
         decoders=decoders,
-    )
-
-
-def _unreadable(
-    name: str, builder: Any, number: int, error: Exception
-) -> ValueError:
-    return ValueError(
-        f"--tfds={name}: {builder.data_dir} cannot be read after example "
-        f"{number} ({_one_line(error)}); remove it and prepare it again."
     )
 
 

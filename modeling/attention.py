@@ -13,7 +13,7 @@ import tensorflow as tf
 from modeling import layers
 from modeling.config import BertConfig
 from modeling.kernels import block as kernels
-from modeling.kernels import has_gpu
+from modeling.kernels.seeds import dropout_draws, has_gpu
 
 # Added to the scores of masked positions. It is finite, as in the original, so
 # that a query without any visible key averages the values and is not NaN.
@@ -154,12 +154,13 @@ class SelfAttention(layers.DropoutLayer):
         scores = tf.matmul(query, key, transpose_b=True)
         if not scales_queries:
             scores *= scale
-        scores += tf.cast(bias, query.dtype)
-        probabilities = kernels.softmax(scores)
-        kept = layers.dropout(
-            probabilities,
-            self.config.attention_probs_dropout_prob,
-            seed,
+        rate = self.config.attention_probs_dropout_prob
+        drops = seed is not None and rate
+        probabilities, kept = kernels.attention_probabilities(
+            scores,
+            bias,
+            dropout_draws(scores, seed) if drops else None,
+            rate=rate,
         )
         # [B, N, Q, D] -> [B, Q, N, D] -> [B * Q, H]
         context = kernels.swap_heads(tf.matmul(kept, value))

@@ -240,7 +240,7 @@ class BertModel(layers.DropoutLayer):
             the ids may be missing.
           input_mask: bool or number [B, S]; True or 1 = real, 0 = padding; None
             = all real. Or [B, S, S]: which keys (third axis) each query may
-            see, of the real wordpieces at least itself.
+            see; a real wordpiece sees at least itself.
           token_type_ids: int32 [B, S], segment ids; None = all 0.
           dropout_seed: int32 [2]; the same seed drops the same elements. None =
             no dropout, unless `training`.

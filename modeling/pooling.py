@@ -52,8 +52,8 @@ def word_means(vectors: tf.Tensor, word_ids: tf.Tensor) -> tf.Tensor:
     """Computes the vector of each word, the mean of its wordpieces' vectors.
 
     The vectors are float32 [B, S, L, W]; `word_ids`, int32 [B, S], are the
-    words' indices in the row, -1 = padding. In the result, of the same shape,
-    the words of a row come first, the rest is 0.
+    words' indices in the row, -1 = padding. The result has the same shape: the
+    words of a row come first, the rest is 0.
     """
     shape = tf.shape(word_ids)
     num_rows, seq_length = shape[0], shape[1]

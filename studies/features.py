@@ -38,7 +38,7 @@ STUDY = Study(
     notes=(
         "A BiLSTM of two layers, as wide as the encoder, reads the features.",
         "The paper labels names in CoNLL-2003, with the sentences around. The "
-        "sum without weights is no row of the paper.",
+        "paper has no sum without weights.",
     ),
     num_steps=1500,
     sizes={"num_hidden_layers": 4},

@@ -55,8 +55,8 @@ STUDY = Study(
         "left-to-right attention in fine-tuning, as in the paper.",
         "The paper does not say where its left-to-right model reads a "
         "sentence's class; here it is the last real wordpiece.",
-        "Parts of speech are no task of the paper: they stand beside its other "
-        "task on single tokens, SQuAD.",
+        "The paper has no parts of speech: they stand beside its other task on "
+        "single tokens, SQuAD.",
     ),
     num_steps=1500,
 )

@@ -6,14 +6,16 @@ config/            options of the programs, and the flags made of them
 devices/           distribution strategy, worker processes, SIGTERM
 tensorflow_log     what TensorFlow prints while it is loaded
 program            how every program starts and ends; the version
-loop/              optimizers, training steps, checkpoints, evaluation
+loop/              optimizers, training steps, checkpoints
+inference          batches through a model, on all devices, in order
 start/             what a run begins with, read and checked once
 convert/           models converted and grown, without a run
-pretraining/       a pretraining run
-finetuning/        a fine-tuning run: tasks, questions
+pretraining/       what a pretraining run is made of
+finetuning/        what the runs of tasks and questions are made of
+vectors/           vectors of texts
+runs/              the runs of the programs, each in the same phases
 many_runs/         trials, all of GLUE, tables of Python
 export/            SavedModels for TF Serving
-vectors/           vectors of texts
 """
 
 import data  # noqa: F401, which refuses a Python that is too old

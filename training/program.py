@@ -16,8 +16,18 @@ VERSION = "1.0.0"  # also in CITATION.cff and CHANGELOG.md
 # Name -> whether it adds the flags of absl.
 _HELP = dict.fromkeys(("help", "helpshort", "h", "?"), False)
 _HELP |= {"helpfull": True}
+_EXPECTED = (ValueError, OSError, FloatingPointError)
+_PREEMPTED = (
+    "preempted by SIGTERM: files appear whole or not at all, and a training "
+    "run has saved its step; the same command resumes. Exit code "
+    f"{preemption.EXIT_CODE}: try again."
+)
+_INTERRUPTED = (
+    "interrupted: files appear whole or not at all; the same command starts "
+    "again, a training run from its last checkpoint."
+)
 _MORE = """--help, --helpshort, -h and -? print this, --version the version.
---helpfull also lists the flags of absl, such as those of the log.
+--helpfull has the whole texts, and the flags of absl, such as the log's.
 --verbosity=1 shows TensorFlow's own messages and the tracebacks of errors."""
 
 
@@ -80,27 +90,12 @@ def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
         main()
     except preemption.Preempted:
         logging.flush()
-        print(
-            "preempted by SIGTERM: files appear whole or not at all, and a "
-            "training run has saved its step; the same command resumes. Exit "
-            f"code {preemption.EXIT_CODE}: try again.",
-            file=sys.stderr,
-        )
+        print(_PREEMPTED, file=sys.stderr)
         raise
     except KeyboardInterrupt:
-        print(
-            "interrupted: files appear whole or not at all; the same "
-            "command starts again, a training run from its last "
-            "checkpoint.",
-            file=sys.stderr,
-        )
+        print(_INTERRUPTED, file=sys.stderr)
         sys.exit(130)  # as a shell reports ^C
-    except (
-        ValueError,
-        OSError,
-        FloatingPointError,
-        *files.op_errors(),
-    ) as error:
+    except (*_EXPECTED, *files.op_errors()) as error:
         if logging.get_verbosity() >= logging.DEBUG:
             raise
         logging.flush()
@@ -110,16 +105,11 @@ def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
 
 
 def _unexpected(argument: str) -> str:
-    """Says what is wrong with an argument that is not a flag."""
+    """Explains an argument that is not a flag."""
     before = sys.argv[sys.argv.index(argument, 1) - 1]
     name = before.lstrip("-")
     is_switch = name in flags.FLAGS and flags.FLAGS[name].boolean
+    text = f"unexpected argument {argument!r}"
     if is_switch and argument.lower() in ("true", "false", "t", "f", "1", "0"):
-        return (
-            f"unexpected argument {argument!r} after {before}; give "
-            f"--{name}={argument} as one word."
-        )
-    return (
-        f"unexpected argument {argument!r}; flags look like --name=value (see "
-        "--help)."
-    )
+        return f"{text} after {before}; give --{name}={argument} as one word."
+    return f"{text}; flags look like --name=value (see --help)."

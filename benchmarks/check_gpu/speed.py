@@ -112,9 +112,11 @@ def _measure(step, rows, has_gpu):
         return (time.perf_counter() - began) / num_steps
 
     first = seconds_of(1)
-    # As many steps in a call as the calls need.
-    in_call = math.ceil(_LEAST_S / _CALLS / seconds_of(_WARM_UPS))
-    seconds = statistics.median(seconds_of(in_call) for _ in range(_CALLS))
+    # About as many steps in a call as the calls need. The warm-ups are slower.
+    in_call, calls = math.ceil(_LEAST_S / _CALLS / seconds_of(_WARM_UPS)), []
+    while len(calls) < _CALLS or in_call * sum(calls) < _LEAST_S:
+        calls.append(seconds_of(in_call))
+    seconds = statistics.median(calls)
     return {
         "rows": rows,
         "sequences_per_s": rows / seconds,

@@ -28,13 +28,14 @@ from training.config.options import (
     ServingOptions,
     TrainOptions,
 )
-from training.export import saved_model
+from training.export import interface, saved_model
 from training.export.predictor import Predictor
 from training.export.task_signatures import TaskServing
 from training.finetuning.finetuner import Finetuning, FinetuningOptions
 from training.loop.steps import with_fusion
 from training.loop.trainer import Trainer
 from training.start.description import TaskDescription
+from training.start.source import Source
 from training.start.start import Start
 
 _LABELS = ("0", "1")
@@ -116,12 +117,11 @@ def finetuning(case):
 def _epoch(case, model, opened, steps, trim):
     """A way that estimates an epoch from the seconds of some steps."""
     epoch = opened.count // case["rows"]
-    lengths = length_batches.trimmed_lengths(case["length"])
     options = with_fusion(
         train_options(case, epoch),
         model.config,
         seq_length=case["length"],
-        num_lengths=len(lengths) if trim else 1,
+        trims=trim,
     )
     batches = length_batches.training_batches(
         opened,
@@ -168,7 +168,10 @@ def prediction(case):
         train=TrainOptions(output_dir=f"{folder}/run", num_train_steps=1),
         device=DeviceOptions(precision=case["precision"]),
     )
-    start = Start.open(options, _model_class(case), trains=True)
+    config = BertConfig.from_json_file(str(config_file))
+    start = Start.open(
+        options, config, Source(None), _model_class(case), trains=True
+    )
     finetuner = Finetuning(start)
     files = _open(case, path, is_training=False)
     predict = finetuner.outputs if spans else finetuner.predict
@@ -219,8 +222,8 @@ def latency(case):
         case["vocab"],
     )
     export_dir = f"{case['folder']}/export"
-    exported = serving.interface(ServingOptions())
-    saved_model.write(exported, "", export_dir)
+    exported = interface.choose(serving, ServingOptions())
+    saved_model.write(exported, "", f"{export_dir}/1")
     predictor = Predictor.load(export_dir)
     texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
 

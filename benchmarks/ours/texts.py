@@ -22,9 +22,10 @@ from data.in_graph.tokenization import InGraphTokenizer
 from data.squad import records
 from data.squad.answers import predict
 from data.squad.articles import SquadData
-from data.squad.examples import ExampleOptions, read_examples
+from data.squad.examples import ExampleOptions
 from data.squad.options import AnswerOptions, WindowOptions
-from data.squad.prediction_files import PredictionWriter
+from data.squad.predictions import open_writer
+from data.squad.questions import Questions
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 
@@ -104,16 +105,17 @@ def squad_answers(case):
         return len(questions)
 
     def ours():
+        asked = Questions(SquadData(path).read(), tokenizer, WindowOptions())
         predictions = predict(
-            read_examples(SquadData(path).read(), ExampleOptions(False)),
+            asked.converted,
             *scores,
             tokenizer=tokenizer,
-            window_options=WindowOptions(),
+            window_options=asked.options,
             options=AnswerOptions(),
         )
-        with PredictionWriter(case["folder"], False) as writer:
+        with open_writer(case["folder"], False) as write:
             for prediction in predictions:
-                writer.write(prediction)
+                write(prediction)
         return len(questions)
 
     return _seconds_each(ours=ours, plain=plain)

@@ -31,7 +31,7 @@ class Judged(NamedTuple):
 
 def write_page(path: str, title: str, examples: Iterable[Judged]) -> None:
     """Writes the page, with the examples in the given order."""
-    with html_pages.PageWriter(path, title, _SCRIPT) as page:
+    with html_pages.open_page(path, title, _SCRIPT) as add:
         for example in examples:
             best = sorted(example.scores, key=lambda pair: -pair[1])
             shown = {
@@ -54,4 +54,4 @@ def write_page(path: str, title: str, examples: Iterable[Judged]) -> None:
                 ]
             if example.is_right is not None:
                 shown["right"] = example.is_right
-            page.add(shown)
+            add(shown)

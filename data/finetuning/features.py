@@ -302,7 +302,7 @@ def convert_examples(
     An example has one row, or with a stride one for each window. A tagged
     sentence longer than a row has several, and each word has its label in one
     of them (see `tagging.words_of_rows`). Raises ValueError if a label, choices
-    or words do not fit the options, TypeError if an example is of another kind.
+    or words do not fit the options, TypeError if an example has another kind.
 
     Source: convert_single_example in run_classifier.py.
     """

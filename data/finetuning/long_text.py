@@ -16,11 +16,11 @@ class LongTextOptions(Settings):
 
     mode: str = setting(
         "truncate",
-        "[new] A text over --max_seq_length: truncate = its end is left out, "
-        "as in the original; windows = it is read in overlapping windows. In "
-        "training each window is an example. A text has one answer, that of "
-        "its windows' probabilities pooled; a word has the label of its "
-        "window. Not for pairs and choices.",
+        "[new] How to read a text over --max_seq_length: truncate = without "
+        "its end, as the original; windows = in overlapping windows. In "
+        "training each window is an example. A text's answer pools the "
+        "probabilities of its windows; a word has the label of its window. "
+        "Not for pairs and choices.",
         choices=MODES,
         flag="long_text",
     )
@@ -33,8 +33,8 @@ class LongTextOptions(Settings):
     )
     pooling: str = setting(
         "mean",
-        "[new] How the probabilities (numbers, of regression) of a text's "
-        "windows become one answer.",
+        "[new] How to pool the probabilities (for regression, the numbers) of "
+        "a text's windows into one answer.",
         choices=POOLINGS,
         flag="long_text_pooling",
     )

@@ -232,7 +232,7 @@ def _become(character: str, normal: str) -> tuple[int, str]:
 
 
 def _case_of(character: str) -> int:
-    """Returns what a character is to a capital sigma, by asking Python."""
+    """Returns how Python treats a character beside a capital sigma."""
     if f"{character}Σ".lower().endswith("ς"):
         return _CASED
     if f"A{character}Σ".lower().endswith("ς"):

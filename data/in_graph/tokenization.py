@@ -9,8 +9,8 @@ fast. On the lower one a table (`characters`) says what becomes of a
 character. It is computed from `tokenization` when the tokenizer is made, and
 travels in the graph. TensorFlow's own tables have other Unicode versions and
 partly other rules, and are not used. For each of the 1,112,064 code points,
-alone or between letters, the ids equal `FullTokenizer`'s. Whatever process runs
-the graph, its Unicode version is that of the Python that made it.
+alone or between letters, the ids equal `FullTokenizer`'s. The graph keeps the
+Unicode version of the Python that made it, whatever process runs it.
 
 Axis letters: B texts of a batch, L letters, W words.
 """

@@ -5,6 +5,8 @@ sentences        divides paragraphs into sentences
 corpus           a small corpus in two parts, that of the demo and the studies
 tfds_text        the text of a tensorflow-datasets data set, as files
 words            which tokens are one word, in text without spaces
+recipe           vocabulary and options of records, for both writers
+groups           documents in flat arrays, for both writers
 masking          masks many rows at once
 report           counts and warnings, for the log
 exact/           the original's records, decision by decision, in memory

@@ -30,8 +30,8 @@ def mask_batches(
     The batches, feature name -> tensor [batch_size / shard.count, length], have
     `input_ids` and `input_mask`. The result has `input_ids` masked, and
     `masked_lm_positions`, `masked_lm_ids` and `masked_lm_weights`. `batch_size`
-    is that of all workers; the masks depend on `seed` and on an example's place
-    in the stream, from `first_example`.
+    counts the rows of all workers; the masks depend on `seed` and on an
+    example's place in the stream, from `first_example`.
 
     Source: RoBERTa (Liu et al. 2019), section 4.1.
     """

@@ -1,6 +1,7 @@
 """Options of pretraining data, and the token ids that masking needs."""
 
 import dataclasses
+import random
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
@@ -67,9 +68,9 @@ class PretrainingDataOptions(Settings):
     join_documents: bool = setting(
         False,
         "[new] With --next_sentence_prediction=false: an example that reaches "
-        "the end of a document goes on with the next one, after a [SEP], so "
-        "that examples are full even if documents are short. "
-        "--short_seq_prob is then the share of examples that are shorter.",
+        "the end of a document continues with the next one, after a [SEP], so "
+        "that examples are full even if documents are short. --short_seq_prob "
+        "is then the share of examples that are shorter.",
     )
     sentence_order_prediction: bool = setting(
         False,
@@ -79,7 +80,7 @@ class PretrainingDataOptions(Settings):
     )
     max_ngram_size: int = setting(
         1,
-        "[new] Mask spans of up to so many consecutive words (wordpieces, "
+        "[new] Mask spans of up to this many consecutive words (wordpieces, "
         "without --do_whole_word_mask), a span of n with chance ~ 1/n.",
         least=1,
     )
@@ -87,7 +88,7 @@ class PretrainingDataOptions(Settings):
         "static",
         "[new] static = examples have masks; dynamic = "
         "create_pretraining_data.py writes them without, and "
-        "run_pretraining.py masks them anew in every epoch.",
+        "run_pretraining.py draws new masks in every epoch.",
         choices=MASKINGS,
     )
 
@@ -100,19 +101,18 @@ class PretrainingDataOptions(Settings):
             )
         if self.join_documents and self.next_sentence_prediction:
             raise ValueError(
-                "--join_documents is for examples without sentence pairs; "
-                "pass --next_sentence_prediction=false too."
+                "--join_documents needs --next_sentence_prediction=false: it "
+                "is for examples without sentence pairs."
             )
         if self.sentence_order_prediction and not self.next_sentence_prediction:
             raise ValueError(
-                "--sentence_order_prediction=True; it must be false if "
-                "--next_sentence_prediction is false, because there are no "
-                "pairs then."
+                "--sentence_order_prediction needs sentence pairs; do not "
+                "give --next_sentence_prediction=false."
             )
 
     @property
     def keep_share(self) -> float:
-        """Of the masked tokens that are not [MASK], the share that stays."""
+        """Share of the masked tokens other than [MASK] that do not change."""
         if self.mask_token_prob == 1:
             return 1.0
         # Rounded, so that 0.1 of the remaining 0.2 is the original's 0.5.
@@ -130,6 +130,14 @@ class PretrainingDataOptions(Settings):
         """Number of tokens of a row without [CLS] and [SEP]."""
         num_special = 3 if self.next_sentence_prediction else 2
         return self.max_seq_length - num_special
+
+    def draw_target_length(self, rng: random.Random) -> int:
+        """Draws how many tokens of text the rows of a document should have."""
+        # Most rows are full, because padding costs as much as text. A few are
+        # short, as in fine-tuning.
+        if rng.random() < self.short_seq_prob:
+            return rng.randint(2, self.max_num_tokens)
+        return self.max_num_tokens
 
 
 class Wordpieces(NamedTuple):

@@ -1,8 +1,8 @@
 """Sentences with `[MASK]` and sentence pairs for a pretrained model."""
 
-import dataclasses
 import json
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,23 +11,22 @@ from data.text import packing
 from data.text.tokenization import FullTokenizer
 
 
-@dataclasses.dataclass(frozen=True)
-class Query:
+class Query(NamedTuple):
     """One line of the input as wordpieces with [CLS] and [SEP].
 
-    `num_first` is the number of wordpieces of segment 0 ([CLS] a [SEP]),
-    `masked_positions` the indices of `[MASK]`.
+    `segment_ids` are 0 for [CLS] a [SEP] and 1 for b; `masked_positions` are
+    the indices of `[MASK]`.
     """
 
     text: str
-    tokens: tuple[str, ...]
-    num_first: int
-    masked_positions: tuple[int, ...]
+    tokens: list[str]
+    segment_ids: list[int]
+    masked_positions: list[int]
 
     @property
     def is_pair(self) -> bool:
         """Whether the line was `A ||| B`."""
-        return self.num_first < len(self.tokens)
+        return 1 in self.segment_ids
 
 
 def read_queries(
@@ -74,8 +73,8 @@ def make_query(text: str, tokenizer: FullTokenizer) -> Query:
         sep_id="[SEP]",
         is_pair=second is not None,
     )
-    masked = tuple(i for i, t in enumerate(tokens) if t == "[MASK]")
-    return Query(text, tuple(tokens), segment_ids.count(0), masked)
+    masked = [i for i, token in enumerate(tokens) if token == "[MASK]"]
+    return Query(text, tokens, segment_ids, masked)
 
 
 def _tokenize(text: str, tokenizer: FullTokenizer) -> list[str]:
@@ -97,19 +96,16 @@ def query_batch(
     Returns int32 input_ids, input_mask (1 = real), segment_ids [B, S] and
     masked_lm_positions [B, P] (padded with 0).
     """
-    rows = []
-    positions = np.zeros((len(queries), max_predictions), np.int32)
-    for row, query in enumerate(queries):
-        num_second = len(query.tokens) - query.num_first
-        rows.append(
-            (
-                tokenizer.convert_tokens_to_ids(query.tokens),
-                [0] * query.num_first + [1] * num_second,
-            )
-        )
-        positions[row, : len(query.masked_positions)] = query.masked_positions
+    rows = [
+        (tokenizer.convert_tokens_to_ids(query.tokens), query.segment_ids)
+        for query in queries
+    ]
+    positions = [
+        packing.pad(query.masked_positions, max_predictions)
+        for query in queries
+    ]
     batch = packing.pad_batch(rows, max_seq_length)
-    return {**batch, "masked_lm_positions": positions}
+    return batch | {"masked_lm_positions": np.array(positions, np.int32)}
 
 
 def answer(

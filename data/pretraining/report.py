@@ -1,6 +1,5 @@
 """Counts and warnings of create_pretraining_data.py."""
 
-import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,42 +11,6 @@ from data.records.feature_spec import NO_PAIR
 _NUM_ROWS = 3
 _MAX_UNKNOWN_SHARE = 0.01
 _MIN_TEXT_SHARE = 0.8
-
-
-@dataclasses.dataclass(frozen=True)
-class Report:
-    """Counts of the written records.
-
-    `num_tokens` counts tokens without padding, [CLS] and [SEP] included,
-    `num_masked` those to predict; `unknown_share` is the share of [UNK] in the
-    corpus's tokens, `max_seq_length` the length of a record in tokens.
-    """
-
-    num_examples: int
-    num_tokens: int
-    num_masked: int
-    max_seq_length: int
-    unknown_share: float
-    duration_s: float
-
-    @property
-    def padding_share(self) -> float:
-        """The share of padding in `input_ids`."""
-        return 1 - self.num_tokens / (self.num_examples * self.max_seq_length)
-
-    @property
-    def masked_share(self) -> float:
-        """The share of masked tokens in all tokens."""
-        return self.num_masked / self.num_tokens
-
-    def __str__(self) -> str:
-        return (
-            f"{self.num_examples:,} examples, {self.num_tokens:,} tokens "
-            f"({self.masked_share:.1%} masked), padding "
-            f"{self.padding_share:.1%}, unknown tokens "
-            f"{self.unknown_share:.2%}; {self.duration_s:.1f} s, "
-            f"{self.num_examples / self.duration_s:,.0f} examples/s"
-        )
 
 
 def warn_of_few_predictions(options: PretrainingDataOptions) -> None:
@@ -68,14 +31,23 @@ def warn_of_few_predictions(options: PretrainingDataOptions) -> None:
         )
 
 
-def warn_of_cut_text(
-    num_tokens: int, num_wordpieces: int, dupe_factor: int
+def log_counts(
+    counts: Mapping[str, int], options: PretrainingDataOptions, seconds: float
 ) -> None:
-    """Warns if much of the text is not in the examples.
+    """Logs the counts of all records, and warns of what was lost.
 
-    `num_wordpieces` are the text's, `num_tokens` those of all examples.
+    `counts` are `examples`, their `tokens` (without padding) and `masked`
+    tokens, and the text's `wordpieces` and `unknown` wordpieces.
     """
-    share = num_tokens / (num_wordpieces * dupe_factor)
+    examples, tokens = counts["examples"], counts["tokens"]
+    unknown = counts["unknown"] / counts["wordpieces"]
+    if unknown > _MAX_UNKNOWN_SHARE:
+        logging.warning(
+            "%.1f %% of the tokens are [UNK]: is --vocab_file for this "
+            "language, and does --do_lower_case fit it?",
+            100 * unknown,
+        )
+    share = tokens / (counts["wordpieces"] * options.dupe_factor)
     if share < _MIN_TEXT_SHARE:
         logging.warning(
             "the examples hold at most %.0f %% of the text: lines are longer "
@@ -83,16 +55,14 @@ def warn_of_cut_text(
             "pass --split_sentences with --num_processes.",
             100 * share,
         )
-
-
-def warn_of_unknown(share: float) -> None:
-    """Warns if many tokens of the corpus are [UNK]."""
-    if share > _MAX_UNKNOWN_SHARE:
-        logging.warning(
-            "%.1f %% of the tokens are [UNK]: is --vocab_file for this "
-            "language, and does --do_lower_case fit it?",
-            100 * share,
-        )
+    padding = 1 - tokens / (examples * options.max_seq_length)
+    logging.info(
+        "Wrote %s",
+        f"{examples:,} examples, {tokens:,} tokens "
+        f"({counts.get('masked', 0) / tokens:.1%} masked), padding "
+        f"{padding:.1%}, unknown tokens {unknown:.2%}; {seconds:.1f} s, "
+        f"{examples / seconds:,.0f} examples/s",
+    )
 
 
 def describe_rows(

@@ -132,7 +132,7 @@ def _is_end_after_word(
         return False
     if before_number and word.lower() in _BEFORE_NUMBERS:
         return False
-    letter = word.rpartition(".")[2]  # of `U.S`: S
+    letter = word.rpartition(".")[2]  # `U.S` -> S
     if len(letter) != 1 or not letter.isalpha() or letter >= _HANGUL:
         return True
     if is_first and word == letter:

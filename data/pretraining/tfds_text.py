@@ -9,24 +9,20 @@ freed when it ends.
 """
 
 import dataclasses
-import multiprocessing
-import multiprocessing.connection
 import os
-import signal
-import sys
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 from absl import logging
 
+from data.processes import Advance, Workers
 from data.progress import Progress
+from data.settings import Settings, setting
 from data.storage import files, manifests
 from data.storage.json_files import write_json
 
 # Written last; says what the text files were made from.
 _MANIFEST = "text.json"
-_EXIT_S = 5
 
 # Marks of Wiki40B's articles: each is a line of its own and gives the kind of
 # the lines after it. Only paragraphs are text; _NEWLINE_ separates them.
@@ -39,23 +35,34 @@ _WIKI40B_BREAK = "_NEWLINE_"
 
 
 @dataclasses.dataclass(frozen=True)
-class TfdsText:
-    """The text to write.
+class TfdsText(Settings):
+    """Text of tensorflow-datasets.
 
-    Attributes:
-      tfds: name as in `tfds.builder`: `wiki40b/en` or `my_set/config:1.0.0`.
-      split: part of the data set: `train`, `train[:10%]`, `train+test`.
-      data_dir: folder of the data sets; None = the default of
-        tensorflow-datasets. A missing data set is downloaded.
-      text_key: name of the feature that is the text; None = `text`, or else
-        the only string feature.
-      max_bytes: size limit of a file; only a longer document exceeds it.
+    `tfds` and `split` are as in `tfds.builder`, such as `my_set/config:1.0.0`
+    and `train[:10%]`. Only a document that is longer than `max_bytes` makes a
+    longer file.
     """
 
-    tfds: str
-    split: str = "train"
-    data_dir: str | None = None
-    text_key: str | None = None
+    tfds: str | None = setting(
+        None,
+        "[new] Read the text of a tensorflow-datasets data set, such as "
+        "wiki40b/en, instead of --input_file. It is written to text files "
+        "beside the output.",
+    )
+    split: str = setting(
+        "train", "[new] Split of the data set.", flag="tfds_split"
+    )
+    data_dir: str | None = setting(
+        None,
+        "[new] Folder of the data sets of tensorflow-datasets.",
+        flag="tfds_data_dir",
+    )
+    text_key: str | None = setting(
+        None,
+        "[new] Name of the feature with the text; default: `text`, or the only "
+        "string feature.",
+        flag="tfds_text_key",
+    )
     max_bytes: int = 256 << 20
 
 
@@ -63,35 +70,14 @@ def write_text_files_in_a_process(text: TfdsText, folder: str) -> list[str]:
     """Runs `write_text_files` in a new process, which loads TensorFlow."""
     if paths := _finished(folder, text):
         return paths
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(
-        target=_work, args=(sender, logging.get_verbosity(), text, folder)
-    )
-    process.start()
-    sender.close()
-    try:
-        result = receiver.recv()
-    except EOFError:
-        process.join()
-        raise OSError(
-            f"--tfds={text.tfds}: the process that read it ended with exit "
-            f"code {process.exitcode} (-9 if it was killed, probably because "
-            "memory ran out); see its messages above, then run the same "
-            "command again."
-        ) from None
-    except BaseException:  # ^C, or SIGTERM: an exit would wait for the process
-        process.terminate()
-        process.join(_EXIT_S)  # it removes the unfinished file
-        process.kill()
-        raise
-    process.join()
-    if isinstance(result, Exception):
-        raise result
-    return result
+    with Workers(1, apart=True) as workers:
+        (paths,) = workers.run(_work, [(text, folder)], lambda *_: None)
+    return paths
 
 
-def write_text_files(text: TfdsText, folder: str) -> list[str]:
+def write_text_files(
+    text: TfdsText, folder: str, advance: Advance = lambda *_: None
+) -> list[str]:
     """Writes the text of a data set to files, unless an earlier run did so.
 
     Each example of the data set becomes a document: its lines that are not
@@ -107,13 +93,18 @@ def write_text_files(text: TfdsText, folder: str) -> list[str]:
     # need.
     from data import tfds
 
-    source = tfds.DataSet(text.tfds, text.split, text.data_dir, text.text_key)
+    source = tfds.open_text(text.tfds, text.split, text.data_dir, text.text_key)
     with Progress(
         f"reading {text.tfds}", total=source.num_examples, unit="documents"
     ) as progress:
-        written = _write_documents(
-            _documents(source.read_texts(), progress), folder, text.max_bytes
-        )
+
+        def show(found: str) -> str:
+            advance(0, 0)
+            progress.advance()
+            return found
+
+        documents = _documents(map(show, source.texts))
+        written = _write_documents(documents, folder, text.max_bytes)
     if not written:
         raise ValueError(
             f"--tfds={text.tfds}: the {source.num_examples} examples of split "
@@ -126,37 +117,23 @@ def write_text_files(text: TfdsText, folder: str) -> list[str]:
 
 def _finished(folder: str, text: TfdsText) -> list[str] | None:
     """The files of a finished run; None = there are none, or not complete."""
-    path = os.path.join(folder, _MANIFEST)
-    if not files.exists(path):
+    manifest = manifests.require_same(
+        os.path.join(folder, _MANIFEST),
+        dataclasses.asdict(text),
+        "give another --output_file, or remove that folder",
+        key="asked",
+    )
+    if manifest is None:
         return None
-    manifest = manifests.read(path)
-    if not manifest or "asked" not in manifest:
-        raise ValueError(
-            f"{path} does not say which text lies beside it; give another "
-            "folder, or remove that one."
-        )
-    differing = [
-        f"{key}={manifest['asked'].get(key)!r} (asked now: {value!r})"
-        for key, value in dataclasses.asdict(text).items()
-        if manifest["asked"].get(key) != value
-    ]
-    if differing:
-        raise ValueError(
-            f"{folder} holds other text: {', '.join(differing)}; give another "
-            "folder, or remove that one."
-        )
     paths = []
     for file in manifest["files"]:
-        paths.append(os.path.join(folder, file["name"]))
-        if (
-            not files.exists(paths[-1])
-            or files.size(paths[-1]) != file["bytes"]
-        ):
+        path = os.path.join(folder, file["name"])
+        if not files.exists(path) or files.size(path) != file["bytes"]:
             logging.warning(
-                "%s is gone or was changed; reading %s again.",
-                *(paths[-1], text.tfds),
+                "%s is gone or was changed; reading %s again.", path, text.tfds
             )
             return None
+        paths.append(path)
     logging.info(
         "Using the text of %s that is in %s: %d documents. Remove the folder "
         "to read the data set again.",
@@ -170,26 +147,24 @@ def _finish(
 ) -> None:
     """Writes the manifest and logs the counts."""
     num_documents = sum(file["num_documents"] for file in written)
-    num_bytes = sum(file["bytes"] for file in written)
-    num_empty = source.num_examples - num_documents
     manifest = {
         "asked": dataclasses.asdict(text),
         "data_set": source.full_name,
         "text_key": source.text_key,
         "num_documents": num_documents,
-        "num_empty_documents": num_empty,
-        "bytes": num_bytes,
+        "num_empty_documents": source.num_examples - num_documents,
+        "bytes": sum(file["bytes"] for file in written),
         "files": written,
     }
     write_json(os.path.join(folder, _MANIFEST), manifest)
     logging.info(
-        "%s: %s documents, %s bytes of text; left out %s without text",
-        *(source.full_name, f"{num_documents:,}", f"{num_bytes:,}"),
-        f"{num_empty:,}",
+        "%(data_set)s: %(num_documents)d documents, %(bytes)d bytes of text; "
+        "left out %(num_empty_documents)d without text",
+        manifest,
     )
 
 
-def _documents(texts: Iterator[str], progress: Progress) -> Iterator[bytes]:
+def _documents(texts: Iterator[str]) -> Iterator[bytes]:
     """Yields the texts as documents; leaves out those without text."""
     for text in texts:
         lines = text.split("\n")
@@ -200,7 +175,6 @@ def _documents(texts: Iterator[str], progress: Progress) -> Iterator[bytes]:
         lines = list(filter(None, map(str.strip, lines)))
         if lines:
             yield "\n".join([*lines, "", ""]).encode()
-        progress.advance()
 
 
 def _wiki40b_paragraphs(lines: list[str]) -> list[str]:
@@ -241,36 +215,17 @@ def _write_documents(
     return written
 
 
-def _work(
-    sender: multiprocessing.connection.Connection,
-    verbosity: int,
-    text: TfdsText,
-    folder: str,
-) -> None:
+def _work(task: tuple[TfdsText, str], advance: Advance) -> list[str]:
     """Calls `write_text_files` in the process made for it."""
-    # ^C reaches the parent, which ends this process.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    logging.use_absl_handler()
-    logging.set_verbosity(verbosity)
+    text, folder = task
     try:
-        sender.send(write_text_files(text, folder))
+        return write_text_files(text, folder, advance)
     except ImportError as error:
-        sender.send(
-            ValueError(
-                f"--tfds={text.tfds} needs what is not installed here: "
-                f"{error}. Write the text once by the same command without "
-                "--runner, in the environment of requirements.txt; it is kept."
-            )
-        )
-    except (ValueError, OSError, *files.op_errors()) as error:
-        # Only the text, because not every exception can be pickled.
-        kind = ValueError if isinstance(error, ValueError) else OSError
-        sender.send(kind(str(error)))
-
-
-def _end_with_parent() -> None:
-    """Ends this process when the parent was killed."""
-    multiprocessing.parent_process().join()
-    os._exit(1)
+        raise ValueError(
+            f"--tfds={text.tfds} needs what is not installed here: {error}. "
+            "Write the text once by the same command without --runner, in the "
+            "environment of requirements.txt; it is kept."
+        ) from None
+    except files.op_errors() as error:
+        # The other process need not know TensorFlow's errors.
+        raise OSError(str(error)) from None

@@ -5,9 +5,10 @@ during a run: then `naming_damage` reports which one.
 """
 
 import contextlib
-import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -27,8 +28,7 @@ _READ_ERRORS = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple):
     """Consecutive undamaged records of a file.
 
     `start` is the first byte (0 if compressed), `number` the number of the
@@ -42,37 +42,30 @@ class Segment:
     count: int
 
 
-@dataclasses.dataclass
-class Losses:
-    """Counts of what was left out of damaged files.
+# What was left out of damaged files; a file without records is damaged, too.
+# `files`; undamaged records `kept` of them; damaged `records` with undamaged
+# ones after them; `bytes` after the first damaged or truncated length, whose
+# records cannot be counted (0 for gzip).
+Losses = Counter[str]
 
-    A file without records is damaged, too. `num_kept` counts the undamaged
-    records of damaged files, `num_records` the damaged records with undamaged
-    ones after them, and `num_bytes` the bytes after the first damaged or
-    truncated length, whose records cannot be counted (0 for gzip).
-    """
 
-    num_files: int = 0
-    num_kept: int = 0
-    num_records: int = 0
-    num_bytes: int = 0
-
-    def __str__(self) -> str:
-        return (
-            f"records kept: {self.num_kept:,}; left out: {self.num_records:,}, "
-            f"and {self.num_bytes:,} bytes after damage"
-        )
+def describe(losses: Losses) -> str:
+    """Returns what was left out as text."""
+    return (
+        f"records kept: {losses['kept']:,}; left out: {losses['records']:,}, "
+        f"and {losses['bytes']:,} bytes after damage"
+    )
 
 
 def find_segments(
-    path: str, *, skip_bad_records: bool, losses: Losses
-) -> list[Segment]:
+    path: str, *, skip_bad_records: bool
+) -> tuple[list[Segment], Losses]:
     """Verifies every byte of a record file and returns its undamaged parts.
 
     Damaged contents lose one record; a damaged length or a truncation loses the
-    rest of the file, as any damage of a gzip file does. What is lost is added
-    to `losses`. Without `skip_bad_records`, damage and an empty file raise
-    DamagedError, which names the record.
+    rest of the file, as any damage of a gzip file does. Without
+    `skip_bad_records`, damage and an empty file raise DamagedError, which names
+    the record.
     """
     compression = reading.compression_of(path)
     try:
@@ -83,7 +76,7 @@ def find_segments(
                 f"{path}: record 1 is cut short or damaged; copy or write the "
                 "file again."
             )
-        return [Segment(path, compression, 0, 1, count)]
+        return [Segment(path, compression, 0, 1, count)], Counter()
     except DamagedError as error:
         if not skip_bad_records:
             raise
@@ -94,13 +87,14 @@ def find_segments(
     else:
         runs, num_damaged, lost_from = tfrecord.survey(path)
     segments = [Segment(path, compression, *run) for run in runs if run[-1]]
-    kept = sum(segment.count for segment in segments)
-    loss = Losses(1, kept, num_damaged, size - lost_from)
-    logging.warning("--skip_bad_records: %s (%s).", damage, loss)
-    for field in dataclasses.fields(losses):
-        name = field.name
-        setattr(losses, name, getattr(losses, name) + getattr(loss, name))
-    return segments
+    losses = Counter(
+        files=1,
+        kept=sum(segment.count for segment in segments),
+        records=num_damaged,
+        bytes=size - lost_from,
+    )
+    logging.warning("--skip_bad_records: %s (%s).", damage, describe(losses))
+    return segments, losses
 
 
 def _count_readable(path, most=-1):
@@ -113,13 +107,21 @@ def _count_readable(path, most=-1):
 
 def find_damage(segments: Sequence[Segment]) -> str | None:
     """Verifies records again; describes the first damage, None = no damage."""
-    for segment in segments:
+    for path, compression, start, number, count in segments:
         try:
-            damage = _damage_of(segment)
+            if compression:
+                files.require_file(path, "record")
+                found = min(count, _count_readable(path))
+            else:
+                records = tfrecord.read_records(path, start, number)
+                found = sum(1 for _ in itertools.islice(records, count))
         except (OSError, ValueError, *files.op_errors()) as error:
-            damage = str(error)
-        if damage:
-            return damage
+            return str(error)
+        if found < count:
+            return (
+                f"{path}: record {number + found} is cut short, damaged or "
+                "missing; copy or write the file again."
+            )
     return None
 
 
@@ -132,47 +134,28 @@ def find_misfit(
 
     Checks `sample` records of the segments; None = all of them.
     """
-    for segment in segments:
-        count = segment.count if sample is None else min(segment.count, sample)
-        records = itertools.islice(_records_of(segment), count)
-        number = segment.number
-        while some := list(itertools.islice(records, _CHECKED_AT_ONCE)):
-            if misfit := reading.find_misfit(specs, some):
-                row, problem = misfit
-                return (
-                    f"{segment.path}, record {number + row}: {problem}; write "
-                    "the file again."
-                )
-            number += len(some)
-        if sample is not None:
-            sample -= count
+    numbered = itertools.chain.from_iterable(map(_numbered, segments))
+    checked = itertools.islice(numbered, sample)
+    while some := list(itertools.islice(checked, _CHECKED_AT_ONCE)):
+        if misfit := reading.find_misfit(
+            specs, [record for *_, record in some]
+        ):
+            row, problem = misfit
+            path, number, _ = some[row]
+            return f"{path}, record {number}: {problem}; write the file again."
     return None
 
 
-def _records_of(segment):
-    """Yields the records of a segment up to the first damage."""
+def _numbered(segment):
+    """Yields path, number and content of the records up to the first damage."""
     path = segment.path
     if segment.compression:
         # By TensorFlow: see `_count_readable`.
-        return tf.data.TFRecordDataset(path, "GZIP").as_numpy_iterator()
-    return tfrecord.read_records(path, segment.start, segment.number)
-
-
-def _damage_of(segment):
-    """Describes the damage of a segment; None = it is undamaged."""
-    path, count = segment.path, segment.count
-    if segment.compression:
-        files.require_file(path, "record")
-        found = min(count, _count_readable(path))
+        records = tf.data.TFRecordDataset(path, "GZIP").as_numpy_iterator()
     else:
         records = tfrecord.read_records(path, segment.start, segment.number)
-        found = sum(1 for _ in itertools.islice(records, count))
-    if found == count:
-        return None
-    return (
-        f"{path}: record {segment.number + found} is cut short, damaged or "
-        "missing; copy or write the file again."
-    )
+    for i, record in enumerate(itertools.islice(records, segment.count)):
+        yield path, segment.number + i, record
 
 
 @contextlib.contextmanager
@@ -192,8 +175,7 @@ def naming_damage(
     except (ValueError, tf.errors.OpError) as error:
         cause = error.__cause__ or error
         if reading.OUT_OF_RANGE in str(cause):
-            misfit = find_misfit(segments, specs)
-            if misfit:
+            if misfit := find_misfit(segments, specs):
                 raise ValueError(misfit) from error
         if not isinstance(cause, _READ_ERRORS):
             raise

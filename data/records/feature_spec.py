@@ -54,42 +54,34 @@ def pretraining_features(
 ) -> tuple[FeatureSpec, ...]:
     """The features of a pretraining record, under the original's names.
 
-    Args:
-      max_seq_length: S, tokens with padding.
-      max_predictions_per_seq: P, places for masked tokens.
-      masked: False = without `masked_lm_*`, for records that are masked while
-        they are read.
-      pairs: False = without the label, to read records without pairs, whose
-        label is `NO_PAIR`.
-
-    Returns:
-      `input_ids`, `input_mask` (1 = token, 0 = padding) and `segment_ids`,
-      each [S]; `masked_lm_positions`, `masked_lm_ids` and
-      `masked_lm_weights` (1.0 = a prediction, 0.0 = padding), each [P];
-      `next_sentence_labels` [1] (0 = the next sentence, 1 = random,
-      `NO_PAIR` = no pair).
+    These are `input_ids`, `input_mask` (1 = token, 0 = padding) and
+    `segment_ids`, each [S]; `masked_lm_positions`, `masked_lm_ids` and
+    `masked_lm_weights` (1.0 = a prediction, 0.0 = padding), each [P];
+    `next_sentence_labels` [1] (0 = the next sentence, 1 = random, `NO_PAIR` =
+    no pair). Records without `masked` are masked while they are read; those
+    without `pairs` are read without the label.
 
     Source: write_instance_to_example_files in create_pretraining_data.py.
     """
-    seq, predictions = "max_seq_length", "max_predictions_per_seq"
-    tokens = tuple(
-        FeatureSpec(name, max_seq_length, flag=seq)
+    tokens = [
+        FeatureSpec(name, max_seq_length, flag="max_seq_length")
         for name in ("input_ids", "input_mask", "segment_ids")
-    )
-    masks = (
+    ]
+    masks = [
         FeatureSpec(
-            "masked_lm_positions", max_predictions_per_seq, flag=predictions
-        ),
-        FeatureSpec("masked_lm_ids", max_predictions_per_seq, flag=predictions),
-        FeatureSpec(
-            "masked_lm_weights",
+            f"masked_lm_{name}",
             max_predictions_per_seq,
-            "float32",
-            flag=predictions,
-        ),
-    )
-    labels = (FeatureSpec("next_sentence_labels", 1),)
-    return tokens + (masks if masked else ()) + (labels if pairs else ())
+            dtype,
+            flag="max_predictions_per_seq",
+        )
+        for name, dtype in (
+            ("positions", "int64"),
+            ("ids", "int64"),
+            ("weights", "float32"),
+        )
+    ]
+    labels = [FeatureSpec("next_sentence_labels", 1)]
+    return (*tokens, *masked * masks, *pairs * labels)
 
 
 class _Cells(NamedTuple):
@@ -111,18 +103,21 @@ def encode_examples(
 ) -> list[bytes]:
     """Encodes many examples at once, each from its own values only.
 
-    Args:
-      specs: the features to write, in their order on disk.
-      columns: feature name -> values [N, length] of the spec's type.
-
-    Returns:
-      N serialized `tf.train.Example`s.
-
-    Raises:
-      ValueError: a feature has a wrong length, type or number of rows.
+    `columns` are feature name -> values [N, length] of the spec's type, else
+    ValueError. Returns N serialized `tf.train.Example`s, with the features in
+    the order of the specs.
     """
     arrays = {spec.name: np.asarray(columns[spec.name]) for spec in specs}
-    num_records = _check(specs, arrays)
+    num_records = len(arrays[specs[0].name])
+    for spec in specs:
+        values, shape = arrays[spec.name], (num_records, spec.length)
+        if values.shape != shape or not np.can_cast(
+            values.dtype, spec.dtype, "same_kind"
+        ):
+            raise ValueError(
+                f"feature {spec.name} is {values.dtype} {values.shape}, but "
+                f"its spec says {spec.dtype} {shape}."
+            )
     encoded = []
     for start in range(0, num_records, _BLOCK):
         rows = slice(start, start + _BLOCK)
@@ -130,31 +125,6 @@ def encode_examples(
             specs, {name: array[rows] for name, array in arrays.items()}
         )
     return encoded
-
-
-def _check(specs, arrays) -> int:
-    """Raises ValueError if columns do not fit their specs; returns N."""
-    for spec in specs:
-        values = arrays[spec.name]
-        if values.ndim != 2:
-            raise ValueError(
-                f"feature {spec.name} has shape {values.shape}, expected [N, "
-                f"{spec.length}]."
-            )
-        if values.shape[1] != spec.length:
-            raise ValueError(
-                f"feature {spec.name} has {values.shape[1]} values, but its "
-                f"spec says {spec.length}."
-            )
-        if not np.can_cast(values.dtype, spec.dtype, "same_kind"):
-            raise ValueError(
-                f"feature {spec.name} is {values.dtype}, but its spec says "
-                f"{spec.dtype}."
-            )
-    num_rows = {spec.name: len(arrays[spec.name]) for spec in specs}
-    if len(set(num_rows.values())) != 1:
-        raise ValueError(f"features differ in their rows: {num_rows}.")
-    return num_rows.popitem()[1]
 
 
 def _encode_block(specs, arrays) -> list[bytes]:

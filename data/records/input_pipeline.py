@@ -1,5 +1,6 @@
 """Batches of record files, in an order that can resume at any example."""
 
+import collections
 import dataclasses
 from collections.abc import Callable, Sequence
 
@@ -59,20 +60,14 @@ def open_records(
     limits: dict[str, int],
     skip_bad_records: bool = False,
 ) -> RecordFiles:
-    """Checks record files before a run starts.
+    """Checks record files, plain or gzip, before a run starts.
 
     Every record's checksum is verified while counting; features are checked on
     each file's first record, values on its first 1000 records. Later values are
-    checked when their batch is parsed, see `naming_damage`.
-
-    Args:
-      paths: TFRecord files, plain or gzip.
-      specs: the features expected.
-      limits: feature name -> upper bound (exclusive) of its values, such as
-        the size of the vocabulary for `input_ids`; the lower bound is 0. Names
-        that are not in `specs` are ignored.
-      skip_bad_records: leave out damaged records, see `damage.find_segments`,
-        with a warning that counts them.
+    checked when their batch is parsed, see `naming_damage`. `limits` are
+    feature name -> upper bound (exclusive) of its values, such as the size of
+    the vocabulary for `input_ids`; names that are not in `specs` are ignored.
+    With `skip_bad_records`, damaged records are left out, with a warning.
 
     Raises:
       FileNotFoundError: a file is missing.
@@ -83,18 +78,18 @@ def open_records(
     """
     # The values of all records are checked while they are parsed.
     specs = tuple(spec._replace(limit=limits.get(spec.name)) for spec in specs)
-    segments, losses = [], damage.Losses()
+    segments, losses = [], collections.Counter()
     for path in paths:
-        found = damage.find_segments(
-            path, skip_bad_records=skip_bad_records, losses=losses
+        found, lost = damage.find_segments(
+            path, skip_bad_records=skip_bad_records
         )
+        losses += lost
         if not found:
             continue
         segments += found
         first = next(iter(_read(found).take(1))).numpy()
         reading.check_record(specs, path, first)
-        misfit = damage.find_misfit(found, specs, _SAMPLE)
-        if misfit:
+        if misfit := damage.find_misfit(found, specs, _SAMPLE):
             raise ValueError(misfit)
     if not segments:
         raise ValueError(
@@ -102,12 +97,10 @@ def open_records(
             f"({paths[0]}{', ...' if len(paths) > 1 else ''}); copy or write "
             "them again."
         )
-    if losses.num_files:
+    if losses:
         logging.warning(
             "--skip_bad_records: %d of %d files are damaged (%s).",
-            losses.num_files,
-            len(paths),
-            losses,
+            *(losses["files"], len(paths), damage.describe(losses)),
         )
     return RecordFiles(tuple(segments), specs)
 
@@ -122,7 +115,7 @@ def training_batches(
     arrange: Arrange | None = None,
     shard: Shard = WHOLE,
 ) -> tf.data.Dataset:
-    """Returns endless shuffled batches, the same at every start.
+    """Returns endless shuffled full batches, the same at every start.
 
     The order of files and records in a pass depends only on the seed and the
     number of the pass. If there are at least as many files as workers, worker i
@@ -130,22 +123,11 @@ def training_batches(
     reads all files and takes its rows of the batches that a single worker would
     get.
 
-    Args:
-      files: the input.
-      batch_size: number of examples in a batch of all workers; every batch is
-        full.
-      seed: seed of the order.
-      first_example: number of examples to skip at the start of the stream of
-        all workers, because they were used before a resume.
-      shuffle_window: size of the shuffle buffer in records; 1 = no shuffling.
-      arrange: reorders the records of a pass; None = leaves them.
-      shard: the worker.
-
-    Returns:
-      Dataset of feature name -> tensor [batch_size / shard.count, length].
-
-    Raises:
-      ValueError: the workers would not have equally many rows.
+    `batch_size` is that of all workers. The first `first_example` examples of
+    all workers are skipped: they were used before a resume. A `shuffle_window`
+    of 1 record leaves the order. The result is feature name -> tensor
+    [batch_size / shard.count, length]. Raises ValueError if the workers would
+    not have equally many rows.
 
     Source: `run_pretraining.input_fn_builder`.
     """

@@ -42,40 +42,22 @@ _LENGTHS = [
 def training_batches(
     files: RecordFiles,
     *,
-    batch_size: int,
     seed: int,
-    first_example: int = 0,
     shuffle_window: int = 0,
     trim: bool = True,
     exact: bool = False,
     multiple: int = 1,
     group_by_length: bool = False,
     num_choices: int = 1,
-    shard: Shard = WHOLE,
+    **place: Any,
 ) -> tf.data.Dataset:
     """Returns endless shuffled full batches, the same at every start.
 
-    Args:
-      files: the input.
-      batch_size: B of all workers.
-      seed: seed of the order.
-      first_example: number of examples to skip at the start of the stream,
-        because they were used before a resume.
-      shuffle_window: size of the shuffle buffer in records; 0 = all records,
-        1 = no shuffling.
-      trim: cut each worker's batch to its longest example; False for a TPU,
-        which needs one length.
-      exact: cut to the length of the longest example, not to one of
-        `trimmed_lengths`; use it where no shape is compiled.
-      multiple: see `trim_batch`.
-      group_by_length: put examples of similar length into a batch. Each pass
-        still contains every example once.
-      num_choices: C, number of rows of S wordpieces in an example,
-        concatenated; 1 except for multiple choice.
-      shard: the worker; see `input_pipeline.training_batches`.
-
-    Returns:
-      Dataset of feature name -> tensor [B / shard.count, length].
+    See `input_pipeline.training_batches`, also for `place`, and `trim_batch`
+    for `exact`, `multiple` and `num_choices`. A `shuffle_window` of 0 is all
+    records. `trim` cuts each worker's batch to its longest example; False for a
+    TPU, which needs one length. `group_by_length` puts examples of similar
+    length into a batch; each pass still contains every example once.
 
     Source: `run_classifier.file_based_input_fn_builder`.
     """
@@ -83,23 +65,16 @@ def training_batches(
     # records, so that passes mix, and a file sorted by label stays sorted.
     batches = input_pipeline.training_batches(
         files,
-        batch_size=batch_size,
         seed=seed,
-        first_example=first_example,
         shuffle_window=shuffle_window or files.count,
         arrange=grouping(seed, num_choices) if group_by_length else None,
-        shard=shard,
+        **place,
     )
-    if trim:
-        return trimmed(
-            batches, num_choices=num_choices, exact=exact, multiple=multiple
-        )
-    return batches
-
-
-def grouping(seed: int, num_choices: int = 1) -> input_pipeline.Arrange:
-    """Returns what puts examples of similar length into a batch of a pass."""
-    return functools.partial(_group_pass, num_choices=num_choices, seed=seed)
+    if not trim:
+        return batches
+    return trimmed(
+        batches, num_choices=num_choices, exact=exact, multiple=multiple
+    )
 
 
 def trimmed(batches: tf.data.Dataset, **options: Any) -> tf.data.Dataset:
@@ -124,22 +99,18 @@ def all_examples(
 
     A batch holds examples of similar length: more than B examples if they are
     short, but at most the wordpieces of B examples of full length. `trim` is
-    False for a TPU, which needs one shape; for `multiple` see `trim_batch`, for
-    `num_choices` see `training_batches`.
+    False for a TPU, which needs one shape; see `trim_batch` for the others.
 
-    Returns:
-      Dataset of `num_batches` batches, feature name -> tensor [R, length]; R
-      is a multiple of B. `example_index` int32 [R, 1] is an example's place in
-      the files. `is_real_example` [R, 1] is the record's, by default 1, and 0
-      for the copies that fill a batch up to a multiple of B. Each of several
-      workers has R / shard.count rows.
+    The result has `num_batches` batches of R examples, a multiple of B; each of
+    several workers has R / shard.count rows. `example_index` int32 [R, 1] is an
+    example's place in the files. `is_real_example` [R, 1] is the record's, by
+    default 1, and 0 for the copies that fill a batch up.
     """
     shard.part_of(batch_size)
-    stream = input_pipeline.file_order(files).enumerate()
     if trim:
-        stream = _sorted_batches(stream, files, batch_size, num_choices)
+        stream = _sorted_batches(files, batch_size, num_choices)
     else:
-        stream = stream.batch(batch_size)
+        stream = input_pipeline.file_order(files).enumerate().batch(batch_size)
 
     def parse(indices, serialized):
         batch = reading.parse_batch(files.specs, serialized)
@@ -152,17 +123,17 @@ def all_examples(
             for name, x in batch.items()
         }
 
-    def own_rows(x):
-        size = (x.shape[0] or tf.shape(x)[0]) // shard.count
-        return x[shard.index * size : (shard.index + 1) * size]
+    def own_rows(batch):
+        ids = batch["example_index"]
+        size = (ids.shape[0] or tf.shape(ids)[0]) // shard.count
+        rows = slice(shard.index * size, (shard.index + 1) * size)
+        return {name: x[rows] for name, x in batch.items()}
 
     batches = stream.map(
         parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
     )
     if shard.count > 1:
-        batches = batches.map(
-            lambda batch: {name: own_rows(x) for name, x in batch.items()}
-        )
+        batches = batches.map(own_rows)
     return batches.prefetch(tf.data.AUTOTUNE)
 
 
@@ -177,12 +148,11 @@ def num_batches(
     """Counts the batches of `all_examples` by reading all records."""
     if not trim:
         return -(-files.count // batch_size)
-    stream = input_pipeline.file_order(files).enumerate()
-    batches = _sorted_batches(stream, files, batch_size, num_choices)
+    batches = _sorted_batches(files, batch_size, num_choices)
     return int(batches.reduce(np.int64(0), lambda count, *_: count + 1))
 
 
-def _sorted_batches(stream, files, batch_size, num_choices):
+def _sorted_batches(files, batch_size, num_choices):
     """Returns batches of (indices, serialized examples), longest first.
 
     Only `_SORTED_AT_ONCE` examples at a time are sorted.
@@ -200,6 +170,7 @@ def _sorted_batches(stream, files, batch_size, num_choices):
             lambda start, end: (indices[start:end], serialized[start:end])
         )
 
+    stream = input_pipeline.file_order(files).enumerate()
     return stream.batch(_SORTED_AT_ONCE).flat_map(cut)
 
 
@@ -243,9 +214,10 @@ def trim_batch(
 ) -> dict[str, tf.Tensor]:
     """Cuts the padding after the longest example of a batch.
 
-    Features of wordpieces are [B, C * S] and become [B, C * S']. S' is one of
-    `trimmed_lengths` or, if `exact`, the length of the longest example, in both
-    cases S or a multiple of `multiple`, as a GPU needs it.
+    Features of wordpieces are [B, C * S] (C choices, 1 but for multiple choice)
+    and become [B, C * S']. S' is one of `trimmed_lengths` or, if `exact`, which
+    is for shapes that are not compiled, the length of the longest example; in
+    both cases S or a multiple of `multiple`, as a GPU needs it.
     """
     names = ["input_ids", "input_mask", "segment_ids"]
     if "document_ids" in batch:
@@ -288,41 +260,43 @@ def _lengths(specs, num_choices, serialized):
     return _needed(batch["input_mask"], num_choices)
 
 
-def _group_pass(stream, number, files, batch_size, *, num_choices, seed):
-    """Puts examples of similar length into each batch of a pass."""
-    # A batch can contain the end of one pass and the begin of the next: this
-    # many records complete the batch of the previous pass.
-    begun = (number * files.count) % batch_size
-    rest = (batch_size - begun) % batch_size
-    most = max(2, _EXAMPLES_OF_WINDOW // batch_size)
-    size = min(_BATCHES_OF_WINDOW, most) * batch_size
-    windows = stream.skip(rest).batch(size)
-    return stream.take(rest).concatenate(
-        windows.enumerate().flat_map(
-            lambda i, window: tf.data.Dataset.from_tensor_slices(
-                _grouped(
-                    window,
-                    _lengths(files.specs, num_choices, window),
-                    batch_size,
-                    seed=tf.stack([np.int64(seed), number * 1_000_003 + i]),
-                )
+def grouping(seed: int, num_choices: int = 1) -> input_pipeline.Arrange:
+    """Returns what puts examples of similar length into a batch of a pass."""
+
+    def arrange(stream, number, files, batch_size):
+        # A batch can contain the end of one pass and the begin of the next:
+        # this many records complete the batch of the previous pass.
+        rest = -(number * files.count) % batch_size
+        most = max(2, _EXAMPLES_OF_WINDOW // batch_size)
+        size = min(_BATCHES_OF_WINDOW, most) * batch_size
+
+        def group(i, window):
+            order = _grouped_order(
+                _lengths(files.specs, num_choices, window),
+                batch_size,
+                seed=tf.stack([np.int64(seed), number * 1_000_003 + i]),
             )
-        )
-    )
+            return tf.data.Dataset.from_tensor_slices(tf.gather(window, order))
+
+        windows = stream.skip(rest).batch(size).enumerate().flat_map(group)
+        return stream.take(rest).concatenate(windows)
+
+    return arrange
 
 
-def _grouped(window, lengths, batch_size, *, seed):
-    """Groups serialized examples [W] by length, in random order of batches.
+def _grouped_order(lengths, batch_size, *, seed):
+    """Returns an order of examples [W] that groups them by length.
 
-    An incomplete batch comes last.
+    Batches are in random order; an incomplete one comes last.
     """
-    whole = tf.shape(window)[0] // batch_size * batch_size
+    num_examples = tf.shape(lengths)[0]
+    whole = num_examples // batch_size * batch_size
     order = tf.argsort(lengths[:whole], stable=True)
     order = tf.random.experimental.stateless_shuffle(
         tf.reshape(order, [-1, batch_size]), seed=seed
     )
-    grouped = tf.gather(window, tf.reshape(order, [-1]))
-    return tf.concat([grouped, window[whole:]], axis=0)
+    rest = tf.range(whole, num_examples)
+    return tf.concat([tf.reshape(order, [-1]), rest], axis=0)
 
 
 def _filled_up(batch, batch_size):

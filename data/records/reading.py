@@ -23,19 +23,13 @@ OUT_OF_RANGE = "a record holds a value that is out of range"
 def parse_batch(
     specs: Sequence[FeatureSpec], serialized: tf.Tensor
 ) -> dict[str, tf.Tensor]:
-    """Decodes a batch of examples; runs inside tf.data.
+    """Decodes serialized examples [B]; runs inside tf.data.
 
-    Args:
-      specs: the features to read; others in the records are ignored.
-      serialized: string [B].
-
-    Returns:
-      Feature name -> tensor [B, length]; int64 is converted to int32.
-
-    Raises:
-      tf.errors.InvalidArgumentError: a record lacks a feature or has another
-        length of it (`check_record` has a clearer error), or a value is not
-        within its spec's limit (`find_misfit` finds it).
+    Returns feature name -> tensor [B, length], where int64 became int32;
+    features without a spec are ignored. Raises tf.errors.InvalidArgumentError
+    if a record lacks a feature or has another length of it (`check_record` has
+    a clearer error), or a value is not within its spec's limit (`find_misfit`
+    finds it).
 
     Source: _decode_record of input_fn_builder in run_pretraining.py.
     """
@@ -45,7 +39,11 @@ def parse_batch(
         # As few operations as possible: starting one costs more than running
         # it.
         highest = tf.stack(
-            [tf.reduce_max(_unsigned(features[x.name])) for x in limited]
+            [
+                # Negative values exceed any limit.
+                tf.reduce_max(tf.bitcast(features[x.name], tf.uint64))
+                for x in limited
+            ]
         )
         tf.raw_ops.Assert(
             condition=tf.reduce_all(highest < [x.limit for x in limited]),
@@ -67,11 +65,6 @@ def _parse(specs, serialized):
             for spec in specs
         },
     )
-
-
-def _unsigned(values):
-    """Converts to unsigned integers; negative ones exceed any limit."""
-    return tf.bitcast(values, tf.uint64)
 
 
 def check_record(

@@ -56,20 +56,19 @@ def make_once(
     """Writes a record file, unless an earlier run wrote the same one.
 
     `PATH.manifest.json` says what the records were made from. If this is
-    unchanged and the file complete, the file is used again.
-
-    Args:
-      path: the record file.
-      facts: all that its bytes depend on, as JSON returns it.
-      report_type: class of the report.
-      write: writes the file; returns the report and the file's SHA-256.
-      check: called with the facts before anything is written, to refuse them;
-        None = any will do.
+    unchanged and the file complete, the file is used again. `facts` are all
+    that its bytes depend on, as JSON returns it. `write` returns the report and
+    the file's SHA-256. `check` may refuse the facts before anything is written.
     """
     if check:
         check(facts)
-    report = _written_before(path, facts, report_type)
-    if report is None:
+    manifest = manifests.read(path + files.MANIFEST_SUFFIX, facts) or {}
+    try:
+        report = report_type(**manifest["report"])
+        report.reused = manifests.is_complete(path, manifest["sha256"])
+    except (KeyError, TypeError):
+        report = None  # no manifest, or not written by `make_once`
+    if not report or not report.reused:
         report, checksum = write()
         manifest = {
             "made_from": facts,
@@ -97,20 +96,3 @@ def tokenizer_facts(tokenizer: FullTokenizer) -> dict[str, Any]:
     if tokenizer.never_split:  # not in the records of earlier versions
         facts["never_split"] = list(tokenizer.never_split)
     return facts
-
-
-def _written_before(
-    path: str, facts: Mapping[str, Any], report_type: type[Report]
-) -> Report | None:
-    """Returns the report of an earlier run if its file is unchanged."""
-    manifest = manifests.read(path + files.MANIFEST_SUFFIX, facts)
-    if not manifest:
-        return None
-    try:
-        report = report_type(**manifest["report"])
-        checksum = manifest["sha256"]
-    except (KeyError, TypeError):
-        return None  # not written by `make_once`: it will be overwritten
-    if not manifests.is_complete(path, checksum):
-        return None
-    return dataclasses.replace(report, reused=True)

@@ -15,7 +15,7 @@ import io
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import IO, Literal, NamedTuple
+from typing import IO, Literal
 
 import google_crc32c
 
@@ -104,15 +104,11 @@ class DamagedError(ValueError):
 def read_records(path: str, start: int = 0, number: int = 1) -> Iterator[bytes]:
     """Yields a file's records without frames and verifies every byte.
 
-    Args:
-      path: a TFRecord file, plain or gzip.
-      start: first byte of the first record to read; 0 if compressed.
-      number: number of that record, for the error.
-
-    Raises:
-      DamagedError: the file is truncated or damaged; names record and byte.
-        Gzip files are decompressed ahead, so it names a record before the
-        damage.
+    The file is plain or gzip. `start` is the first byte of the first record to
+    read (0 if compressed), `number` that record's number, for the error. Raises
+    DamagedError, which names record and byte, if the file is truncated or
+    damaged. Gzip files are decompressed ahead, so it names a record before the
+    damage.
     """
     files.require_file(path, "record")
     end = start
@@ -146,39 +142,25 @@ def whole_records(path: str) -> Iterator[bytes]:
                 yield record
 
 
-class Survey(NamedTuple):
-    """The readable records of a plain file that may be damaged.
+def survey(path: str) -> tuple[list[tuple[int, int, int]], int, int]:
+    """Finds the readable records of an uncompressed file.
 
-    `runs` are runs of undamaged records: first byte, number of the first record
-    from 1, number of records. `num_damaged` counts the damaged ones between
-    them. No record can be found after `lost_from`, the first damaged or
-    truncated length, or the end of the file.
+    Returns runs of undamaged records (first byte, number of the first record
+    from 1, number of records), the number of damaged records between them, and
+    the first damaged or truncated length, or the end of the file: no record can
+    be found after it.
     """
-
-    runs: list[tuple[int, int, int]]
-    num_damaged: int
-    lost_from: int
-
-
-def survey(path: str) -> Survey:
-    """Finds the readable records of an uncompressed file."""
-    runs, num_damaged = [], 0
-    end, number, count = 0, 1, 0
-    begin = end, number
+    runs, end, number = [[0, 1, 0]], 0, 1
     with _unzipped(path) as file, contextlib.suppress(*_UNREADABLE):
         for record, is_whole in _contents(file):
             end += FRAME_BYTES + len(record)
             number += 1
             if is_whole:
-                count += 1
-                continue
-            if count:
-                runs.append((*begin, count))
-            begin, count = (end, number), 0
-            num_damaged += 1
-    if count:
-        runs.append((*begin, count))
-    return Survey(runs, num_damaged, lost_from=end)
+                runs[-1][-1] += 1
+            else:
+                runs.append([end, number, 0])
+    whole = [(start, first, count) for start, first, count in runs if count]
+    return whole, len(runs) - 1, end
 
 
 # Errors of reading a truncated or damaged file.
@@ -214,16 +196,10 @@ def _unzipped(path: str) -> Iterator[IO[bytes]]:
 class RecordWriter:
     """Writes a TFRecord file; use it as a context manager.
 
-    The same records give the same bytes. The gzip header has no time or name.
-
-    Args:
-      path: the file. It may be left incomplete, so use a path of
-        `files.whole_files`.
-      compression: `gzip` makes pretraining records three times smaller;
-        reading takes twice the time.
-
-    Attributes:
-      num_records: records written so far.
+    The same records give the same bytes; the gzip header has no time or name.
+    `gzip` makes pretraining records three times smaller, and reading takes
+    twice the time. The file may be left incomplete, so use a path of
+    `files.whole_files`. `num_records` counts the records written so far.
     """
 
     def __init__(self, path: str, compression: Compression = "none"):

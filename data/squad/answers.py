@@ -8,19 +8,24 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from data.squad.candidates import LARGE_SCORE, Candidate, Candidates, Null
+from data.squad.candidates import (
+    LARGE_SCORE,
+    Candidate,
+    Null,
+    find_candidates,
+)
 from data.squad.examples import SquadExample
 from data.squad.final_text import FinalTexts
 from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.predictions import Answer, Prediction
-from data.squad.windows import Window, convert_examples
-from data.text.tokenization import BasicTokenizer, FullTokenizer
+from data.squad.questions import Question
+from data.text.tokenization import FullTokenizer
 
 _WINDOWS_AT_ONCE = 128
 
 
 def predict(
-    examples: Iterable[SquadExample],
+    questions: Iterable[Question],
     start_logits: np.ndarray,
     end_logits: np.ndarray,
     *,
@@ -40,7 +45,7 @@ def predict(
     lowest.
 
     Args:
-      examples: the questions, in the order of the windows.
+      questions: each with its windows, in the order of the scores.
       start_logits: float32 [N, S], the scores of all windows.
       end_logits: likewise.
       tokenizer: the tokenizer that made the windows.
@@ -54,30 +59,29 @@ def predict(
     Source: write_predictions in run_squad.py.
     """
     _check_scores(start_logits, end_logits, window_options)
-    converted = convert_examples(examples, tokenizer, window_options, False)
-    texts = _Texts(tokenizer.basic_tokenizer)
-    row = 0
-    for questions in _in_blocks(converted):
-        num_windows = sum(len(windows) for _, windows in questions)
-        rows = slice(row, row + num_windows)
-        row += num_windows
+    texts, row = None, 0
+    for block in _in_blocks(questions):
+        blocks = [windows for _, windows in block]
+        rows = slice(row, row + sum(map(len, blocks)))
+        row = rows.stop
         if row > len(start_logits):
             raise _wrong_number(len(start_logits), f"{row} or more")
-        found = Candidates.find(
-            [windows for _, windows in questions],
+        found = find_candidates(
+            blocks,
             start_logits[rows],
             end_logits[rows],
             options.n_best_size,
             options.max_answer_length,
         )
-        for number, (example, windows) in enumerate(questions):
-            yield _choose(
-                example,
-                found.of_question(number, windows),
-                found.nulls[number],
-                texts,
-                options,
-            )
+        for (example, windows), (candidates, null) in zip(
+            block, found, strict=True
+        ):
+            # Questions on one paragraph need the same texts.
+            if windows and (not texts or texts.of is not windows[0].paragraph):
+                texts = FinalTexts(
+                    windows[0].paragraph, tokenizer.basic_tokenizer
+                )
+            yield _choose(example, candidates, null, texts, options)
     if row != len(start_logits):
         raise _wrong_number(len(start_logits), row)
 
@@ -110,9 +114,6 @@ def _wrong_number(num_rows: int, num_windows: int | str) -> ValueError:
     )
 
 
-Question = tuple[SquadExample, list[Window]]
-
-
 def _in_blocks(converted: Iterable[Question]) -> Iterator[list[Question]]:
     """Groups questions, because NumPy is faster on many windows at once."""
     block, num_windows = [], 0
@@ -126,32 +127,11 @@ def _in_blocks(converted: Iterable[Question]) -> Iterator[list[Question]]:
         yield block
 
 
-class _Texts:
-    """The texts of wordpieces; caches the current paragraph's."""
-
-    def __init__(self, tokenizer: BasicTokenizer):
-        self._tokenizer = tokenizer
-        self._tokenized = self._texts = None
-
-    def find(
-        self, example: SquadExample, candidate: Candidate
-    ) -> tuple[str, int, int]:
-        """See `FinalTexts`."""
-        window = candidate.window
-        if window.paragraph is not self._tokenized:
-            self._tokenized = window.paragraph
-            self._texts = FinalTexts(
-                example.paragraph, window.paragraph, self._tokenizer
-            )
-        shift = window.doc_start - window.doc_offset
-        return self._texts.find(candidate.start + shift, candidate.end + shift)
-
-
 def _choose(
     example: SquadExample,
     candidates: Iterable[Candidate],
     null: Null,
-    texts: _Texts,
+    texts: FinalTexts | None,
     options: AnswerOptions,
 ) -> Prediction:
     """Returns the n best different texts as a prediction."""
@@ -165,7 +145,11 @@ def _choose(
             null_waits = False
         if len(n_best) >= options.n_best_size:
             break
-        text, start, end = texts.find(example, candidate)
+        window = candidate.window
+        shift = window.doc_start - window.doc_offset
+        text, start, end = texts.find(
+            candidate.start + shift, candidate.end + shift
+        )
         if text not in seen:
             seen.add(text)
             scores = candidate.start_logit, candidate.end_logit

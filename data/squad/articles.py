@@ -66,47 +66,27 @@ def _read_file(path: str) -> SquadArticles:
     files.require_file(path, "SQuAD")
     with files.open_read(path) as file:
         data = file.read()
-    content = _parse(path, data)
-    form = 'expected SQuAD\'s {"data": [articles]}'
-    if not isinstance(content, dict):
-        raise ValueError(
-            f"{path} holds a {type(content).__name__}, {form}. Is it in "
-            "SQuAD's form?"
-        )
-    if "data" not in content:
-        raise ValueError(
-            f"{path} is not in SQuAD's form: there is no data, only "
-            f"{', '.join(content) or 'nothing'}."
-        )
-    if not isinstance(content["data"], list):
-        raise ValueError(
-            f"{path}: data is no list, {form}. Is it in SQuAD's form?"
-        )
-    articles = [
-        Article(f"{path}, article {number}", article)
-        for number, article in enumerate(content["data"], start=1)
-    ]
-    sha256 = hashlib.sha256(data).hexdigest()
-    return SquadArticles(path, articles, sha256, len(data))
-
-
-def _parse(path: str, data: bytes) -> Any:
     try:
-        text = data.decode("utf-8-sig")  # ignores a byte-order mark
-    except UnicodeDecodeError as error:
+        content = json.loads(data)
+    except ValueError as error:
         raise ValueError(
-            f"{path}, byte {error.start + 1}: 0x{data[error.start]:02x} is not "
-            "UTF-8; convert the file, for example with `iconv -f latin1 -t "
-            "utf-8`."
+            f"{path}: {error}. Is the file whole, and in UTF-8?"
         ) from None
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        ends = "the file ends, " if error.pos >= len(text) else ""
+    articles = content.get("data") if isinstance(content, dict) else None
+    if not isinstance(articles, list):
         raise ValueError(
-            f"{path}, character {error.pos + 1}: {ends}{error.msg}. Is the "
-            "file whole, and in SQuAD's form?"
-        ) from None
+            f"{path} holds {content!r:.60}, expected SQuAD's form: "
+            '{"data": [articles]}.'
+        )
+    return SquadArticles(
+        path,
+        [
+            Article(f"{path}, article {number}", article)
+            for number, article in enumerate(articles, start=1)
+        ],
+        hashlib.sha256(data).hexdigest(),
+        len(data),
+    )
 
 
 def _read_tfds(data: SquadData) -> SquadArticles:
@@ -136,11 +116,8 @@ def _read_tfds(data: SquadData) -> SquadArticles:
 
 def _question(row: dict[str, Any]) -> dict[str, Any]:
     """Converts a question of a data set to the form of SQuAD's file."""
-    question = {
-        name: row[name]
-        for name in ("id", "question", "is_impossible")
-        if name in row
-    }
+    names = ("id", "question", "is_impossible")
+    question = {name: row[name] for name in names if name in row}
     if "answers" in row:
         columns = row["answers"]
         question["answers"] = [

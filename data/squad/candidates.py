@@ -4,7 +4,7 @@ Axes: N windows, S sequence, K best positions.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,78 +34,79 @@ class Null(NamedTuple):
     score: float = LARGE_SCORE
 
 
-class Candidates:
-    """Pairs of some questions, sorted by score; `nulls`: the scores of ""."""
+def find_candidates(
+    questions: Sequence[Sequence[Window]],
+    start_logits: np.ndarray,
+    end_logits: np.ndarray,
+    num_places: int,
+    max_answer_length: int,
+) -> Iterator[tuple[Iterator[Candidate], Null]]:
+    """Yields each question's pairs, best first, and its scores of "".
 
-    def __init__(self, columns: Sequence[np.ndarray], ends, firsts, nulls):
-        self._columns, self._ends = columns, ends
-        self._firsts = firsts
-        self.nulls = nulls
-
-    @classmethod
-    def find(
-        cls,
-        questions: Sequence[Sequence[Window]],
-        start_logits: np.ndarray,
-        end_logits: np.ndarray,
-        num_places: int,
-        max_answer_length: int,
-    ) -> Self:
-        """Finds the pairs of all windows at once, in `answers.predict`'s order.
-
-        The logits are float32 [N, S], the scores of all N windows. `num_places`
-        is K, the number of starts and of ends of a window.
-        """
-        windows = [window for windows in questions for window in windows]
-        sizes = np.array([len(windows) for windows in questions])
-        question = np.repeat(np.arange(len(questions)), sizes)
-        start, end = (
-            _best_places(logits, num_places)
-            for logits in (start_logits, end_logits)
-        )
-        # The original sums the scores as Python floats: in float64.
-        start_logit = np.take_along_axis(start_logits, start, 1).astype(float)
-        end_logit = np.take_along_axis(end_logits, end, 1).astype(float)
-        first, last, length = _limits(windows)
-        starts_well = (start >= first) & (start < last)
-        ends_well = end < length
-        # [N, K, K] with ends last, the original's order of pairs.
-        size = end[:, None, :] - start[:, :, None] + 1
-        possible = (size >= 1) & (size <= max_answer_length)
-        possible &= starts_well[:, :, None] & ends_well[:, None, :]
-        window, i, j = np.nonzero(possible)
-        start_logit, end_logit = start_logit[window, i], end_logit[window, j]
-        score = start_logit + end_logit
-        # Stable, like Python's `sorted` in the original.
-        order = np.lexsort((-score, question[window]))
-        columns = (window, start[window, i], end[window, j])
-        columns += (start_logit, end_logit, score)
-        counts = np.bincount(question[window], minlength=len(questions))
-        return cls(
-            [column[order] for column in columns],
-            np.cumsum(counts).tolist(),
-            (np.cumsum(sizes) - sizes).tolist(),
-            _nulls(start_logits, end_logits, sizes.tolist()),
+    The pairs are in the order of `answers.predict`. The logits are float32 [N,
+    S], the scores of all N windows. `num_places` is K, the number of starts and
+    of ends of a window.
+    """
+    windows = [window for windows in questions for window in windows]
+    sizes = [len(windows) for windows in questions]
+    question = np.repeat(np.arange(len(questions)), sizes)
+    columns = _pairs(
+        windows, start_logits, end_logits, num_places, max_answer_length
+    )
+    # Stable, like Python's `sorted` in the original.
+    order = np.lexsort((-columns[-1], question[columns[0]]))
+    columns = [column[order] for column in columns]
+    counts = np.bincount(question[columns[0]], minlength=len(questions))
+    nulls = _nulls(start_logits, end_logits, sizes)
+    end = 0
+    for count, null in zip(counts.tolist(), nulls, strict=True):
+        some = slice(end, end + count)
+        end += count
+        rows = (column[some].tolist() for column in columns)
+        yield (
+            (
+                Candidate(windows[window], *rest)
+                for window, *rest in zip(*rows, strict=True)
+            ),
+            null,
         )
 
-    def of_question(
-        self, number: int, windows: Sequence[Window]
-    ) -> Iterator[Candidate]:
-        """Yields the pairs of a question, best first."""
-        start = self._ends[number - 1] if number else 0
-        some = slice(start, self._ends[number])
-        rows = (column[some].tolist() for column in self._columns)
-        for window, *rest in zip(*rows, strict=True):
-            yield Candidate(windows[window - self._firsts[number]], *rest)
+
+def _pairs(
+    windows: Sequence[Window],
+    start_logits: np.ndarray,
+    end_logits: np.ndarray,
+    num_places: int,
+    max_answer_length: int,
+) -> tuple[np.ndarray, ...]:
+    """Returns the fields of all candidates; the window is its index."""
+    start, end = (
+        _best_places(logits, num_places)
+        for logits in (start_logits, end_logits)
+    )
+    # The original sums the scores as Python floats: in float64.
+    start_logit = np.take_along_axis(start_logits, start, 1).astype(float)
+    end_logit = np.take_along_axis(end_logits, end, 1).astype(float)
+    first, last, length = _limits(windows)
+    starts_well = (start >= first) & (start < last)
+    ends_well = end < length
+    # [N, K, K] with ends last, the original's order of pairs.
+    size = end[:, None, :] - start[:, :, None] + 1
+    possible = (size >= 1) & (size <= max_answer_length)
+    possible &= starts_well[:, :, None] & ends_well[:, None, :]
+    window, i, j = np.nonzero(possible)
+    start_logit, end_logit = start_logit[window, i], end_logit[window, j]
+    places = start[window, i], end[window, j]
+    return (window, *places, start_logit, end_logit, start_logit + end_logit)
 
 
 def _best_places(logits: np.ndarray, number: int) -> np.ndarray:
     """Returns the positions of the largest scores [N, K], first ties first."""
     number = min(number, logits.shape[1])
     # Each key has the score in its upper and the position in its lower 32 bits.
-    # No two keys are equal, so only the K smallest need to be sorted. The bits
-    # of a float, read as an integer, have the order of floats, or the reverse
-    # for negative ones; 0 - x is never -0.
+    # No two keys are equal, so only the K smallest need to be sorted. Read as
+    # integers, the bits of floats keep their order, and those of negative ones
+    # reverse it; 0 - x is never -0.
     bits = (0 - logits).view(np.int32)
     bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(np.int64)
     keys = (bits << 32) + np.arange(logits.shape[1])
@@ -121,13 +122,8 @@ def _limits(windows: Sequence[Window]) -> np.ndarray:
     limits = []
     for window in windows:
         shift = window.doc_offset - window.doc_start
-        limits.append(
-            (
-                window.best_start + shift,
-                window.best_end + shift,
-                window.doc_offset + window.doc_length,
-            )
-        )
+        end = window.doc_offset + window.doc_length
+        limits.append((window.best_start + shift, window.best_end + shift, end))
     return np.array(limits, int).reshape(-1, 3).T[..., None]
 
 

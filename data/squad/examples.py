@@ -3,8 +3,8 @@
 import bisect
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from absl import logging
 
@@ -81,15 +81,11 @@ class SquadExample:
         """The words of the paragraph."""
         return self.paragraph.doc_tokens
 
-    @property
-    def context(self) -> str:
-        """The text of the paragraph."""
-        return self.paragraph.context
-
-    @property
-    def title(self) -> str:
-        """The title of the article."""
-        return self.paragraph.title
+    def is_scored(self, version_2_with_negative: bool) -> bool:
+        """Whether the right answer is known, which may be no answer."""
+        return bool(self.answers) or (
+            version_2_with_negative and self.answers is not None
+        )
 
 
 @dataclasses.dataclass
@@ -124,21 +120,19 @@ class SquadReport(RowsReport):
 
     def counts(self) -> list[str]:
         """See `RowsReport.counts`."""
-        parts = [
+        more = {
+            "windows without the answer": self.num_without_answer,
+            "questions with several answers": self.num_several_answers,
+            "answers not found": self.num_not_found,
+            "questions cut to --max_query_length": self.num_queries_cut,
+            "questions without a word": self.num_empty_questions,
+            "paragraphs without a word": self.num_empty_paragraphs,
+        }
+        return [
             f"{self.num_examples:,} questions",
             f"{self.num_windows:,} windows",
+            *(f"{number:,} {what}" for what, number in more.items() if number),
         ]
-        for number, what in (
-            (self.num_without_answer, "windows without the answer"),
-            (self.num_several_answers, "questions with several answers"),
-            (self.num_not_found, "answers not found"),
-            (self.num_queries_cut, "questions cut to --max_query_length"),
-            (self.num_empty_questions, "questions without a word"),
-            (self.num_empty_paragraphs, "paragraphs without a word"),
-        ):
-            if number:
-                parts.append(f"{number:,} {what}")
-        return parts
 
     def add(self, other: "SquadReport") -> None:
         """Adds the counts of an article."""
@@ -147,24 +141,14 @@ class SquadReport(RowsReport):
                 setattr(self, name, getattr(self, name) + count)
 
 
-class UniqueIds:
-    """Refuses duplicate ids."""
-
-    def __init__(self):
-        self._ids: set[str] = set()
-
-    def add(self, qas_id: str, name: str) -> None:
-        """Adds the id of the next question.
-
-        Raises:
-          ValueError: another question has the same id.
-        """
-        if qas_id in self._ids:
-            raise ValueError(
-                f"{name}: two questions have the id {qas_id!r}; make the ids "
-                "unique."
-            )
-        self._ids.add(qas_id)
+def note_id(qas_id: str, seen: set[str], name: str) -> None:
+    """Adds a question's id; refuses one that another question has."""
+    if qas_id in seen:
+        raise ValueError(
+            f"{name}: two questions have the id {qas_id!r}; make the ids "
+            "unique."
+        )
+    seen.add(qas_id)
 
 
 def read_examples(
@@ -172,16 +156,10 @@ def read_examples(
     options: ExampleOptions,
     report: SquadReport | None = None,
 ) -> Iterator[SquadExample]:
-    """Yields the questions in the order of the file.
+    """Yields the questions in the order of the file, and counts them.
 
-    Args:
-      data: the articles.
-      options: what to read.
-      report: updated with each question.
-
-    Yields:
-      The questions. In training, a question is left out and reported if the
-      text at the answer's place does not contain the answer.
+    In training, a question is left out and reported if the text at the answer's
+    place does not contain the answer.
 
     Raises:
       ValueError: an article is not in SQuAD's form, or two questions have the
@@ -191,10 +169,10 @@ def read_examples(
     Source: read_squad_examples in run_squad.py.
     """
     report = SquadReport() if report is None else report
-    ids = UniqueIds()
+    seen: set[str] = set()
     for article in data.articles:
         for example in article_examples(article, options, report):
-            ids.add(example.qas_id, data.name)
+            note_id(example.qas_id, seen, data.name)
             yield example
 
 
@@ -202,37 +180,30 @@ def article_examples(
     article: Article, options: ExampleOptions, report: SquadReport
 ) -> Iterator[SquadExample]:
     """Yields the questions of one article; see `read_examples`."""
-    title = ""
-    if isinstance(article.content, dict):
-        title = str(article.content.get("title", ""))
-    where = article.where
-    paragraphs = _get(article.content, "paragraphs", list, lambda: where)
+    paragraphs = _get(article.content, "paragraphs", list, article.where)
+    title = str(article.content.get("title", ""))
     for number, content in enumerate(paragraphs, start=1):
         where = f"{article.where}, paragraph {number}"
-        paragraph = _paragraph(content, title, where)
-        report.num_empty_paragraphs += not paragraph.doc_tokens
-        questions = _get(content, "qas", list, lambda where=where: where)
+        context = _get(content, "context", str, where)
+        words = list(_WORD.finditer(context))
+        paragraph = Paragraph(
+            title,
+            context,
+            [word.group() for word in words],
+            [word.start() for word in words],
+        )
+        report.num_empty_paragraphs += not words
+        questions = _get(content, "qas", list, where)
         for place, question in enumerate(questions, start=1):
             example = _example(
                 question,
                 paragraph,
                 options,
                 report,
-                lambda where=where, place=place: f"{where}, question {place}",
+                f"{where}, question {place}",
             )
             if example:
                 yield example
-
-
-def _paragraph(content: Any, title: str, where: str) -> Paragraph:
-    context = _get(content, "context", str, lambda: where)
-    words = list(_WORD.finditer(context))
-    return Paragraph(
-        title,
-        context,
-        [word.group() for word in words],
-        [word.start() for word in words],
-    )
 
 
 def _example(
@@ -240,39 +211,45 @@ def _example(
     paragraph: Paragraph,
     options: ExampleOptions,
     report: SquadReport,
-    where: Callable[[], str],
+    where: str,
 ) -> SquadExample | None:
     """Reads a question; None if its answer is not found."""
     qas_id = _get(content, "id", str, where)
-
-    def where_and_id() -> str:
-        return f"{where()} (id {qas_id!r})"
-
-    question_text = _get(content, "question", str, where_and_id)
-    report.num_empty_questions += not question_text.strip()
-    example = SquadExample(qas_id, question_text, paragraph)
+    where = f"{where} (id {qas_id!r})"
+    example = SquadExample(
+        qas_id, _get(content, "question", str, where), paragraph
+    )
+    report.num_empty_questions += not example.question_text.strip()
+    answers = []
     if "answers" in content:
-        answers = _get(content, "answers", list, where_and_id)
+        answers = _get(content, "answers", list, where)
         example.answers = tuple(
-            _get(answer, "text", str, where_and_id) for answer in answers
+            _get(answer, "text", str, where) for answer in answers
         )
     if not options.is_training:
         return example
-    is_impossible = _is_impossible(content, where_and_id)
+    is_impossible = _is_impossible(content, where)
     if options.version_2_with_negative and is_impossible:
         example.is_impossible = True
         example.start_position = example.end_position = -1
         example.orig_answer_text = ""
         return example
-    if not example.answers:
-        _refuse_no_answer(is_impossible, where_and_id)
+    if not answers:
+        remedy = "give it one, or leave it out"
+        if is_impossible:
+            remedy = "pass --version_2_with_negative if that is meant"
+        raise ValueError(
+            f"{where}: there is no answer, expected one or more to train on; "
+            f"{remedy}."
+        )
     # Differs from the original: the first of several answers is used, because
     # an error would make every development set useless for training.
-    report.num_several_answers += len(example.answers) > 1
-    return _with_answer(example, answers[0], report, where_and_id)
+    report.num_several_answers += len(answers) > 1
+    first = _get(answers[0], "answer_start", int, where)
+    return _with_answer(example, answers[0]["text"], first, report, where)
 
 
-def _is_impossible(content: dict, where: Callable[[], str]) -> bool:
+def _is_impossible(content: dict, where: str) -> bool:
     """Whether a question is unanswerable.
 
     Hugging Face's form of SQuAD 2.0 has no `is_impossible`, but no answers.
@@ -282,37 +259,24 @@ def _is_impossible(content: dict, where: Callable[[], str]) -> bool:
     # the text "False".
     if not isinstance(is_impossible, bool):
         raise ValueError(
-            f"{where()}: is_impossible is {is_impossible!r:.{_EXCERPT}}, "
+            f"{where}: is_impossible is {is_impossible!r:.{_EXCERPT}}, "
             "expected true or false without quotes; correct the file."
         )
     return is_impossible
 
 
-def _refuse_no_answer(
-    is_impossible: bool, where: Callable[[], str]
-) -> NoReturn:
-    remedy = "give it one, or leave it out"
-    if is_impossible:
-        remedy = "pass --version_2_with_negative if that is meant"
-    raise ValueError(
-        f"{where()}: there is no answer, expected one or more to train on; "
-        f"{remedy}."
-    )
-
-
 def _with_answer(
     example: SquadExample,
-    answer: dict,
+    text: str,
+    first: int,
     report: SquadReport,
-    where: Callable[[], str],
+    where: str,
 ) -> SquadExample | None:
     """Sets the answer's position; None if the text there is different."""
-    text = answer["text"]
-    first = _get(answer, "answer_start", int, where)
-    length = len(example.context)
+    length = len(example.paragraph.context)
     if not 0 <= first <= first + len(text) <= length:
         raise ValueError(
-            f"{where()}: answer {text[:_EXCERPT]!r} begins at character "
+            f"{where}: answer {text[:_EXCERPT]!r} begins at character "
             f"{first} (answer_start), but the context has {length} characters; "
             "correct the file (answer_start counts characters, not bytes)."
         )
@@ -337,16 +301,18 @@ def _with_answer(
     return example
 
 
-def _get(content: Any, name: str, kind: type, where: Callable[[], str]) -> Any:
+def _get(content: Any, name: str, kind: type, where: str) -> Any:
     """Returns a member of an object after checking its type."""
-    value = content.get(name) if isinstance(content, dict) else None
-    if isinstance(value, kind) and not isinstance(value, bool):
-        return value
-    expected = {list: "a list", str: "a text", int: "a whole number"}[kind]
-    if not isinstance(content, dict):
-        problem = f"{content!r:.{_EXCERPT}} is no object with {name}"
-    elif name in content:
-        problem = f"{name} is {value!r:.{_EXCERPT}}, expected {expected}"
+    if isinstance(content, dict):
+        value = content.get(name)
+        if type(value) is kind:  # True is an int, too
+            return value
+        problem = f"{name} is {value!r:.{_EXCERPT}}"
+        if name not in content:
+            problem = f"there is no {name}"
     else:
-        problem = f"there is no {name}, expected {expected}"
-    raise ValueError(f"{where()}: {problem}. Is it in SQuAD's form?")
+        problem = f"{content!r:.{_EXCERPT}} is no object with {name}"
+    expected = {list: "a list", str: "a text", int: "a whole number"}[kind]
+    raise ValueError(
+        f"{where}: {problem}, expected {expected}. Is it in SQuAD's form?"
+    )

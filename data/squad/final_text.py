@@ -4,25 +4,22 @@ The model's answer is a range of wordpieces: lower-cased, without accents,
 possibly parts of words. The final text is the matching text of the paragraph.
 """
 
-from data.squad.examples import Paragraph
 from data.squad.windows import TokenizedParagraph
 from data.text.tokenization import BasicTokenizer
 
 
 class FinalTexts:
-    """The texts of a paragraph's wordpieces."""
+    """The texts of a paragraph's wordpieces.
 
-    def __init__(
-        self,
-        paragraph: Paragraph,
-        tokenized: TokenizedParagraph,
-        tokenizer: BasicTokenizer,
-    ):
-        self._words = paragraph.doc_tokens
-        self._offsets = paragraph.offsets
-        self._tokenized = tokenized
+    Attributes:
+      of: the paragraph.
+    """
+
+    def __init__(self, of: TokenizedParagraph, tokenizer: BasicTokenizer):
+        self.of = of
+        self._words = of.words
         # First wordpiece of each word, and the end of the last word.
-        self._bounds = [*tokenized.first_token, len(tokenized.ids)]
+        self._bounds = [*of.first_token, len(of.ids)]
         self._tokenizer = tokenizer
         # Other windows and questions on this paragraph need the same texts.
         self._found: dict[tuple[int, int], tuple[str, int, int]] = {}
@@ -42,7 +39,7 @@ class FinalTexts:
         return self._found[key]
 
     def _find(self, first: int, last: int) -> tuple[str, int, int]:
-        words = self._tokenized.word_of_token
+        words = self.of.word_of_token
         begin, end = words[first], words[last]
         if self._bounds[begin] == first and self._bounds[end + 1] == last + 1:
             # The text of whole words is the words themselves. The original's
@@ -58,13 +55,13 @@ class FinalTexts:
         text = " ".join([*self._words[begin:end], self._words[end][:length]])
         return (
             text[skipped:],
-            self._offsets[begin] + skipped,
-            self._offsets[end] + length,
+            self.of.offsets[begin] + skipped,
+            self.of.offsets[end] + length,
         )
 
     def _wordpiece_text(self, first: int, last: int) -> str:
         """Joins wordpieces into words."""
-        text = " ".join(self._tokenized.tokens(first, last + 1))
+        text = " ".join(self.of.tokens(first, last + 1))
         return " ".join(text.replace(" ##", "").replace("##", "").split())
 
     def _part(

@@ -1,8 +1,10 @@
 """Options of the windows and of the answers."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
-from data.settings import Settings, setting
+from data.settings import Settings, refuse, setting
 
 NUM_SPECIAL = 3  # tokens of a window: [CLS], and [SEP] after each of its texts
 
@@ -14,7 +16,7 @@ class WindowOptions(Settings):
     max_seq_length: int = setting(384, "Wordpieces of a row.")
     doc_stride: int = setting(
         128,
-        "Wordpieces from the start of a window to that of the next.",
+        "Wordpieces from the start of a window to the start of the next.",
         least=1,
     )
     max_query_length: int = setting(
@@ -50,7 +52,27 @@ class AnswerOptions(Settings):
     )
     null_score_diff_threshold: float | None = setting(
         0.0,
-        "Answer nothing if the score of no answer, less that of the best, is "
-        "above this. If not given, what --find_null_threshold left in "
-        "output_dir is used.",
+        "Answer nothing if the score of no answer minus the best answer's is "
+        "above this. Default: the threshold that --find_null_threshold saved "
+        "in output_dir.",
+    )
+
+
+def check_null_threshold(
+    is_to_find: bool, threshold: float | None, needs: Mapping[str, Any]
+) -> None:
+    """Refuses --find_null_threshold without the flags that it needs.
+
+    `threshold` None = not given; `needs` maps flags to their values.
+    """
+    refuse(
+        (
+            is_to_find and not all(needs.values()),
+            f"--find_null_threshold needs --{' and --'.join(needs)}.",
+        ),
+        (
+            is_to_find and threshold is not None,
+            "--find_null_threshold and --null_score_diff_threshold="
+            f"{threshold} exclude each other; give one of them.",
+        ),
     )

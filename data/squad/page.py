@@ -1,6 +1,8 @@
 """Writes questions, predictions and answers as one HTML page."""
 
+import contextlib
 import pathlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from data.squad.predictions import Answer, Prediction
@@ -11,75 +13,72 @@ _SCRIPT = pathlib.Path(__file__).with_name("page.js")
 _NUM_OTHERS = 4  # next best answers that are shown
 
 
-class PageWriter:
-    """Writes the page one paragraph at a time; use it as a context manager."""
+@contextlib.contextmanager
+def open_page(
+    path: str, title: str
+) -> Iterator[Callable[[Prediction, QuestionScore | None], None]]:
+    """Opens the page; yields a function that adds a question and its score.
 
-    def __init__(self, path: str, title: str):
-        self._page = html_pages.PageWriter(path, title, _SCRIPT)
-        self._paragraph: Any = None
-        self._questions: list[dict[str, Any]] = []
+    Questions on one paragraph are consecutive. A score of None means that the
+    right answer is unknown.
+    """
+    paragraph, questions = None, []
+    with html_pages.open_page(path, title, _SCRIPT) as write:
 
-    def __enter__(self):
-        self._page.__enter__()
-        return self
+        def write_paragraph() -> None:
+            if questions:
+                write(
+                    {
+                        "title": paragraph.title,
+                        "context": paragraph.context,
+                        "questions": questions,
+                    }
+                )
 
-    def __exit__(self, *error):
-        if error[0] is None:
-            self._end_paragraph()
-        return self._page.__exit__(*error)
+        def add(prediction: Prediction, score: QuestionScore | None) -> None:
+            nonlocal paragraph, questions
+            if prediction.example.paragraph is not paragraph:
+                write_paragraph()
+                paragraph, questions = prediction.example.paragraph, []
+            questions.append(_question(prediction, score))
 
-    def add(self, prediction: Prediction, score: QuestionScore | None) -> None:
-        """Adds a question; those on one paragraph are consecutive.
-
-        A score of None means that the right answer is unknown.
-        """
-        example = prediction.example
-        if example.paragraph is not self._paragraph:
-            self._end_paragraph()
-            self._paragraph = example.paragraph
-        answer = prediction.answer
-        others = [other for other in prediction.answers if other is not answer]
-        question = {
-            "id": example.qas_id,
-            "question": example.question_text,
-            "answer": self._shown(answer, prediction.text),
-            "others": [self._shown(x) for x in others[:_NUM_OTHERS]],
-        }
-        if prediction.score_diff is not None:
-            question["diff"] = round(prediction.score_diff, 3)
-        if example.answers is not None:
-            # Without duplicates, in order.
-            question["given"] = list(dict.fromkeys(example.answers))
-        if score:
-            question["exact"] = score.exact
-            question["f1"] = round(score.f1, 4)
-        self._questions.append(question)
-
-    def _shown(self, answer: Answer, text: str | None = None) -> dict[str, Any]:
-        """An answer as JSON for the page."""
-        shown = {
-            "text": answer.text if text is None else text,
-            "probability": round(answer.probability, 4),
-        }
-        if answer.start is not None:
-            context = self._paragraph.context
-            shown["start"] = utf16_length(context[: answer.start])
-            shown["end"] = utf16_length(context[: answer.end])
-        return shown
-
-    def _end_paragraph(self) -> None:
-        if not self._questions:
-            return
-        self._page.add(
-            {
-                "title": self._paragraph.title,
-                "context": self._paragraph.context,
-                "questions": self._questions,
-            }
-        )
-        self._questions = []
+        yield add
+        write_paragraph()
 
 
-def utf16_length(text: str) -> int:
+def _question(
+    prediction: Prediction, score: QuestionScore | None
+) -> dict[str, Any]:
+    """Returns a question as JSON for the page."""
+    example, answer = prediction.example, prediction.answer
+    context = example.paragraph.context
+    others = [other for other in prediction.answers if other is not answer]
+    question = {
+        "id": example.qas_id,
+        "question": example.question_text,
+        "answer": _shown(answer, context),
+        "others": [_shown(other, context) for other in others[:_NUM_OTHERS]],
+    }
+    if prediction.score_diff is not None:
+        question["diff"] = round(prediction.score_diff, 3)
+    if example.answers is not None:
+        # Without duplicates, in order.
+        question["given"] = list(dict.fromkeys(example.answers))
+    if score:
+        question["exact"] = score.exact
+        question["f1"] = round(score.f1, 4)
+    return question
+
+
+def _shown(answer: Answer, context: str) -> dict[str, Any]:
+    """Returns an answer as JSON for the page."""
+    shown = {"text": answer.text, "probability": round(answer.probability, 4)}
+    if answer.start is not None:
+        shown["start"] = _utf16_length(context[: answer.start])
+        shown["end"] = _utf16_length(context[: answer.end])
+    return shown
+
+
+def _utf16_length(text: str) -> int:
     """Length in JavaScript, where characters above U+FFFF count as 2."""
     return len(text) + sum(character > "\uffff" for character in text)

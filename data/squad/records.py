@@ -8,6 +8,7 @@ Axes: N windows, S sequence.
 
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import random
@@ -25,10 +26,11 @@ from data.squad.articles import Article, SquadArticles
 from data.squad.examples import (
     ExampleOptions,
     SquadReport,
-    UniqueIds,
     article_examples,
+    note_id,
 )
-from data.squad.rows import Rows, to_rows
+from data.squad.questions import Questions
+from data.squad.rows import Row, columns, to_row
 from data.squad.windows import WindowOptions, convert_examples, feature_specs
 from data.storage import files
 from data.text import vocabulary
@@ -79,6 +81,7 @@ def make_records(
     num_processes: int = 1,
     never_split: tuple[str, ...] = (),
     check: Callable[[Mapping[str, Any]], None] | None = None,
+    questions: Questions | None = None,
 ) -> SquadReport:
     """Writes the windows of all questions, unless an earlier run did so.
 
@@ -91,17 +94,15 @@ def make_records(
     Args:
       data: the articles.
       path: the TFRecord file; see `windows.feature_specs`.
-      vocab_file: path of the vocabulary.
+      vocab_file: see `FullTokenizer`, also for the next and `never_split`.
       do_lower_case: whether the vocabulary is uncased.
       example_options: what to read.
       window_options: lengths.
-      num_processes: processes for a large file; the bytes do not depend on
-        it.
+      num_processes: processes for a large file, which write the same bytes.
       never_split: see `FullTokenizer`.
       check: see `reuse.make_once`.
-
-    Returns:
-      The counts of the file; `reused` says whether it already existed.
+      questions: those of `data`, whose windows are needed later, too; None =
+        they are converted here.
 
     Raises:
       ValueError: see `read_examples`; or there is no question at all.
@@ -125,7 +126,7 @@ def make_records(
         path,
         facts,
         SquadReport,
-        lambda: _write(data, path, recipe, num_processes),
+        lambda: _write(data, path, recipe, num_processes, questions),
         check,
     )
     if example_options.is_training:
@@ -156,34 +157,48 @@ def _list_not_found(report: SquadReport, folder: str) -> None:
 
 
 def _write(
-    data: SquadArticles, path: str, recipe: _Recipe, num_processes: int
+    data: SquadArticles,
+    path: str,
+    recipe: _Recipe,
+    num_processes: int,
+    given: Questions | None,
 ) -> tuple[SquadReport, str]:
     """Writes the records; returns the report and the file's SHA-256."""
     report = SquadReport()
-    if data.num_bytes < _SMALL_BYTES:
+    if given or data.num_bytes < _SMALL_BYTES:
         num_processes = 1
     with (
         Workers(num_processes) as workers,
         files.whole_files([path]) as (temporary,),
         tfrecord.RecordWriter(temporary) as writer,
     ):
-        blocks = _convert_all(data, recipe, workers, num_processes, report)
+        if given:
+            questions = _rows_of(given, report)
+        else:
+            questions = _convert_all(
+                data, recipe, workers, num_processes, report
+            )
         if recipe.is_training:
-            blocks = _shuffled(blocks, path)
-        for block in blocks:
-            _write_block(block, recipe, writer, report)
+            questions = _shuffled(questions, path)
+        while block := list(itertools.islice(questions, _BLOCK)):
+            rows = list(itertools.chain.from_iterable(block))
+            if rows:
+                _write_rows(rows, recipe, writer, report)
         if not report.num_examples:
-            why = ""
-            if report.num_not_found:
-                why = (
-                    f"; {report.num_not_found} were left out because the text "
-                    "at answer_start does not contain the answer"
-                )
+            purpose = " to train on" if recipe.is_training else ""
+            lost = report.num_not_found
             raise ValueError(
-                f"{data.name} has no question"
-                f"{' to train on' if recipe.is_training else ''}{why}."
+                f"{data.name} has no question{purpose}"
+                f"{lost and f'; {lost} answers are not at answer_start' or ''}."
             )
     return report, writer.sha256
+
+
+def _rows_of(given: Questions, report: SquadReport) -> Iterator[list[Row]]:
+    """Yields the rows of questions whose windows are needed later, too."""
+    for _, windows in given.converted:
+        yield [to_row(window, given.tokenizer) for window in windows]
+    report.add(given.report)
 
 
 def _convert_all(
@@ -192,48 +207,39 @@ def _convert_all(
     workers: Workers,
     num_processes: int,
     report: SquadReport,
-) -> Iterator[Rows]:
-    """Yields the windows of each article."""
-    ids = UniqueIds()
+) -> Iterator[list[Row]]:
+    """Yields the rows of each question, in the order of the file."""
+    seen: set[str] = set()
     convert = functools.partial(_convert, recipe)
     step = _ARTICLES_AT_ONCE * num_processes
     with Progress(f"reading {data.name}", unit="questions") as progress:
         for start in range(0, len(data.articles), step):
             some = data.articles[start : start + step]
-            for converted in workers.map(convert, some):
-                for qas_id in converted.qas_ids:
-                    ids.add(qas_id, data.name)
-                report.add(converted.report)
-                progress.advance(len(converted.qas_ids))
-                yield converted.rows
+            for questions, of_article in workers.map(convert, some):
+                for qas_id, rows in questions:
+                    note_id(qas_id, seen, data.name)
+                    yield rows
+                report.add(of_article)
+                progress.advance(len(questions))
 
 
-class _Converted(NamedTuple):
-    """The windows of an article."""
-
-    rows: Rows
-    qas_ids: list[str]
-    report: SquadReport
-
-
-def _convert(recipe: _Recipe, article: Article) -> _Converted:
-    """Converts one article, in any process."""
-    tokenizer = recipe.tokenizer()
-    report = SquadReport()
-    converted = list(
-        convert_examples(
-            article_examples(article, recipe.example_options, report),
-            tokenizer,
-            recipe.window_options,
-            recipe.is_training,
-            report,
-        )
-    )
-    return _Converted(
-        to_rows([windows for _, windows in converted], tokenizer),
-        [example.qas_id for example, _ in converted],
+def _convert(
+    recipe: _Recipe, article: Article
+) -> tuple[list[tuple[str, list[Row]]], SquadReport]:
+    """Converts an article to ids and rows of its questions, in any process."""
+    tokenizer, report = recipe.tokenizer(), SquadReport()
+    converted = convert_examples(
+        article_examples(article, recipe.example_options, report),
+        tokenizer,
+        recipe.window_options,
+        recipe.is_training,
         report,
     )
+    questions = [
+        (example.qas_id, [to_row(window, tokenizer) for window in windows])
+        for example, windows in converted
+    ]
+    return questions, report
 
 
 @functools.lru_cache(maxsize=2)
@@ -243,56 +249,45 @@ def _tokenizer(
     return FullTokenizer(vocab_file, do_lower_case, never_split)
 
 
-def _shuffled(blocks: Iterable[Rows], path: str) -> Iterator[Rows]:
+def _shuffled(questions: Iterable[list[Row]], path: str) -> Iterator[list[Row]]:
     """Yields all questions in the original's random order."""
-    blocks = list(blocks)  # 90 MB for SQuAD 2.0's training set
-    if not blocks:
-        return
-    rows = Rows.concatenate(blocks)
-    order = list(range(len(rows.num_windows)))
-    # As the original, which shuffles a list of the questions.
-    random.Random(_SHUFFLE_SEED).shuffle(order)
+    questions = list(questions)
+    random.Random(_SHUFFLE_SEED).shuffle(questions)
     with Progress(
-        f"writing {path}", total=len(order), unit="questions"
+        f"writing {path}", total=len(questions), unit="questions"
     ) as progress:
-        for start in range(0, len(order), _BLOCK):
-            some = order[start : start + _BLOCK]
-            yield rows.take(some)
-            progress.advance(len(some))
+        for rows in questions:
+            yield rows
+            progress.advance()
 
 
-def _write_block(
-    rows: Rows,
+def _write_rows(
+    rows: list[Row],
     recipe: _Recipe,
     writer: tfrecord.RecordWriter,
     report: SquadReport,
 ) -> None:
-    """Numbers and writes rows."""
+    """Numbers and writes rows; logs the first ones."""
+    if not writer.num_records:
+        for row in rows[:_NUM_LOGGED]:
+            _log(row, recipe)
     length = recipe.window_options.max_seq_length
-    columns = rows.columns(length)
+    features = columns(rows, length)
     first = _FIRST_UNIQUE_ID + writer.num_records
-    columns["unique_ids"] = np.arange(first, first + len(rows.lengths))[:, None]
-    if writer.num_records < _NUM_LOGGED:
-        _log(columns, recipe, _NUM_LOGGED - writer.num_records)
+    features["unique_ids"] = np.arange(first, first + len(rows))[:, None]
     specs = feature_specs(length, recipe.is_training)
-    for record in encode_examples(specs, columns):
+    for record in encode_examples(specs, features):
         writer.write(record)
-    report.num_tokens += int(rows.lengths.sum())
-    report.num_places += length * len(rows.lengths)
+    report.num_tokens += sum(len(row.tokens) for row in rows)
+    report.num_places += length * len(rows)
 
 
-def _log(columns: dict[str, np.ndarray], recipe: _Recipe, number: int) -> None:
-    """Logs the first windows, which show a wrong file or casing."""
-    tokenizer = recipe.tokenizer()
-    for i in range(min(number, len(columns["unique_ids"]))):
-        num_tokens = int(columns["input_mask"][i].sum())
-        tokens = tokenizer.convert_ids_to_tokens(
-            columns["input_ids"][i, :num_tokens].tolist()
-        )
-        answer = ""
-        if recipe.is_training:
-            start = columns["start_positions"][i, 0]
-            end = columns["end_positions"][i, 0]
-            answer = " ".join(tokens[start : end + 1])
-            answer = f"\nanswer: {start} to {end}, {answer}"
-        logging.info("*** Example ***\ntokens: %s%s", " ".join(tokens), answer)
+def _log(row: Row, recipe: _Recipe) -> None:
+    """Logs a window, which shows a wrong file or casing."""
+    tokens = recipe.tokenizer().convert_ids_to_tokens(row.tokens.tolist())
+    answer = ""
+    if recipe.is_training:
+        start, end, _ = row.labels
+        answer = " ".join(tokens[start : end + 1])
+        answer = f"\nanswer: {start} to {end}, {answer}"
+    logging.info("*** Example ***\ntokens: %s%s", " ".join(tokens), answer)

@@ -91,8 +91,8 @@ class Scorer:
 
         SQuAD 1.1: `exact_match`, `f1` and `total` (number of questions). SQuAD
         2.0: `exact`, `f1` and `total`; the same with the prefixes `HasAns_`
-        (answerable) and `NoAns_`, if there are such questions. Empty if there
-        was no question.
+        (answerable) and `NoAns_`, if there are such questions. Empty without
+        questions.
         """
         every = [sum(sums) for sums in zip(*self._sums.values(), strict=True)]
         exact = "exact" if self._version_2 else "exact_match"

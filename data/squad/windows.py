@@ -25,6 +25,8 @@ class TokenizedParagraph:
     """The wordpieces of a paragraph.
 
     Attributes:
+      words: its words.
+      offsets: place of each word's first character in the text.
       ids: int32, the ids of the wordpieces.
       first_token: index in `ids` of each word's first wordpiece. A word of
         control characters has no wordpieces.
@@ -32,6 +34,7 @@ class TokenizedParagraph:
 
     def __init__(self, paragraph: Paragraph, tokenizer: FullTokenizer):
         self._tokenizer = tokenizer
+        self.words, self.offsets = paragraph.doc_tokens, paragraph.offsets
         ids, self.first_token = [], []
         for word in paragraph.doc_tokens:
             self.first_token.append(len(ids))

@@ -159,14 +159,9 @@ def sha256(path: str) -> str:
 def expand_patterns(patterns: str) -> list[str]:
     """Expands --input_file, a comma-separated list of files and globs.
 
-    Args:
-      patterns: for example `a.txt,corpus/*.txt,out@64` (see `expand_shards`).
-
-    Returns:
-      The paths in the order of the patterns; the matches of a glob are sorted.
-
-    Raises:
-      FileNotFoundError: a pattern matches nothing, or a shard is missing.
+    For example `a.txt,corpus/*.txt,out@64` (see `expand_shards`), in this
+    order; the matches of a glob are sorted. Raises FileNotFoundError if a
+    pattern matches nothing, or a shard is missing.
     """
     paths = []
     for pattern in _split(patterns):
@@ -320,18 +315,12 @@ def check_writable(folder: str, flag: str = "output_dir") -> None:
 def whole_files(paths: list[str]) -> Iterator[list[str]]:
     """Makes files appear complete or not at all.
 
-    Args:
-      paths: paths of the finished files; missing folders are created. Where
-        one is a symbolic link, its target is written.
-
-    Yields:
-      A temporary path for each file, in the same folder. When the block ends
-      without an error, the files are renamed to `paths`. After an error they
-      are removed, and existing files at `paths` are unchanged. A device or
-      pipe is yielded itself, and never replaced or removed.
-
-    Raises:
-      OSError: a file cannot be written, or the disk is full.
+    Yields a temporary path for each file, in the same folder, which is created
+    if it is missing. When the block ends without an error, the files are
+    renamed to `paths`, or to the targets of symbolic links. After an error they
+    are removed, and existing files at `paths` are unchanged. A device or pipe
+    is yielded itself, and never replaced or removed. OSError: a file cannot be
+    written, or the disk is full.
     """
     streams = set(filter(is_stream, paths))
     # Random names, so that two runs never share a file. Process ids are not

@@ -12,14 +12,8 @@ def read_json(
 ) -> dict[str, Any]:
     """Reads a JSON object that a run has written.
 
-    Args:
-      path: path of the file.
-      names: members that the object must have.
-      remedy: what the user can do if the file is damaged, for the error.
-
-    Raises:
-      OSError: the file cannot be read.
-      ValueError: it is not a JSON object, or lacks a member.
+    Raises ValueError, with the `remedy`, if the file is not a JSON object or
+    lacks one of `names`.
     """
     with files.open_read(path) as file:
         try:

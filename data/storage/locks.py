@@ -20,9 +20,9 @@ from absl import logging
 
 _NAME = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
-# Counts the nested uses of each folder by this process, because closing the
-# file a second time would release the lock.
-_held: dict[tuple[int, str], int] = {}
+# Process and folder of each lock. A folder is not locked again within, because
+# closing the file a second time would release the lock.
+_held: set[tuple[int, str]] = set()
 
 
 @contextlib.contextmanager
@@ -35,21 +35,15 @@ def sole_use(folder: str) -> Iterator[None]:
     end if it then holds no file; a path of `tf.io.gfile` (`gs://...`) is not
     locked.
     """
-    if "://" in folder:
+    key = os.getpid(), os.path.realpath(folder)
+    if "://" in folder or key in _held:
         yield
         return
-    key = os.getpid(), os.path.realpath(folder)
-    if _held.get(key):
-        _held[key] += 1
-        try:
-            yield
-        finally:
-            _held[key] -= 1
-        return
     path = os.path.join(folder, _NAME)
-    made = _missing(key[1])
+    made = _first_missing(key[1])
     try:
         file = _open_locked(path)
+        _sign(file)
     except BlockingIOError:
         raise OSError(
             f"--output_dir: {folder or '.'} is in use by {_holder(path)}. Wait "
@@ -61,40 +55,36 @@ def sole_use(folder: str) -> Iterator[None]:
             f"--output_dir: {folder or '.'} cannot be written ({error}); check "
             "the path, its permissions and free space."
         ) from error
-    _held[key] = 1
+    _held.add(key)
     try:
         yield
     finally:
-        del _held[key]
-        if file is not None:
-            with contextlib.suppress(OSError):
-                os.remove(path)
-            os.close(file)
-        _remove_empty(made)
+        _held.discard(key)
+        with contextlib.suppress(OSError):
+            os.remove(path)
+        os.close(file)
+        with contextlib.suppress(OSError):
+            _remove_empty(made)
 
 
-def _missing(folder: str) -> list[str]:
-    """Returns a folder and its parents that do not exist, the deepest first."""
-    missing = []
+def _first_missing(folder: str) -> str | None:
+    """Returns the uppermost folder of a path that does not exist."""
+    missing = None
     while not os.path.lexists(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
+        missing, folder = folder, os.path.dirname(folder)
     return missing
 
 
-def _remove_empty(made: list[str]) -> None:
-    """Removes the folders that a refused run made, if they hold no file."""
-    with contextlib.suppress(OSError):
-        for folder in made:
-            tree = list(os.walk(folder, topdown=False))
-            if any(names for _, _, names in tree):
-                return
-            for path, *_ in tree:
-                os.rmdir(path)
+def _remove_empty(folder: str | None) -> None:
+    """Removes a folder with those in it, if they hold no file."""
+    tree = list(os.walk(folder, topdown=False)) if folder else []
+    if not any(names for _, _, names in tree):
+        for path, *_ in tree:
+            os.rmdir(path)
 
 
-def _open_locked(path: str) -> int | None:
-    """Opens and locks a file; None if its file system has no locks.
+def _open_locked(path: str) -> int:
+    """Opens and locks a file; warns if its file system has no locks.
 
     Raises BlockingIOError if another process holds the lock.
     """
@@ -104,42 +94,29 @@ def _open_locked(path: str) -> int | None:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The previous holder may just have removed this file: then another
-            # process can create and lock a new one.
-            if _is_same(file, path):
-                _sign(file)
-                return file
         except OSError as error:
-            os.close(file)
-            if error.errno == errno.EACCES:  # as POSIX also allows
-                raise BlockingIOError from error
             if error.errno not in _NO_LOCKS:
+                os.close(file)
                 raise
             logging.warning(
                 "%s: this file system has no locks (%s): nothing keeps a "
                 "second run off this folder. Do not start one.",
-                path,
-                os.strerror(error.errno),
+                *(path, os.strerror(error.errno)),
             )
-            return None
+        # The previous holder may just have removed this file: then another
+        # process can create and lock a new one.
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file), os.stat(path)):
+                return file
         os.close(file)
-
-
-def _is_same(file: int, path: str) -> bool:
-    """Whether a path still names an open file."""
-    try:
-        return os.path.samestat(os.fstat(file), os.stat(path))
-    except FileNotFoundError:
-        return False
 
 
 def _sign(file: int) -> None:
     """Writes the process that holds the lock into its file."""
     since = time.strftime("%Y-%m-%d %H:%M:%S")
-    command = shlex.join(sys.argv)
     text = (
         f"process {os.getpid()} on {socket.gethostname()} since {since}: "
-        f"{command[:500]}\n"
+        f"{shlex.join(sys.argv)[:500]}\n"
     )
     os.ftruncate(file, 0)
     os.pwrite(file, text.encode("utf-8", "replace"), 0)
@@ -147,7 +124,7 @@ def _sign(file: int) -> None:
 
 def _holder(path: str) -> str:
     """Returns the process that holds the lock of a file."""
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        if text := file.read().decode("utf-8", "replace").strip():
+    with contextlib.suppress(OSError), open(path, errors="replace") as file:
+        if text := file.read().strip():
             return text
     return "another process"

@@ -1,11 +1,13 @@
 """Manifests: JSON files that say what other files were made from."""
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from data.storage import files
+from data.storage.json_files import read_json
 
 _SHARD_SUFFIX = re.compile(r"-\d{5}-of-\d{5}$")
 
@@ -32,14 +34,9 @@ def read(
 ) -> dict[str, Any] | None:
     """Reads the manifest of an earlier run.
 
-    Args:
-      path: path of the manifest.
-      facts: expected `made_from`, all that the files depend on, as JSON
-        returns it; None = accept any.
-
-    Returns:
-      The manifest. None if it is missing, not a JSON object or has other
-      facts; the files that it describes are then to be made again.
+    None if it is missing, not a JSON object, or has other facts in `made_from`
+    than `facts` (None = any will do); what it describes is then to be made
+    again.
     """
     if not files.exists(path):
         return None
@@ -52,6 +49,26 @@ def read(
         return None
     if facts is not None and manifest.get("made_from") != facts:
         return None
+    return manifest
+
+
+def require_same(
+    path: str, made_from: Mapping[str, Any], remedy: str, key: str = "made_from"
+) -> dict[str, Any] | None:
+    """Reads what a folder's files were made from; None if it is unknown.
+
+    `key` is the name of the facts in the manifest. Raises ValueError, with what
+    differs and the remedy, if they are not `made_from`, or the manifest is
+    damaged.
+    """
+    if not files.exists(path):
+        return None
+    manifest = read_json(path, (key,), remedy)
+    if changed := changes(manifest[key], made_from):
+        raise ValueError(
+            f"{os.path.dirname(path)} was made with different flags or data: "
+            f"{'; '.join(changed)}; {remedy}."
+        )
     return manifest
 
 

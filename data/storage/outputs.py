@@ -12,14 +12,9 @@ Named = Mapping[str, Sequence[str]]
 def check(inputs: Named, outputs: Named) -> None:
     """Refuses outputs that cannot be written or would replace an input.
 
-    Args:
-      inputs: the files that are read, by flag.
-      outputs: the files that are written, by flag.
-
-    Raises:
-      ValueError: there is no output, an output is also an input, perhaps by a
-        link, or an output is given twice.
-      OSError: an output cannot be written.
+    Both are flag -> paths. Raises ValueError if there is no output, an output
+    is also an input, perhaps by a link, or given twice; OSError if one cannot
+    be written.
     """
     taken = {_identity(path): flag for flag in inputs for path in inputs[flag]}
     for flag, paths in outputs.items():

@@ -84,7 +84,7 @@ def get_task(
     for option in options:
         if option not in known:
             raise ValueError(
-                f"--{option} is no option of --task_name={name}, which takes "
+                f"--task_name={name} has no option --{option}; it takes "
                 f"{', '.join(known) or 'none'}."
             )
     if data_dir and tfds:

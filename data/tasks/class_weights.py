@@ -63,8 +63,8 @@ def of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
         for label in given:
             if label not in task.labels:
                 raise ValueError(
-                    f"--class_weights has a weight of {label!r}, which is no "
-                    f"label; expected {describe_labels(task.labels)}."
+                    f"--class_weights has a weight of {label!r}, which is not "
+                    f"a label; expected {describe_labels(task.labels)}."
                 )
         return tuple(given.get(label, 1.0) for label in task.labels)
     if len(given) != len(task.labels):

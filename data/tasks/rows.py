@@ -156,7 +156,7 @@ class Row(NamedTuple):
         label = label_text(self.value(column))
         if label not in labels:
             self.fail(
-                f"column {column} is {label!r}, which is no label; expected "
+                f"column {column} is {label!r}, which is not a label; expected "
                 f"{describe_labels(labels)}."
             )
         return label

@@ -270,7 +270,7 @@ def register(name: str, cls: type | None = None) -> Any:
         return functools.partial(register, name)
     if not (isinstance(cls, type) and issubclass(cls, Task | DataProcessor)):
         raise TypeError(
-            f"register({name!r}): {cls!r} is no subclass of Task or "
+            f"register({name!r}): {cls!r} is not a subclass of Task or "
             "DataProcessor."
         )
     taken = _CLASSES.setdefault(name.lower(), cls)

@@ -59,7 +59,7 @@ class Xnli(Task):
             )
         if languages and not found:
             raise ValueError(
-                f"{path}: no row is of --language={self._language}; it has "
+                f"{path}: no row has --language={self._language}; it has "
                 f"{', '.join(sorted(languages))}."
             )
 

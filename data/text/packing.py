@@ -82,17 +82,9 @@ def add_special_tokens(
 ) -> tuple[list[_Token], list[int]]:
     """Joins one or two sequences to a row.
 
-    Args:
-      tokens_a: first sequence.
-      tokens_b: second sequence.
-      cls_id: id of [CLS].
-      sep_id: id of [SEP].
-      is_pair: whether the row has a second [SEP]; None = if tokens_b is not
-        empty.
-
-    Returns:
-      The row, `[CLS] a [SEP] b [SEP]` or `[CLS] a [SEP]`, and its segment
-      ids: 0 up to the first [SEP], 1 behind it.
+    Returns the row, `[CLS] a [SEP] b [SEP]` or, without `is_pair` (default: if
+    b is not empty), `[CLS] a [SEP]`; and its segment ids: 0 up to the first
+    [SEP], 1 behind it.
 
     Source: create_instances_from_document in create_pretraining_data.py.
     """
@@ -115,8 +107,8 @@ def pad_batch(
 ) -> dict[str, np.ndarray]:
     """Makes a batch of rows of (ids, segment ids) of different lengths.
 
-    `length` S is that of the longest row or more. Empty rows fill the batch up
-    to `batch_size` B; None = the number of rows. Returns int32 [B, S]:
+    `length` S is at least the longest row's. Empty rows fill the batch up to
+    `batch_size` B; None = the number of rows. Returns int32 [B, S]:
     `input_ids`, `input_mask` (1 = token, 0 = padding), `segment_ids`.
     """
     batch = np.zeros((3, batch_size or len(rows), length), np.int32)

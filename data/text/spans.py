@@ -30,17 +30,11 @@ class Span(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 14)
 def spans(num_tokens: int, room: int, stride: int) -> tuple[Span, ...]:
-    """Divides a text into overlapping parts.
+    """Divides a text into overlapping parts of at most `room` wordpieces.
 
-    Args:
-      num_tokens: number of wordpieces of the text.
-      room: most wordpieces of a part.
-      stride: wordpieces from the start of a part to the start of the next.
-
-    Returns:
-      The parts in order. A wordpiece has the most context in the part with the
-      largest min(tokens to its left, tokens to its right) + 0.01 length, and
-      in the first of equal ones.
+    A part begins `stride` wordpieces after the one before. A wordpiece has the
+    most context in the part with the largest min(tokens to its left, tokens to
+    its right) + 0.01 length, and in the first of equal ones.
 
     Source: _check_is_max_context in run_squad.py.
     """

@@ -51,23 +51,14 @@ _CASED_MODELS = (
 class FullTokenizer:
     """Text to WordPieces and ids.
 
-    Text is split by `BasicTokenizer` and `WordpieceTokenizer`. No text is
-    special: `[MASK]` becomes `[`, `mask`, `]`, unless it is in `never_split`.
+    Text is split by `BasicTokenizer` and `WordpieceTokenizer`; set
+    `do_lower_case` to False for a cased vocabulary. No text is special:
+    `[MASK]` becomes `[`, `mask`, `]`, unless `never_split` has it. Tokens of
+    the vocabulary in `never_split` stay whole wherever a text has them; the
+    text before and the text after are tokenized separately. Raises ValueError
+    if such a token is not in the vocabulary.
 
-    Args:
-      vocab_file: path of a vocabulary.
-      do_lower_case: False for a cased vocabulary.
-      never_split: tokens of the vocabulary, for example `["[MASK]"]`, that are
-        not split if they are in a text. The text before and the text after are
-        tokenized separately.
-
-    Attributes:
-      vocab: token -> id.
-      inv_vocab: id -> token.
-      never_split: as given, a tuple.
-
-    Raises:
-      ValueError: a token of `never_split` is not in the vocabulary.
+    `vocab` is token -> id, `inv_vocab` id -> token.
 
     Source: `FullTokenizer` of the original; `encode`, `never_split` are new.
     """
@@ -176,13 +167,9 @@ class BasicTokenizer:
 class WordpieceTokenizer:
     """Words to the longest pieces of a vocabulary, from left to right.
 
-    For example `unaffable` becomes `un`, `##aff`, `##able`.
-
-    Args:
-      vocab: the known pieces; those that continue a word begin with `##`. It
-        must not change afterwards.
-      unk_token: what a word becomes that cannot be cut or is too long.
-      max_input_chars_per_word: longest word that is cut, in characters.
+    For example `unaffable` becomes `un`, `##aff`, `##able`. The vocabulary must
+    not change afterwards. A word that cannot be cut, or is longer than
+    `max_input_chars_per_word`, becomes `unk_token`.
 
     Source: `WordpieceTokenizer` of the original.
     """
@@ -326,7 +313,7 @@ class _Memo(dict):
     """A cache: word -> tuple of its parts. It is cleared when it is full."""
 
     _MAX_WORDS = 1 << 18
-    _MAX_CHARACTERS = 64  # of a word; longer words are rarely repeated
+    _MAX_CHARACTERS = 64  # longer words are rarely repeated
 
     def __init__(self, compute: Callable[[str], Iterable[Any]]):
         super().__init__()

@@ -138,7 +138,7 @@ def _flat(path: str, content: dict[str, Any]) -> dict[str, Any]:
             values = {"type": "none"}
         if not isinstance(values, dict):
             raise ValueError(
-                f"{path} is no {FAST} of Hugging Face: {part} is "
+                f"{path} is not a {FAST} of Hugging Face: {part} is "
                 f"{values!r:.40}, expected an object; {_AGAIN}."
             )
         flat |= {f"{part}.{key}": value for key, value in values.items()}

@@ -1,13 +1,15 @@
 """WordPiece vocabulary files: one token a line, the line number is the id."""
 
-import json
+import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from absl import logging
 
+from data.settings import Settings, setting
 from data.storage import files
+from data.storage.json_files import read_json
 
 # Files of Hugging Face: a fast tokenizer with its vocabulary, and added tokens.
 FAST, ADDED = "tokenizer.json", "added_tokens.json"
@@ -23,15 +25,8 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
 
     Source: `load_vocab` of the original's tokenization.py.
     """
-    vocab = {}
-    num_lines = 0
-    first_repeated = None
-    for token_id, line in enumerate(read_tokens(vocab_file)):
-        token = line.strip()
-        if token in vocab and first_repeated is None:
-            first_repeated = token, vocab[token], token_id
-        vocab[token] = token_id
-        num_lines += 1
+    tokens = [line.strip() for line in read_tokens(vocab_file)]
+    vocab = {token: i for i, token in enumerate(tokens)}
     # Differs from the original: it returns an empty vocabulary, because of
     # which every word would become an unknown one.
     if not vocab:
@@ -39,16 +34,56 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
             f"{vocab_file} is empty; expected a vocabulary with one token a "
             "line (build_vocab.py makes one)."
         )
-    if first_repeated:
+    if len(vocab) < len(tokens):
+        first = next(i for i, t in enumerate(tokens) if vocab[t] != i)
         logging.warning(
-            "%s: %d of %d lines repeat an earlier token, the first is %r with "
-            "the ids %d and %d; the last id counts.",
-            vocab_file,
-            num_lines - len(vocab),
-            num_lines,
-            *first_repeated,
+            "%s: %d of %d lines repeat an earlier token, such as %r with the "
+            "ids %d and %d; the last id counts.",
+            *(vocab_file, len(tokens) - len(vocab), len(tokens)),
+            *(tokens[first], first, vocab[tokens[first]]),
         )
     return vocab
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LearningOptions(Settings):
+    """How a vocabulary is learned."""
+
+    vocab_size: int = setting(
+        30522, "Number of tokens; fewer if the text is small.", least=1
+    )
+    reserved_tokens: list[str] = setting(
+        SPECIAL_TOKENS, "Tokens at the head of the vocabulary, [PAD] first."
+    )
+    num_unused: int = setting(
+        0,
+        "[unusedN] tokens after [PAD]; 99 as in the released vocabularies.",
+        least=0,
+    )
+    min_frequency: int = setting(
+        2, "How often a piece must occur in the text.", least=1
+    )
+    max_characters: int = setting(
+        1000,
+        "Only so many different characters, the most frequent, are kept; "
+        "raise it for Chinese or Japanese.",
+        least=1,
+    )
+
+    def _check(self) -> None:
+        tokens = self.reserved_tokens
+        missing = [token for token in SPECIAL_TOKENS if token not in tokens]
+        if missing or tokens[0] != "[PAD]":
+            raise ValueError(
+                f"--reserved_tokens={','.join(tokens)}; they must begin with "
+                f"[PAD] and hold {','.join(SPECIAL_TOKENS)}."
+            )
+        for token in tokens:
+            if tokens.count(token) > 1 or token.split() != [token]:
+                raise ValueError(
+                    f"--reserved_tokens: {token!r} is repeated, is empty or "
+                    "contains white space; give each once, as one word."
+                )
 
 
 class AddedToken(NamedTuple):
@@ -106,15 +141,17 @@ def added_tokens(folder: str) -> list[AddedToken]:
     Some of them may be in the vocabulary. Raises ValueError if a file is
     damaged or an id has two tokens.
     """
-    added = []
     try:
-        for token, i in _read_object(folder, ADDED).items():
-            added.append(_added(folder, ADDED, i, {"content": token}))
-        config = _read_object(folder, "tokenizer_config.json")
-        for i, token in (config.get("added_tokens_decoder") or {}).items():
-            added.append(_added(folder, "tokenizer_config.json", i, token))
-        for token in _read_object(folder, FAST).get("added_tokens") or ():
-            added.append(_added(folder, FAST, token["id"], token))
+        added = [
+            AddedToken(
+                os.path.join(folder, name),
+                int(i),
+                str(token["content"]),
+                bool(token.get("normalized")),
+                bool(token.get("single_word")),
+            )
+            for name, i, token in _named_tokens(folder)
+        ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
             f"{folder}: the added tokens cannot be read ({error!r:.80}) from "
@@ -130,35 +167,33 @@ def added_tokens(folder: str) -> list[AddedToken]:
     return added
 
 
-def _added(
-    folder: str, name: str, i: int | str, token: Mapping[str, Any]
-) -> AddedToken:
-    return AddedToken(
-        os.path.join(folder, name),
-        int(i),
-        str(token["content"]),
-        bool(token.get("normalized")),
-        bool(token.get("single_word")),
-    )
+def _named_tokens(
+    folder: str,
+) -> Iterator[tuple[str, int | str, Mapping[str, Any]]]:
+    """Yields the file, id and description of each added token."""
 
+    def read(name: str) -> Any:
+        path = os.path.join(folder, name)
+        return read_json(path) if files.exists(path) else {}
 
-def _read_object(folder: str, name: str) -> Any:
-    """Returns what a JSON file holds; {} if there is none."""
-    path = os.path.join(folder, name)
-    if not files.exists(path):
-        return {}
-    return json.loads("\n".join(files.read_lines(path)))
+    for token, i in read(ADDED).items():
+        yield ADDED, i, {"content": token}
+    config = "tokenizer_config.json"
+    for i, token in (read(config).get("added_tokens_decoder") or {}).items():
+        yield config, i, token
+    for token in read(FAST).get("added_tokens") or ():
+        yield FAST, token["id"], token
 
 
 def _wordpieces(path: str) -> list[str]:
     """Returns the vocabulary of a `tokenizer.json`, without added tokens."""
     try:
-        model = json.loads("\n".join(files.read_lines(path)))["model"]
+        model = read_json(path, ("model",))["model"]
         ids = model["vocab"]
         is_whole = sorted(ids.values()) == list(range(len(ids)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path} is no tokenizer.json of Hugging Face "
+            f"{path} is not a tokenizer.json of Hugging Face "
             f"({error!r:.80}); get it again, or give a vocab.txt."
         ) from None
     if model.get("type") != "WordPiece" or not is_whole:
@@ -181,26 +216,6 @@ def is_cased(vocab: Mapping[str, int]) -> bool:
 def with_capitals(vocab: Mapping[str, int]) -> list[str]:
     """Returns the tokens that have capitals, without the special ones."""
     return [t for t in vocab if t != t.lower() and not t.startswith("[")]
-
-
-def check_reserved(tokens: Sequence[str]) -> None:
-    """Refuses reserved tokens that BERT cannot work with.
-
-    [PAD] must be the first, no special token may be missing, and each token
-    must be one word, given once.
-    """
-    missing = [token for token in SPECIAL_TOKENS if token not in tokens]
-    if missing or tokens[0] != "[PAD]":
-        raise ValueError(
-            f"reserved_tokens are {','.join(tokens)}; they must begin with "
-            f"[PAD] and hold {','.join(SPECIAL_TOKENS)}."
-        )
-    for token in tokens:
-        if tokens.count(token) > 1 or token.split() != [token]:
-            raise ValueError(
-                f"reserved token {token!r} is repeated, is empty or contains "
-                "white space; give each once, as one word."
-            )
 
 
 def require_size(
@@ -232,16 +247,10 @@ def require_tokens(
     remedy: str = "give the vocabulary of a BERT model, or make one with "
     "build_vocab.py",
 ) -> None:
-    """Checks that a vocabulary has the special tokens a program relies on.
+    """Refuses a vocabulary (token -> id) that lacks tokens of a program.
 
-    Args:
-      vocab: token -> id.
-      tokens: the tokens it must hold, for example `["[CLS]", "[SEP]"]`.
-      path: where the vocabulary came from, for the error.
-      remedy: what to do if one is missing.
-
-    Raises:
-      ValueError: a token is missing; names all that are.
+    The error names all that are missing, `path`, where the vocabulary came
+    from, and the remedy.
     """
     missing = [token for token in tokens if token not in vocab]
     if missing:

@@ -9,8 +9,7 @@ threshold that gives the wanted size.
 """
 
 import collections
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import tensorflow as tf
 from absl import logging
@@ -21,22 +20,7 @@ from tensorflow_text.tools.wordpiece_vocab import (
 from data.progress import Progress
 from data.storage import files
 from data.text import tokenization
-from data.text.vocabulary import SPECIAL_TOKENS, check_reserved
-
-
-@dataclasses.dataclass(frozen=True)
-class Coverage:
-    """How a vocabulary cuts the words it was learned from.
-
-    `num_words` counts running words, `num_distinct` different ones,
-    `num_pieces` the pieces of the running words, and `num_unknown` the running
-    words that become `[UNK]`.
-    """
-
-    num_words: int
-    num_distinct: int
-    num_pieces: int
-    num_unknown: int
+from data.text.vocabulary import LearningOptions
 
 
 def count_words(
@@ -45,21 +29,11 @@ def count_words(
     do_lower_case: bool,
     max_distinct: int = 2_000_000,
 ) -> collections.Counter[str]:
-    """Counts the words of text files, reading line by line.
+    """Counts the words of text files, as `BasicTokenizer` cuts them.
 
-    Args:
-      paths: UTF-8 text files.
-      do_lower_case: as the tokenizer that will use the vocabulary.
-      max_distinct: how many words to hold at most (2,000,000 take about
-        250 MB); when there are more, the rarest are forgotten and a warning
-        says so.
-
-    Returns:
-      Word -> number of occurrences; words as `BasicTokenizer` cuts them.
-
-    Raises:
-      FileNotFoundError: a file does not exist.
-      ValueError: a file is not UTF-8, or all of them hold no word.
+    Of more than `max_distinct` words (2,000,000 take about 250 MB) the rarest
+    are forgotten, with a warning. Raises FileNotFoundError if a file does not
+    exist, ValueError if one is not UTF-8 or all of them hold no word.
     """
     paths = list(paths)
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
@@ -81,79 +55,49 @@ def count_words(
 
 
 def learn_vocab(
-    word_counts: Mapping[str, int],
-    *,
-    vocab_size: int,
-    reserved_tokens: Sequence[str] = SPECIAL_TOKENS,
-    num_unused: int = 0,
-    min_frequency: int = 2,
-    max_characters: int = 1000,
+    word_counts: Mapping[str, int], options: LearningOptions
 ) -> list[str]:
     """Learns the WordPieces of counted words.
 
-    Args:
-      word_counts: word -> number of occurrences (`count_words`).
-      vocab_size: number of tokens wanted; fewer when the text does not hold
-        as many frequent pieces.
-      reserved_tokens: whole tokens at the head; `[PAD]` first, since
-        everything pads with id 0.
-      num_unused: number of `[unusedN]` tokens between `[PAD]` and the rest of
-        the reserved ones, for the user's own words later on. 99 gives the
-        special tokens the ids they have in the released vocabularies.
-      min_frequency: how often a piece must occur, single characters apart.
-      max_characters: number of characters in the vocabulary, the most frequent
-        (each twice, as `x` and `##x`); words with others become `[UNK]`.
-
-    Returns:
-      Tokens in the order of their ids: reserved, characters, pieces by
-      frequency. The same counts give the same list.
-
-    Raises:
-      ValueError: the reserved tokens are not usable, a number is not
-        positive, or the characters alone need more than `vocab_size`.
+    Returns tokens in the order of their ids: [PAD], unused and other reserved
+    ones, characters (each twice, as `x` and `##x`), pieces by frequency. The
+    same counts give the same list. Raises ValueError if the characters alone
+    need more than `vocab_size`.
     """
-    check_reserved(reserved_tokens)
-    if min(vocab_size, min_frequency, max_characters) < 1 or num_unused < 0:
-        raise ValueError(
-            f"vocab_size={vocab_size}, min_frequency={min_frequency} and "
-            f"max_characters={max_characters} must be at least 1, num_unused="
-            f"{num_unused} at least 0."
-        )
-    unused = [f"[unused{i}]" for i in range(num_unused)]
-    head = [reserved_tokens[0], *unused, *reserved_tokens[1:]]
-
+    first, *others = options.reserved_tokens
+    unused = [f"[unused{i}]" for i in range(options.num_unused)]
+    head = [first, *unused, *others]
     vocab = _search(
         lambda threshold: learner.learn(
             word_counts,
-            vocab_size=vocab_size,
+            vocab_size=options.vocab_size,
             reserved_tokens=head,
             lower_thresh=threshold,
             upper_thresh=threshold,  # equal: learn once, no search
-            max_unique_chars=max_characters,
+            max_unique_chars=options.max_characters,
         ),
-        vocab_size,
-        min_frequency,
-        max(min_frequency, *word_counts.values()),
+        options.vocab_size,
+        options.min_frequency,
+        max(options.min_frequency, *word_counts.values()),
     )
-    return _trim(vocab, len(head), vocab_size)
+    return _trim(vocab, len(head), options.vocab_size)
 
 
 def measure_coverage(
     word_counts: Mapping[str, int], vocab: Iterable[str]
-) -> Coverage:
-    """Cuts all counted words with a vocabulary."""
+) -> collections.Counter[str]:
+    """Cuts all counted words with a vocabulary.
+
+    Returns the number of running `words`, of their `pieces`, and how many are
+    `unknown`: they become `[UNK]`.
+    """
     tokenizer = tokenization.WordpieceTokenizer(frozenset(vocab))
-    num_pieces = num_unknown = 0
+    found = collections.Counter(words=sum(word_counts.values()))
     for word, count in word_counts.items():
         pieces = tokenizer.tokenize(word)
-        num_pieces += count * len(pieces)
-        num_unknown += count * (pieces == [tokenizer.unk_token])
-    return Coverage(
-        num_words=sum(word_counts.values()),
-        num_distinct=len(word_counts),
-        num_pieces=num_pieces,
-        num_unknown=num_unknown,
-    )
+        found["pieces"] += count * len(pieces)
+        found["unknown"] += count * (pieces == [tokenizer.unk_token])
+    return found
 
 
 def _search(

@@ -130,15 +130,6 @@ def windows(
         yield window
 
 
-def batches_by_length(
-    rows: Sequence[TextRow], batch_size: int
-) -> Iterator[list[int]]:
-    """Yields each batch's indices of a window's rows, longest rows first."""
-    order = sorted(range(len(rows)), key=lambda i: -len(rows[i].tokens))
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]
-
-
 def pad_rows(
     rows: Sequence[TextRow], *, batch_size: int, length: int
 ) -> dict[str, np.ndarray]:

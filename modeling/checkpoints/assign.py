@@ -179,7 +179,7 @@ def require_fit(
 
 
 def _require_kind(checkpoint: Weights, names: Iterable[str]) -> None:
-    """Raises ValueError for a BERT's checkpoint of an ELECTRA, or reversed."""
+    """Raises ValueError for an ELECTRA checkpoint in a BERT, or vice versa."""
 
     def scopes_of(names):
         return {s for s in _ENCODERS if any(n.startswith(s) for n in names)}
@@ -213,7 +213,7 @@ def _require_discriminator(
     if "generator" in scopes and "electra" not in scopes:
         raise ValueError(
             f"{checkpoint.prefix} holds only the generator of an ELECTRA "
-            "(generator/encoder/...); what is trained further and asked is "
+            "(generator/encoder/...); the programs use "
             "the discriminator (electra/encoder/...). Give the checkpoint "
             "with both, or Hugging Face's folder of the discriminator, such "
             "as electra-small-discriminator."

@@ -139,5 +139,5 @@ def of_generator(name: str) -> str:
 
 
 def of_encoder(name: str) -> str:
-    """Returns the name of a generator's variable as of an encoder alone."""
+    """Returns a generator variable's name in an encoder alone."""
     return re.sub(r"^generator/", "electra/", name)

@@ -171,7 +171,7 @@ def init_from_checkpoint(
 
 
 def chosen_trial(output_dir: str) -> str:
-    """Returns the folder of a run's model; of trials, the chosen trial's."""
+    """Returns the folder of a run's model; for trials, the chosen one's."""
     path = os.path.join(output_dir, _TRIALS)
     if not files.exists(path):
         return output_dir

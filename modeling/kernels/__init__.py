@@ -7,8 +7,8 @@ vocabulary  scores and losses over a vocabulary
 Under `Form.PLAIN` each function is TensorFlow's textbook code. In the other
 forms it has the same values and takes less time. `STANDARD` and `COMPILED` have
 the same gradients, too; `KERNELS` and `SERVED` are for inference alone. Each
-docstring says what the function gains; docs/performance.md has the conditions
-of the measurements.
+docstring says what the function gains; benchmarks/measurements.md has the
+conditions of the measurements.
 """
 
 from data.storage import cuda

@@ -11,7 +11,7 @@ import threading
 import tensorflow as tf
 
 # The algorithm is fixed, because XLA would choose another one. Only whole
-# numbers are drawn: of one seed and algorithm XLA still draws other floats.
+# numbers are drawn: XLA draws other floats from the same seed and algorithm.
 _PHILOX = "philox"
 _PHILOX_NUMBER = 1  # the same for TensorFlow's operations
 
@@ -109,7 +109,7 @@ def fold_in(seed: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
       number: int32 or int64 scalar, such as a step or a replica.
 
     Returns:
-      [2], of the number's dtype.
+      [2] with the number's dtype.
     """
     with placed():
         number = tf.convert_to_tensor(number)

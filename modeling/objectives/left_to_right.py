@@ -56,7 +56,7 @@ class LeftToRightModel(PretrainingObjective):
         return dataclasses.replace(config, left_to_right=True)
 
     def loss_weights(self, batch: Batch) -> Batch:
-        """Counts the predictions, of `all` positions and of `drawn` ones."""
+        """Counts predictions at `all` positions and at `drawn` ones."""
         in_rows = tf.reduce_sum(_has_next(batch), axis=1)
         drawn = in_rows
         if self._num_drawn:

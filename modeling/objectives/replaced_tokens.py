@@ -293,8 +293,8 @@ def sample(logits: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
 def replace(batch: Batch, masked: Masked, sampled: tf.Tensor) -> tf.Tensor:
     """Puts sampled wordpieces, int32 [B, P], into a text: int32 [B, S]."""
     ids = batch["input_ids"]
-    # Differs from ELECTRA: of a position that was drawn twice the first sample
-    # is taken, not the mean of both ids.
+    # Differs from ELECTRA: a position that was drawn twice gets the first
+    # sample, not the mean of both ids.
     is_drawn, first = _drawn(masked.positions, masked.weights, ids)
     return tf.where(is_drawn, tf.gather(sampled, first, batch_dims=1), ids)
 

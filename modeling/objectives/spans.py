@@ -28,8 +28,8 @@ class SpanModel(ItemObjective):
     [B, 1] if some examples are fillers. The logits are [B, S, 2], the scores
     as start and as end, also of question and padding.
 
-    With the head `bilstm` (the paper's section 5.1, "+ BiLSTM") the scores are
-    of the states of a `BiLSTM` at each wordpiece.
+    With the head `bilstm` (the paper's section 5.1, "+ BiLSTM") a `BiLSTM`
+    reads the encoder's output first.
 
     Args:
       config: the model's sizes.

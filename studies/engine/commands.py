@@ -46,7 +46,7 @@ _TASKS = {
     "NER features": f"{_NER} --feature_based=concat_last_four "
     "--learning_rate=3e-3",
 }
-_NO_RUN = ("mean", "LM (ppl)")  # of the other columns, of the pretraining
+_NO_RUN = ("mean", "LM (ppl)")  # from other columns, from the pretraining
 
 
 def paper_commands(study: Study, name: str) -> Iterator[str]:

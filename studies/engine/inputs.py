@@ -8,8 +8,8 @@ from absl import logging
 from data import settings
 from data.pretraining import corpus
 from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
-from data.pretraining.streaming.shards import ShardRecipe
 from data.storage import files
 from data.text import vocabulary, vocabulary_building
 from modeling.checkpoints import model_folder
@@ -55,7 +55,8 @@ class Inputs:
                 [self.text("train")], do_lower_case=True
             )
             learned = vocabulary_building.learn_vocab(
-                words, vocab_size=self._scale.vocab_size
+                words,
+                vocabulary.LearningOptions(vocab_size=self._scale.vocab_size),
             )
             vocabulary.write_vocab(path, learned)
         return path
@@ -64,7 +65,7 @@ class Inputs:
         """Returns the path of a row's records, which rows alike share."""
         path = self.path(f"{row.records_name}.{set_name}.tf_record")
         if not files.exists(path):
-            recipe = ShardRecipe(
+            recipe = Recipe(
                 settings.make(PretrainingDataOptions, plan.record_flags(row)),
                 vocab_file=self.vocab_file,
                 do_lower_case=True,
@@ -75,31 +76,10 @@ class Inputs:
 
     def task_flags(self, run: str) -> dict[str, Any]:
         """Returns the flags of the program that name a run's data."""
-        name, data = run.removesuffix("_frozen"), self._data
+        name = run.removesuffix("_frozen")
         if name == "casing":
             return {"task_name": "conll", "data_dir": self._casing()}
-        if name == "tags":
-            train, dev = map(os.path.basename, data.files_of("conllu_dir"))
-            return {
-                "task_name": "conllu",
-                "data_dir": data.conllu_dir,
-                "task_options": {"train_file": train, "dev_file": dev},
-            }
-        if name in data.tfds:
-            place = {"tfds_data_dir": data.tfds_data_dir}
-            if name == SPANS:
-                return {"tfds": "squad", **place}
-            options = {"tfds": "", **place}
-            return {
-                "task_name": "STS-B",
-                "data_dir": None,
-                "task_options": options,
-            }
-        if name == SPANS:
-            train, dev = data.files_of("squad_dir")
-            return {"train_file": train, "predict_file": dev}
-        folder = os.path.dirname(data.files_of("glue_dir")[0])
-        return {"task_name": "STS-B", "data_dir": folder}
+        return task_flags(name, self._data)
 
     def _casing(self) -> str:
         """Writes the task `casing`; returns its folder."""
@@ -113,3 +93,28 @@ class Inputs:
                 lines = casing.lines(self.text(set_name), most)
                 files.write_text(path, "".join(lines))
         return folder
+
+
+def task_flags(name: str, data: StudyData) -> dict[str, Any]:
+    """Returns the flags of the program that name the data of a task.
+
+    `name` is `tags`, `similarity` or `spans`.
+    """
+    if name == "tags":
+        train, dev = map(os.path.basename, data.files_of("conllu_dir"))
+        return {
+            "task_name": "conllu",
+            "data_dir": data.conllu_dir,
+            "task_options": {"train_file": train, "dev_file": dev},
+        }
+    if name in data.tfds:
+        place = {"tfds_data_dir": data.tfds_data_dir}
+        if name == SPANS:
+            return {"tfds": "squad", **place}
+        options = {"tfds": "", **place}
+        return {"task_name": "STS-B", "data_dir": None, "task_options": options}
+    if name == SPANS:
+        train, dev = data.files_of("squad_dir")
+        return {"train_file": train, "predict_file": dev}
+    folder = os.path.dirname(data.files_of("glue_dir")[0])
+    return {"task_name": "STS-B", "data_dir": folder}

@@ -45,7 +45,7 @@ FINETUNING = {
     "group_by_length": True,
     "strip_checkpoint": True,
 }
-RATE_OF_GIVEN = 5e-5  # of a model that is pretrained already; the paper's
+RATE_OF_GIVEN = 5e-5  # the paper's, for a model that is pretrained already
 FROZEN = {"head": "bilstm", "learning_rate": 3e-3}
 _SPANS = {"num_train_epochs": 2.0, "doc_stride": 32, "max_query_length": 24}
 

@@ -45,9 +45,7 @@ class StudyOptions(Settings):
         "size and what they cost.",
         choices=scales.NAMES,
     )
-    rows: tuple[str, ...] = setting(
-        (), "Only these rows, for now; all if not given."
-    )
+    rows: tuple[str, ...] = setting((), "Only these rows. Default: all.")
     num_trials: int = setting(
         3,
         "Fine-tunings of each row, with --seed and those after it; the report "
@@ -71,13 +69,13 @@ class StudyData(Settings):
 
     text: str | None = setting(
         None,
-        "UTF-8 text to pretrain on, a tenth of it held out; the text of `make "
-        "demo`, which every Python carries, if not given.",
+        "UTF-8 text to pretrain on, a tenth of it held out. Default: the text "
+        "of `make demo`, which every Python contains.",
     )
     init_checkpoint: str | None = setting(
         None,
         "features: folder of a pretrained model with vocab.txt and "
-        "bert_config.json; it is pretrained here if not given.",
+        "bert_config.json. Default: the study pretrains one.",
     )
     conllu_dir: str | None = setting(
         None,
@@ -97,7 +95,7 @@ class StudyData(Settings):
         f"{', '.join(TFDS)}.",
     )
     tfds_data_dir: str | None = setting(
-        None, "Folder of the data sets of tensorflow-datasets."
+        None, "Folder in which tensorflow-datasets keeps its data sets."
     )
 
     def _check(self) -> None:

@@ -25,11 +25,10 @@ from studies.engine.scales import SCALES
 from training.config.finetuning_options import ClassifierOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.config.squad_options import SquadOptions
-from training.finetuning import classifier, questions
-from training.finetuning.task_run import facts_of
 from training.loop import events
 from training.loop.checkpointing import CheckpointManager
-from training.pretraining import pretrainer
+from training.many_runs.made_from import facts_of
+from training.runs import classifier, pretraining, questions
 
 
 class Programs:
@@ -92,7 +91,7 @@ class Programs:
             masking = settings.make(PretrainingDataOptions, mine)
         paths["vocab_file"] = self._inputs.vocab_file
         flags = flags | paths | {"masking": masking}
-        pretrainer.run(settings.make(PretrainingOptions, flags))
+        pretraining.run(settings.make(PretrainingOptions, flags))
 
     def _evaluate(self, job: Job) -> tuple[dict, Callable]:
         """The facts of an evaluation on held-out text, and its function."""
@@ -158,9 +157,9 @@ class Programs:
         _, options = self._finetuning(ClassifierOptions, job)
         name = job.run.removesuffix("_frozen")
         if name not in self._tasks:  # the records are the same for all rows
-            shared = options.replace(output_dir=self._inputs.path(name))
-            opened = classifier.open_run(shared, options)
-            self._tasks[name] = classifier.prepare(opened)
+            opened = classifier.open_run(options)
+            folder = self._inputs.path(name)
+            self._tasks[name] = classifier.make_records(opened, folder)
         inputs = self._tasks[name]
 
         def train() -> dict[str, Any]:

@@ -26,7 +26,7 @@ Prepare = Callable[[Job], tuple[dict[str, Any], Callable[[], dict[str, Any]]]]
 def run(
     study: Study, options: StudyOptions, data: StudyData, prepare: Prepare
 ) -> None:
-    """Makes a study, or goes on with it; `prepare` prepares a run.
+    """Makes or continues a study; `prepare` prepares a run.
 
     Raises ValueError before anything runs if the folder belongs to another
     study, and FloatingPointError if a pretraining diverged.

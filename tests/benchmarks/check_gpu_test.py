@@ -268,6 +268,30 @@ def test_the_largest_batch_is_measured_first(measured):
     assert found.figures["stopped"] == "no time for batches of 2"
 
 
+def test_steps_are_timed_for_three_seconds_after_slow_warm_ups(monkeypatch):
+    class Clock:
+        """Its first four steps take 2 s each, later ones 10 ms."""
+
+        now, num_steps = 0.0, 0
+
+        def perf_counter(self):
+            return self.now
+
+        def iterator(self, rows):
+            return rows
+
+        def run(self, iterator, num_steps):
+            for _ in range(num_steps):
+                self.num_steps += 1
+                self.now += 2 if self.num_steps <= 4 else 0.01
+
+    clock = Clock()
+    monkeypatch.setattr(speed, "time", clock)
+    row, _ = speed._measure(clock, 8, has_gpu=False)
+    assert row["sequences_per_s"] == pytest.approx(8 / 0.01)
+    assert clock.now - 8 >= 3
+
+
 @pytest.mark.parametrize(
     ("model", "length", "memory_gb", "largest"),
     [

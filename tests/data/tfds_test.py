@@ -18,9 +18,8 @@ def data_dir(tmp_path_factory):
 
 
 def read(name, data_dir, split="train", text_key=None):
-    return list(
-        tfds_reading.DataSet(name, split, str(data_dir), text_key).read_texts()
-    )
+    opened = tfds_reading.open_text(name, split, str(data_dir), text_key)
+    return list(opened.texts)
 
 
 def test_a_part_of_a_split_is_the_beginning_of_the_whole(data_dir):
@@ -72,7 +71,7 @@ def test_the_only_string_is_the_text_and_of_two_one_must_be_named(tmp_path):
 def test_text_that_is_not_utf8_is_an_error(tmp_path):
     prepare_texts(tmp_path, "latin", ["schön".encode("latin-1")] * 2)
     with pytest.raises(
-        ValueError, match="byte 4 of 'text' in example 1 is 0xf6, which is not"
+        ValueError, match="byte 4 of a text in example 1 of train is 0xf6, whi"
     ):
         read("latin", tmp_path)
 

@@ -22,6 +22,7 @@ def hidden(*shape):
     """What is added to attention scores: padding, and a random mask."""
     seen = tf.sequence_mask([7, 1, 4], 7)[:, tf.newaxis, tf.newaxis]
     seen &= normal(*shape) > -1
+    seen |= tf.range(shape[-1]) == 0  # each query has a key
     return tf.where(seen, 0.0, -10000.0)
 
 
@@ -37,6 +38,11 @@ def drop_at(rate, seed):
         return block.drop(x, draws, rate=rate)
 
     return drop
+
+
+def attended(function, scores):
+    draws = seeds.dropout_draws(scores, tf.constant([3, 4]))
+    return function(scores, hidden(3, 2, 7, 7), draws, rate=0.2)
 
 
 class Case(NamedTuple):
@@ -100,6 +106,18 @@ CASES = {
     "swap_heads": Case(block.swap_heads, (normal(3, 7, 2, 16),), 1, 1),
     "softmax": Case(
         block.softmax, (normal(3, 2, 7, 7) + hidden(3, 2, 7, 7),), 1, 5
+    ),
+    "attention_probabilities": Case(
+        lambda scores: attended(block.attention_probabilities, scores)[1],
+        (normal(3, 2, 7, 7),),
+        1,
+        7,
+    ),
+    "dropped_softmax": Case(
+        lambda scores: attended(block.dropped_softmax, scores),
+        (normal(3, 2, 7, 7),),
+        1,
+        7,
     ),
     "vocabulary_logits": Case(
         vocabulary.vocabulary_logits,
@@ -210,7 +228,7 @@ def test_the_highest_score_is_found_in_both_forms():
 
 
 @pytest.mark.parametrize(
-    "name", ["activate gelu", "drop", "layer_norm of a sum"]
+    "name", ["activate gelu", "drop", "dropped_softmax", "layer_norm of a sum"]
 )
 def test_the_compiled_form_is_compiled(name):
     case = CASES[name]
@@ -222,6 +240,33 @@ def test_the_compiled_form_is_compiled(name):
 
     nodes = step.get_concrete_function(*case.arguments).graph.as_graph_def()
     assert any("PartitionedCall" in node.op for node in nodes.node)
+
+
+def test_on_a_gpu_attention_is_compiled_from_scores_to_dropout(monkeypatch):
+    case = CASES["attention_probabilities"]
+
+    def operations():
+        @tf.function
+        def step(scores):
+            with kernels.form(Form.COMPILED):
+                return case.function(scores)
+
+        graph = step.get_concrete_function(*case.arguments).graph
+        kept, found = [graph.outputs[0].op], set()
+        while kept:
+            found.add(operation := kept.pop())
+            kept += [x.op for x in operation.inputs if x.op not in found]
+        return {operation.type for operation in found}
+
+    # Only what the probabilities after dropout need is computed.
+    assert "Softmax" in operations()
+    monkeypatch.setattr(block, "has_gpu", lambda: True)
+    assert "Softmax" not in operations()
+    # The values are those of any device.
+    with kernels.form(Form.COMPILED):
+        found = case.function(*case.arguments)
+    wanted = run(case, "float32", Form.PLAIN)[0]
+    np.testing.assert_allclose(found, wanted, atol=rounding.EQUAL)
 
 
 def test_compiled_gelu_in_bfloat16_is_nearer_to_float32():

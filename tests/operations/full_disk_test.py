@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.all, pytest.mark.alone]
 SCRIPT = """
 import ctypes, os, resource, sys
 from absl import logging
-from training.pretraining import pretrainer
+from training.runs import pretraining
 from training.loop.checkpointing import CheckpointManager
 from training.config.options import DeviceOptions, TrainOptions
 
@@ -65,8 +65,8 @@ def files():
     return " ".join(sorted(os.listdir(folder + "/out")))
 
 def run():
-    pretrainer.run(
-        pretrainer.PretrainingOptions(
+    pretraining.run(
+        pretraining.PretrainingOptions(
             bert_config_file=config,
             input_file=records,
             max_seq_length=64,

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from data.pretraining.exact.in_memory import write_pretraining_data
 from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.recipe import Recipe
 from data.squad.ensembling import EnsembleOptions, average_runs
 from data.storage import files
 from data.text import vocabulary, vocabulary_building
@@ -34,10 +35,9 @@ from training.convert import conversion
 from training.convert.conversion import ConversionOptions
 from training.export import saved_model
 from training.export.predictor import Predictor
-from training.finetuning import classifier, questions
 from training.many_runs import trials
-from training.pretraining import pretrainer
-from training.vectors import extraction
+from training.runs import classifier, pretraining, questions
+from training.runs import vectors as extraction
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -117,19 +117,22 @@ def test_text_becomes_a_vocabulary_and_records(remote, goldens):
     corpus = f"{remote}/pretraining_data/corp*.txt"
     paths = files.expand_patterns(corpus)
     counts = vocabulary_building.count_words(paths, do_lower_case=True)
-    vocab = vocabulary_building.learn_vocab(counts, vocab_size=300)
+    vocab = vocabulary_building.learn_vocab(
+        counts, vocabulary.LearningOptions(vocab_size=300)
+    )
     vocabulary.write_vocab("ram://made/vocab.txt", vocab)
     assert list(vocabulary.load_vocab("ram://made/vocab.txt")) == vocab
-    report = write_pretraining_data(
+    counts = write_pretraining_data(
         paths,
         files.expand_shards("ram://made/records@2"),
-        vocab_file="ram://made/vocab.txt",
-        do_lower_case=True,
-        options=PretrainingDataOptions(
-            max_seq_length=64, max_predictions_per_seq=10
+        Recipe(
+            PretrainingDataOptions(
+                max_seq_length=64, max_predictions_per_seq=10
+            ),
+            "ram://made/vocab.txt",
         ),
     )
-    assert report.num_examples
+    assert counts["examples"]
     assert {
         "records-00000-of-00002",
         "records-00001-of-00002",
@@ -139,7 +142,7 @@ def test_text_becomes_a_vocabulary_and_records(remote, goldens):
 @pytest.mark.all
 def test_pretraining_resumes_evaluates_and_answers(remote, capsys):
     out = "ram://pretraining"
-    options = pretrainer.PretrainingOptions(
+    options = pretraining.PretrainingOptions(
         bert_config_file=f"{remote}/bert_config.json",
         input_file=f"{remote}/{RECORDS}",
         init_checkpoint=f"{remote}/model/init",
@@ -153,13 +156,13 @@ def test_pretraining_resumes_evaluates_and_answers(remote, capsys):
         ),
         device=DeviceOptions(),
     )
-    pretrainer.run(options)
+    pretraining.run(options)
     longer = dataclasses.replace(options.train, num_train_steps=3)
-    pretrainer.run(dataclasses.replace(options, train=longer))
+    pretraining.run(dataclasses.replace(options, train=longer))
     assert "global_step = 3\n" in text_of(f"{out}/eval_results.txt")
     assert {"model.ckpt-2.index", "model.ckpt-3.index", "eval"} <= names_in(out)
     files.write_text("ram://asked/queries.txt", "the [MASK] went\n")
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(
             options,
             do_train=False,

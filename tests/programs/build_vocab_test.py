@@ -52,7 +52,7 @@ def test_missing_input_ends_in_one_line(tmp_path):
         ("--max_characters=0", "--max_characters=0; it must be at least 1."),
         (
             "--reserved_tokens=[UNK],[PAD]",
-            "reserved_tokens are [UNK],[PAD]; they must begin with [PAD] and "
+            "--reserved_tokens=[UNK],[PAD]; they must begin with [PAD] and "
             "hold [PAD],[UNK],[CLS],[SEP],[MASK].",
         ),
     ],

@@ -16,8 +16,9 @@ from tests.support import huggingface_support as theirs
 from tests.support.serving_support import finished_run
 from training.convert import conversion
 from training.loop.checkpointing import CheckpointManager
-from training.pretraining import pretrainer
+from training.runs import pretraining
 from training.start import first_weights
+from training.start.source import Source
 
 
 @pytest.fixture
@@ -389,7 +390,7 @@ def test_a_run_begins_with_their_weights_and_goes_back(
         init_checkpoint=str(folder),
         train=dataclasses.replace(options.train, num_train_steps=1),
     )
-    pretrainer.run(options)
+    pretraining.run(options)
     out = options.train.output_dir
     back = convert(out, tmp_path / "back", vocab_file=str(folder / "vocab.txt"))
     tensors = load_file(back / "model.safetensors")
@@ -405,7 +406,11 @@ def test_another_activation_is_warned_of(folder, tmp_path, caplog):
     for model_config in (config, tanh):
         weights = checkpoints.variables_by_name([BertModel(model_config)])
         first_weights.open_first(
-            str(folder), weights, manager, str(tmp_path / "out"), model_config
+            Source(str(folder)),
+            weights,
+            manager,
+            str(tmp_path / "out"),
+            model_config,
         )
     (message,) = [m for m in caplog.messages if "bert_config_file" in m]
     assert "says hidden_act gelu, but" in message

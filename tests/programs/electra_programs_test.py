@@ -19,8 +19,8 @@ from training.config.finetuning_options import (
     FinetuningOptions,
 )
 from training.config.options import DeviceOptions, TrainOptions
-from training.finetuning import classifier, questions
-from training.vectors import extraction
+from training.runs import classifier, questions
+from training.runs import vectors as extraction
 
 pytestmark = pytest.mark.all
 

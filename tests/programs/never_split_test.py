@@ -15,8 +15,8 @@ from data.finetuning import features
 from data.finetuning.records import make_records
 from data.pretraining.exact import in_memory
 from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
-from data.pretraining.streaming.shards import ShardRecipe
 from data.squad import records as squad_records
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
@@ -95,7 +95,7 @@ def test_pretraining_records_have_them(
     out = [str(tmp_path / f"out-{i}") for i in range(2)]
     vocab_file = str(goldens / "vocab.txt")
     if num_processes:
-        recipe = ShardRecipe(options, vocab_file, True, never_split=(MARK,))
+        recipe = Recipe(options, vocab_file, True, never_split=(MARK,))
         all_shards.write_shards(
             [str(text)], out, recipe, num_processes=num_processes
         )
@@ -103,10 +103,7 @@ def test_pretraining_records_have_them(
         in_memory.write_pretraining_data(
             [str(text)],
             out,
-            vocab_file=vocab_file,
-            do_lower_case=True,
-            options=options,
-            never_split=(MARK,),
+            Recipe(options, vocab_file, never_split=(MARK,)),
         )
     words = {tokenizer.vocab["["], tokenizer.vocab["]"]}
     rows = [row for path in out for row in ids_in(path)]
@@ -122,7 +119,7 @@ def test_finished_pretraining_records_are_known(goldens, tmp_path, caplog):
     out = [str(tmp_path / f"out-{i:05d}-of-00002") for i in range(2)]
     options = PretrainingDataOptions(dupe_factor=1)
     vocab_file = str(goldens / "vocab.txt")
-    recipe = ShardRecipe(options, vocab_file, True, never_split=(MARK,))
+    recipe = Recipe(options, vocab_file, True, never_split=(MARK,))
     all_shards.write_shards([str(text)], out, recipe)
     assert "2 of 2 shards are finished already." not in caplog.messages
     all_shards.write_shards([str(text)], out, recipe)

@@ -12,7 +12,7 @@ import pytest
 from data.pretraining.options import PretrainingDataOptions
 from tests.support import tfds_support
 from tests.support.pretraining_support import latest_step, read_all
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BEAM_PYTHON = ROOT / ".venv-beam/bin/python"
@@ -93,16 +93,15 @@ def test_beam_writes_the_same_shards(goldens, streamed, tmp_path, options):
     [
         (
             ["--masking=dynamic"],
-            "error: --masking is for streaming; pass --num_processes=1 or more",
+            "error: --masking=dynamic is for --num_processes, which is not",
         ),
         (
             ["--next_sentence_prediction=false", "--join_documents"],
-            "error: --join_documents is for streaming; pass --num_processes=1",
+            "error: --join_documents=True is for --num_processes, which is",
         ),
         (
             ["--num_processes=1", "--join_documents"],
-            "error: --join_documents is for examples without sentence pairs; "
-            "pass --next_sentence_prediction=false too.",
+            "error: --join_documents needs --next_sentence_prediction=false",
         ),
         (
             ["--num_processes=1", "--tfds=a/b"],
@@ -118,7 +117,7 @@ def test_beam_writes_the_same_shards(goldens, streamed, tmp_path, options):
                 "--sentence_order_prediction",
                 "--next_sentence_prediction=false",
             ],
-            "error: --sentence_order_prediction=True; it must be false if ",
+            "error: --sentence_order_prediction needs sentence pairs; do not ",
         ),
         (
             ["--num_processes=1", "--max_ngram_size=0"],
@@ -251,7 +250,7 @@ def dynamic(options, goldens, unmasked, output_dir, steps, **changes):
         "do_train": True,
         "train": train,
     } | changes
-    pretrainer.run(dataclasses.replace(options, **changes))
+    pretraining.run(dataclasses.replace(options, **changes))
 
 
 def test_training_with_new_masks_resumes_bit_for_bit(

@@ -140,7 +140,7 @@ def test_training_resumes_and_uses_its_records_again(
         ),
         (
             ["--do_eval", "--language=de"],
-            "error: --language is no option of --task_name=CoLA",
+            "error: --task_name=CoLA has no option --language",
         ),
         (["--do_train", "--data_dir="], "error: --task_name=CoLA: give --data"),
         (

@@ -17,7 +17,10 @@ from tests.support.pretraining_support import (
     latest_step,
     run,
 )
-from training.pretraining import pretrainer, run_records
+from training.devices import gpus
+from training.loop.steps import TrainSteps
+from training.pretraining import run_records
+from training.runs import pretraining
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def refused(options, message, error=ValueError, **changes):
     """The run ends with this error before it trains or writes a result."""
     changed = dataclasses.replace(options, **changes)
     with pytest.raises(error, match=message):
-        pretrainer.run(changed)
+        pretraining.run(changed)
     folder = changed.train.output_dir
     if os.path.isdir(folder):
         assert not [n for n in os.listdir(folder) if "ckpt" in n]
@@ -136,7 +139,7 @@ def test_a_folder_without_a_run_has_nothing_to_strip(
 
 
 def test_the_checkpoint_of_a_finished_run_is_stripped(finished, tmp_path):
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(finished, do_train=False, strip_checkpoint=True)
     )
     stripped = checkpoints.Checkpoint(str(tmp_path / "out/bert_model.ckpt"))
@@ -153,7 +156,7 @@ def test_a_damaged_checkpoint_of_the_run_gives_way_to_the_one_before(
     content = bytearray(whole)
     content[50_000] ^= 1
     data.write_bytes(content)
-    pretrainer.run(finished)
+    pretraining.run(finished)
     assert "model.ckpt-6: this checkpoint is damaged" in caplog.text
     assert "at step 4" in caplog.text
     assert data.read_bytes() == whole  # trained again, bit for bit
@@ -164,7 +167,7 @@ def test_every_checkpoint_damaged(finished, tmp_path):
         data = tmp_path / f"out/model.ckpt-{step}.data-00000-of-00001"
         data.write_bytes(data.read_bytes()[:1000])
     with pytest.raises(ValueError, match="every checkpoint in .* is damaged"):
-        pretrainer.run(finished)
+        pretraining.run(finished)
 
 
 def test_a_folder_that_cannot_be_written(options, tmp_path):
@@ -197,10 +200,34 @@ def test_a_full_disk_keeps_the_last_checkpoint(options, tmp_path, monkeypatch):
 
     monkeypatch.setattr(tf.raw_ops, "SaveV2", full_at_the_second)
     with pytest.raises(OSError, match="model.ckpt-4: No space left.*intact"):
-        pretrainer.run(dataclasses.replace(options, train=train))
+        pretraining.run(dataclasses.replace(options, train=train))
     assert latest_step(tmp_path / "out") == 2
-    pretrainer.run(dataclasses.replace(options, train=train))
+    pretraining.run(dataclasses.replace(options, train=train))
     assert latest_step(tmp_path / "out") == 4
+
+
+def test_out_of_memory_says_what_did_not_fit_and_what_would(
+    options, monkeypatch
+):
+    def full(*arguments):
+        raise tf.errors.ResourceExhaustedError(
+            None,
+            None,
+            "Graph execution error:\n\nDetected at node gradients\n"
+            "OOM when allocating tensor with shape[9,7]\nHint: a list",
+        )
+
+    monkeypatch.setattr(TrainSteps, "run", full)
+    monkeypatch.setattr(gpus, "room", lambda: "A GPU of 12 GB: Base 9 x 512. ")
+    with pytest.raises(ValueError) as error:
+        pretraining.run(options)
+    for part in (
+        "step 1: out of memory (OOM when allocating tensor with shape[9,7])",
+        "A GPU of 12 GB: Base 9 x 512. ",
+        "--gradient_accumulation_steps",
+        "--train_batch_size",
+    ):
+        assert part in str(error.value)
 
 
 def test_another_model_in_the_output_folder(finished, goldens, tmp_path):
@@ -208,7 +235,7 @@ def test_another_model_in_the_output_folder(finished, goldens, tmp_path):
     path = tmp_path / "deep.json"
     path.write_text(json.dumps(config | {"num_hidden_layers": 4}))
     with pytest.raises(ValueError, match="holds a run of another model"):
-        pretrainer.run(
+        pretraining.run(
             dataclasses.replace(
                 finished, bert_config_file=str(path), init_checkpoint=None
             )
@@ -222,7 +249,7 @@ def test_another_input_in_the_output_folder_is_a_warning(
 
     def warnings(**changes):
         caplog.clear()
-        pretrainer.run(dataclasses.replace(finished, **changes))
+        pretraining.run(dataclasses.replace(finished, **changes))
         return [m for m in caplog.messages if "another input" in m]
 
     assert not warnings()
@@ -280,7 +307,9 @@ def test_another_model_of_the_same_shapes_in_the_output_folder(
     path = tmp_path / "other.json"
     path.write_text(json.dumps(config | change))
     with pytest.raises(ValueError, match=f"of another model: {message}"):
-        pretrainer.run(dataclasses.replace(options, bert_config_file=str(path)))
+        pretraining.run(
+            dataclasses.replace(options, bert_config_file=str(path))
+        )
 
 
 def test_a_run_can_go_back_in_time(finished, tmp_path, caplog):
@@ -291,7 +320,7 @@ def test_a_run_can_go_back_in_time(finished, tmp_path, caplog):
         finished.train, num_train_steps=3, keep_checkpoint_max=1
     )
     caplog.clear()
-    pretrainer.run(dataclasses.replace(finished, train=train))
+    pretraining.run(dataclasses.replace(finished, train=train))
     assert "names step 2; later ones (4, 6) are passed over" in caplog.text
     assert "Resuming" in caplog.text
     assert (out / "model.ckpt-3.index").exists()
@@ -307,7 +336,7 @@ def test_a_copied_folder_is_a_run_of_its_own(finished, tmp_path):
     train = dataclasses.replace(
         finished.train, output_dir=str(moved), num_train_steps=7
     )
-    pretrainer.run(dataclasses.replace(finished, train=train))
+    pretraining.run(dataclasses.replace(finished, train=train))
     assert latest_step(moved) == 7
 
 
@@ -318,10 +347,10 @@ def test_predicting_beside_a_training_run_leaves_its_files(
     shutil.copytree(goldens / "model/trained", out)
     staging = out / "model.ckpt-61.incomplete-1"
     staging.mkdir()
-    pretrainer.run(dataclasses.replace(options, do_train=False, do_eval=True))
+    pretraining.run(dataclasses.replace(options, do_train=False, do_eval=True))
     assert staging.exists()
     train = dataclasses.replace(options.train, num_train_steps=61)
-    pretrainer.run(dataclasses.replace(options, train=train))
+    pretraining.run(dataclasses.replace(options, train=train))
     assert not staging.exists()  # left by a killed run
 
 
@@ -329,7 +358,7 @@ def test_a_damaged_resume_record_gives_way_to_the_checkpoint_before(
     finished, tmp_path, caplog
 ):
     (tmp_path / "out/model.ckpt-6.resume.json").write_text("{")
-    pretrainer.run(finished)
+    pretraining.run(finished)
     assert "model.ckpt-6.resume.json is damaged" in caplog.text
 
 
@@ -376,7 +405,7 @@ def test_an_id_that_only_a_late_record_has(
         match=f"^{path}, record {number}: feature input_ids holds 5000, "
         "but the model allows 0 to 1199.",
     ):
-        pretrainer.run(
+        pretraining.run(
             dataclasses.replace(options, input_file=str(path), train=train)
         )
 

@@ -1,7 +1,6 @@
 """What run_pretraining.py makes of records that are damaged."""
 
 import dataclasses
-import functools
 import json
 
 import pytest
@@ -9,7 +8,8 @@ import pytest
 from data.storage import files
 from modeling import BertConfig
 from tests.support.pretraining_support import RECORDS
-from training.pretraining import pretrainer, run_records
+from training.pretraining import run_records
+from training.runs import pretraining
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def damaged(goldens, tmp_path):
 def test_damage_is_refused_with_its_place_and_the_remedy(options, damaged):
     path, second = damaged
     with pytest.raises(ValueError) as error:
-        pretrainer.run(dataclasses.replace(options, input_file=path))
+        pretraining.run(dataclasses.replace(options, input_file=path))
     assert str(error.value) == (
         f"{path}: record 2, at byte {second} of {files.size(path)}, is cut "
         "short or damaged; copy or write the file again. Or pass "
@@ -37,7 +37,7 @@ def test_damage_is_refused_with_its_place_and_the_remedy(options, damaged):
 def test_damage_is_left_out_on_request(options, damaged, caplog):
     path, second = damaged
     with caplog.at_level("INFO", logger="absl"):
-        pretrainer.run(
+        pretraining.run(
             dataclasses.replace(options, input_file=path, skip_bad_records=True)
         )
     # The golden file holds 337.
@@ -57,13 +57,13 @@ def test_an_empty_file_is_left_out_on_request(
         options, input_file=f"{path},{goldens / RECORDS}"
     )
     with pytest.raises(ValueError) as error:
-        pretrainer.run(options)
+        pretraining.run(options)
     assert str(error.value) == (
         f"{path} holds no records; write it again. Or pass --skip_bad_records: "
         "it leaves out what is damaged, and reports how much that is."
     )
     with caplog.at_level("INFO", logger="absl"):
-        pretrainer.run(dataclasses.replace(options, skip_bad_records=True))
+        pretraining.run(dataclasses.replace(options, skip_bad_records=True))
     assert f"{options.input_file}: 2 files, 337 examples." in caplog.messages
     assert (
         f"--skip_bad_records: {path} holds no records (records kept: 0; left "
@@ -72,7 +72,7 @@ def test_an_empty_file_is_left_out_on_request(
 
 
 def test_a_file_cut_between_records_is_told_by_its_manifest(
-    goldens, damaged, caplog
+    options, goldens, damaged, caplog
 ):
     path, second = damaged
     with open(path, "r+b") as file:
@@ -80,13 +80,12 @@ def test_a_file_cut_between_records_is_told_by_its_manifest(
     shard = {"file": "damaged.tf_record", "counts": {"examples": 337}}
     manifest = {"made_from": {}, "shards": [shard]}
     files.write_text(path + files.MANIFEST_SUFFIX, json.dumps(manifest))
-    open_records = functools.partial(
-        run_records.open_records,
-        path,
-        BertConfig.from_json_file(str(goldens / "bert_config.json")),
-        max_seq_length=64,
-        max_predictions_per_seq=10,
-    )
+    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+
+    def open_records(**changes):
+        changed = dataclasses.replace(options, **changes)
+        return run_records.open_records(path, changed, config, {})
+
     with pytest.raises(ValueError) as error:
         open_records()
     assert str(error.value).startswith(
@@ -111,9 +110,9 @@ def test_damage_under_the_run_is_named(options, goldens, tmp_path, monkeypatch):
         path.write_bytes(content)
 
     # All input is checked before.
-    monkeypatch.setattr(pretrainer.setup, "keep_config", damage)
+    monkeypatch.setattr(pretraining.Start, "keep", damage)
     with pytest.raises(ValueError) as error:
-        pretrainer.run(dataclasses.replace(options, input_file=str(path)))
+        pretraining.run(dataclasses.replace(options, input_file=str(path)))
     assert str(error.value) == (
         f"{path}: record 1, at byte 0 of {len(content)}, is cut short or "
         "damaged; copy or write the file again. It was undamaged when the run "

@@ -8,10 +8,11 @@ import tensorflow as tf
 
 from data.pretraining.exact.in_memory import write_pretraining_data
 from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.recipe import Recipe
 from data.records import feature_spec, reading, tfrecord
 from modeling import checkpoints
 from tests.support.pretraining_support import RECORDS, read_all
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 UNREAD = ("bert/pooler/", "cls/seq_relationship/")
 SPECS = feature_spec.pretraining_features(64, 10)
@@ -24,13 +25,14 @@ def no_pairs(goldens, tmp_path_factory):
     write_pretraining_data(
         [str(goldens / "pretraining_data/corpus.txt")],
         [str(path)],
-        vocab_file=str(goldens / "vocab.txt"),
-        do_lower_case=True,
-        options=PretrainingDataOptions(
-            max_seq_length=64,
-            max_predictions_per_seq=10,
-            dupe_factor=5,
-            next_sentence_prediction=False,
+        Recipe(
+            PretrainingDataOptions(
+                max_seq_length=64,
+                max_predictions_per_seq=10,
+                dupe_factor=5,
+                next_sentence_prediction=False,
+            ),
+            str(goldens / "vocab.txt"),
         ),
     )
     return path
@@ -56,7 +58,7 @@ def run(options, output_dir, input_file, num_steps=4, train=None, **changes):
         num_train_steps=num_steps,
         **train or {},
     )
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(
             options, input_file=str(input_file), train=train, **changes
         )

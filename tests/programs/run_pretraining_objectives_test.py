@@ -24,7 +24,7 @@ from training.config.objective_options import (
     ObjectiveOptions,
     ReplacedTokensOptions,
 )
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_the_program_trains_resumes_and_evaluates_an_electra(
 def refused(options, message, **changes):
     """The run ends with this error before it trains or writes a result."""
     with pytest.raises(ValueError, match=message):
-        pretrainer.run(dataclasses.replace(options, **changes))
+        pretraining.run(dataclasses.replace(options, **changes))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_an_unknown_objective_and_an_impossible_number(plain):
 
 
 def test_a_run_does_not_change_its_objective(plain, tmp_path):
-    pretrainer.run(plain)
+    pretraining.run(plain)
     masked = write_records(tmp_path / "masked.tf_record", masked=True)
     changes = {"objective": "pretraining", "input_file": masked}
     refused(plain, "of another model: left_to_right True -> None", **changes)
@@ -290,15 +290,15 @@ def test_a_model_of_both_directions_is_trained_on_and_resumed(
     options = plain.replace(
         bert_config_file=None, init_checkpoint=str(folder), num_train_steps=2
     )
-    pretrainer.run(options)
-    pretrainer.run(options.replace(num_train_steps=4))
+    pretraining.run(options)
+    pretraining.run(options.replace(num_train_steps=4))
     assert "trained left to right" not in caplog.text
     out = tmp_path / "out"
     assert (out / "model.ckpt-4.index").exists()
     masked = write_records(tmp_path / "masked.tf_record", masked=True)
     back = {"objective": "pretraining", "input_file": masked}
     back |= {"output_dir": str(tmp_path / "back"), "init_checkpoint": str(out)}
-    pretrainer.run(plain.replace(**back))
+    pretraining.run(plain.replace(**back))
     assert (
         f"The weights of {out} were trained left to right, but in the model of "
         "--bert_config_file each position sees all others. Give "
@@ -374,7 +374,7 @@ def test_a_bert_is_no_first_electra(electra, tmp_path):
 def test_a_discriminator_without_generator_is_trained_on_not_evaluated(
     electra, tmp_path, caplog
 ):
-    pretrainer.run(electra)
+    pretraining.run(electra)
     saved = checkpoints.Checkpoint(str(tmp_path / "out/model.ckpt-2"))
     prefix = str(tmp_path / "alone/model.ckpt")
     checkpoints.write(
@@ -394,5 +394,5 @@ def test_a_discriminator_without_generator_is_trained_on_not_evaluated(
         do_eval=True,
     )
     caplog.set_level("INFO", logger="absl")
-    pretrainer.run(electra.replace(**other))
+    pretraining.run(electra.replace(**other))
     assert "missing: generator/encoder/layer_0" in caplog.text

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from data.records import feature_spec
 from tests.support.pretraining_support import read_all
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 POSITIONS = "bert/embeddings/position_embeddings"
 
@@ -67,9 +67,9 @@ def phases(options, tmp_path):
 
 def test_a_longer_phase_starts_from_the_weights_alone(phases, tmp_path):
     short, long = phases
-    pretrainer.run(short)
+    pretraining.run(short)
     # A rate too small to move anything: what is saved is what was loaded.
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(
             long,
             init_checkpoint=short.train.output_dir,
@@ -96,13 +96,13 @@ def test_a_longer_phase_starts_from_the_weights_alone(phases, tmp_path):
 def test_one_schedule_over_two_lengths(phases, tmp_path):
     short, long = phases
     train = {"num_train_steps": 4, "num_warmup_steps": 1}
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(
             short,
             train=dataclasses.replace(short.train, stop_at_step=3, **train),
         )
     )
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(
             long,
             train=dataclasses.replace(
@@ -137,7 +137,7 @@ def test_one_schedule_over_two_lengths(phases, tmp_path):
         (
             {"init_checkpoint": None},
             {"continue_from": "out/", "output_dir": "out"},
-            "--continue_from=out/ is the --output_dir; a run resumes in its",
+            "--continue_from=out/ is the --output_dir, where a run resum",
         ),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_first_phase_that_is_not_there_is_refused(phases):
     with pytest.raises(
         FileNotFoundError, match="^--continue_from=/no/run is not there; it"
     ):
-        pretrainer.run(dataclasses.replace(phases[1], train=changed))
+        pretraining.run(dataclasses.replace(phases[1], train=changed))
 
 
 def test_a_first_phase_of_another_model_is_refused(phases, tmp_path):
@@ -169,4 +169,4 @@ def test_a_first_phase_of_another_model_is_refused(phases, tmp_path):
         ValueError,
         match="128 holds a run of another model: num_attention_heads 4 -> 2",
     ):
-        pretrainer.run(dataclasses.replace(phases[1], train=train))
+        pretraining.run(dataclasses.replace(phases[1], train=train))

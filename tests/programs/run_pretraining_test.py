@@ -15,7 +15,7 @@ from tests.support.pretraining_support import (
     RECORDS,
     run,
 )
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_evaluation_equals_numpy_over_the_same_batches(
     goldens, tmp_path, options
 ):
     trained = str(goldens / "model/trained")
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(
             options,
             do_train=False,
@@ -139,7 +139,7 @@ def test_queries_are_answered_with_the_models_probabilities(
     lines = ["the [MASK] was a [MASK] .", "a sailor [MASK] . ||| the mill ."]
     (tmp_path / "queries.txt").write_text("\n\n".join(lines) + "\n")
     trained = str(goldens / "model/trained")
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(
             options,
             do_train=False,
@@ -181,7 +181,7 @@ def test_evaluation_while_training_and_a_stripped_checkpoint(
     goldens, tmp_path, options
 ):
     out = tmp_path / "out"
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(
             options,
             do_eval=True,

@@ -64,8 +64,8 @@ def test_help(run, program):
     assert "--logtostderr" not in done.stdout
 
 
-def test_help_is_in_groups(run):
-    text = run("run_squad.py", "--help").stdout
+def test_full_help_is_in_groups(run):
+    text = run("run_squad.py", "--helpfull").stdout
     titles = re.findall(r"^(\S.*):$", text, re.M)
     assert titles[:1] == ["Required"]
     for title in ("How a model is trained", "Sizes of the windows"):
@@ -77,6 +77,18 @@ def test_help_is_in_groups(run):
     assert "--[no]do_train: Whether to train. Default: false." in text
     assert "Default: ids,examples,text." in " ".join(text.split())
     assert re.search(r"--optimizer: <adamw\|lamb>:[^-]+Default: adamw\.", text)
+
+
+def test_help_has_a_line_for_each_new_flag_after_the_original_s(run):
+    text = run("run_classifier.py", "--help").stdout
+    originals, ours = text.split("\n[new] ", 1)
+    assert "--num_tpu_cores: Cores of the TPU; only compared, with" in originals
+    assert "[new]" not in originals
+    lines = [x for x in ours.splitlines() if x.startswith("  --")]
+    assert "  --log_steps: Updates between log lines and event points." in lines
+    assert len(lines) > 50
+    assert max(map(len, text.splitlines())) <= 80
+    assert not re.search("^      ", ours, re.M)
 
 
 @pytest.mark.parametrize("flag", ["-h", "-?", "-help", "--helpshort"])
@@ -175,7 +187,7 @@ def test_help_into_a_pipe_that_closes():
         (
             ["extract_features.py", *MODEL, "--layers=-1,last"]
             + ["--input_file=a", "--output_file=b", "--init_checkpoint=c"],
-            "'last' is no layer",
+            "'last' is not a layer",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],

@@ -13,7 +13,7 @@ import bert
 from data.tasks import ChoiceExample, InputExample, TaggingExample
 from tests.support import fork_server, rounding
 from tests.support.model_folders import write_released
-from training.finetuning import classifier
+from training.runs import classifier
 
 TEXTS = ["the man went", "a dog", "caf\u00e9 \u4e2d", "he bought milk"] * 6
 LABELS = ["yes", "no", "no", "yes"] * 6
@@ -125,7 +125,7 @@ def records_only(monkeypatch):
 
     def stop(options, inputs=None):
         seen.append(options)
-        classifier.prepare(classifier.open_run(options))
+        classifier.make_records(classifier.open_run(options))
         raise StopIteration
 
     monkeypatch.setattr(classifier, "run", stop)
@@ -279,7 +279,8 @@ def test_a_share_of_a_file_is_drawn(released, tmp_path, records_only):
     records_only.clear()
     with pytest.raises(StopIteration):
         bert.finetune(path, released, str(out), dev=0.2, **QUICK)
-    _, train, dev, _ = classifier.prepare(classifier.open_run(*records_only))
+    opened = classifier.open_run(*records_only)
+    _, train, dev, _ = classifier.make_records(opened)
     assert (train.count, [x.count for x in dev.values()]) == (16, [4])
 
 
@@ -320,7 +321,7 @@ def test_other_kinds(released, tmp_path, records_only, kind, row, example):
     # classifier_test has runs of these kinds from here on.
     (options,) = records_only
     assert (options.do_train, options.do_eval) == (True, True)
-    task, train, dev, _ = classifier.prepare(classifier.open_run(options))
+    task, train, dev, _ = classifier.make_records(classifier.open_run(options))
     assert task.kind == {"pair": "classification"}.get(kind, kind)
     assert (train.count, [x.count for x in dev.values()]) == (8, [2])
     first = next(iter(task.examples("dev")))
@@ -446,7 +447,7 @@ def test_integers_with_a_missing_one_stay_integers(
     test = {"text": TEXTS[:4], "label": column}
     with pytest.raises(StopIteration):
         bert.finetune(train, released, str(tmp_path), test=test, **QUICK)
-    inputs = classifier.prepare(classifier.open_run(*records_only))
+    inputs = classifier.make_records(classifier.open_run(*records_only))
     assert inputs.task.labels == ("1", "2")
     labels = [example.label for example in inputs.task.examples("test")]
     assert labels == [None] * 4  # not read

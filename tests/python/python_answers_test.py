@@ -30,7 +30,7 @@ from tests.training import squad_support
 from training.config.options import DeviceOptions, ExportOptions, TrainOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.export import saved_model
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 MASKED = [
     "The man [MASK] to the [MASK].",
@@ -65,7 +65,7 @@ def finished(goldens, tmp_path_factory):
 
 def test_masks_are_filled_as_by_the_program(pretrained, released, tmp_path):
     (tmp_path / "lines.txt").write_text("\n".join(MASKED), "utf-8")
-    pretrainer.run(
+    pretraining.run(
         PretrainingOptions(
             bert_config_file=f"{released}/bert_config.json",
             init_checkpoint=released,

@@ -12,7 +12,7 @@ from tests.support.serving_support import (
 )
 from training.config.extraction_options import ExtractionOptions, VectorOptions
 from training.config.options import DeviceOptions
-from training.vectors import extraction
+from training.runs import vectors as extraction
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,7 @@ import shutil
 from tests.support import pretraining_support
 from tests.support.classifier_support import write_table
 from tests.training import finetuning_support, squad_support
-from training.finetuning import classifier
-from training.pretraining import pretrainer
+from training.runs import classifier, pretraining
 
 
 def shared(tmp_path_factory, make, *arguments):
@@ -57,4 +56,4 @@ def pretraining_options(goldens, output_dir):
 
 def finished_pretraining(goldens, folder):
     """The output_dir of `pretraining_options`."""
-    pretrainer.run(pretraining_options(goldens, folder))
+    pretraining.run(pretraining_options(goldens, folder))

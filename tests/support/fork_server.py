@@ -155,12 +155,14 @@ def run(arguments, *, cwd, stdin=os.devnull, env=(), timeout=300):
 
 def _warm_up():
     """Imports what the programs import; computes nothing."""
+    import training.finetuning.questions  # noqa: F401
+
     import training.convert.conversion  # noqa: F401
     import training.export.pretraining_signatures  # noqa: F401
     import training.export.saved_model  # noqa: F401
-    import training.finetuning.questions  # noqa: F401
     import training.many_runs.suite  # noqa: F401
-    import training.vectors.extraction  # noqa: F401
+    import training.runs.questions  # noqa: F401
+    import training.runs.vectors  # noqa: F401
 
     threads = os.listdir("/proc/self/task")
     assert len(threads) == 1, threads

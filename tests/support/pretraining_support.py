@@ -5,7 +5,7 @@ import sys
 from modeling import checkpoints
 from tests.support import fork_server
 from training.config.options import DeviceOptions, TrainOptions
-from training.pretraining.pretrainer import PretrainingOptions
+from training.config.pretraining_options import PretrainingOptions
 
 RECORDS = "pretraining_data/wordpiece_masking.tf_record"
 

@@ -24,12 +24,12 @@ from modeling import TaskModel
 from tests.support.classifier_support import write_records
 from tests.support.pretraining_support import read_all
 from tests.training import squad_support
+from tests.training.finetuning_support import open_start
 from training.config.options import DeviceOptions, TrainOptions
 from training.devices import session, strategy
-from training.finetuning import finetuner, questions
+from training.finetuning import finetuner
 from training.loop import trainer
-from training.pretraining import pretrainer
-from training.start.start import Start
+from training.runs import pretraining, questions
 
 # 19 examples, so that the last batch of 4 has 3; trimmed to three lengths.
 LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
@@ -75,8 +75,8 @@ def train_options(out, **changes):
 def pretrain(goldens, out, device, accumulation=1):
     """20 steps and an evaluation."""
     with recorded_metrics() as metrics:
-        pretrainer.run(
-            pretrainer.PretrainingOptions(
+        pretraining.run(
+            pretraining.PretrainingOptions(
                 bert_config_file=small_config(goldens, out),
                 input_file=str(
                     goldens / "pretraining_data/wordpiece_masking.tf_record"
@@ -124,7 +124,7 @@ def finetune(goldens, out, device, kind, accumulation=1):
         device=device,
     )
     make_model = functools.partial(TaskModel, kind=kind, num_labels=2)
-    run = finetuner.Finetuning(Start.open(options, make_model, trains=True))
+    run = finetuner.Finetuning(open_start(options, make_model))
     run.model._head_dropout = 0.0
     with recorded_metrics() as metrics:
         assert run.train(records) == 20

@@ -9,8 +9,8 @@ from tests.support.classifier_support import write_table
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import TrialOptions
-from training.finetuning import classifier, questions
 from training.many_runs import suite, trials
+from training.runs import classifier, questions
 
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 
@@ -251,3 +251,35 @@ def test_pairs_for_one_segment_type_are_refused(goldens, tmp_path):
         goldens, tmp_path / "squad", do_train=True, **given
     )
     refused(lambda: questions.run(asked), message, tmp_path)
+
+
+def test_an_unknown_metric_is_refused(goldens, tmp_path):
+    write_table(tmp_path / "data", "single")
+    watched = {"save_best": "f9", "eval_every_steps": 2}
+    options = options_of(goldens, tmp_path, finetuning=watched)
+    message = "--save_best=f9: evaluations give no such metric, but"
+    refused(lambda: classifier.run(options), message, tmp_path)
+    asked = squad_support.make_options(
+        goldens, tmp_path / "squad", do_train=True, **watched
+    )
+    refused(lambda: questions.run(asked), message, tmp_path)
+
+
+def test_an_input_that_would_be_replaced_is_refused(goldens, tmp_path):
+    data = tmp_path / "data"
+    write_table(data, "single")
+    asked = {"kind": "single", "test_file": "predictions.tsv"}
+    options = options_of(goldens, tmp_path, task_options=asked)
+    refused(
+        lambda: classifier.run(options.replace(output_dir=str(data))),
+        "predictions.tsv is a file of --test_file, too; give another path",
+        tmp_path,
+    )
+    out = tmp_path / "squad"
+    refused(
+        lambda: squad_support.run(
+            goldens, out, predict_file=str(out / "predictions.json")
+        ),
+        "predictions.json is a file of --predict_file, too",
+        tmp_path,
+    )

@@ -4,13 +4,15 @@ import functools
 import json
 import sys
 
-from modeling import TaskModel
+from modeling import BertConfig, TaskModel
 from tests.support import fork_server
 from tests.support.classifier_support import write_records
 from training.config.finetuning_options import ClassifierOptions
 from training.config.options import DeviceOptions, TrainOptions
-from training.finetuning import classifier, finetuner
+from training.finetuning import finetuner
 from training.loop import trainer
+from training.runs import classifier
+from training.start.source import Source
 from training.start.start import Start
 
 LENGTHS = [3, 30, 8, 15, 4, 61, 22, 9, 12, 5, 17, 33, 7, 2, 40, 10, 6, 28, 19]
@@ -52,12 +54,20 @@ def outputs_of_devices(script, goldens, root, folder):
     return found
 
 
+def open_start(options, make_model, **changes):
+    """What a run that trains begins with."""
+    config = BertConfig.from_json_file(options.bert_config_file)
+    source = Source(options.init_checkpoint)
+    return Start.open(
+        options, config, source, make_model, trains=True, **changes
+    )
+
+
 def make_run(options, kind="classification", num_labels=2, labels=()):
     """A run of a task."""
-    start = Start.open(
+    start = open_start(
         options,
         functools.partial(TaskModel, kind=kind, num_labels=num_labels),
-        trains=True,
         rows=labels,
     )
     num_choices = num_labels if kind == "choice" else 1

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from modeling import checkpoints
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 MASKED_LM = (
     "cls/predictions/output_bias, cls/predictions/transform/LayerNorm/beta, "
@@ -64,7 +64,7 @@ def test_what_is_missing_does_not_answer(
 ):
     path = without(goldens, tmp_path, lacks)
     with pytest.raises(ValueError) as error:
-        pretrainer.run(asked(options, goldens, tmp_path, path, text))
+        pretraining.run(asked(options, goldens, tmp_path, path, text))
     message = str(error.value)
     assert f"{flag} needs the {what}, but --init_checkpoint={path}" in message
     assert f"has no {names}" in message
@@ -81,7 +81,7 @@ def test_what_is_missing_does_not_answer(
 )
 def test_what_is_there_answers(options, goldens, tmp_path, lacks, text):
     path = without(goldens, tmp_path, *lacks)
-    pretrainer.run(asked(options, goldens, tmp_path, path, text))
+    pretraining.run(asked(options, goldens, tmp_path, path, text))
     found = (tmp_path / "out/predict_results.jsonl").read_text()
     assert json.loads(found)["text"] == text
 
@@ -92,8 +92,8 @@ def test_training_gives_the_heads(options, goldens, tmp_path):
     train = dataclasses.replace(options.train, num_train_steps=2)
     both = {"do_train": True, "do_eval": True, "max_eval_steps": 1}
     run = asked(options, goldens, tmp_path, path, train=train, **both)
-    pretrainer.run(run)
+    pretraining.run(run)
     # The weights of the folder count now, not those of --init_checkpoint.
     text = "the [MASK] ||| snow"
-    pretrainer.run(asked(options, goldens, tmp_path, path, text, train=train))
+    pretraining.run(asked(options, goldens, tmp_path, path, text, train=train))
     assert (tmp_path / "out/predict_results.jsonl").exists()

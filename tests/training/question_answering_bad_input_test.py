@@ -4,14 +4,14 @@ import dataclasses
 
 import pytest
 
-from modeling import BertConfig
 from tests.data.squad import support
 from tests.training.squad_support import (
     make_options,
     questions_of,
     run,
 )
-from training.finetuning import questions
+from training.runs import questions
+from training.start.start import read_files
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,11 @@ def test_texts_without_a_word_are_refused(goldens, tmp_path, is_training):
 
 
 def test_a_vocabulary_of_the_other_case_is_a_warning(goldens, tmp_path, caplog):
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     options = make_options(goldens, tmp_path, init_checkpoint=None)
-    questions._load_tokenizer(options, config)
+    read_files(options)
     assert "wordpiece with a capital" not in caplog.text
     cased = dataclasses.replace(options, do_lower_case=False)
-    questions._load_tokenizer(cased, config)
+    read_files(cased)
     assert "vocab.txt has no wordpiece with a capital" in caplog.text
 
 
@@ -76,9 +75,9 @@ def test_questions_of_2_0_asked_as_1_1_are_a_warning(goldens, tmp_path, caplog):
 
 def test_a_stride_without_overlap_is_a_warning(goldens, tmp_path, caplog):
     options = make_options(goldens, tmp_path)
-    questions._open(options)
+    questions.open_run(options)
     assert "do not overlap" not in caplog.text
-    questions._open(options.replace(doc_stride=77))
+    questions.open_run(options.replace(doc_stride=77))
     assert "--doc_stride=77: windows with the longest questions have 77" in (
         caplog.text
     )

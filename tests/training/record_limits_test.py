@@ -8,11 +8,11 @@ import tensorflow as tf
 from data.records import tfrecord
 from modeling import BertConfig
 from tests.support.classifier_support import write_table
-from tests.support.pretraining_support import RECORDS
+from tests.support.pretraining_support import RECORDS, make_options
 from tests.training import squad_support
 from tests.training.finetuning_support import options_of
-from training.finetuning import classifier, questions
 from training.pretraining import run_records
+from training.runs import classifier, questions
 
 
 def spoil(path, feature, value):
@@ -31,7 +31,7 @@ def spoiled(monkeypatch):
     """Has a module spoil the records that it makes."""
 
     def patch(module, feature, value):
-        make_records = module.make_records
+        make_records = module.make_record_file
 
         def make_spoiled(data, *args, **kwargs):
             report = make_records(data, *args, **kwargs)
@@ -39,7 +39,7 @@ def spoiled(monkeypatch):
             spoil(path, feature, value)
             return report
 
-        monkeypatch.setattr(module, "make_records", make_spoiled)
+        monkeypatch.setattr(module, "make_record_file", make_spoiled)
 
     return patch
 
@@ -69,9 +69,8 @@ def test_of_a_task(goldens, tmp_path, spoiled, kind, feature, limit):
     write_table(tmp_path / "data", kind)
     spoiled(classifier, feature, limit)
     options = options_of(goldens, tmp_path, kind)
-    refused(
-        lambda: classifier.prepare(classifier.open_run(options)), feature, limit
-    )
+    opened = classifier.open_run(options)
+    refused(lambda: classifier.make_records(opened), feature, limit)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +105,9 @@ def test_of_pretraining(goldens, tmp_path, feature, limit):
     tf.io.gfile.copy(goldens / RECORDS, path)
     spoil(path, feature, limit)
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
+    options = make_options(goldens, tmp_path)
     refused(
-        lambda: run_records.open_records(
-            path, config, max_seq_length=64, max_predictions_per_seq=10
-        ),
+        lambda: run_records.open_records(path, options, config, {}),
         feature,
         limit,
     )

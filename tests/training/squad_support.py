@@ -9,7 +9,7 @@ from tests.support import rounding
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
 from training.config.squad_options import SquadOptions
-from training.finetuning import questions
+from training.runs import questions
 
 OPTION_NAMES = FinetuningOptions.__dataclass_fields__
 

@@ -13,42 +13,38 @@ class AskingOptions(Settings):
     """What ask.py does."""
 
     model: str = setting(
-        help="Folder of a model: of the original release, of Hugging Face, the "
-        "output_dir of a run, or an export."
+        help="Folder of a model: the original's, Hugging Face's, a run's "
+        "output_dir, or an export."
     )
     input_file: str | None = setting(
         None,
-        "Texts, one a line; standard input if not given. Of pairs and of "
-        "questions each line is two texts with a tab between.",
+        "Texts, one a line (pairs and questions: two with a tab between). "
+        "Default: standard input.",
     )
     context_file: str | None = setting(
         None, "The text that all questions are about; each line is a question."
     )
     vocab_file: str | None = setting(
-        None, "The model's vocabulary; that of its folder if not given."
+        None, "The model's vocabulary. Default: its folder's."
     )
     kind: str | None = setting(
         None,
-        "What a classifier of the original answers, whose files do not say; as "
-        "the folder says if not given.",
+        "What a classifier of the original answers. Default: as its folder "
+        "says.",
         choices=KINDS,
     )
     num_choices: int | None = setting(
-        None,
-        "Choices of a line, of a multiple-choice model that does not say.",
-        least=2,
+        None, "Choices of a line, if a model does not say it.", least=2
     )
     format: str = setting(
-        "text",
-        "Format of the output: text, or jsonl, one JSON object a line.",
-        choices=FORMATS,
+        "text", "text, or jsonl: one JSON object a line.", choices=FORMATS
     )
     top_k: int | None = setting(
-        None, "Fillings of each [MASK]; 5 if not given.", least=1
+        None, "Fillings of each [MASK]. Default: 5.", least=1
     )
     max_seq_length: int | None = setting(
         None,
-        "Wordpieces of a text; as in the training if not given.",
+        "Wordpieces of a text. Default: as in training.",
         least=3,  # [CLS] a [SEP]
     )
     batch_size: int = setting(32, "Texts computed at once.", least=1)

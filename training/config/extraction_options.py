@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from data.settings import Settings, setting
+from data.settings import Settings, refuse, setting
 from data.vectors.vector_files import FORMATS
 from modeling.choices import EMBEDDINGS, LAYER_MIXES, POOLINGS
 from modeling.config import BertConfig
@@ -10,6 +10,7 @@ from training.config.options import (
     DO_LOWER_CASE,
     INIT_CHECKPOINT,
     NEVER_SPLIT,
+    ONE_HOT,
     DeviceOptions,
 )
 
@@ -22,7 +23,7 @@ def parse_layers(text: str) -> tuple[int | str, ...]:
             layers.append(part if part == EMBEDDINGS else int(part))
         except ValueError:
             raise ValueError(
-                f"--layers={text}: {part!r} is no layer; give numbers of "
+                f"--layers={text}: {part!r} is not a layer; give numbers of "
                 f"blocks, or {EMBEDDINGS}, such as --layers=-1,-2."
             ) from None
     return tuple(layers)
@@ -34,25 +35,22 @@ class VectorOptions(Settings):
 
     layers: tuple[int | str, ...] = setting(
         (-1, -2, -3, -4),
-        "Blocks whose outputs are written: 0 = the first, -1 = the last; [new] "
-        "`embeddings` = what enters the first.",
+        "Blocks whose outputs are written: 0 = first, -1 = last; [new] "
+        "embeddings = what enters the first.",
         parse=parse_layers,
     )
     pooling: str = setting(
         "none",
-        "[new] One vector a line: that of [CLS], or the mean or the largest "
-        "of all wordpieces, [CLS] and [SEP] included.",
+        "[new] One vector a line: [CLS]'s, or the mean or maximum over all "
+        "wordpieces, [CLS] and [SEP] included.",
         choices=POOLINGS,
     )
     layer_mix: str = setting(
-        "separate",
-        "[new] Make one vector of those of the layers.",
-        choices=LAYER_MIXES,
+        "separate", "[new] Mix the layers to one vector.", choices=LAYER_MIXES
     )
     whole_words: bool = setting(
         False,
-        "[new] One vector a word or punctuation mark: the mean of its "
-        "wordpieces.",
+        "[new] One vector a word or mark: the mean of its wordpieces.",
     )
     attention: bool = setting(
         False,
@@ -61,20 +59,22 @@ class VectorOptions(Settings):
     )
 
     def _check(self) -> None:
-        if self.whole_words and self.pooling != "none":
-            raise ValueError(
+        refuse(
+            (
+                self.whole_words and self.pooling != "none",
                 "--whole_words gives a vector for each word, --pooling="
-                f"{self.pooling} one for each line; drop one."
-            )
-        if self.attention and EMBEDDINGS in self.layers:
-            raise ValueError(
+                f"{self.pooling} one for each line; drop one.",
+            ),
+            (
+                self.attention and EMBEDDINGS in self.layers,
                 "--attention: the embeddings have none; leave them out of "
-                "--layers."
-            )
+                "--layers.",
+            ),
+        )
 
     @property
     def layer_names(self) -> list[int | str | list]:
-        """Whose the L vectors are; of a mix, all of its layers."""
+        """The layer of each of the L vectors; for a mix, all of its layers."""
         layers = list(self.layers)
         return layers if self.layer_mix == "separate" else [layers]
 
@@ -95,14 +95,11 @@ class ExtractionOptions(Settings):
     input_file: str = setting(help="Text, one a line, or A ||| B.")
     output_file: str = setting(help="File of the vectors.")
     bert_config_file: str | None = setting(
-        None,
-        "JSON file with the sizes of the model. If not given, that beside "
-        "--init_checkpoint.",
+        None, "The model's sizes. Default: the file beside --init_checkpoint."
     )
     init_checkpoint: str = setting(help=INIT_CHECKPOINT)
     vocab_file: str | None = setting(
-        None,
-        "The model's vocabulary. If not given, that beside --init_checkpoint.",
+        None, "The vocabulary. Default: the file beside --init_checkpoint."
     )
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
@@ -113,7 +110,7 @@ class ExtractionOptions(Settings):
     )
     batch_size: int = setting(32, "Lines computed at once.", least=1)
     use_one_hot_embeddings: bool = setting(
-        False, "Look words up by matrix product; always so on a TPU."
+        False, ONE_HOT.removeprefix("[new] ")
     )
     vectors: VectorOptions = VectorOptions()
     format: str = setting(

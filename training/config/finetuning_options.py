@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from data import tasks
 from data.finetuning.long_text import LongTextOptions
-from data.settings import Settings, group, setting
+from data.settings import Settings, group, refuse, setting
 from data.tasks.class_weights import ClassWeights, parse_weights
 from modeling.choices import HEADS, MIXES
 from training.config.options import (
@@ -36,51 +36,44 @@ class FinetuningOptions(Settings):
     bert_config_file: str | None = setting(None, BERT_CONFIG_FILE)
     init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
     max_seq_length: int = setting(
-        128,
-        "Wordpieces of a row: an example or a choice, which is shortened if "
-        "longer, and counted; or a question with as much of the text as fits.",
+        128, "Wordpieces of a row; longer examples are cut, and counted."
     )
     num_train_epochs: float = setting(
         3.0, "Passes over the train set.", above=0
     )
     warmup_proportion: float = setting(
-        0.1,
-        "Share of the updates in which the rate rises.",
-        least=0,
-        most=1,
+        0.1, "Share of the updates in which the rate rises.", least=0, most=1
     )
     predict_batch_size: int = setting(8, "Rows predicted at once.", least=1)
     eval_batch_size: int = setting(8, "Examples of one eval batch.", least=1)
     trim_batches: bool = setting(
         True,
-        "[new] Cut each batch to its longest row: the same result, less time. "
-        "Never on a TPU.",
+        "[new] Cut batches to their longest row (not on a TPU): same result.",
     )
     group_by_length: bool = setting(
         False, "[new] Put training rows of similar length together."
     )
     shuffle_window: int = setting(
         0,
-        "[new] Records held to draw the next one from; 0 = the whole set, 100 "
-        "= as the original.",
+        "[new] Records to draw the next from; 0 = all, 100 = as the original.",
         least=0,
     )
     save_best: str = setting(
         "",
-        "[new] Keep the weights that are best by this metric in "
-        "output_dir/best, and use them: a name of metrics.json such as "
-        "eval_loss, or DEV_SET/NAME. Needs --eval_every_steps.",
+        "[new] Keep the weights that are best by this metric in OUTPUT_DIR/best"
+        ", and use them: eval_loss, accuracy, DEV_SET/f1; with "
+        "--eval_every_steps.",
     )
     early_stopping_patience: int = setting(
         0,
-        "[new] Stop after so many evaluations that are no better by "
-        "--save_best; 0 = never.",
+        "[new] Stop after this many evaluations without a better --save_best; "
+        "0 = never.",
         least=0,
     )
     strip_checkpoint: bool = setting(
         False,
-        "[new] When training is finished, remove the optimizer slots, two "
-        "thirds of a checkpoint. The run cannot be trained further then.",
+        "[new] After training, remove the optimizer slots, two thirds of a "
+        "checkpoint; the run cannot be trained further.",
     )
     use_one_hot_embeddings: bool = setting(False, ONE_HOT)
     # The steps follow from the epochs.
@@ -95,37 +88,27 @@ class TrialOptions(Settings):
     """How many times a task is trained, and with which settings."""
 
     num_trials: int = setting(
-        1,
-        "[new] Train this many times, with --seed and those after it, and take "
-        "the best on the dev set.",
-        least=1,
+        1, "[new] Train with this many seeds; take the best on dev.", least=1
     )
     learning_rates: tuple[float, ...] = setting(
         (),
-        "[new] Learning rates to try; the paper's: 5e-5,4e-5,3e-5,2e-5 for "
-        "GLUE (section 4.1), 5e-5,3e-5,2e-5 otherwise (A.3). The setting with "
-        "the best median over the seeds is taken.",
+        "[new] Learning rates to try, for GLUE 5e-5,4e-5,3e-5,2e-5 (the "
+        "paper's section 4.1); the best median over the seeds is taken.",
         flag="trial_learning_rates",
     )
     epochs: tuple[float, ...] = setting(
-        (),
-        "[new] Epochs to try; the paper's: 3 for GLUE, 2,3,4 otherwise.",
-        flag="trial_epochs",
+        (), "[new] Epochs to try, such as 2,3,4.", flag="trial_epochs"
     )
     batch_sizes: tuple[int, ...] = setting(
-        (),
-        "[new] Batch sizes to try; the paper's: 32 for GLUE, 16,32 otherwise.",
-        flag="trial_batch_sizes",
+        (), "[new] Batch sizes to try, such as 16,32.", flag="trial_batch_sizes"
     )
 
     def _check(self) -> None:
         for name in ("learning_rates", "epochs", "batch_sizes"):
             values = getattr(self, name)
-            if len(set(values)) < len(values):
-                raise ValueError(
-                    f"--trial_{name}={','.join(map(str, values))} has a value "
-                    "twice; give each once."
-                )
+            text = f"--trial_{name}={','.join(map(str, values))}"
+            is_repeated = len(set(values)) < len(values)
+            refuse((is_repeated, f"{text} has a value twice; give each once."))
 
     @property
     def are_asked_for(self) -> bool:
@@ -135,7 +118,10 @@ class TrialOptions(Settings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskOptions(Settings):
-    """Options of some tasks; the other tasks refuse them. None = not given."""
+    """Options of some tasks, above all tables (tsv, csv, jsonl).
+
+    The other tasks refuse them. None = not given.
+    """
 
     # They name data, and do not say how a model reads it.
     OF_ONE_COMMAND: ClassVar[frozenset[str]] = frozenset(
@@ -143,51 +129,40 @@ class TaskOptions(Settings):
         + ("dev_share", "labels")
     )
 
-    language: str | None = setting(
-        None, "[new] xnli: language of the examples; zh if not given."
-    )
+    language: str | None = setting(None, "[new] xnli: default zh.")
     tfds: str | None = setting(
         None,
-        "[new] Take the examples from this data set of tensorflow-datasets, in "
-        "place of --data_dir; '' = the task's own.",
+        "[new] Data set of tensorflow-datasets, in place of --data_dir; '' = "
+        "the task's own.",
     )
     tfds_data_dir: str | None = setting(
-        None, "[new] Where tensorflow-datasets keeps its data."
+        None, "[new] Folder of tensorflow-datasets."
     )
     kind: str | None = setting(
         None,
-        "[new] tsv, csv, jsonl: what a row is: single (a text and a label), "
-        "pair, regression, multilabel, choice or tagging.",
+        "[new] tsv, csv, jsonl: single (a text and a label; the default), pair,"
+        " regression, multilabel, choice or tagging.",
     )
     label_column: str | None = setting(
         None,
-        "[new] tsv, csv, jsonl, conll, conllu: name or number (from 0, -1 = "
-        "the last) of the column with the label.",
+        "[new] Tables, conll, conllu: column of the label: its name, or its "
+        "number from 0; -1 = the last.",
     )
     id_column: str | None = setting(
         None, "[new] tsv, csv, jsonl: column that names the example."
     )
     label_separator: str | None = setting(
-        None,
-        "[new] tsv, csv, jsonl: between the labels of a multilabel cell; a "
-        "comma if not given.",
+        None, "[new] Tables: between a multilabel cell's labels; default comma."
     )
     train_file: str | None = setting(
-        None,
-        "[new] tsv, csv, jsonl, conll, conllu: file of the train set in "
-        "--data_dir.",
+        None, "[new] Tables, conll, conllu: train set, a file of --data_dir."
     )
-    dev_file: str | None = setting(
-        None, "[new] tsv, csv, jsonl, conll, conllu: file of the dev set."
-    )
-    test_file: str | None = setting(
-        None, "[new] tsv, csv, jsonl, conll, conllu: file of the test set."
-    )
+    dev_file: str | None = setting(None, "[new] The same for the dev set.")
+    test_file: str | None = setting(None, "[new] The same for the test set.")
     dev_share: float | None = setting(
         None,
-        "[new] tsv, csv, jsonl: draw the dev set from the train set, about "
-        "this share of each label's rows, the same rows in every run. Equal "
-        "texts are in the same set.",
+        "[new] Tables: draw this share of each label's rows from the train set "
+        "as dev set, the same in every run; equal texts stay together.",
     )
     text_columns: list[str] | None = setting(
         None, "[new] tsv, csv, jsonl: columns of the text, or of both."
@@ -197,24 +172,20 @@ class TaskOptions(Settings):
     )
     labels: list[str] | None = setting(
         None,
-        "[new] tsv, csv, jsonl, conll, conllu: the labels in the order of "
-        "their ids; those of the train set, sorted, if not given.",
+        "[new] Tables, conll, conllu: the labels in the order of their ids; "
+        "default: those of the train set, sorted.",
     )
     metrics: list[str] | None = setting(
         None,
-        "[new] tsv, csv, jsonl: what to score, the main metric first, such as "
-        "macro_f1,accuracy.",
+        "[new] Tables: metrics, the main one first, such as macro_f1,accuracy.",
     )
     quoted: bool | None = setting(
-        None,
-        "[new] tsv, csv, jsonl: cells may be in double quotes; if not given, "
-        "true of csv only.",
+        None, "[new] Tables: cells may be in double quotes; default: in csv."
     )
     separator: str | None = setting(
         None,
-        "[new] tsv, csv, jsonl: between the cells of csv and tsv files: comma, "
-        "semicolon, tab, bar or another character; if not given, a tab in tsv "
-        "files, and found out in csv files.",
+        "[new] csv, tsv: between cells: comma, semicolon, tab, bar or another "
+        "character; default: a tab in tsv, found out in csv.",
     )
 
     @property
@@ -257,47 +228,67 @@ class ClassifierOptions(Settings):
     do_eval: bool = setting(False, "Whether to score the dev sets.")
     eval_checkpoints: str = setting(
         "last",
-        "[new] Which checkpoints to score: last, all, or steps with commas "
-        "between; checkpoints.tsv compares them.",
+        "[new] Checkpoints to score: last, all, or steps such as 100,200; the "
+        "table is checkpoints.tsv.",
     )
     do_predict: bool = setting(False, "Whether to predict the test sets.")
     do_export: bool = setting(False, DO_EXPORT)
     class_weights: ClassWeights = setting(
         (),
         "[new] Weights of the labels in the loss, in the order of their ids; "
-        "or balanced: all labels count alike, however rare they are.",
+        "balanced: all labels count alike.",
         parse=parse_weights,
     )
     feature_based: str = setting(
         "",
-        "[new] Tagging: leave the encoder as it is and train a BiLSTM on these "
-        "of its layers (the paper's section 5.3); wants --learning_rate=3e-3. "
-        "run_study.py --study=features compares them.",
+        "[new] Tagging: train a BiLSTM on these layers of a frozen encoder "
+        "(the paper's section 5.3); wants --learning_rate=3e-3.",
         choices=("", *MIXES, _TABLE),
     )
     head: str = setting(
         "linear",
-        "[new] The layers after the encoder: linear, or bilstm (two layers, "
-        "then linear), the default with --feature_based.",
+        "[new] Layers after the encoder: linear, or bilstm (two layers, then "
+        "linear), the default with --feature_based.",
         choices=HEADS,
     )
     finetuning: FinetuningOptions
 
     def _check(self) -> None:
         works = (self.do_train, self.do_eval, self.do_predict, self.do_export)
-        if not any(works):
-            raise ValueError(
+        train, which = self.finetuning.train, self.eval_checkpoints
+        frozen = f"--feature_based={self.feature_based}"
+        refuse(
+            (
+                not any(works),
                 "At least one of `do_train`, `do_eval` or `do_predict' must be "
-                "True."
-            )
-        if self.feature_based == _TABLE:
-            raise ValueError(
-                "--feature_based=table: run_study.py --study=features trains "
-                "on each mix of layers, and makes the table."
-            )
+                "True.",
+            ),
+            (
+                self.feature_based == _TABLE,
+                f"{frozen}: run_study.py --study=features trains on each mix "
+                "of layers, and makes the table.",
+            ),
+            *(
+                (
+                    self.feature_based and value != getattr(TrainOptions, name),
+                    f"--{name}={value}, but {frozen} freezes the whole "
+                    "encoder; leave one of them out.",
+                )
+                for name in ("trainable_layers", "layerwise_lr_decay")
+                for value in [getattr(train, name)]
+            ),
+            (
+                which not in ("last", "all")
+                and not all(step.isdecimal() for step in which.split(",")),
+                f"--eval_checkpoints={which}; it must be last, all, or steps "
+                "with commas between, such as 100,200.",
+            ),
+            (
+                which != "last" and not self.do_eval,
+                f"--eval_checkpoints={which} evaluates; give --do_eval too.",
+            ),
+        )
         check_selection(self.finetuning, self.do_train)
-        check_frozen(self.finetuning.train, self.feature_based)
-        check_steps(self.eval_checkpoints, self.do_eval)
         for name in task_names(self.task_name):
             tasks.require_task(name)
         check_can_be_found(self, "vocab_file", "bert_config_file")
@@ -317,18 +308,19 @@ def check_selection(options: FinetuningOptions, do_train: bool) -> None:
 
     Also for --early_stopping_patience without --save_best.
     """
-    if not options.save_best:
-        if options.early_stopping_patience:
-            raise ValueError(
-                f"--early_stopping_patience={options.early_stopping_patience} "
-                "stops when a metric gets no better; say which, for example "
-                "--save_best=eval_loss."
-            )
-    elif do_train and not options.train.eval_every_steps:
-        raise ValueError(
-            f"--save_best={options.save_best} compares evaluations while "
-            "training; say how often, for example --eval_every_steps=100."
-        )
+    metric, patience = options.save_best, options.early_stopping_patience
+    refuse(
+        (
+            patience and not metric,
+            f"--early_stopping_patience={patience} stops when a metric gets no "
+            "better; say which, for example --save_best=eval_loss.",
+        ),
+        (
+            metric and do_train and not options.train.eval_every_steps,
+            f"--save_best={metric} compares evaluations while training; say "
+            "how often, for example --eval_every_steps=100.",
+        ),
+    )
 
 
 def check_strip(strip_checkpoint: bool, do_train: bool) -> None:
@@ -337,40 +329,11 @@ def check_strip(strip_checkpoint: bool, do_train: bool) -> None:
     Only programs call this: the chosen one of several trials is evaluated with
     options without `do_train`.
     """
-    if strip_checkpoint and not do_train:
-        raise ValueError(
+    refuse(
+        (
+            strip_checkpoint and not do_train,
             "--strip_checkpoint removes the optimizer slots when training is "
             "finished; give --do_train, too, and the flags of the run. It "
-            "trains nothing if the run is finished."
+            "trains nothing if the run is finished.",
         )
-
-
-def check_frozen(options: TrainOptions, feature_based: str) -> None:
-    """Raises ValueError for flags that say how a frozen encoder learns."""
-    if not feature_based:
-        return
-    for name in ("trainable_layers", "layerwise_lr_decay"):
-        value = getattr(options, name)
-        if value != getattr(TrainOptions, name):
-            raise ValueError(
-                f"--{name}={value}, but --feature_based={feature_based} "
-                "freezes the whole encoder; leave one of them out."
-            )
-
-
-def check_steps(which: str, do_eval: bool) -> None:
-    """Raises ValueError for what `compare_checkpoints` cannot read.
-
-    It reads `last`, `all`, or steps between commas.
-    """
-    if which not in ("last", "all") and not all(
-        step.isdecimal() for step in which.split(",")
-    ):
-        raise ValueError(
-            f"--eval_checkpoints={which}; it must be last, all, or steps with "
-            "commas between, such as 100,200."
-        )
-    if which != "last" and not do_eval:
-        raise ValueError(
-            f"--eval_checkpoints={which} evaluates; give --do_eval too."
-        )
+    )

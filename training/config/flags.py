@@ -5,7 +5,8 @@ default and help come from the field. `read` makes the options.
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping
+import textwrap
+from collections.abc import Collection
 from typing import Any
 
 from absl import flags
@@ -19,6 +20,9 @@ flags.disclaim_key_flags()
 # These may differ between the workers of a run.
 _PLACES = ("output_dir", "export_dir", "tfds_data_dir")
 _ABSL = "absl."
+# Marks a flag that the original lacks.
+_NEW = "[new] "
+_WIDTH = 80  # columns of --help
 _DEFINE = {
     bool: flags.DEFINE_bool,
     int: flags.DEFINE_integer,
@@ -74,39 +78,27 @@ def _define_flag(
     if default is dataclasses.MISSING:
         default = None
     meaning = field.setting.help
-    if is_new and not meaning.startswith("[new]"):
-        meaning = f"[new] {meaning}"
+    if is_new and not meaning.startswith(_NEW):
+        meaning = _NEW + meaning
+    make, choices = _DEFINE.get(field.type, flags.DEFINE_list), ()
     if field.setting.choices is not None:
-        choices = field.setting.choices
-        flags.DEFINE_enum(
-            field.flag, default, choices, meaning, module_name=title
-        )
+        make, choices = flags.DEFINE_enum, (field.setting.choices,)
     elif field.setting.parse:
-        text = ",".join(map(str, default))
-        flags.DEFINE_string(field.flag, text, meaning, module_name=title)
-    elif field.item:
-        default = None if default is None else list(default)
-        flags.DEFINE_list(field.flag, default, meaning, module_name=title)
-    else:
-        _DEFINE[field.type](field.flag, default, meaning, module_name=title)
+        make, default = flags.DEFINE_string, ",".join(map(str, default))
+    elif field.item and default is not None:
+        default = list(default)
+    make(field.flag, default, *choices, meaning, module_name=title)
     if is_required:
         flags.mark_flag_as_required(field.flag)
 
 
 def read(options_class: type, **values: Any) -> Any:
-    """Makes options from the parsed flags.
+    """Makes options of a class from the parsed flags.
 
-    Args:
-      options_class: one of those given to `define`.
-      **values: field -> value that replaces the flag's, in groups too. Fields
-        without a flag keep their defaults.
-
-    Returns:
-      An instance of options_class. A field `given` holds the names of the flags
-      that the command gives.
-
-    Raises:
-      ValueError: a value is out of bounds, or values contradict each other.
+    `values` are field -> value that replaces the flag's, in groups too. Fields
+    without a flag keep their defaults; a field `given` holds the names of the
+    flags that the command gives. Raises ValueError if a value is out of bounds,
+    or values contradict each other.
     """
     given = {}
     for field in settings.fields_of(options_class):
@@ -147,40 +139,47 @@ def given(name: str) -> Any:
     return value(name) if FLAGS[name].present else None
 
 
-def fill(values: Mapping[str, Any]) -> None:
-    """Sets flags, given as flag -> value, that the command leaves out."""
-    for name, found in values.items():
-        if not FLAGS[name].present:
-            FLAGS[name].value = found
-
-
 def help_text(is_full: bool = False) -> str:
-    """Describes the flags by groups, the required ones first.
+    """Describes the flags by groups: the required ones, the original's, ours.
 
-    `is_full` adds absl's own flags, such as the ones for the log.
+    Of ours it has a line each. `is_full` has the whole texts of all, and adds
+    absl's own flags, such as the ones for the log.
     """
-    modules = FLAGS.flags_by_module_dict()
-    groups = {
-        title: [flag for flag in defined if not flag.validators]
-        for title, defined in modules.items()
-        if not title.startswith(_ABSL)
-    }
-    required = [
-        flag for title in groups for flag in modules[title] if flag.validators
-    ]
+    groups: dict[str, list[str]] = {"Required": []}
+    ours: dict[str, list[str]] = {}
+    of_absl = []
+    for title, defined in FLAGS.flags_by_module_dict().items():
+        if title.startswith(_ABSL):
+            of_absl.append(FLAGS.module_help(title).strip() + "\n")
+            continue
+        for flag in defined:
+            if flag.validators:
+                groups["Required"].append(_entry(flag))
+            elif is_full or _NEW not in flag.help:
+                groups.setdefault(title, []).append(_entry(flag))
+            else:
+                ours.setdefault(f"{_NEW}{title}", []).append(_line(flag))
     lines = []
-    for title, members in {"Required": required, **groups}.items():
-        if members:
-            lines += [f"{title}:", *map(_entry, members), ""]
-    if is_full:
-        absl = filter(lambda name: name.startswith(_ABSL), modules)
-        lines += [FLAGS.module_help(name).strip() + "\n" for name in absl]
-    return "\n".join(lines)
+    for title, entries in (groups | ours).items():
+        if entries:
+            lines += [f"{title}:", *entries, ""]
+    return "\n".join(lines + of_absl if is_full else lines)
+
+
+def _name(flag: flags.Flag) -> str:
+    return f"  --{'[no]' if flag.boolean else ''}{flag.name}: "
+
+
+def _line(flag: flags.Flag) -> str:
+    """Name and meaning of a flag on one line, without its choices."""
+    meaning = flag.help.partition(_NEW)[2]
+    room = _WIDTH - len(_name(flag))
+    return _name(flag) + textwrap.shorten(meaning, room, placeholder=" ...")
 
 
 def _entry(flag: flags.Flag) -> str:
     """Name, meaning and default of a flag."""
-    text = f"--{'[no]' if flag.boolean else ''}{flag.name}: {flag.help}"
+    text = _name(flag) + flag.help
     default = flag.default
     if isinstance(default, list):
         default = ",".join(map(str, default))
@@ -192,7 +191,7 @@ def _entry(flag: flags.Flag) -> str:
 
 
 def shared_values() -> dict[str, object]:
-    """Flag -> value, of all that every worker of a run must be given alike."""
+    """Flag -> value, for the flags that all workers must be given alike."""
     return {
         flag.name: flag.value
         for module, defined in FLAGS.flags_by_module_dict().items()

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from data.settings import Settings, setting
+from data.settings import Settings, refuse, setting
 from data.storage import files
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
@@ -19,47 +19,42 @@ STRATEGIES = (
 
 # Help of flags that several programs have.
 BERT_CONFIG_FILE = (
-    "JSON file with the sizes of the model, such as "
-    "configs/uncased_L-12_H-768_A-12.json. If not given, that in --output_dir "
-    "or beside --init_checkpoint."
+    "JSON file with the model's sizes, such as "
+    "configs/uncased_L-12_H-768_A-12.json. Default: the one in --output_dir or "
+    "beside --init_checkpoint."
 )
 INIT_CHECKPOINT = (
     "Checkpoint to start from: a prefix such as DIR/bert_model.ckpt, or a "
-    "folder; of a finished run its best weights if it has kept them, of trials "
-    "those of the chosen one. Weights only: step and optimizer slots "
-    "start anew. What was loaded, missing and unused is reported."
+    "folder. For a finished run, its best weights if saved; for trials, the "
+    "chosen trial's. Only the weights are loaded; the log reports which."
 )
 VOCAB_FILE = (
-    "The model's vocabulary. If not given, that in --output_dir or beside "
+    "The model's vocabulary. Default: the one in --output_dir or beside "
     "--init_checkpoint."
 )
 DO_LOWER_CASE = (
-    "False for cased models. If not given, what the folder of "
-    "--init_checkpoint says of its tokenizer counts."
+    "False for cased models. If not given, the folder of --init_checkpoint "
+    "says it."
 )
 NEVER_SPLIT = (
-    "[new] Tokens of the vocabulary, comma-separated, that stay whole wherever "
-    "a text has them, such as [ENTITY]; those of the folder of "
-    "--init_checkpoint if not given."
+    "[new] Vocabulary tokens, comma-separated, that stay whole in any text, "
+    "such as [ENTITY]. Default: those of --init_checkpoint's folder."
 )
-DO_EXPORT = (
-    "[new] Write a SavedModel for TF Serving; also alone, of a finished "
-    "--output_dir."
-)
+DO_EXPORT = "[new] Write a SavedModel for TF Serving from --output_dir's model."
 ONE_HOT = "[new] Look words up by matrix product; always so on a TPU."
 
 
 def check_can_be_found(options: Settings, *flags: str) -> None:
     """Raises ValueError for files that are not given and cannot be found."""
-    output_dir = options.find("output_dir")
-    if options.find("init_checkpoint") or "://" in output_dir:
+    folder = options.find("output_dir")
+    if options.find("init_checkpoint") or "://" in folder:
         return
     for flag in flags:
-        if not options.find(flag) and not files.exists(output_dir):
+        if not options.find(flag) and not files.exists(folder):
             raise ValueError(
                 f"Flag --{flag} must have a value other than None: there is "
                 "no --init_checkpoint to look beside, and nothing yet in "
-                f"--output_dir={output_dir}."
+                f"--output_dir={folder}."
             )
 
 
@@ -102,36 +97,32 @@ class DeviceOptions(Settings):
     precision: str = setting(
         "float32",
         "[new] Arithmetic; weights, layer norm and softmax stay float32. "
-        "bfloat16 is faster on a TPU, a GPU of compute capability 8.0 or more, "
-        "and a CPU with avx512_bf16 or amx_bf16; on other CPUs it is slower "
-        "than float32. auto: bfloat16 on those devices, else float32; the log "
-        "says which. float16 scales the loss, and skips updates that overflow.",
+        "bfloat16 is faster on a TPU, a GPU of compute capability 8.0+, and a "
+        "CPU with avx512_bf16 or amx_bf16. auto: bfloat16 on those, else "
+        "float32. float16 scales the loss, and skips updates that overflow.",
         choices=PRECISIONS,
     )
     distribution_strategy: str = setting(
         "auto",
-        "[new] auto: the TPU if --use_tpu, else the hosts that TF_CONFIG "
-        "names, else all GPUs of this one, else the CPU.",
+        "[new] auto: the TPU if --use_tpu, else the hosts in TF_CONFIG, else "
+        "all GPUs of this host, else the CPU.",
         choices=STRATEGIES,
     )
     allow_tf32: bool = setting(
         True,
         "[new] Compute float32 products in TF32 on a GPU of compute capability "
-        "8.0 or more: several times as fast, with 10 bits instead of 23 after "
-        "the leading one. False: in float32, as on a CPU.",
+        "8.0+: several times as fast, with a mantissa of 10 bits, not 23.",
     )
     deterministic: bool = setting(
         False,
-        "[new] Add in a fixed order (TensorFlow's op determinism), so that "
-        "a repeated run on the same GPUs gives the same result. Slower. On one "
-        "CPU a run repeats without it.",
+        "[new] Repeat a run bit for bit on the same GPUs (TensorFlow's op "
+        "determinism); slower. On one CPU a run repeats without it.",
     )
     worker_timeout_minutes: float = setting(
         30.0,
-        "[new] With several workers: end when the others have not come to the "
-        "same point for so long, because one of them hangs. Longer than one of "
-        "them may work alone, such as the first one that saves; 0 = wait "
-        "forever.",
+        "[new] Exit after waiting this many minutes for the other workers. "
+        "None may work alone for longer, such as the first one that saves; 0 "
+        "= wait forever.",
         least=0,
     )
 
@@ -141,8 +132,7 @@ class TrainOptions(Settings):
     """How a model is trained."""
 
     output_dir: str = setting(
-        help="Folder of checkpoints, events, records and results. A run that "
-        "was stopped resumes there."
+        help="Folder of checkpoints, events and results; a stopped run resumes."
     )
     train_batch_size: int = setting(
         32, "Examples of one update, over all devices together.", least=1
@@ -156,24 +146,22 @@ class TrainOptions(Settings):
     num_warmup_steps: int = setting(0, "Updates of warm-up.", least=0)
     num_train_minutes: float = setting(
         0.0,
-        "[new] Train so long, and let the learning rate follow the clock: it "
-        "is 0 when the time is over, however many updates that makes. The "
-        "warm-up keeps its share of the whole. Counted are compiling, saving, "
-        "evaluating while training, and the time before a resume, but not the "
-        "pause; 0 = train by steps.",
+        "[new] Train for this many minutes; the learning rate follows elapsed "
+        "time, and the warm-up keeps its share. Compiling, saving, evaluating "
+        "and the time before a resume count; 0 = train by steps.",
         least=0,
     )
     stop_at_step: int = setting(
         0,
-        "[new] End this run at a step before --num_train_steps, such as the "
-        "end of the first of two phases; 0 = go to the end.",
+        "[new] End this run before --num_train_steps, such as after the first "
+        "of two phases; 0 = go to the end.",
         least=0,
     )
     continue_from: str = setting(
         "",
-        "[new] Folder of a run that ended before --num_train_steps. This one "
-        "continues with its weights, optimizer slots and step, in another "
-        "--output_dir, and reads its --input_file from the beginning.",
+        "[new] Folder of a run that ended before --num_train_steps, whose "
+        "weights, optimizer slots and step this run, in another --output_dir, "
+        "continues; it reads --input_file from the beginning.",
     )
     optimizer: str = setting(
         "adamw",
@@ -185,21 +173,19 @@ class TrainOptions(Settings):
     )
     keep_checkpoint_max: int | None = setting(
         None,
-        "[new] Checkpoints kept; 0 = all. If not given, 5 while training, and "
-        "of a finished fine-tuning the last one.",
+        "[new] Checkpoints kept; 0 = all. Default: 5 while training, and the "
+        "last one after fine-tuning.",
         least=0,
     )
     iterations_per_loop: int = setting(
         1000,
-        "Most updates of one call into the device. A call is kept to about a "
-        "second, on a TPU to five, so that progress shows and SIGTERM is "
-        "heard.",
+        "Most updates of one call into the device. A call takes about a second "
+        "(on a TPU five), so that progress shows and SIGTERM is heard.",
         least=1,
     )
     gradient_accumulation_steps: int = setting(
         1,
-        "[new] Micro-batches that one update is made of: the same result "
-        "with a fraction of the memory.",
+        "[new] Micro-batches of one update: the same result in less memory.",
         least=1,
     )
     log_steps: int = setting(
@@ -207,7 +193,7 @@ class TrainOptions(Settings):
     )
     eval_every_steps: int = setting(
         0,
-        "[new] Evaluate every so many updates while training; 0 = never.",
+        "[new] Updates between evaluations while training; 0 = never.",
         least=0,
     )
     seed: int = setting(
@@ -218,35 +204,33 @@ class TrainOptions(Settings):
     )
     gradient_checkpointing: bool = setting(
         False,
-        "[new] Compute the inside of each Transformer block twice instead of "
-        "keeping it: half the memory, 40 % more time, the same result.",
+        "[new] Compute each Transformer block twice instead of keeping it: "
+        "half the memory, 40 % more time, the same result.",
     )
     whole_last_layer: bool = setting(
         False,
         "[new] Compute the last Transformer block at every position, as the "
-        "original does. Without it, only the positions that are used are "
-        "computed: the masked positions and [CLS] in pretraining, [CLS] in a "
-        "classifier. It is slower and has the same result except for rounding "
-        "and the random numbers of dropout.",
+        "original does, and not only where its output is used: masked "
+        "positions and [CLS]. Slower; the same result except for rounding and "
+        "dropout's random numbers.",
     )
     xla: bool = setting(
         False,
-        "[new] Compile the gradient with XLA: on a CPU faster for small "
-        "models (hidden size 128), slower for large ones in bfloat16.",
+        "[new] Compile the gradient with XLA: on a CPU faster for models of "
+        "hidden size 128, slower for large ones in bfloat16.",
     )
     fuse: bool | None = setting(
         None,
-        "[new] Compile the parts of a training step between its matrix "
-        "products, each into one loop, with XLA (a TPU always does so). On a "
-        "CPU it is faster after about a second at each new length. The result "
-        "is the same except for rounding. Default: if training is long enough "
-        "to be faster with it.",
+        "[new] Compile what is between a training step's matrix products with "
+        "XLA (a TPU always does so), for about a second at each new length. "
+        "The same result except for rounding. Default: if training is long "
+        "enough to be faster.",
     )
     layerwise_lr_decay: float = setting(
         1.0,
-        "[new] Learning rate of each block as a share of the block above it. "
-        "Of an ELECTRA the last block is two below the head, as in its code, "
-        "which uses 0.8, for the large size 0.9.",
+        "[new] Each block's learning rate, as a share of the block's above it. "
+        "ELECTRA's code uses 0.8, for Large 0.9; there the last block is two "
+        "below the head.",
         above=0,
         most=1,
     )
@@ -273,25 +257,24 @@ class TrainOptions(Settings):
         return name, getattr(self, name), unit
 
     def _check(self) -> None:
-        """Refuses contradictions about where training begins and ends."""
-        if self.stop_at_step and self.num_train_minutes:
-            raise ValueError(
-                f"--stop_at_step={self.stop_at_step} contradicts "
-                f"--num_train_minutes={self.num_train_minutes:g}, which ends "
-                "after a time; drop one."
-            )
-        if self.stop_at_step > self.num_train_steps:
-            raise ValueError(
-                f"--stop_at_step={self.stop_at_step} is after "
-                f"--num_train_steps={self.num_train_steps}, the end of the "
-                "schedule; --num_train_steps is the sum over all phases."
-            )
-        if self.continue_from and self.num_train_minutes:
-            raise ValueError(
-                f"--continue_from={self.continue_from} continues a schedule of "
-                "steps, which --num_train_minutes does not have; begin the "
-                "next phase with --init_checkpoint."
-            )
+        stop, before = self.stop_at_step, self.continue_from
+        minutes = f"--num_train_minutes={self.num_train_minutes:g}"
+        refuse(
+            (
+                stop and self.num_train_minutes,
+                f"--stop_at_step={stop} contradicts {minutes}; drop one.",
+            ),
+            (
+                stop > self.num_train_steps,
+                f"--stop_at_step={stop} is after --num_train_steps="
+                f"{self.num_train_steps}, the sum over all phases.",
+            ),
+            (
+                before and self.num_train_minutes,
+                f"--continue_from={before} continues steps, which {minutes} "
+                "does not count; give --init_checkpoint.",
+            ),
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -300,67 +283,33 @@ class ServingOptions(Settings):
 
     signatures: tuple[str, ...] = setting(
         SIGNATURES,
-        "[new] Signatures of the export: ids, examples (serialized "
-        "tf.Example), text. Without text, a server needs no operations of "
-        "TensorFlow Text.",
+        "[new] Signatures of the export; the first is serving_default. "
+        "examples: serialized tf.Example. Without text, a server needs no "
+        "operations of TensorFlow Text.",
         flag="export_signatures",
-    )
-    default: str | None = setting(
-        None,
-        "[new] What serving_default takes. If not given, the first of "
-        "--export_signatures.",
-        choices=SIGNATURES,
-        flag="serving_default",
-    )
-    ids_dtype: str = setting(
-        "int32",
-        "[new] Type of the ids that clients send.",
-        choices=("int32", "int64"),
-        flag="serving_ids",
     )
     like_original: bool = setting(
         False,
-        "[new] For clients of the original's usual "
-        "serving_input_receiver_fn: serving_default with ids also takes "
-        "label_ids (a question's: unique_ids), and it returns probabilities "
-        "alone (a question's: unique_ids, start_logits, end_logits).",
+        "[new] For the original's clients: serving_default has the inputs "
+        "and outputs of its usual serving_input_receiver_fn: with ids also "
+        "label_ids (unique_ids); probabilities alone (unique_ids and logits).",
         flag="serving_like_original",
     )
 
-    @property
-    def default_form(self) -> str:
-        """What `serving_default` takes, one of SIGNATURES."""
-        return self.default or self.signatures[0]
-
     def _check(self) -> None:
-        given = ",".join(self.signatures)
-        known = set(self.signatures) <= set(SIGNATURES)
-        if not known or len(set(self.signatures)) != len(self.signatures):
-            raise ValueError(
-                f"--export_signatures={given}; it must be some of "
-                f"{','.join(SIGNATURES)}, each once."
-            )
-        if not self.signatures:
-            raise ValueError(
-                "--export_signatures is empty; give some of "
-                f"{','.join(SIGNATURES)}."
-            )
-        if self.default_form not in self.signatures:
-            raise ValueError(
-                f"--serving_default={self.default} is not exported by "
-                f"--export_signatures={given}; add it there."
-            )
-        if self.ids_dtype != "int32" and "ids" not in self.signatures:
-            raise ValueError(
-                f"--serving_ids={self.ids_dtype}: no signature takes ids by "
-                f"--export_signatures={given}; add ids there, or drop "
-                "--serving_ids."
-            )
-        if self.like_original and self.default_form == "text":
-            raise ValueError(
+        known = set(SIGNATURES) & set(self.signatures)
+        refuse(
+            (
+                not 0 < len(self.signatures) == len(known),
+                f"--export_signatures={','.join(self.signatures)}; it must be "
+                f"some of {','.join(SIGNATURES)}, each once.",
+            ),
+            (
+                self.like_original and self.signatures[:1] == ("text",),
                 "--serving_like_original: clients of the original send ids or "
-                "examples; give --serving_default=ids or examples."
-            )
+                "examples; name one of them first in --export_signatures.",
+            ),
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -370,8 +319,7 @@ class ExportOptions(Settings):
     do_export: bool = setting(True, DO_EXPORT)
     output_dir: str = setting(help="Folder of the finished run.")
     export_dir: str | None = setting(
-        None,
-        "[new] Where to: the next version is written, EXPORT_DIR/1, 2, ...",
+        None, "[new] Where to write the next version: EXPORT_DIR/1, 2, ..."
     )
     precision: str = setting(
         "float32",
@@ -382,6 +330,7 @@ class ExportOptions(Settings):
     serving: ServingOptions = ServingOptions()
 
     def _check(self) -> None:
-        if not self.export_dir:
-            raise ValueError("--do_export: give --export_dir, a folder.")
+        refuse(
+            (not self.export_dir, "--do_export: give --export_dir, a folder.")
+        )
         files.check_writable(self.export_dir, "export_dir")

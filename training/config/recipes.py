@@ -9,7 +9,7 @@ from typing import Any
 
 from data.settings import Settings, setting
 
-# Recipe -> flag -> value. docs/recipes.md has what each of them is worth.
+# Recipe -> flag -> value. benchmarks/budget/README.md has their gains.
 RECIPES: Mapping[str, Mapping[str, Any]] = {
     "original": {},
     "budget": {
@@ -19,19 +19,18 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
         "precision": "auto",
     },
 }
-_WARMUP_SHARE = 0.1  # of the updates of `budget`
+_WARMUP_SHARE = 0.1  # share of the updates that warm up
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecipeOptions(Settings):
-    """What stands for the flags that are not given."""
+    """Values for the flags that are not given."""
 
     recipe: str = setting(
         "original",
-        "[new] original: the defaults of the original's program. budget: for "
-        "a small model and little time, such as --num_train_minutes=15: "
-        "--first_weights=neighbors, no dropout, rate 5e-4 with 10 % warm-up, "
-        "bfloat16 where it is faster. A flag that is given keeps its value.",
+        "[new] Defaults of flags. original: the original's. budget: for a "
+        "small model and little time: --first_weights=neighbors, no dropout, "
+        "rate 5e-4 with 10 % warm-up, bfloat16 where it is faster.",
         choices=tuple(RECIPES),
     )
 

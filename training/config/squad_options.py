@@ -2,9 +2,13 @@
 
 import dataclasses
 
-from data.settings import Settings, group, setting
+from data.settings import Settings, group, refuse, setting
 from data.squad.articles import SquadData
-from data.squad.options import AnswerOptions, WindowOptions
+from data.squad.options import (
+    AnswerOptions,
+    WindowOptions,
+    check_null_threshold,
+)
 from modeling.choices import HEADS
 from training.config.finetuning_options import (
     FinetuningOptions,
@@ -33,53 +37,41 @@ class SquadOptions(Settings):
     )
     tfds: str | None = setting(
         None,
-        "[new] Read the questions from this data set of tensorflow-datasets, "
-        "such as squad or squad/v2.0, instead of both files.",
+        "[new] Data set of tensorflow-datasets, such as squad/v2.0, in place of"
+        " both files.",
     )
     tfds_data_dir: str | None = setting(
-        None, "[new] Folder of the data sets of tensorflow-datasets."
+        None, "[new] Folder of tensorflow-datasets."
     )
     vocab_file: str | None = setting(None, VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     do_train: bool = setting(False, "Whether to train.")
-    do_predict: bool = setting(
-        False,
-        "Whether to answer --predict_file; the answers are scored if the file "
-        "has answers.",
-    )
+    do_predict: bool = setting(False, "Whether to answer --predict_file.")
     do_export: bool = setting(False, DO_EXPORT)
     find_null_threshold: bool = setting(
         False,
-        "[new] Find the null_score_diff_threshold with the best F1 on "
-        "--predict_file. It is saved in output_dir and used if none is given.",
+        "[new] Find and save the null_score_diff_threshold with the best F1.",
     )
     count_windows: bool = setting(
-        False,
-        "[new] Count epochs in windows; false = in questions, as the original. "
-        "A question on a long paragraph has several windows.",
+        False, "[new] Count epochs in windows, not in questions."
     )
     score_padding: bool = setting(
         False,
         "[new] Include padding in the loss and among the best starts and ends, "
-        "as the original. Batches are not trimmed then.",
+        "as the original; batches are not trimmed.",
     )
     write_html: bool = setting(
-        False,
-        "[new] Write predictions.html, a page of all questions with the "
-        "answers marked in the text.",
+        False, "[new] Write predictions.html: the answers marked in the texts."
     )
     num_processes: int = setting(
-        1, "[new] Number of processes that convert a large file to records."
+        1, "[new] Processes that convert a large file to records."
     )
-    verbose_logging: bool = setting(
-        False,
-        "Has no effect; unusual data is always counted and logged.",
-    )
+    verbose_logging: bool = setting(False, "Has no effect.")
     head: str = setting(
         "linear",
-        "[new] The layers after the encoder: linear, or bilstm (two layers, "
-        "then linear).",
+        "[new] Layers after the encoder: linear, or bilstm (two layers, then "
+        "linear).",
         choices=HEADS,
     )
     # Evaluation is prediction, in batches of predict_batch_size.
@@ -91,47 +83,43 @@ class SquadOptions(Settings):
 
     def _check(self) -> None:
         # The checks and words of the original's validate_flags_or_throw.
-        if not (self.do_train or self.do_predict or self.do_export):
-            raise ValueError(
-                "At least one of `do_train` or `do_predict` must be True."
-            )
-        for name, is_needed in (
-            ("train_file", self.do_train),
-            ("predict_file", self.do_predict or self._watches),
-        ):
-            if not is_needed or self.tfds or getattr(self, name):
-                continue
-            why = "do_" + name.removesuffix("_file")
-            if not getattr(self, why):
-                why = "eval_every_steps"
-            raise ValueError(
-                f"If `{why}` is True, then `{name}` must be specified."
-            )
-        if self.tfds and (self.train_file or self.predict_file):
-            raise ValueError(
+        has_data = bool(self.tfds)
+        refuse(
+            (
+                not (self.do_train or self.do_predict or self.do_export),
+                "At least one of `do_train` or `do_predict` must be True.",
+            ),
+            *(
+                (
+                    is_asked and not (has_data or getattr(self, name)),
+                    f"If `{why}` is True, then `{name}` must be specified.",
+                )
+                for why, is_asked, name in (
+                    ("do_train", self.do_train, "train_file"),
+                    ("do_predict", self.do_predict, "predict_file"),
+                    ("eval_every_steps", self._watches, "predict_file"),
+                )
+            ),
+            (
+                has_data and (self.train_file or self.predict_file),
                 "--tfds replaces --train_file and --predict_file; give only "
-                "--tfds."
-            )
+                "--tfds.",
+            ),
+        )
         check_selection(self.finetuning, self.do_train)
-        if self.find_null_threshold:
-            self._check_find_null_threshold()
-        check_can_be_found(self, "vocab_file", "bert_config_file")
-
-    def _check_find_null_threshold(self):
-        has_none = self.answers.version_2_with_negative
-        # The model's run may say it, see `found_files.remembered`.
+        # The model's run may say it, see `found_files.fill`.
         is_known = self.given is None or "version_2_with_negative" in self.given
-        if not self.do_predict or (is_known and not has_none):
-            raise ValueError(
-                "--find_null_threshold needs --version_2_with_negative and "
-                "--do_predict."
-            )
-        threshold = self.answers.null_score_diff_threshold
-        if threshold is not None:
-            raise ValueError(
-                "--find_null_threshold and --null_score_diff_threshold="
-                f"{threshold} exclude each other; give one of them."
-            )
+        check_null_threshold(
+            self.find_null_threshold,
+            self.answers.null_score_diff_threshold,
+            needs={
+                "version_2_with_negative": (
+                    self.answers.version_2_with_negative or not is_known
+                ),
+                "do_predict": self.do_predict,
+            },
+        )
+        check_can_be_found(self, "vocab_file", "bert_config_file")
 
     @property
     def _watches(self) -> bool:

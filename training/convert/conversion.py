@@ -37,6 +37,24 @@ from training.convert.generator import (
 from training.convert.growth import Grown
 from training.start.tokenizer import check_vocabulary
 
+# Class of transformers -> the variables that it needs; the first that fits.
+_QUESTIONS = {"cls/squad/output_weights"}
+_NEXT = {"cls/seq_relationship/output_weights"}
+_MASKED = {"cls/predictions/output_bias"}
+_BERT = {
+    "BertForQuestionAnswering": _QUESTIONS,
+    "BertForPreTraining": _NEXT | _MASKED,
+    "BertForNextSentencePrediction": _NEXT,
+    "BertForMaskedLM": _MASKED,
+    "BertModel": set(),
+}
+_ELECTRA = {
+    "ElectraForQuestionAnswering": _QUESTIONS,
+    "ElectraForMaskedLM": {"generator_predictions/output_bias"},
+    "ElectraForPreTraining": {"discriminator_predictions/dense/kernel"},
+    "ElectraModel": set(),
+}
+
 
 def run(options: ConversionOptions) -> None:
     """Converts a model to the other format, or to the one in the options.
@@ -47,6 +65,14 @@ def run(options: ConversionOptions) -> None:
     """
     output_dir = options.output_dir.rstrip("/") or "/"
     found = model_folder.find(options.model)
+    if found.head:
+        raise ValueError(
+            f"{os.path.join(found.path, model_folder.HEAD)}: a head on a "
+            f"frozen encoder ({json.dumps(found.head)}) has no counterpart "
+            "elsewhere; such a model stays here."
+        )
+    is_theirs = huggingface.is_folder(found.weights)
+    target = options.output_format or FORMATS[0 if is_theirs else 1]
     is_there = files.exists(output_dir)
     if is_there and (
         not files.is_folder(output_dir) or tf.io.gfile.listdir(output_dir)
@@ -62,7 +88,7 @@ def run(options: ConversionOptions) -> None:
     staging = files.incomplete(name, secrets.token_hex(8))
     files.check_writable(staging)
     try:
-        if _target(options, found) == "original":
+        if target == "original":
             _to_original(options, found, staging)
         else:
             _to_huggingface(options, found, staging)
@@ -73,11 +99,8 @@ def run(options: ConversionOptions) -> None:
     finally:
         with contextlib.suppress(tf.errors.OpError):
             tf.io.gfile.rmtree(staging)
-    logging.info(
-        "%s holds %s.",
-        output_dir,
-        ", ".join(sorted(tf.io.gfile.listdir(output_dir))),
-    )
+    names = ", ".join(sorted(tf.io.gfile.listdir(output_dir)))
+    logging.info("%s holds %s.", output_dir, names)
 
 
 def _move_files(source: str, folder: str) -> None:
@@ -88,17 +111,10 @@ def _move_files(source: str, folder: str) -> None:
         files.rename(os.path.join(source, name), os.path.join(folder, name))
 
 
-def _target(options: ConversionOptions, found: ModelFolder) -> str:
-    """Returns the format of the new folder."""
-    is_theirs = huggingface.is_folder(found.weights)
-    return options.output_format or FORMATS[0 if is_theirs else 1]
-
-
 def _to_original(
     options: ConversionOptions, found: ModelFolder, folder: str
 ) -> None:
     """A model -> bert_model.ckpt, bert_config.json, a tokenizer, labels.txt."""
-    _require_no_head(found, "the original's format")
     model = _grown(options, found)
     names = [
         name
@@ -109,8 +125,7 @@ def _to_original(
     if left_out:
         logging.warning(
             "%d tensors have no counterpart and are left out: %s",
-            len(left_out),
-            ", ".join(left_out),
+            *(len(left_out), ", ".join(left_out)),
         )
     files.write_text(
         os.path.join(folder, "bert_config.json"), model.config.to_json_string()
@@ -138,7 +153,6 @@ def _to_huggingface(
 ) -> None:
     """A model -> model.safetensors, config.json and a tokenizer."""
     logging.info("Converting %s.", found.weights)
-    _require_no_head(found, "Hugging Face's format")
     model = _grown(options, found)
     shapes = {
         name: shape
@@ -149,12 +163,14 @@ def _to_huggingface(
         logging.info(
             "The generator is left out; --electra_part=generator converts it."
         )
-    if model.is_generator:
-        _require_gelu(model.config)
+    if model.is_generator and model.config.hidden_act != "gelu_exact":
+        raise ValueError(
+            f"hidden_act is {model.config.hidden_act!r}, but the generator's "
+            "head always has gelu_exact in Hugging Face's class; such a "
+            "generator stays here."
+        )
     values = to_huggingface(model.config.to_dict())
-    values |= (_electra_head if model.config.electra else _head)(
-        options, shapes, found
-    )
+    values |= _head(options, shapes, found, model.config.electra)
     texts = _texts(options, found, model)
     vocab = _write_tokenizer(folder, model, texts)
     special = tokenizer_files.SPECIAL_TOKENS
@@ -165,14 +181,11 @@ def _to_huggingface(
     values["pad_token_id"] = vocab["[PAD]"]
     _write_sorted_json(folder, huggingface.CONFIG, values)
     weights = {name: model.read(name) for name in shapes}
-    huggingface.write(
-        folder,
-        huggingface.to_tensors(
-            weights,
-            is_encoder_alone=values["architectures"][0].endswith("Model"),
-        ),
-    )
-    logging.info("Its class in transformers is %s.", values["architectures"][0])
+    (name,) = values["architectures"]
+    is_alone = name.endswith("Model")
+    tensors = huggingface.to_tensors(weights, is_encoder_alone=is_alone)
+    huggingface.write(folder, tensors)
+    logging.info("Its class in transformers is %s.", name)
 
 
 def _grown(options: ConversionOptions, found: ModelFolder) -> Grown:
@@ -227,12 +240,12 @@ def _texts(
 def _write_tokenizer(
     folder: str, model: Grown, settings: TokenizerSettings
 ) -> dict[str, int]:
-    """Writes the vocabulary and its settings; returns the vocabulary.
-
-    The settings are Hugging Face's in both formats, because the original has no
-    file for them.
-    """
-    vocab = _write_vocabulary(folder, model)
+    """Writes the vocabulary and its settings; returns the vocabulary."""
+    # The settings are Hugging Face's in both formats, because the original has
+    # no file for them.
+    path = os.path.join(folder, "vocab.txt")
+    vocabulary.write_vocab(path, model.tokens)
+    vocab = vocabulary.load_vocab(path)
     remedy = "name in --never_split only tokens that it has, or --extra_words"
     vocabulary.require_tokens(vocab, settings.never_split, "vocab.txt", remedy)
     length = {"model_max_length": model.config.max_position_embeddings}
@@ -253,23 +266,12 @@ def _part(
     options: ConversionOptions, checkpoint: Any, config: BertConfig
 ) -> Any:
     """Returns the generator of an ELECTRA if it is converted, else all."""
-    names = checkpoint.shapes
+    has_generator = has_encoder(checkpoint.shapes, "generator")
+    is_alone = has_generator and not has_encoder(checkpoint.shapes, "electra")
     is_asked = options.electra_part == "generator"
-    has_generator = has_encoder(names, "generator")
-    is_alone = has_generator and not has_encoder(names, "electra")
     if is_alone or (is_asked and (config.electra or not has_generator)):
         return Generator(checkpoint, config)
     return checkpoint
-
-
-def _require_gelu(config: BertConfig) -> None:
-    """Refuses a generator whose head has another activation than theirs."""
-    if config.hidden_act != "gelu_exact":
-        raise ValueError(
-            f"hidden_act is {config.hidden_act!r}, but the generator's head "
-            "has gelu_exact in Hugging Face's class whatever the configuration "
-            "says; such a generator stays here."
-        )
 
 
 def _check_fit(checkpoint: Any, config: BertConfig) -> None:
@@ -281,83 +283,40 @@ def _check_fit(checkpoint: Any, config: BertConfig) -> None:
         logging.warning("%s has no %s.", checkpoint.prefix, name)
 
 
-def _require_no_head(found: ModelFolder, target: str) -> None:
-    """Refuses a head that is more than an output layer."""
-    if found.head:
-        raise ValueError(
-            f"{os.path.join(found.path, model_folder.HEAD)}: a head on a "
-            f"frozen encoder ({json.dumps(found.head)}) has no counterpart in "
-            f"{target}; such a model stays here."
-        )
-
-
 def _head(
     options: ConversionOptions,
     shapes: Mapping[str, tuple[int, ...]],
     found: ModelFolder,
+    is_electra: bool,
 ) -> dict[str, Any]:
     """Returns what config.json says about the layers above the encoder."""
     if "output_weights" not in shapes:
-        return {"architectures": [_architecture(shapes)]}
+        for name, needed in (_ELECTRA if is_electra else _BERT).items():
+            if shapes.keys() >= needed:
+                return {"architectures": [name]}
     kind = options.kind or found.kind
-    if kind not in huggingface.TASKS:
+    tasks = huggingface.ELECTRA_TASKS if is_electra else huggingface.TASKS
+    if kind not in tasks and is_electra:
+        raise ValueError(
+            f"{found.weights} is an ELECTRA with an output layer "
+            f"({kind or 'of a kind that no file says'}). Hugging Face's class "
+            "has one more dense layer; only those for "
+            f"{', '.join(tasks)} (--kind), questions and pretraining have a "
+            "counterpart."
+        )
+    if kind not in tasks:
         size = " x ".join(map(str, shapes["output_weights"]))
         raise ValueError(
             f"{found.weights} has an output layer ({size}) that does not say "
             f"what it answers; give --kind, one of {', '.join(KINDS)}."
         )
-    architecture, problem_type = huggingface.TASKS[kind]
+    architecture, problem_type = tasks[kind]
     values = {"architectures": [architecture]}
     if problem_type:
         values["problem_type"] = problem_type
     if kind != "choice":
-        num_labels = shapes["output_weights"][0]
-        values |= _labels(options, found, num_labels)
+        values |= _labels(options, found, shapes["output_weights"][0])
     return values
-
-
-def _electra_head(
-    options: ConversionOptions,
-    shapes: Mapping[str, tuple[int, ...]],
-    found: ModelFolder,
-) -> dict[str, Any]:
-    """Does the same as `_head` for an ELECTRA."""
-    if "output_weights" in shapes:
-        kind = options.kind or found.kind
-        if kind not in huggingface.ELECTRA_TASKS:
-            raise ValueError(
-                f"{found.weights} is an ELECTRA with an output layer "
-                f"({kind or 'of a kind that no file says'}). Its output layer "
-                "reads the first token, as in ELECTRA's code; Hugging Face's "
-                "class has one more dense layer in between, and so has no "
-                "counterpart. Only "
-                f"{' and '.join(huggingface.ELECTRA_TASKS)} (--kind), "
-                "questions and pretraining can be converted; others stay here."
-            )
-        architecture, _ = huggingface.ELECTRA_TASKS[kind]
-        values = _labels(options, found, shapes["output_weights"][0])
-        return {"architectures": [architecture]} | values
-    heads = {
-        "cls/squad/output_weights": "ElectraForQuestionAnswering",
-        "generator_predictions/output_bias": "ElectraForMaskedLM",
-        "discriminator_predictions/dense/kernel": "ElectraForPreTraining",
-    }
-    found_heads = [heads[name] for name in heads if name in shapes]
-    return {"architectures": [*found_heads, "ElectraModel"][:1]}
-
-
-def _architecture(names: Mapping[str, Any]) -> str:
-    """Returns transformers' class of a model without `output_weights`."""
-    if "cls/squad/output_weights" in names:
-        return "BertForQuestionAnswering"
-    has_masked_lm = "cls/predictions/output_bias" in names
-    if "cls/seq_relationship/output_weights" in names:
-        return (
-            "BertForPreTraining"
-            if has_masked_lm
-            else "BertForNextSentencePrediction"
-        )
-    return "BertForMaskedLM" if has_masked_lm else "BertModel"
 
 
 def _labels(
@@ -379,10 +338,3 @@ def _labels(
         "id2label": {str(i): label for i, label in enumerate(labels)},
         "label2id": {label: i for i, label in enumerate(labels)},
     }
-
-
-def _write_vocabulary(folder: str, model: Grown) -> dict[str, int]:
-    """Writes vocab.txt and returns its tokens."""
-    path = os.path.join(folder, "vocab.txt")
-    vocabulary.write_vocab(path, model.tokens)
-    return vocabulary.load_vocab(path)

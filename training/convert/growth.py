@@ -93,15 +93,10 @@ class Grown:
             logging.warning(
                 "Positions %d to %d repeat positions 0 to %d and are not "
                 "trained. Train on long texts before you rely on them, with "
-                "--max_seq_length up to %d. The attention of a text of %d "
-                "tokens takes %.1f times the memory and time of %d tokens.",
-                before,
-                number - 1,
-                before - 1,
-                number,
-                number,
+                "--max_seq_length up to %d. Attention takes %.1f times the "
+                "memory and time there.",
+                *(before, number - 1, before - 1, number),
                 (number / before) ** 2,
-                before,
             )
 
     def add_words(
@@ -132,27 +127,23 @@ class Grown:
             row = unused[number] if number < len(unused) else len(self.tokens)
             self.tokens[row : row + 1] = [word]
             self._pieces[row] = [ids[piece] for piece in pieces]
-        self.config = dataclasses.replace(
-            self.config,
-            vocab_size=max(self.config.vocab_size, len(self.tokens)),
-        )
-        _report(words, new, min(len(new), len(unused)))
-        self._warn_of_unknown(ids[wordpiece.unk_token])
-
-    def _warn_of_unknown(self, unknown: int) -> None:
-        """Names the words that begin with the weights of [UNK]."""
-        names = [
+        size = max(self.config.vocab_size, len(self.tokens))
+        self.config = dataclasses.replace(self.config, vocab_size=size)
+        known = sorted(set(words) - set(new))
+        of_unknown = [
             self.tokens[row]
             for row, pieces in self._pieces.items()
-            if set(pieces) == {unknown}
+            if set(pieces) == {ids[wordpiece.unk_token]}
         ]
-        if names:
-            logging.warning(
-                "%d words have no wordpieces but [UNK], whose weights they "
-                "begin with: %s",
-                len(names),
-                _some(names),
-            )
+        num_unused = min(len(new), len(unused))
+        logging.info(
+            "Of %d words, %d replace [unused] tokens and %d are new rows. Each "
+            "begins with the mean of its wordpieces' weights and needs "
+            "training.",
+            *(len(words), num_unused, len(new) - num_unused),
+        )
+        _warn("%d words are in the vocabulary already: %s", known)
+        _warn("%d words have no wordpieces but [UNK]: %s", of_unknown)
 
 
 def read_words(path: str) -> list[str]:
@@ -183,31 +174,18 @@ def _require_whole(
         lower = "lower-cased, " if basic.do_lower_case else ""
         raise ValueError(
             f"{source}: {len(cut)} of {len(words)} words would never be found "
-            f"in a text: {_some(cut)}. Before wordpieces are looked up, text "
-            f"is {lower}split at white space, at punctuation and around each "
-            f"Chinese character, and words over {longest} characters are "
-            f"unknown: {cut[0][:longest]!r} becomes {becomes[:longest]!r}. "
-            "Write them as they become, leave them out or, to have them kept "
-            "whole, name them in --never_split."
+            f"in a text: {_some(cut)}. Text is {lower}split at white space, at "
+            "punctuation and around each Chinese character, and words over "
+            f"{longest} characters are unknown: {cut[0][:longest]!r} becomes "
+            f"{becomes[:longest]!r}. Write them so, leave them out, or name "
+            "them in --never_split."
         )
 
 
-def _report(words: list[str], new: list[str], num_unused: int) -> None:
-    """Logs where the words went."""
-    known = sorted(set(words) - set(new))
-    logging.info(
-        "Of %d words, %d replace [unused] tokens and %d are new rows. Each "
-        "begins with the mean of its wordpieces' weights and needs training.",
-        len(words),
-        num_unused,
-        len(new) - num_unused,
-    )
-    if known:
-        logging.warning(
-            "%d words are in the vocabulary already: %s",
-            len(known),
-            _some(known),
-        )
+def _warn(message: str, names: list[str]) -> None:
+    """Warns of words, if there are any, with their number."""
+    if names:
+        logging.warning(message, len(names), _some(names))
 
 
 def _some(names: list[str]) -> str:

@@ -1,5 +1,6 @@
 """NVIDIA GPUs: whether TensorFlow sees them, and what they can do."""
 
+import contextlib
 import ctypes
 import errno
 import functools
@@ -52,13 +53,12 @@ class Gpu(NamedTuple):
 
 def seen() -> tuple[Gpu, ...]:
     """Returns the GPUs that TensorFlow uses."""
-    details = map(
-        tf.config.experimental.get_device_details,
-        tf.config.get_visible_devices("GPU"),
-    )
     return tuple(
         Gpu(x.get("device_name", "GPU"), x.get("compute_capability"))
-        for x in details
+        for x in map(
+            tf.config.experimental.get_device_details,
+            tf.config.get_visible_devices("GPU"),
+        )
     )
 
 
@@ -104,11 +104,10 @@ def _why_not_seen():
 
 
 def _is_loaded(name):
-    try:
+    with contextlib.suppress(OSError):
         ctypes.CDLL(name)
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _are_hidden(environment):
@@ -184,15 +183,10 @@ def check_compiling(gpus: Sequence[Gpu], *flags: str) -> None:
 
 def why_not_compiled(gpus: Sequence[Gpu]) -> str:
     """Says for which of the GPUs XLA fails to compile, and how; "" = none."""
-    newest = max(
-        (
-            int(name.rpartition("_")[2])  # such as `compute_90`
-            for name in tf.sysconfig.get_build_info().get(
-                "cuda_compute_capabilities", ()
-            )
-        ),
-        default=math.inf,
-    )
+    build = tf.sysconfig.get_build_info()
+    names = build.get("cuda_compute_capabilities", ())  # such as `compute_90`
+    numbers = (int(name.rpartition("_")[2]) for name in names)
+    newest = max(numbers, default=math.inf)
     for index, gpu in enumerate(gpus):
         major, minor = gpu.capability or (0, 0)
         if 10 * major + minor > newest and (error := _trial(index)):

@@ -7,7 +7,6 @@ class Kind(NamedTuple):
     """How training uses a kind of device.
 
     Attributes:
-      name: for messages.
       repaid: wordpieces x layers x hidden size, for each length, from which
         `Form.COMPILED` saves more time than compiling takes, in training and on
         a GPU in predictions.
@@ -18,27 +17,19 @@ class Kind(NamedTuple):
         devices; 0 = all of them together.
     """
 
-    name: str
     repaid: float
-    multiple: int
-    compiled_multiple: int
-    bytes_per_pack: int
+    multiple: int = 1
+    compiled_multiple: int = 1
+    bytes_per_pack: int = 0
 
 
-CPU = Kind(
-    "CPU",
-    # Compiling takes 0.5 to 1 s for each length and saves 24 ms of a step of
-    # 4 x 256 on 32 x 128, so it is worthwhile after about 48 such steps, two
-    # times the break-even (docs/performance.md).
-    repaid=2e8,
-    multiple=1,
-    compiled_multiple=1,
-    # Memory and network are shared by what computes and what sends.
-    bytes_per_pack=0,
-)
+# Compiling takes 0.5 to 1 s for each length and saves 24 ms of a step of
+# 4 x 256 on 32 x 128, so it is worthwhile after about 48 such steps, two times
+# the break-even (docs/performance.md). Memory and network are shared by what
+# computes and what sends, so all gradients travel together.
+CPU = Kind(repaid=2e8)
 # Estimates: see docs/gpu.md.
 GPU = Kind(
-    "GPU",
     # What is saved is memory traffic. A GPU has a hundred times the bandwidth
     # of two CPU cores (A100: 2 TB/s in NVIDIA's data sheet), and compiling,
     # which its host does, takes as long.
@@ -55,10 +46,4 @@ GPU = Kind(
 )
 # The whole step is compiled, for one length: parts are neither compiled nor
 # trimmed. The compiler decides what travels together.
-TPU = Kind(
-    "TPU",
-    repaid=float("inf"),
-    multiple=1,
-    compiled_multiple=1,
-    bytes_per_pack=0,
-)
+TPU = Kind(repaid=float("inf"))

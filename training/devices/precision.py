@@ -11,18 +11,6 @@ _KERNELS = {
     "bfloat16": {"avx512bw", "avx_ne_convert"},
     "float16": {"avx512_fp16", "amx_fp16", "avx_ne_convert"},
 }
-# oneDNN reads the first of these that is set. The instruction sets below
-# AVX512_CORE_BF16 have no fast bfloat16.
-_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-_TOO_LOW = (
-    "SSE41",
-    "AVX",
-    "AVX2",
-    "AVX2_VNNI",
-    "AVX2_VNNI_2",
-    "AVX512_CORE",
-    "AVX512_CORE_VNNI",
-)
 _FIRST_CAPABILITY = (8, 0)  # NVIDIA's Ampere
 
 
@@ -74,7 +62,7 @@ def has_kernels(
 def of_cpu(cpuinfo: str, environment: Mapping[str, str]) -> Bfloat16:
     """Tells whether bfloat16 is faster on a CPU, from /proc/cpuinfo.
 
-    Environment variables of TensorFlow and oneDNN can switch instructions off.
+    TensorFlow's TF_ENABLE_ONEDNN_OPTS can switch the instructions off.
     """
     flags = cpu_flags(cpuinfo)
     if not flags:
@@ -86,14 +74,9 @@ def of_cpu(cpuinfo: str, environment: Mapping[str, str]) -> Bfloat16:
         missing = " nor ".join(_INSTRUCTIONS)
         return Bfloat16(False, f"no bfloat16 instructions: neither {missing}")
     found = f"bfloat16 instructions: {', '.join(names)}"
-    limit = next((name for name in _LIMITS if environment.get(name)), None)
-    if not onednn_is_on(environment):
-        off = "TF_ENABLE_ONEDNN_OPTS"
-    elif limit and environment[limit].upper() in _TOO_LOW:
-        off = limit
-    else:
+    if onednn_is_on(environment):
         return Bfloat16(True, found)
-    return Bfloat16(False, f"{found}, not used: {off}={environment[off]}")
+    return Bfloat16(False, f"{found}, not used: TF_ENABLE_ONEDNN_OPTS=0")
 
 
 def of_gpus(capabilities: Sequence[tuple[int, int] | None]) -> Bfloat16:

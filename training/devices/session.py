@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from data.storage import files, locks
 from modeling import checkpoints
-from training.config.options import PRECISIONS, DeviceOptions
+from training.config.options import DeviceOptions
 from training.devices import preemption, strategy, workers
 
 
@@ -34,15 +34,8 @@ def joined(
 ) -> Iterator[Session]:
     """Locks the output folder and joins the workers for the duration of a run.
 
-    Enter it before TensorFlow computes anything.
-
-    Args:
-      options: the devices.
-      output_dir: folder of the run, the same for all workers.
-      flag_values: value of each flag that must be the same for all workers.
-
-    Yields:
-      The rights of this process.
+    Enter it before TensorFlow computes anything. `output_dir` and `flag_values`
+    (flag -> value) must be the same for all workers.
 
     Raises:
       ValueError: TF_CONFIG is malformed, the workers have different flags, or
@@ -77,7 +70,7 @@ def _joined_workers(
     if preempted:
         raise preemption.Preempted
     minutes = options.worker_timeout_minutes
-    watchdog = workers.Watchdog(cluster, strategy.waits(devices), minutes)
+    waits = strategy.waits(devices)
     is_chief = cluster.index == 0
     try:
         with contextlib.ExitStack() as held:
@@ -85,9 +78,8 @@ def _joined_workers(
             # refused.
             if is_chief:
                 held.enter_context(locks.sole_use(output_dir))
-            _check_flags(cluster, devices, flag_values)
-            _check_precision(cluster, devices, options)
-            watchdog.start()
+            _check_flags(cluster, devices, options, flag_values)
+            held.enter_context(workers.watched(cluster, waits, minutes))
             _check_folder(cluster, devices, output_dir)
             if not is_chief:
                 name = f"worker-{cluster.index}"
@@ -105,18 +97,20 @@ def _joined_workers(
             raise
         # sys.exit would let TensorFlow wait for the lost workers.
         workers.end_process(workers.lost_message(lost))
-    finally:
-        watchdog.stop()
 
 
 def _check_flags(
     cluster: workers.Cluster,
     devices: tf.distribute.Strategy,
+    options: DeviceOptions,
     flag_values: Mapping[str, object],
 ) -> None:
-    """Raises ValueError if workers were started with different flags."""
+    """Raises ValueError if workers differ in their flags or arithmetic."""
     flags = {f"--{name}": repr(x) for name, x in sorted(flag_values.items())}
     kind = {"flags": ",".join(flags), "TensorFlow": tf.__version__}
+    # Processors may differ.
+    name = "what --precision=auto takes (give --precision=float32 to all)"
+    flags[name] = strategy.precision_of(options)
     # The names first: the checksums of the values are compared only if all
     # workers have equally many.
     for texts in (kind, flags):
@@ -130,29 +124,9 @@ def _check_flags(
             here = "; ".join(f"{name}={texts[name]}" for name in names)
             raise ValueError(
                 f"{cluster.names[other]} differs from {cluster.names[0]} in "
-                f"{', '.join(names)} (here: {here}). Start the same command, "
-                "of the same version, for all workers; only the index in "
-                "TF_CONFIG may differ, and where --output_dir is mounted."
-            )
-
-
-def _check_precision(
-    cluster: workers.Cluster,
-    devices: tf.distribute.Strategy,
-    options: DeviceOptions,
-) -> None:
-    """Raises ValueError if `--precision=auto` differs between workers."""
-    if options.precision != "auto":
-        return
-    own = PRECISIONS.index(strategy.precision_of(options))
-    found = strategy.all_workers(devices, [own])[:, 0].astype(int)
-    for name, number in zip(cluster.names, found, strict=True):
-        if number != found[0]:
-            raise ValueError(
-                f"--precision=auto takes {PRECISIONS[found[0]]} on "
-                f"{cluster.names[0]} and {PRECISIONS[number]} on {name}: their "
-                "processors differ. Give all of them --precision=float32, or "
-                "--precision=bfloat16."
+                f"{', '.join(names)} (here: {here}). Start the same version "
+                "with the same command for all workers; only the index in "
+                "TF_CONFIG and the place of --output_dir may differ."
             )
 
 
@@ -160,24 +134,20 @@ def _check_folder(
     cluster: workers.Cluster, devices: tf.distribute.Strategy, output_dir: str
 ) -> None:
     """Raises ValueError if a worker cannot see the files of the chief."""
-    mark = secrets.randbelow(1 << 48)
-
-    def path():
-        # The next run removes it if this one is killed.
-        name = os.path.join(output_dir, ".workers")
-        return files.incomplete(name, str(mark))
-
-    written = path() if cluster.index == 0 else None
-    if written:
-        with files.open_write(written) as file:
+    # A new name cannot be in a file system's cache.
+    marks = strategy.all_workers(devices, [secrets.randbelow(1 << 48)])
+    # The next run removes it if this one is killed.
+    name = os.path.join(output_dir, ".workers")
+    path = files.incomplete(name, str(int(marks[0, 0])))
+    if cluster.index == 0:
+        with files.open_write(path) as file:
             file.write(b"")
     try:
-        # A new name cannot be in a file system's cache.
-        mark = int(strategy.all_workers(devices, [mark])[0, 0])
-        sees = strategy.all_workers(devices, [files.exists(path())])[:, 0]
+        strategy.check_together(devices, "the first file")
+        sees = strategy.all_workers(devices, [files.exists(path)])[:, 0]
     finally:
-        if written:
-            files.remove(written)
+        if cluster.index == 0:
+            files.remove(path)
     blind = [n for n, it in zip(cluster.names, sees, strict=True) if not it]
     if blind:
         raise ValueError(
@@ -191,18 +161,11 @@ def _lost(
     cluster: workers.Cluster, error: tf.errors.OpError
 ) -> list[str] | None:
     """Returns the lost workers that caused an error; None = another cause."""
-    missing = workers.unreachable(cluster)
-    if not missing and "ollective" not in str(error):
-        return None
+    missing, text = workers.unreachable(cluster), str(error)
+    if missing or "ollective" not in text:
+        return missing or None
     # A worker that hangs still has its port, but TensorFlow names it.
-    named = {
-        f"{job} {task} "
-        for job, task in re.findall(
-            r"/job:(\w+)/(?:replica:0/)?task:(\d+)", str(error)
-        )
-    }
-    return missing or [
-        name
-        for i, name in enumerate(cluster.names)
-        if i != cluster.index and name.startswith(tuple(named or {"?"}))
-    ]
+    found = re.findall(r"/job:(\w+)/(?:replica:0/)?task:(\d+)", text)
+    named = tuple(f"{job} {task} " for job, task in found)
+    own = cluster.names[cluster.index]
+    return [n for n in cluster.names if n != own and n.startswith(named)]

@@ -4,9 +4,11 @@ A replica is the copy of the model on one device. Each worker (process) has its
 own replicas. The functions of this file return the same on all workers.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
+import pathlib
 import platform
 from collections.abc import Callable, Sequence
 
@@ -50,30 +52,22 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
         found = gpus.seen()
         gpus.check_seen(found, os.environ)
         gpus.can_compile(found)  # before TensorFlow takes their memory
-    _set_arithmetic(options)
-    if cluster:
-        strategy = _connect(cluster)
-    elif on_tpu:
-        strategy = _tpu_strategy(options)
-    elif kind == "mirrored" or (
-        kind == "auto" and len(tf.config.list_logical_devices("GPU")) > 1
-    ):
-        devices = tf.config.list_logical_devices(
-            "GPU"
-        ) or tf.config.list_logical_devices("CPU")
-        strategy = tf.distribute.MirroredStrategy([d.name for d in devices])
-    else:
-        strategy = tf.distribute.get_strategy()  # one device
-    _log_devices(strategy, options)
-    return strategy
-
-
-def _set_arithmetic(options):
-    """Sets what the whole process computes with."""
     if not options.allow_tf32:
         tf.config.experimental.enable_tensor_float_32_execution(False)
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
+    if cluster:
+        strategy = _connect(cluster)
+    elif on_tpu:
+        strategy = _tpu_strategy(options)
+    else:
+        strategy = tf.distribute.get_strategy()  # one device
+        devices = tf.config.list_logical_devices("GPU")
+        if kind == "mirrored" or (kind == "auto" and len(devices) > 1):
+            devices = devices or tf.config.list_logical_devices("CPU")
+            strategy = tf.distribute.MirroredStrategy([d.name for d in devices])
+    _log_devices(strategy, options)
+    return strategy
 
 
 def _log_devices(strategy, options):
@@ -81,22 +75,19 @@ def _log_devices(strategy, options):
     found = () if is_tpu(strategy) else gpus.seen()
     where = "TPU" if is_tpu(strategy) else "GPU" if found else "CPU"
     bfloat16 = _bfloat16(strategy)
-    arithmetic = precision.choose(options.precision, bfloat16)
+    workers = num_workers(strategy)
     logging.info(
         "Computing on %d %s device(s)%s by %s in %s (%s).",
-        strategy.num_replicas_in_sync,
-        where,
-        f" of {num_workers(strategy)} workers"
-        if num_workers(strategy) > 1
-        else "",
+        *(strategy.num_replicas_in_sync, where),
+        f" of {workers} workers" if workers > 1 else "",
         type(strategy).__name__.lstrip("_"),
-        arithmetic,
+        precision.choose(options.precision, bfloat16),
         bfloat16.found,
     )
     if found and gpus.has_tf32(found):
         logging.info(
-            "Products of float32 are computed in TF32, with 10 bits after the "
-            "leading one; --allow_tf32=false computes them in float32."
+            "Products of float32 are computed in TF32; --allow_tf32=false "
+            "computes them in float32."
         )
     if reason := gpus.why_not_compiled(found):
         logging.warning("Nothing is compiled: %s. Training is slower.", reason)
@@ -129,11 +120,9 @@ def local_bfloat16() -> precision.Bfloat16:
 
 def _cpuinfo() -> str:
     """The content of /proc/cpuinfo; "" where it is missing."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+    with contextlib.suppress(OSError):
+        return pathlib.Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    return ""
 
 
 def cluster_of(options: DeviceOptions) -> workers.Cluster | None:
@@ -165,7 +154,7 @@ def _connect(cluster: workers.Cluster) -> tf.distribute.Strategy:
     except RuntimeError as error:
         raise ValueError(
             "the workers of TF_CONFIG can only be joined before TensorFlow "
-            f"computes anything in this process ({error})."
+            f"computes anything ({error})."
         ) from error
     except tf.errors.OpError as error:
         raise ValueError(
@@ -184,15 +173,10 @@ def distribute(
     strategy: tf.distribute.Strategy,
     make_batches: Callable[[Shard], tf.data.Dataset],
 ) -> tf.data.Dataset:
-    """Distributes batches over the replicas.
+    """Distributes batches over the replicas, for `strategy.run`.
 
-    Args:
-      strategy: has the replicas.
-      make_batches: returns a shard's rows of every global batch.
-
-    Returns:
-      A distributed dataset, for `strategy.run`. Each worker, and each of its
-      replicas, gets consecutive rows of a global batch.
+    `make_batches` returns a shard's rows of every global batch. Each worker,
+    and each of its replicas, gets consecutive rows of a global batch.
     """
     # Datasets have no Python control flow over tensors for autograph.
     plain = tf.autograph.experimental.do_not_convert(make_batches)
@@ -209,12 +193,10 @@ def distribute(
 
     # A batch stays on the host, as with one device. On a GPU, operations that
     # read its shapes and int32 numbers on the host would wait for the GPU.
-    return strategy.distribute_datasets_from_function(
-        of_worker,
-        tf.distribute.InputOptions(
-            experimental_fetch_to_device=is_tpu(strategy)
-        ),
+    places = tf.distribute.InputOptions(
+        experimental_fetch_to_device=is_tpu(strategy)
     )
+    return strategy.distribute_datasets_from_function(of_worker, places)
 
 
 def _per_replica(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
@@ -279,8 +261,8 @@ def check_together(strategy: tf.distribute.Strategy, point: str) -> None:
     if len(set(sums)) > 1:
         other = int(np.argmax(sums != sums[0]))
         raise ValueError(
-            f"worker {other} and the chief go different ways: one of them "
-            f"comes to {point}, the other does not. Look at their logs, then "
+            f"worker {other} and the chief are at different points: one "
+            f"reached {point}, the other did not. Look at their logs, then "
             "start all workers again with the same command."
         )
 
@@ -329,11 +311,8 @@ def inference_form(
 ) -> Form:
     """The fastest form of a step without gradients on these devices.
 
-    Args:
-      strategy: has the devices.
-      dtype: dtype of the computations, such as `bfloat16`.
-      work: wordpieces x layers x hidden size for each length of the batches;
-        from `Kind.repaid` on, a GPU is given compiled parts.
+    `work` is wordpieces x layers x hidden size for each length of the batches;
+    from `Kind.repaid` on, a GPU is given compiled parts.
     """
     kind = kind_of(strategy)
     if kind is kinds.GPU and work >= kind.repaid:
@@ -373,10 +352,9 @@ def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
             f"({str(error).splitlines()[0]}); check --tpu_name, --tpu_zone "
             "and --gcp_project, or drop --use_tpu."
         ) from error
-    if strategy.num_replicas_in_sync != options.num_tpu_cores:
+    given, there = options.num_tpu_cores, strategy.num_replicas_in_sync
+    if given != there:
         logging.warning(
-            "--num_tpu_cores=%d, but the TPU has %d; using those.",
-            options.num_tpu_cores,
-            strategy.num_replicas_in_sync,
+            "--num_tpu_cores=%d, but the TPU has %d; using those.", given, there
         )
     return strategy

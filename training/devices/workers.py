@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -82,7 +82,7 @@ def cluster_of(environment: Mapping[str, str]) -> Cluster | None:
     if others:
         raise ValueError(
             f"TF_CONFIG names a job {min(others)!r}; expected only chief and "
-            f"worker, because all processes train, as in {_EXAMPLE}."
+            f"worker, as in {_EXAMPLE}."
         )
     for _, _, address in members:
         _host_and_port(address)
@@ -134,13 +134,8 @@ def meet(cluster: Cluster) -> None:
       ValueError: this worker cannot listen at its port.
       preemption.Preempted: SIGTERM was received.
     """
-    missing = {
-        name: address
-        for i, (name, address) in enumerate(
-            zip(cluster.names, cluster.addresses, strict=True)
-        )
-        if i != cluster.index
-    }
+    missing = dict(zip(cluster.names, cluster.addresses, strict=True))
+    del missing[cluster.names[cluster.index]]
     logging.info("Waiting for %s.", ", ".join(missing))
     last_message = time.monotonic()
     with _listen(cluster) as server:
@@ -149,9 +144,11 @@ def meet(cluster: Cluster) -> None:
             with contextlib.suppress(BlockingIOError):
                 while True:
                     server.accept()[0].close()
-            for name, address in list(missing.items()):
-                if _answers(address, seconds=1.0):
-                    del missing[name]
+            missing = {
+                name: address
+                for name, address in missing.items()
+                if not _answers(address, seconds=1.0)
+            }
             if not missing:
                 return
             if time.monotonic() - last_message >= _MESSAGE_SECONDS:
@@ -181,68 +178,48 @@ def _listen(cluster: Cluster) -> socket.socket:
                 break
     raise ValueError(
         f"TF_CONFIG makes this process {cluster.names[cluster.index]}, but it "
-        f"cannot listen at port {port} ({os.strerror(error.errno)}). Another "
-        "process may use it, such as a run that has not ended yet: stop that, "
-        "or give all workers another port."
+        f"cannot listen at port {port} ({os.strerror(error.errno)}). Stop the "
+        "process that uses it, or give all workers another port."
     )
 
 
-class Watchdog(threading.Thread):
-    """Ends this process when another worker disappears or hangs.
+@contextlib.contextmanager
+def watched(cluster: Cluster, waits: Waits, minutes: float) -> Iterator[None]:
+    """In a block, ends this process when another worker disappears or hangs.
 
     TensorFlow detects a worker's missing gradients in about ten seconds. But a
     worker that reads files or waits at a barrier would not notice. A worker
-    that hangs still answers, so that only the time of waiting shows it.
-
-    Args:
-      cluster: the workers; all of them have answered before.
-      waits: what this process waits for.
-      minutes: the longest wait; 0 = no limit.
-      look: returns the names of the workers that do not answer.
-      end: called with the message about what happened.
+    that hangs still answers, so that only the time of waiting shows it. All
+    workers have answered before; `minutes` is the longest wait, 0 = no limit.
     """
+    stopped = threading.Event()
+    arguments = cluster, waits, minutes, stopped
+    threading.Thread(target=_watch, args=arguments, daemon=True).start()
+    try:
+        yield
+    finally:
+        stopped.set()
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        waits: Waits,
-        minutes: float,
-        look: Callable[[Cluster], list[str]] = unreachable,
-        end: Callable[[str], None] | None = None,
-    ):
-        super().__init__(name="watchdog", daemon=True)
-        self._cluster = cluster
-        self._waits = waits
-        self._minutes = minutes
-        self._look = look
-        self._end = end or end_process
-        self._stopped = threading.Event()
 
-    def run(self) -> None:
-        """Checks the other workers every few seconds until `stop`."""
-        silent_since: dict[str, float] = {}
-        while not self._stopped.wait(_LOOK_SECONDS):
-            waited, what = self._waits.current()
-            if self._minutes and waited >= 60 * self._minutes:
-                self._end(_hanging_message(self._cluster, waited, what))
-                return
-            now = time.monotonic()
-            silent_since = {
-                name: silent_since.get(name, now)
-                for name in self._look(self._cluster)
-            }
-            gone = [
-                name
-                for name, since in silent_since.items()
-                if now - since >= _SILENCE_SECONDS
-            ]
-            if gone and not self._stopped.is_set():
-                self._end(lost_message(gone))
-                return
-
-    def stop(self) -> None:
-        """Stops checking, because the other workers may end now."""
-        self._stopped.set()
+def _watch(
+    cluster: Cluster, waits: Waits, minutes: float, stopped: threading.Event
+) -> None:
+    """Checks the other workers every few seconds until `stopped`."""
+    silent_since: dict[str, float] = {}
+    while not stopped.wait(_LOOK_SECONDS):
+        waited, what = waits.current()
+        if minutes and waited >= 60 * minutes:
+            return end_process(_hanging_message(cluster, waited, what))
+        now = time.monotonic()
+        silent = unreachable(cluster)
+        silent_since = {n: silent_since.get(n, now) for n in silent}
+        gone = [
+            name
+            for name, since in silent_since.items()
+            if now - since >= _SILENCE_SECONDS
+        ]
+        if gone and not stopped.is_set():
+            return end_process(lost_message(gone))
 
 
 def lost_message(names: list[str]) -> str:
@@ -258,12 +235,10 @@ def _hanging_message(cluster: Cluster, seconds: float, what: str) -> str:
     """Returns the message about a wait that was too long."""
     return (
         f"{cluster.names[cluster.index]} has waited {seconds / 60:.1f} minutes "
-        f"for the other workers, at {what}. One of them hangs: its machine, "
-        "file system or GPU does not respond, or it works alone for that long. "
-        "It is the one whose log does not end with this message. End it, then "
-        "start all workers again with the same commands; the run resumes from "
-        "its last checkpoint. --worker_timeout_minutes is the longest wait; 0 "
-        "= no limit."
+        f"for the other workers, at {what}. One of them hangs, or works alone "
+        "for longer than --worker_timeout_minutes: the one whose log does not "
+        "end with this message. End it, then start all workers again with the "
+        "same commands; the run resumes from its last checkpoint."
     )
 
 
@@ -286,19 +261,12 @@ def private_copy(folder: str, name: str) -> Iterator[str]:
     """
     full = folder if "://" in folder else os.path.abspath(folder)
     mark = hashlib.sha256(full.encode()).hexdigest()[:8]
-    copy = os.path.join(
-        tempfile.gettempdir(),
-        f"bert-{os.getuid()}-{name}{files.OF_LINKS}{mark}",
-    )
+    name = f"bert-{os.getuid()}-{name}{files.OF_LINKS}{mark}"
+    copy = os.path.join(tempfile.gettempdir(), name)
     _make_private(copy)
     with locks.sole_use(copy):
         _empty(copy)
-        logging.info(
-            "The chief writes %s; this worker writes %s, which is removed at "
-            "the end.",
-            folder,
-            copy,
-        )
+        logging.info("The chief writes %s, this worker %s.", folder, copy)
         try:
             if tf.io.gfile.isdir(folder):
                 _link(folder, copy)
@@ -319,20 +287,17 @@ def _make_private(folder: str) -> None:
         os.mkdir(folder, mode=0o700)
     found = os.lstat(folder)  # does not follow a link
     mode = stat.S_IMODE(found.st_mode) & 0o777
-    if stat.S_ISLNK(found.st_mode):
-        problem = "a symbolic link"
-    elif not stat.S_ISDIR(found.st_mode):
-        problem = "not a folder"
-    elif found.st_uid != os.getuid():
-        problem = "another user's"
-    elif mode != 0o700:
-        problem = f"a folder of mode {mode:04o}"
-    else:
-        return
-    raise OSError(
-        f"{folder} is {problem}, but this worker needs its own folder there "
-        "(mode 0700). Remove it, or set TMPDIR to another folder."
-    )
+    for is_wrong, problem in (
+        (stat.S_ISLNK(found.st_mode), "a symbolic link"),
+        (not stat.S_ISDIR(found.st_mode), "not a folder"),
+        (found.st_uid != os.getuid(), "another user's"),
+        (mode != 0o700, f"a folder of mode {mode:04o}"),
+    ):
+        if is_wrong:
+            raise OSError(
+                f"{folder} is {problem}, but this worker needs its own folder "
+                "there (mode 0700). Remove it, or set TMPDIR."
+            )
 
 
 def _empty(folder: str) -> None:

@@ -2,12 +2,12 @@
 
 requests                requests to TF Serving
 functions               functions of tensors
-interface               which signatures an export has
 serving                 base class of the next three: weights, rows, samples
 task_signatures         signatures of a classifier or tagger
 span_signatures         signatures of a model that answers questions
 pretraining_signatures  signatures of a pretrained model
 loaded_model            signatures of a model of any folder
+interface               which signatures an export has
 model_card              README.md of an export
 saved_model             writes the SavedModel
 predictor               loads an export in Python

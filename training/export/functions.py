@@ -1,11 +1,14 @@
 """Functions of tensors, as signatures are made of."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from modeling import kernels
+
+Tensors = dict[str, tf.Tensor]
 
 
 def as_function(specs: Sequence[tf.TensorSpec]) -> Callable:
@@ -35,39 +38,42 @@ def padded(values: tf.Tensor, size: tf.Tensor, value: float = 0.0) -> tf.Tensor:
     return tf.pad(values, paddings, constant_values=value)
 
 
+def checked(tensors: Tensors, checks: Iterable[tuple[Any, ...]]) -> Tensors:
+    """Returns tensors that the graph refuses to compute if a check fails.
+
+    Each check is a bool scalar and the parts of its message.
+    """
+    asserts = [tf.debugging.Assert(holds, parts) for holds, *parts in checks]
+    with tf.control_dependencies(asserts):
+        return {name: tf.identity(x) for name, x in tensors.items()}
+
+
 def of_examples(
-    function: Callable[..., dict[str, tf.Tensor]], **texts: tf.Tensor
-) -> dict[str, tf.Tensor]:
+    function: Callable[..., Tensors], **texts: tf.Tensor
+) -> Tensors:
     """Applies a function of at least one example to [B, ...] texts, B from 0.
 
     The graph refuses texts with different B.
     """
-    first, *others = texts
-    count = tf.shape(texts[first])[0]
-    checks = [
-        tf.debugging.Assert(
-            tf.shape(texts[name])[0] == count,
-            [
-                f"{first} and {name} must have one text for each example, "
-                "but have",
-                *(count, tf.shape(texts[name])[0]),
-            ],
-        )
-        for name in others
-    ]
-    with tf.control_dependencies(checks):
-        missing = 1 - tf.minimum(count, 1)
-        filled = {
-            name: tf.concat([x, tf.fill([missing, *x.shape[1:]], "")], axis=0)
-            for name, x in texts.items()
-        }
-        outputs = function(**filled)
+    (first, count), *others = (
+        (name, tf.shape(x)[0]) for name, x in texts.items()
+    )
+    must = f"{first} and {{}} must have one text for each example, but have"
+    texts = checked(
+        texts, ((n == count, must.format(name), count, n) for name, n in others)
+    )
+    missing = 1 - tf.minimum(count, 1)
+    filled = {
+        name: tf.concat([x, tf.fill([missing, *x.shape[1:]], "")], axis=0)
+        for name, x in texts.items()
+    }
+    outputs = function(**filled)
     return {name: x[:count] for name, x in outputs.items()}
 
 
 def in_parts(
-    function: Callable[[dict[str, tf.Tensor]], tf.Tensor],
-    rows: Mapping[str, tf.Tensor],
+    function: Callable[[Tensors], tf.Tensor],
+    rows: Tensors,
     at_once: int,
     of_none: tf.Tensor,
 ) -> tf.Tensor:

@@ -21,8 +21,7 @@ from training.start.description import (
 )
 
 TOP_K = 5
-# Kind -> the fields of its `Description` that may have other values than those
-# of its run.
+# Kind -> the fields of its `Description` that may differ from its run's.
 _SETTINGS = {
     "pretraining": {"max_seq_length", "top_k"},
     **dict.fromkeys(KINDS, {"max_seq_length", "is_pair"}),
@@ -36,27 +35,22 @@ def signatures_of(
 ) -> dict[str, Callable[..., Any]]:
     """Returns the signatures that an export of the model would have.
 
-    Args:
-      loaded: any model but an encoder.
-      **settings: names in `_SETTINGS`, with other values than the model's run
-        used, such as `top_k`.
-
-    Returns:
-      Name -> function; the names are in the table of `Serving`.
-
-    Raises:
-      ValueError: a setting is unknown, its value is out of bounds, or the model
-        would fill masks without the words after them.
+    The model is not an encoder alone. `settings` are names in `_SETTINGS`, with
+    other values than the model's run used, such as `top_k`. The signatures'
+    names are in the table of `Serving`. Raises ValueError if a setting is
+    unknown, its value is out of bounds, or the model would fill masks without
+    the words after them.
     """
     known = _SETTINGS[loaded.kind]
-    known_ones = f"a model of the kind {loaded.kind} takes "
-    check_names(settings, known, known_ones + ", ".join(sorted(known)))
+    takes = (
+        f"a model of the kind {loaded.kind} takes {', '.join(sorted(known))}"
+    )
+    check_names(settings, known, takes)
     if loaded.kind == "pretraining" and loaded.config.left_to_right:
         raise ValueError(
             f"{loaded.report.source} reads left to right (left_to_right in its "
             "bert_config.json): at a [MASK] it does not see the words after "
-            "it. Use its vectors (encode), or load a masked LM, such as one of "
-            "run_pretraining.py --objective=pretraining."
+            "it. Use its vectors (encode), or load a masked LM."
         )
     top_k, most = settings.get("top_k"), loaded.config.vocab_size
     if top_k is not None and not 1 <= top_k <= most:
@@ -69,16 +63,9 @@ def signatures_of(
 
 
 def describe(loaded: LoadedModel) -> Description:
-    """Describes a model as its run did, else by the defaults of the programs.
+    """Describes a model as its run did, else by the programs' defaults.
 
-    Args:
-      loaded: any model but an encoder.
-
-    Returns:
-      The description.
-
-    Raises:
-      ValueError: `task.json` was written by another version.
+    Raises ValueError if `task.json` was written by another version.
     """
     texts = {
         "do_lower_case": loaded.tokenizer.basic_tokenizer.do_lower_case,

@@ -12,6 +12,11 @@ from training.export.interface import Interface
 _IMPORT = "import tensorflow_text  # noqa: F401, operations of the graph\n"
 _SHOWN = 8  # ids of a row
 
+_NEEDS = "The graph has operations of TensorFlow alone, which any server has"
+_NEEDS_TEXT = (
+    "`serve_text` has operations of TensorFlow Text in its graph, which the\n"
+    "server must be built with"
+)
 _CARD = """# {title}
 
 {task}
@@ -27,8 +32,8 @@ _CARD = """# {title}
 ## How to call it
 
 With TF Serving; `EXPORT_DIR` is the folder above this one, as an absolute path.
-{needs} No server was run to make
-this card.
+{needs}; it must be of
+TensorFlow {tensorflow} or newer. No server was run to make this card.
 
 ```shell
 docker run -p 8500:8500 -p 8501:8501 -e MODEL_NAME=bert \\
@@ -55,7 +60,7 @@ request.model_spec.name = "bert"
 request.model_spec.signature_name = "{name}"
 sample = {sample}
 for name, value in sample.items():
-    request.inputs[name].CopyFrom(tf.make_tensor_proto(value{dtype}))
+    request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
 print(service.Predict(request, timeout=10.0).outputs)
 ```
 
@@ -66,7 +71,7 @@ import tensorflow as tf
 {imports}
 model = tf.saved_model.load("EXPORT_DIR/{version}")
 sample = {sample}
-inputs = {{name: tf.constant(value{dtype}) for name, value in sample.items()}}
+inputs = {{name: tf.constant(value) for name, value in sample.items()}}
 print(model.signatures["{name}"](**inputs))
 ```
 
@@ -96,15 +101,14 @@ def text(
     values or nested values. The examples call one signature of `exported`;
     `version` is the name of the export's folder.
     """
-    table = [
-        f"| `{name}` | {_tensors(_inputs(function))} | "
-        f"{_tensors(function.structured_outputs)} |"
-        for name, function in (
-            (name, function.get_concrete_function())
-            for name, function in exported.signatures.items()
-        )
-    ]
-    name, sample, dtype = _example(exported)
+    table = []
+    for name, function in exported.signatures.items():
+        traced = function.get_concrete_function()
+        specs = tf.nest.flatten(traced.structured_input_signature)
+        takes = _tensors({spec.name: spec for spec in specs})
+        returns = _tensors(traced.structured_outputs)
+        table.append(f"| `{name}` | {takes} | {returns} |")
+    name, sample = _example(exported)
     # A quote inside a quoted string of the shell.
     body = requests.rest_body(name, sample).replace("'", "'\\''")
     has_text = "serve_text" in exported.signatures
@@ -113,69 +117,40 @@ def text(
         task=task,
         data="\n".join(_lines(data)) or "Not known here.",
         figures="\n".join(_lines(figures)) or "None were measured.",
-        needs=_needs(has_text),
+        needs=_NEEDS_TEXT if has_text else _NEEDS,
+        tensorflow=".".join(tf.version.VERSION.split(".")[:2]),
         packages="TensorFlow and tensorflow-text" if has_text else "TensorFlow",
         imports=_IMPORT if has_text else "",
         name=name,
         version=version,
         body=body,
-        sample={name: _listed(value) for name, value in sample.items()},
-        dtype=dtype,
+        sample={
+            name: x.tolist() if isinstance(x, np.ndarray) else x
+            for name, x in sample.items()
+        },
         signatures="\n".join(table),
     )
 
 
-def _example(exported: Interface) -> tuple[str, dict[str, Any], str]:
-    """Returns a signature, a short input of it, and its type as an argument."""
+def _example(exported: Interface) -> tuple[str, dict[str, Any]]:
+    """Returns a signature, and a short input of it."""
     known = ("serve_text", "serve_ids", "serve_examples")
     name = next(name for name in known if name in exported.signatures)
     sample = dict(exported.samples[name])
-    if name != "serve_ids":
-        return name, sample, ""
-    # A row may have any length.
-    sample["input_ids"] = sample["input_ids"][..., :_SHOWN]
-    is_long = sample["input_ids"].dtype == np.int64
-    return name, sample, ", tf.int64" if is_long else ""
-
-
-def _needs(has_text: bool) -> str:
-    """Returns what a server needs, as Markdown."""
-    version = ".".join(tf.version.VERSION.split(".")[:2])
-    if not has_text:
-        return (
-            "The graph has operations of TensorFlow alone; the server must be "
-            f"of\nTensorFlow {version} or newer."
-        )
-    return (
-        "`serve_text` has operations of TensorFlow Text in its graph: the "
-        f"server must be\nbuilt with them, of TensorFlow {version} or newer."
-    )
-
-
-def _listed(value: Any) -> Any:
-    """Returns an array as a list, other values as they are."""
-    return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-def _inputs(function: Any) -> dict[str, Any]:
-    """Returns the inputs of a concrete function by name."""
-    specs = tf.nest.flatten(function.structured_input_signature)
-    return {spec.name: spec for spec in specs}
+    if name == "serve_ids":  # a row may have any length
+        sample["input_ids"] = sample["input_ids"][..., :_SHOWN]
+    return name, sample
 
 
 def _tensors(specs: Mapping[str, Any]) -> str:
     """Returns names, types and shapes, such as "`text` string [?]"."""
-    return ", ".join(
-        f"`{name}` {spec.dtype.name} [{_dimensions(spec.shape)}]"
-        for name, spec in specs.items()
-    )
-
-
-def _dimensions(shape: tf.TensorShape) -> str:
-    """Returns a shape such as "?, 128"; "..." = any."""
-    if shape.rank is None:
-        return "..."
-    return ", ".join("?" if n is None else str(n) for n in shape)
+    shown = []
+    for name, spec in specs.items():
+        shape = "..."  # any
+        if spec.shape.rank is not None:
+            shape = ", ".join("?" if n is None else str(n) for n in spec.shape)
+        shown.append(f"`{name}` {spec.dtype.name} [{shape}]")
+    return ", ".join(shown)
 
 
 def _lines(figures: Mapping[str, Any], indent: str = "") -> list[str]:

@@ -13,6 +13,7 @@ import tensorflow_text  # noqa: F401, operations of the exported graphs
 from data.asking import listed
 from data.progress import Progress
 from training.export import saved_model
+from training.inference import in_order
 
 # The inputs of serve_text, in the order in which `predict` takes them.
 _INPUTS = (
@@ -50,81 +51,63 @@ class Predictor:
         self._function = function = signatures["serve_text"]
         if hasattr(function, "get_concrete_function"):
             function = function.get_concrete_function()
-        self._shapes = _shapes_of(function)
+        specs = tf.nest.flatten(function.structured_input_signature)
+        shapes = {spec.name: spec.shape.as_list()[1:] for spec in specs}
+        names = next(names for names in _INPUTS if {*names} == shapes.keys())
+        self._shapes = {name: shapes[name] for name in names}
         self.kind = _kind_of(self._shapes, function.structured_outputs)
 
     @classmethod
     def load(cls, folder: str) -> Self:
         """Loads a model.
 
-        Args:
-          folder: an export_dir (its newest version is taken), one version of
-            it, or the output_dir of a finished run.
-
-        Returns:
-          The predictor.
-
-        Raises:
-          ValueError: the folder is none of these, or an export without a
-            signature that takes texts.
+        `folder` is an export_dir (its newest version is taken), one version of
+        it, or the output_dir of a finished run. Raises ValueError if it is none
+        of these, or an export without a signature that takes texts.
         """
         version = find_version(folder)
-        if version:
-            loaded = tf.saved_model.load(version)
-            if "serve_text" not in loaded.signatures:
-                raise ValueError(
-                    f"{version} has no signature of texts, only "
-                    f"{', '.join(loaded.signatures)}: it was exported with "
-                    "--export_signatures. Load the output_dir of the run, or "
-                    "export it with text among them."
-                )
-            predictor = cls(loaded.signatures)
-            # The signatures do not keep the variables alive; this object does.
-            predictor._loaded = loaded
-            return predictor
-        return cls(saved_model.load(folder).signatures)
+        if not version:
+            return cls(saved_model.load(folder).signatures)
+        loaded = tf.saved_model.load(version)
+        if "serve_text" not in loaded.signatures:
+            raise ValueError(
+                f"{version} has no signature of texts, only "
+                f"{', '.join(loaded.signatures)}: it was exported with "
+                "--export_signatures. Load the output_dir of the run, or "
+                "export it with text among them."
+            )
+        predictor = cls(loaded.signatures)
+        # The signatures do not keep the variables alive; this object does.
+        predictor._loaded = loaded
+        return predictor
 
     def predict(
         self, texts: Sequence[Any], batch_size: int = 32
     ) -> list[dict[str, Any]]:
-        """Predicts the outputs for texts.
+        """Predicts each text's outputs of `serve_text`.
 
-        Args:
-          texts: strings; for pairs tuples of two strings, for choice tuples of
-            a string and a list of strings.
-          batch_size: texts of similar length that are computed at once.
-
-        Returns:
-          For each text the outputs of `serve_text`: name -> string, number or
-          list.
-
-        Raises:
-          ValueError: texts is not a list, or a text does not have the model's
-            form.
+        `texts` are strings; for pairs tuples of two strings, for choice tuples
+        of a string and a list of strings. `batch_size` of similar length are
+        computed at once. Raises ValueError if `texts` is not a list, or a text
+        does not have the model's form.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
         texts = listed(texts, least=0)
         rows = [self._row(number, text) for number, text in enumerate(texts)]
-        lengths = [_length(row) for row in rows]
-        # The longest texts first: if memory is too small, the first batch
-        # fails.
-        order = sorted(range(len(rows)), key=lambda i: -lengths[i])
-        answers = [{}] * len(rows)
         shown = contextlib.nullcontext()
         if len(rows) > batch_size:
             shown = Progress("answering", total=len(rows), unit="texts")
         with shown as progress:
-            for start in range(0, len(order), batch_size):
-                chosen = order[start : start + batch_size]
-                outputs = self._outputs([rows[i] for i in chosen])
-                for place, i in enumerate(chosen):
-                    answers[i] = _answer(outputs, place)
-                if progress:
-                    progress.advance(len(chosen))
-        return answers
+            return in_order(
+                rows,
+                self._answers,
+                length=_length,
+                batch_size=batch_size,
+                done=progress and progress.advance,
+            )
 
-    def _outputs(self, rows: Sequence[tuple]) -> dict[str, np.ndarray]:
+    def _answers(self, rows: Sequence[tuple]) -> list[dict[str, Any]]:
         """Computes a batch."""
         columns = zip(*rows, strict=True)
         inputs = {
@@ -132,7 +115,8 @@ class Predictor:
             for name, column in zip(self._shapes, columns, strict=True)
         }
         outputs = self._function(**inputs)
-        return {name: x.numpy() for name, x in outputs.items()}
+        outputs = {name: x.numpy() for name, x in outputs.items()}
+        return [_answer(outputs, place) for place in range(len(rows))]
 
     def _row(self, number: int, text: Any) -> tuple:
         """Returns a text as a tuple of inputs."""
@@ -160,14 +144,6 @@ def find_version(folder: str) -> str | None:
     if newest:
         folder = os.path.join(folder, str(newest))
     return folder if tf.saved_model.contains_saved_model(folder) else None
-
-
-def _shapes_of(function: Any) -> dict[str, list[int]]:
-    """Returns the inputs in the order of _INPUTS, and an example's shapes."""
-    specs = tf.nest.flatten(function.structured_input_signature)
-    shapes = {spec.name: spec.shape.as_list()[1:] for spec in specs}
-    names = next(names for names in _INPUTS if set(names) == shapes.keys())
-    return {name: shapes[name] for name in names}
 
 
 def _kind_of(inputs: Collection[str], outputs: Collection[str]) -> str:
@@ -210,17 +186,13 @@ def _length(row: tuple) -> int:
 def _answer(outputs: Mapping[str, np.ndarray], place: int) -> dict[str, Any]:
     """Returns one example of the outputs as Python values, without padding."""
     answer = {name: _plain(x[place]) for name, x in outputs.items()}
-    num_words = answer.pop("num_words", None)
-    if "positions" in answer:
-        num_masks = len([x for x in answer["positions"] if x >= 0])
-        for name in "positions", "tokens", "probabilities":
-            answer[name] = answer[name][:num_masks]
-    if num_words is None:
-        return answer
-    return {
-        name: value if name == "labels" else value[:num_words]
-        for name, value in answer.items()
-    }
+    padded, size = (), answer.pop("num_words", None)
+    if size is not None:
+        padded = answer.keys() - {"labels"}
+    elif "positions" in answer:
+        padded = "positions", "tokens", "probabilities"
+        size = sum(x >= 0 for x in answer["positions"])
+    return answer | {name: answer[name][:size] for name in padded}
 
 
 def _plain(value: Any) -> Any:

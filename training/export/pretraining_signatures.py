@@ -4,6 +4,7 @@ Axes: B batch, S wordpieces, P [MASK]s of a row, V vocabulary.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +15,7 @@ from data.text.vocabulary import load_vocab
 from modeling import objectives
 from modeling.config import BertConfig
 from modeling.objectives.pretraining import PretrainingModel
+from training.export.functions import Tensors
 from training.export.serving import Serving
 from training.loop.checkpointing import CheckpointManager
 from training.start import setup
@@ -41,26 +43,14 @@ def describe(
     *,
     bert_config_file: str,
     vocab_file: str,
-    do_lower_case: bool,
-    max_seq_length: int,
-    top_k: int,
     init_checkpoint: str | None = None,
-    never_split: Sequence[str] = (),
+    **said: Any,
 ) -> None:
     """Writes into a finished output_dir what an export needs to know.
 
-    Args:
-      output_dir: folder of a run of run_pretraining.py.
-      bert_config_file: JSON file with the model's sizes.
-      vocab_file: the model's vocabulary.
-      do_lower_case: True for an uncased vocabulary.
-      max_seq_length: most wordpieces in a row.
-      top_k: words for each [MASK].
-      init_checkpoint: weights, if the folder has no checkpoint.
-      never_split: tokens that are one wordpiece wherever a text has them.
-
-    Raises:
-      ValueError: there are no weights, or the vocabulary does not fit.
+    `said` are the other fields of its description. `init_checkpoint` has the
+    weights if the folder has no checkpoint. Raises ValueError if there are no
+    weights, or the vocabulary does not fit.
     """
     manager = CheckpointManager(output_dir)
     steps = manager.steps()
@@ -71,19 +61,17 @@ def describe(
     vocab = load_vocab(vocab_file)
     tokens = ["[CLS]", "[SEP]", _MASK]
     check_vocabulary(vocab, vocab_file, config, bert_config_file, tokens)
-    FullTokenizer(vocab_file, do_lower_case, never_split)  # checks them
-    PretrainingDescription(
+    weights = manager.prefix(steps[-1]) if steps else init_checkpoint
+    described = PretrainingDescription(
         task_name="pretraining",
         kind="pretraining",
-        max_seq_length=max_seq_length,
-        do_lower_case=do_lower_case,
         model={},
-        weights=place_of_weights(
-            manager.prefix(steps[-1]) if steps else init_checkpoint, output_dir
-        ),
-        top_k=top_k,
-        never_split=tuple(never_split),
-    ).write(output_dir, vocab_file)
+        weights=place_of_weights(weights, output_dir),
+        **said,
+    )
+    whole = described.never_split
+    FullTokenizer(vocab_file, described.do_lower_case, whole)  # checks them
+    described.write(output_dir, vocab_file)
 
 
 class PretrainingServing(Serving):
@@ -133,16 +121,12 @@ class PretrainingServing(Serving):
 
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""
+        said = self.description
+        pairs = ", and the probability that a second text follows the first"
         return (
-            f"BERT, pretrained: it gives each `[MASK]` the "
-            f"{self.description.top_k} likeliest wordpieces"
-            + (
-                ", and the probability that a second text follows the first"
-                if self._answers_pairs
-                else ""
-            )
-            + f". Texts of more than {self.description.max_seq_length} "
-            "wordpieces are cut."
+            f"BERT, pretrained: it gives each `[MASK]` the {said.top_k} "
+            f"likeliest wordpieces{pairs if self._answers_pairs else ''}. "
+            f"Texts of more than {said.max_seq_length} wordpieces are cut."
         )
 
     def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
@@ -151,30 +135,21 @@ class PretrainingServing(Serving):
         ids[:, 1] = self._vocab[_MASK]
         return ids
 
-    def is_real(
-        self, inputs: tf.Tensor, outputs: Mapping[str, tf.Tensor]
-    ) -> np.ndarray:
+    def is_real(self, inputs: tf.Tensor, outputs: Tensors) -> np.ndarray:
         """See `Serving.is_real`: bool [B, P]."""
         return outputs["positions"].numpy() >= 0
 
     def _record_specs(self) -> Sequence[FeatureSpec]:
         return pretraining_features(self.description.max_seq_length, 1)
 
-    def _text_signatures(self) -> dict[str, Callable]:
-        serve_text, serve_pair = self._text_and_pair()
-        pair = {"serve_pair": serve_pair} if self._answers_pairs else {}
-        return {"serve_text": serve_text} | pair
+    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
+        found = {"serve_text": (self._serve_text(), {"text": [_TEXT]})}
+        if self._answers_pairs:
+            pair = {"text_a": [_TEXT], "text_b": [_TEXT]}
+            found["serve_pair"] = (self._serve_pair(), pair)
+        return found
 
-    def _text_samples(self) -> dict[str, dict[str, list]]:
-        samples = {
-            "serve_text": {"text": [_TEXT]},
-            "serve_pair": {"text_a": [_TEXT], "text_b": [_TEXT]},
-        }
-        return {n: x for n, x in samples.items() if n in self.signatures}
-
-    def _outputs(
-        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         is_mask = (rows["input_ids"] == self._vocab[_MASK]) & (
             rows["input_mask"] > 0
         )

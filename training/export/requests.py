@@ -40,33 +40,29 @@ def _json_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def predict_request(model_name: str, signature: str, inputs: Inputs) -> bytes:
+def predict_request(signature: str, inputs: Inputs) -> bytes:
     """Serializes a `tensorflow.serving.PredictRequest`, as gRPC sends it.
 
-    `inputs` maps names to arrays [B, ...]; `model_name` "" = no name.
+    `inputs` maps names to arrays [B, ...]. The request names no model.
     """
     # PredictRequest { ModelSpec model_spec = 1; map<string, TensorProto>
-    # inputs = 2; }, ModelSpec { string name = 1; string signature_name = 3; }
-    request = _field(
-        1, _field(1, model_name.encode()) + _field(3, signature.encode())
-    )
+    # inputs = 2; }, ModelSpec { string signature_name = 3; }
+    request = _field(1, _field(3, signature.encode()))
     for name, value in inputs.items():
         tensor = tf.make_tensor_proto(value).SerializeToString()
         request += _field(2, _field(1, name.encode()) + _field(2, tensor))
     return request
 
 
-def prediction_log(request: bytes) -> bytes:
-    """Puts a `predict_request` into a `PredictionLog`, for warm-up files."""
+def prediction_log(signature: str, inputs: Inputs) -> bytes:
+    """Serializes a `PredictionLog` of a request, for warm-up files."""
     # PredictionLog { PredictLog predict_log = 6; }, PredictLog {
     # PredictRequest request = 1; }
-    return _field(6, _field(1, request))
+    return _field(6, _field(1, predict_request(signature, inputs)))
 
 
 def _field(number: int, payload: bytes) -> bytes:
-    """Encodes a protobuf field of bytes; an empty one is left out."""
-    if not payload:
-        return b""
+    """Encodes a protobuf field of bytes."""
     return _varint(number << 3 | 2) + _varint(len(payload)) + payload
 
 

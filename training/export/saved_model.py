@@ -25,7 +25,7 @@ from data.storage.json_files import read_json
 from modeling import checkpoints, loading
 from modeling.checkpoints.model_folder import chosen_trial
 from training.config.options import ExportOptions, dtype_policy
-from training.export import model_card, requests
+from training.export import interface, model_card, requests
 from training.export.interface import Interface
 from training.export.serving import Serving, class_of
 from training.start.description import read, vocab_of
@@ -69,17 +69,14 @@ def run(options: ExportOptions) -> str:
         written.
     """
     checkpoints.require_readable(options.export_dir)
-    serving = load(options.output_dir, options.precision)
-    error = None
-    if options.precision != "float32":
-        error = measure_error(
-            load(options.output_dir), serving, options.output_dir
-        )
-        logging.info("%s against float32: %s", options.precision, error)
-    exported = serving.interface(options.serving)
+    output_dir = chosen_trial(options.output_dir)
+    serving = load(output_dir, options.precision)
+    exported = interface.choose(serving, options.serving)
     figures = {"arithmetic": options.precision}
-    if error:
-        figures["against float32"] = str(error)
+    if options.precision != "float32":
+        error = measure_error(load(output_dir), serving, options.output_dir)
+        logging.info("%s against float32: %s", options.precision, error)
+        figures["against float32"] = error
     version = newest_version(options.export_dir) + 1
     card = model_card.text(
         serving.description.task_name,
@@ -89,17 +86,12 @@ def run(options: ExportOptions) -> str:
         exported=exported,
         version=version,
     )
+    folder = os.path.join(options.export_dir, str(version))
     described = dataclasses.replace(serving.description, weights="")
-    folder = write(
-        exported,
-        card,
-        options.export_dir,
-        version,
-        add_assets=functools.partial(
-            described.write,
-            vocab_file=vocab_of(chosen_trial(options.output_dir)),
-        ),
+    add_assets = functools.partial(
+        described.write, vocab_file=vocab_of(output_dir)
     )
+    write(exported, card, folder, add_assets)
     logging.info("Wrote %s: %s", folder, ", ".join(exported.signatures))
     return folder
 
@@ -115,29 +107,24 @@ def newest_version(export_dir: str) -> int:
 def write(
     exported: Interface,
     card: str,
-    export_dir: str,
-    version: int | None = None,
-    *,
+    folder: str,
     add_assets: Callable[[str], None] | None = None,
-) -> str:
-    """Writes a version of a model, and returns its folder.
+) -> None:
+    """Writes a version of a model, which appears complete.
 
-    The version appears complete. `card` is the text of README.md; `version`
-    None = the next number; `add_assets` writes files into the folder it is
-    given.
+    `card` is the text of README.md; `add_assets` writes files into the folder
+    it is given.
     """
-    version = version or newest_version(export_dir) + 1
-    folder = os.path.join(export_dir, str(version))
     # A server loads folders whose names are numbers. The temporary name is
     # random, so that no other user can put something else in its place.
     temporary = files.incomplete(folder, secrets.token_hex(8))
+    warm_up = os.path.join(temporary, WARM_UP)
     try:
         _save(exported, temporary)
-        tf.io.gfile.makedirs(os.path.dirname(os.path.join(temporary, WARM_UP)))
-        with tfrecord.RecordWriter(os.path.join(temporary, WARM_UP)) as writer:
+        tf.io.gfile.makedirs(os.path.dirname(warm_up))
+        with tfrecord.RecordWriter(warm_up) as writer:
             for name, inputs in exported.samples.items():
-                request = requests.predict_request("", name, inputs)
-                writer.write(requests.prediction_log(request))
+                writer.write(requests.prediction_log(name, inputs))
         files.write_text(os.path.join(temporary, "README.md"), card)
         if add_assets:
             add_assets(os.path.join(temporary, "assets"))
@@ -151,7 +138,6 @@ def write(
     finally:
         with contextlib.suppress(tf.errors.NotFoundError):
             tf.io.gfile.rmtree(temporary)
-    return folder
 
 
 def _save(exported: Interface, folder: str) -> None:
@@ -168,42 +154,14 @@ def _save(exported: Interface, folder: str) -> None:
         logging.set_verbosity(before)
 
 
-@dataclasses.dataclass(frozen=True)
-class PrecisionError:
-    """Differences between an export and the float32 model.
-
-    Attributes:
-      source: the examples that were compared.
-      largest: greatest difference in the output that `Serving.compared` names.
-      mean: mean difference.
-      same_labels: share of equal labels; None = the model has no labels.
-    """
-
-    source: str
-    largest: float
-    mean: float
-    same_labels: float | None
-
-    def __str__(self):
-        same = ""
-        if self.same_labels is not None:
-            same = f", {self.same_labels:.2%} of the labels equal"
-        return (
-            f"largest difference {self.largest:.2g}, mean {self.mean:.2g}"
-            f"{same} ({self.source})"
-        )
-
-
 def measure_error(
-    exact: Serving,
-    served: Serving,
-    output_dir: str,
-    num_random: int = 64,
-) -> PrecisionError:
+    exact: Serving, served: Serving, output_dir: str, num_random: int = 64
+) -> dict[str, Any]:
     """Compares a model with its float32 form on the dev set's records.
 
     Without `eval.tf_record` in output_dir, `num_random` rows of random ids are
-    compared. Raises ValueError if the records do not fit the model.
+    compared. The figures are about the output that `Serving.compared` names,
+    padding left out. Raises ValueError if the records do not fit the model.
     """
     path = os.path.join(output_dir, "eval.tf_record")
     inputs, name = [], "serve_examples"
@@ -216,33 +174,29 @@ def measure_error(
         rng = np.random.default_rng(0)
         inputs, name = exact.random_ids(rng, num_random), "serve_ids"
         source = f"{len(inputs)} rows of random wordpieces"
-    found, real = [], []
+    differences, same = [], []
     for start in range(0, len(inputs), 16):
         batch = tf.constant(inputs[start : start + 16])
         try:
-            found.append([x.signatures[name](batch) for x in (exact, served)])
-            real.append(exact.is_real(batch, found[-1][0]))
+            a, b = (x.signatures[name](batch) for x in (exact, served))
+            is_real = exact.is_real(batch, a)
         except tf.errors.InvalidArgumentError:
             raise ValueError(
                 f"{path}: these records are not of this model, perhaps of "
                 f"another --max_seq_length; {_REMEDY}."
             ) from None
-    key = next(key for key in exact.compared if key in found[0][0])
-    both = list(zip(found, real, strict=True))
-    differences = _joined(np.abs(a[key] - b[key])[of] for (a, b), of in both)
-    same = None
-    if "label" in found[0][0]:
-        same = _joined(
-            (a["label"] == b["label"]).numpy()[of] for (a, b), of in both
-        )
-        same = float(same.mean())
-    return PrecisionError(
-        source, float(differences.max()), float(differences.mean()), same
-    )
-
-
-def _joined(arrays) -> np.ndarray:
-    return np.concatenate([np.ravel(array) for array in arrays])
+        key = next(key for key in exact.compared if key in a)
+        differences.append(np.ravel(np.abs(a[key] - b[key])[is_real]))
+        if "label" in a:
+            same.append((a["label"] == b["label"]).numpy()[is_real])
+    differences = np.concatenate(differences)
+    found = {
+        "largest difference": float(differences.max()),
+        "mean difference": float(differences.mean()),
+    }
+    if same:
+        found["share of equal labels"] = float(np.concatenate(same).mean())
+    return found | {"compared": source}
 
 
 def _data(output_dir: str) -> dict[str, Any]:
@@ -254,13 +208,11 @@ def _data(output_dir: str) -> dict[str, Any]:
             path += files.MANIFEST_SUFFIX
             if files.exists(path):
                 made = read_json(path, ("made_from", "report"), _REMEDY)
-                sums = {
-                    key.replace("_", " "): value
-                    for key, value in made["made_from"].items()
-                    if key in ("data_sha256", "examples_sha256")
-                }
-                examples = made["report"].get("num_examples")
-                found[name] = {"examples": examples} | sums
+                found[name] = {"examples": made["report"].get("num_examples")}
+                for key in ("data_sha256", "examples_sha256"):
+                    if key in made["made_from"]:
+                        shown = key.replace("_", " ")
+                        found[name][shown] = made["made_from"][key]
     return found
 
 

@@ -21,13 +21,17 @@ from data.records.feature_spec import FeatureSpec, encode_examples
 from data.text.vocabulary import load_vocab
 from modeling import checkpoints
 from modeling.config import BertConfig
-from training.config.options import ServingOptions
-from training.export import interface
-from training.export.functions import as_function, of_examples, strings
-from training.export.interface import Interface
+from training.export.functions import (
+    Tensors,
+    as_function,
+    checked,
+    of_examples,
+    strings,
+)
 from training.start.description import Description
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
+DEFAULT = "serving_default"
 
 
 class Serving(abc.ABC):
@@ -56,8 +60,6 @@ class Serving(abc.ABC):
       kinds: values of `Description.kind` that the class serves.
       never_split: tokens, beside those in the description, that are one
         wordpiece wherever a text has them.
-      cut: how texts that are too long are shortened, see `FeatureOptions`.
-      answers_tokens: whether the outputs are per token, [B, S].
       compared: outputs that measure the error of a lower precision; the first
         one that the model has is taken.
       weights: name -> variable.
@@ -68,8 +70,6 @@ class Serving(abc.ABC):
     kinds: ClassVar[tuple[str, ...]]
     never_split: ClassVar[tuple[str, ...]] = ()
     compared: ClassVar[tuple[str, ...]] = ("probabilities",)
-    answers_tokens = False
-    cut = "longest"
 
     def __init__(
         self,
@@ -81,23 +81,22 @@ class Serving(abc.ABC):
         self.weights = checkpoints.variables_by_name(model.layers)
         self._model = model
         self._vocab = load_vocab(vocab) if isinstance(vocab, str) else vocab
-        self._special = {
-            "cls_id": self._vocab["[CLS]"],
-            "sep_id": self._vocab["[SEP]"],
-        }
+        cls_id, sep_id = self._vocab["[CLS]"], self._vocab["[SEP]"]
+        self._special = {"cls_id": cls_id, "sep_id": sep_id}
         whole = dict.fromkeys([*self.never_split, *description.never_split])
         self._tokenizer = InGraphTokenizer(
             vocab, description.do_lower_case, never_split=list(whole)
         )
         self._specs = [s for s in self._record_specs() if s.name in INPUTS]
-        self._choices = []
-        if description.kind == "choice":
-            self._choices = [model.num_labels]
+        is_choice = description.kind == "choice"
+        self._choices = [model.num_labels] if is_choice else []
         self._ids = tf.TensorSpec([None, *self._choices, None], tf.int32)
         # All signatures call this function, so that the SavedModel contains
         # the graph of the model once.
         self._answer = as_function([self._ids] * 3)(self._answer_rows)
-        self.signatures = self._row_signatures() | self._text_signatures()
+        self._texts = self._text_signatures()
+        texts = {name: served for name, (served, _) in self._texts.items()}
+        self.signatures = self._row_signatures() | texts
 
     @abc.abstractmethod
     def in_words(self) -> str:
@@ -108,17 +107,14 @@ class Serving(abc.ABC):
         """Returns the features of the records that the programs write."""
 
     @abc.abstractmethod
-    def _text_signatures(self) -> dict[str, Callable]:
-        """Returns the signatures that take texts; one is `serve_text`."""
+    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
+        """Returns the signatures of texts, and an input of one example each.
+
+        One of them is `serve_text`.
+        """
 
     @abc.abstractmethod
-    def _text_samples(self) -> dict[str, dict[str, list]]:
-        """Returns an input of one example for each of `_text_signatures`."""
-
-    @abc.abstractmethod
-    def _outputs(
-        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         """Computes the outputs for checked `INPUTS` without shared padding.
 
         `input_mask` is the whole mask, int32 [B, S]; outputs per token are
@@ -128,37 +124,30 @@ class Serving(abc.ABC):
     def samples(self) -> dict[str, dict[str, Any]]:
         """Returns an input of one example for each signature."""
         ids = self.random_ids(np.random.default_rng(0), 1)
-        values = ids, np.ones_like(ids), np.zeros_like(ids)
-        rows = dict(zip(INPUTS, values, strict=True))
-        columns = {name: x.reshape(1, -1) for name, x in rows.items()}
-        records = encode_examples(self._specs, columns)
+        rows = _named(ids, np.ones_like(ids), np.zeros_like(ids))
+        specs = self._record_specs()
+        columns = {x.name: np.zeros([1, x.length], x.dtype) for x in specs}
+        columns |= {name: x.reshape(1, -1) for name, x in rows.items()}
+        records = encode_examples(specs, columns)
         return {
-            "serving_default": rows,
+            DEFAULT: rows,
             "serve_ids": {"input_ids": ids},
             "serve_examples": {"examples": records},
-        } | self._text_samples()
+        } | {name: sample for name, (_, sample) in self._texts.items()}
 
-    def is_real(
-        self, inputs: tf.Tensor, outputs: Mapping[str, tf.Tensor]
-    ) -> np.ndarray:
+    def is_real(self, inputs: tf.Tensor, outputs: Tensors) -> np.ndarray:
         """Returns a bool array: which outputs do not belong to padding.
 
         It has the first axes of the output that `compared` names. `inputs` are
         what `serve_ids` or `serve_examples` takes.
         """
-        if not self.answers_tokens:
+        if self.description.kind not in ("tagging", "span"):
             return np.ones(len(inputs), bool)
         if inputs.dtype == tf.string:
             mask = reading.parse_batch(self._specs, inputs)["input_mask"]
         else:
             mask, _ = self._mask_and_segments(inputs)
         return mask.numpy() > 0
-
-    def interface(self, options: ServingOptions) -> Interface:
-        """Returns the signatures that an export with these options has."""
-        every = Interface(self.weights, self.signatures, self.samples())
-        kind = self.description.kind
-        return interface.choose(every, options, kind, self.compared)
 
     def random_ids(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draws int32 [count, S], for choice [count, C, S], for `serve_ids`."""
@@ -174,7 +163,18 @@ class Serving(abc.ABC):
 
         @as_function([self._ids] * 3)
         def serving_default(input_ids, input_mask, segment_ids):
-            rows = _same_shape(input_ids, input_mask, segment_ids)
+            rows = _named(input_ids, input_mask, segment_ids)
+            shape = tf.shape(input_ids)
+            # A shorter mask would cut the ids, and a mask of one row would be
+            # used for all rows.
+            checks = (
+                (
+                    tf.reduce_all(tf.shape(rows[name]) == shape),
+                    *(f"{name} must have the shape of input_ids,", shape),
+                )
+                for name in INPUTS[1:]
+            )
+            rows = checked(rows, checks)
             rows["input_mask"] *= self._is_row(input_ids)
             return self._answer(**rows)
 
@@ -190,7 +190,7 @@ class Serving(abc.ABC):
             )
 
         return {
-            "serving_default": serving_default,
+            DEFAULT: serving_default,
             "serve_ids": serve_ids,
             "serve_examples": serve_examples,
         }
@@ -210,12 +210,17 @@ class Serving(abc.ABC):
         # because it knows only of padding that the client has added.
         return packing.before_later_cls(input_ids, self._special["cls_id"])
 
-    def _text_and_pair(self) -> tuple[Callable, Callable]:
-        """Returns the functions that answer texts, and pairs of texts."""
+    def _serve_text(self) -> Callable:
+        """Returns the function that answers texts."""
 
         @as_function([strings(None)])
         def serve_text(text):
             return self._answer(**self._pack(text))
+
+        return serve_text
+
+    def _serve_pair(self) -> Callable:
+        """Returns the function that answers pairs of texts."""
 
         def answer(text_a, text_b):
             return self._answer(**self._pack(text_a, text_b))
@@ -224,16 +229,16 @@ class Serving(abc.ABC):
         def serve_pair(text_a, text_b):
             return of_examples(answer, text_a=text_a, text_b=text_b)
 
-        return serve_text, serve_pair
+        return serve_pair
 
     def _pack(
         self, text_a: tf.Tensor, text_b: tf.Tensor | None = None
-    ) -> dict[str, tf.Tensor]:
+    ) -> Tensors:
         """Tokenizes texts or pairs, and makes rows of them."""
         return packing.pack(
             self._tokenizer.tokenize(text_a),
             None if text_b is None else self._tokenizer.tokenize(text_b),
-            cut=self.cut,
+            cut=getattr(self.description, "cut", "longest"),
             max_seq_length=self.description.max_seq_length,
             **self._special,
         )
@@ -243,12 +248,10 @@ class Serving(abc.ABC):
         input_ids: tf.Tensor,
         input_mask: tf.Tensor,
         segment_ids: tf.Tensor,
-    ) -> dict[str, tf.Tensor]:
+    ) -> Tensors:
         """Answers rows, without computing the padding that all share."""
-        rows = dict(
-            zip(INPUTS, (input_ids, input_mask, segment_ids), strict=True)
-        )
-        rows = _checked(_trimmed(rows), self._model.config)
+        rows = _trimmed(_named(input_ids, input_mask, segment_ids))
+        rows = _checked(rows, self._model.config)
         return self._outputs(rows, input_mask)
 
 
@@ -261,28 +264,12 @@ def class_of(kind: str) -> type[Serving]:
     return found
 
 
-def _same_shape(
-    input_ids: tf.Tensor, input_mask: tf.Tensor, segment_ids: tf.Tensor
-) -> dict[str, tf.Tensor]:
-    """Names the rows, int32 [..., S]; the graph refuses different shapes.
-
-    A shorter mask would cut the ids, and a mask of one row would be used for
-    all rows.
-    """
-    rows = dict(zip(INPUTS, (input_ids, input_mask, segment_ids), strict=True))
-    shape = tf.shape(input_ids)
-    checks = [
-        tf.debugging.Assert(
-            tf.reduce_all(tf.shape(rows[name]) == shape),
-            [f"{name} must have the shape of input_ids,", shape],
-        )
-        for name in INPUTS[1:]
-    ]
-    with tf.control_dependencies(checks):
-        return {name: tf.identity(x) for name, x in rows.items()}
+def _named(*rows: Any) -> dict[str, Any]:
+    """Names ids, mask and segments."""
+    return dict(zip(INPUTS, rows, strict=True))
 
 
-def _trimmed(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+def _trimmed(rows: Tensors) -> Tensors:
     """Removes the padding that all rows share; one place remains."""
     size = tf.shape(rows["input_mask"])[-1]
     needed = tf.reduce_max(rows["input_mask"] * tf.range(1, size + 1))
@@ -290,23 +277,17 @@ def _trimmed(rows: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     return {name: x[..., :length] for name, x in rows.items()}
 
 
-def _checked(
-    rows: Mapping[str, tf.Tensor], config: BertConfig
-) -> dict[str, tf.Tensor]:
+def _checked(rows: Tensors, config: BertConfig) -> Tensors:
     """The graph refuses rows and ids that the embedding tables do not have."""
     most = config.max_position_embeddings
-    checks = [
-        tf.debugging.Assert(
-            tf.shape(rows["input_ids"])[-1] <= most,
-            [f"input_ids has rows of over {most} wordpieces; shorten them."],
-        )
-    ]
+    length = tf.shape(rows["input_ids"])[-1]
+    long = f"input_ids has rows of over {most} wordpieces; shorten them."
+    checks = [(length <= most, long)]
     for name, limit in (
         ("input_ids", config.vocab_size),
         ("segment_ids", config.type_vocab_size),
     ):
         is_good = tf.reduce_all((rows[name] >= 0) & (rows[name] < limit))
         message = f"{name} must be 0 to {limit - 1}, as the model has them."
-        checks.append(tf.debugging.Assert(is_good, [message]))
-    with tf.control_dependencies(checks):
-        return {name: tf.identity(x) for name, x in rows.items()}
+        checks.append((is_good, message))
+    return checked(rows, checks)

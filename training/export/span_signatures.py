@@ -12,6 +12,7 @@ from data.records.feature_spec import FeatureSpec
 from data.squad.candidates import LARGE_SCORE
 from data.squad.windows import feature_specs
 from training.export.functions import (
+    Tensors,
     as_function,
     in_parts,
     of_examples,
@@ -49,7 +50,6 @@ class SpanServing(Serving):
 
     kinds = ("span",)
     compared = ("start_logits",)
-    answers_tokens = True
 
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""
@@ -72,30 +72,24 @@ class SpanServing(Serving):
     def _record_specs(self) -> Sequence[FeatureSpec]:
         return feature_specs(self.description.max_seq_length, False)
 
-    def _text_samples(self) -> dict[str, dict[str, list]]:
-        return {"serve_text": {"question": [_QUESTION], "context": [_CONTEXT]}}
-
-    def _text_signatures(self) -> dict[str, Callable]:
+    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
         @as_function([strings(None), strings(None)])
         def serve_text(question, context):
             return of_examples(
                 self._answer_texts, question=question, context=context
             )
 
-        return {"serve_text": serve_text}
+        sample = {"question": [_QUESTION], "context": [_CONTEXT]}
+        return {"serve_text": (serve_text, sample)}
 
-    def _outputs(
-        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         size = tf.shape(input_mask)[-1]
         # Differs from the original: padding that all rows share is not
         # computed, because that takes less time.
         logits = padded(self._model.predict(rows), size, _NEVER)
         return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
 
-    def _answer_texts(
-        self, question: tf.Tensor, context: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def _answer_texts(self, question: tf.Tensor, context: tf.Tensor) -> Tensors:
         """Answers a question on each text; see the class."""
         options = self.description.answers
         ids, starts, ends = self._tokenizer.tokenize_with_offsets(context)
@@ -134,10 +128,10 @@ class SpanServing(Serving):
 
     def _with_null(
         self,
-        best: dict[str, tf.Tensor],
+        best: Tensors,
         spans: answers.Spans,
         of_null: tf.Tensor,
-    ) -> dict[str, tf.Tensor]:
+    ) -> Tensors:
         """Replaces the best spans by no answer where that is better."""
         difference = tf.where(
             spans.score[:, 0] > float("-inf"),
@@ -149,7 +143,7 @@ class SpanServing(Serving):
         chosen = {n: tf.where(is_null, null[n], x) for n, x in best.items()}
         return chosen | {"null_score_diff": tf.cast(difference, tf.float32)}
 
-    def _score(self, rows: dict[str, tf.Tensor]) -> tf.Tensor:
+    def _score(self, rows: Tensors) -> tf.Tensor:
         """Scores windows: [N, S, 2], as start and as end."""
         logits = self._answer(**rows)
         return tf.stack([logits["start_logits"], logits["end_logits"]], axis=2)

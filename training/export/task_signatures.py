@@ -3,7 +3,7 @@
 Axes: B batch, S wordpieces, C choices, L labels, W words.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -11,8 +11,8 @@ from data.finetuning.feature_options import feature_specs
 from data.in_graph import packing, tagging, windows
 from data.records.feature_spec import FeatureSpec
 from data.tasks.task import KINDS
-from modeling.objectives.tasks import TaskModel
 from training.export.functions import (
+    Tensors,
     as_function,
     in_parts,
     of_examples,
@@ -20,7 +20,6 @@ from training.export.functions import (
     strings,
 )
 from training.export.serving import Serving
-from training.start.description import TaskDescription
 
 _TEXT = "The man went to the store."
 # Windows computed at once, so that the memory for a book is bounded.
@@ -54,16 +53,6 @@ class TaskServing(Serving):
     kinds = KINDS
     compared = ("probabilities", "score")
 
-    def __init__(
-        self,
-        model: TaskModel,
-        description: TaskDescription,
-        vocab: str | Mapping[str, int],
-    ):
-        self.cut = description.cut
-        self.answers_tokens = description.kind == "tagging"
-        super().__init__(model, description, vocab)
-
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""
         said = self.description
@@ -76,12 +65,7 @@ class TaskServing(Serving):
             "tagging": "gives every word one of these labels",
         }[said.kind]
         labels = ", ".join(f"`{label}`" for label in said.labels)
-        alone = ""
-        if said.document_context:
-            alone = (
-                " It was trained on sentences with the text around them; here "
-                "each sentence is alone, which is a little less accurate."
-            )
+        alone = " It was trained on sentences with the text around them."
         # A tagged text loses no words.
         long = "continue in more rows" if said.kind == "tagging" else "are cut"
         if said.stride:
@@ -91,7 +75,8 @@ class TaskServing(Serving):
         return (
             f"BERT, fine-tuned for the task {said.task_name}: it {does}"
             f"{': ' if labels else ''}{labels}. Texts of more than "
-            f"{said.max_seq_length} wordpieces {long}.{alone}"
+            f"{said.max_seq_length} wordpieces {long}."
+            f"{alone if said.document_context else ''}"
         )
 
     def _record_specs(self) -> Sequence[FeatureSpec]:
@@ -101,37 +86,31 @@ class TaskServing(Serving):
             self._model.num_labels,
         )
 
-    def _text_samples(self) -> dict[str, dict[str, list]]:
-        texts = {"text": [_TEXT]}
-        if self.description.is_pair:
-            texts = {"text_a": [_TEXT], "text_b": [_TEXT]}
-        if self.description.kind == "choice":
-            choices = [_TEXT] * self._model.num_labels
-            texts = {"context": [_TEXT], "choices": [choices]}
-        samples = {"serve_text": texts}
-        if self.description.kind == "tagging":
-            samples["serve_words"] = {"words": [_TEXT.split()]}
-        return samples
-
-    def _text_signatures(self) -> dict[str, Callable]:
-        if self.description.kind == "choice":
-            return self._signatures_of_choices()
-        if self.description.kind == "tagging":
-            return self._signatures_of_words()
+    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
+        kind, texts = self.description.kind, {"text": [_TEXT]}
+        if kind == "choice":
+            choices = [[_TEXT] * self._model.num_labels]
+            texts = {"context": [_TEXT], "choices": choices}
+            return {"serve_text": (self._serve_choices(), texts)}
+        if kind == "tagging":
+            serve_text, serve_words = self._serve_text_and_words()
+            words = {"words": [_TEXT.split()]}
+            return {
+                "serve_text": (serve_text, texts),
+                "serve_words": (serve_words, words),
+            }
         if self.description.stride:
-            return {"serve_text": self._serve_windows()}
-        serve_text, serve_pair = self._text_and_pair()
-        is_pair = self.description.is_pair
-        return {"serve_text": serve_pair if is_pair else serve_text}
+            return {"serve_text": (self._serve_windows(), texts)}
+        if self.description.is_pair:
+            pair = {"text_a": [_TEXT], "text_b": [_TEXT]}
+            return {"serve_text": (self._serve_pair(), pair)}
+        return {"serve_text": (self._serve_text(), texts)}
 
     def _serve_windows(self) -> Callable:
         """Returns `serve_text` of texts that may have several windows."""
         kind, pooling = self.description.kind, self.description.pooling
         output = "score" if kind == "regression" else "probabilities"
-        pool = {
-            "mean": tf.math.segment_mean,
-            "max": tf.math.segment_max,
-        }[pooling]
+        pools = {"mean": tf.math.segment_mean, "max": tf.math.segment_max}
 
         def of_rows(rows):
             values = self._answer(**rows)[output]
@@ -147,14 +126,15 @@ class TaskServing(Serving):
             )
             of_none = tf.zeros([0, self._model.num_labels])
             predictions = in_parts(of_rows, rows, _WINDOWS_AT_ONCE, of_none)
-            pooled = pool(predictions, number)
+            pooled = pools[pooling](predictions, number)
             if kind == "classification" and pooling == "max":
                 pooled /= tf.reduce_sum(pooled, axis=1, keepdims=True)
             return self._named(pooled)
 
         return serve_text
 
-    def _signatures_of_choices(self) -> dict[str, Callable]:
+    def _serve_choices(self) -> Callable:
+        """Returns `serve_text` of contexts and their choices."""
         num_choices = self._model.num_labels
 
         def answer(context, choices):
@@ -170,9 +150,10 @@ class TaskServing(Serving):
         def serve_text(context, choices):
             return of_examples(answer, context=context, choices=choices)
 
-        return {"serve_text": serve_text}
+        return serve_text
 
-    def _signatures_of_words(self) -> dict[str, Callable]:
+    def _serve_text_and_words(self) -> tuple[Callable, Callable]:
+        """Returns `serve_text` and `serve_words` of a tagger."""
         words = tf.RaggedTensorSpec([None] * 3, tf.int32, ragged_rank=2)
         answer = as_function([words])(self._answer_words)
         continuing = {i for t, i in self._vocab.items() if t.startswith("##")}
@@ -197,11 +178,9 @@ class TaskServing(Serving):
             pieces = self._tokenizer.tokenize(words.values)
             return answer(words.with_values(pieces))
 
-        return {"serve_text": serve_text, "serve_words": serve_words}
+        return serve_text, serve_words
 
-    def _outputs(
-        self, rows: dict[str, tf.Tensor], input_mask: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         if self.description.kind == "choice":
             length = tf.shape(rows["input_ids"])[-1]
             shape = [-1, self._model.num_labels * length]
@@ -214,7 +193,7 @@ class TaskServing(Serving):
             predictions *= is_token[:, :, tf.newaxis]
         return self._named(predictions)
 
-    def _answer_words(self, pieces: tf.RaggedTensor) -> dict[str, tf.Tensor]:
+    def _answer_words(self, pieces: tf.RaggedTensor) -> Tensors:
         """Answers sentences, [B, (words), (wordpieces)]."""
         rows = tagging.tagged_rows(
             pieces,
@@ -231,7 +210,7 @@ class TaskServing(Serving):
             "num_words": tf.cast(sentences.row_lengths(), tf.int32)
         }
 
-    def _named(self, predictions: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _named(self, predictions: tf.Tensor) -> Tensors:
         """Names the outputs that follow from the model's predictions."""
         kind = self.description.kind
         if kind == "regression":
@@ -240,8 +219,8 @@ class TaskServing(Serving):
         named = {
             "probabilities": predictions,
             # One copy for each example: a server's JSON is a list of examples.
-            "labels": tf.tile(
-                labels[tf.newaxis], [tf.shape(predictions)[0], 1]
+            "labels": tf.repeat(
+                labels[tf.newaxis], tf.shape(predictions)[0], 0
             ),
         }
         if kind == "multilabel":

@@ -1,9 +1,8 @@
 """Converts the outputs of a SQuAD model to answers; writes and scores them."""
 
 import contextlib
-import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,14 @@ from absl import logging
 
 from data.progress import Progress
 from data.squad.answers import predict
-from data.squad.articles import SquadArticles
-from data.squad.examples import ExampleOptions, SquadExample, read_examples
-from data.squad.options import AnswerOptions, WindowOptions
-from data.squad.page import PageWriter
-from data.squad.prediction_files import PredictionWriter, remove_unwritten
-from data.squad.predictions import Prediction
+from data.squad.examples import SquadExample
+from data.squad.page import open_page
+from data.squad.predictions import Prediction, open_writer, remove_unwritten
+from data.squad.questions import Questions
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
 from data.storage import files
 from data.storage.json_files import read_json, write_json
-from data.text.tokenization import FullTokenizer
+from training.config.squad_options import SquadOptions
 from training.loop import events
 from training.start import description
 
@@ -29,69 +26,24 @@ _LOWEST = -1e9
 _THRESHOLD_FILE = "null_threshold.json"
 
 
-@dataclasses.dataclass(frozen=True)
-class QuestionCounts:
-    """Counts of a file's questions.
-
-    SQuAD 1.1 does not score unanswerable questions: `num_scored` have known
-    answers, `num_unanswerable` have no answer.
-    """
-
-    num_questions: int
-    num_scored: int
-    num_unanswerable: int
-
-
-def count_questions(
-    data: SquadArticles, version_2_with_negative: bool
-) -> QuestionCounts:
-    """Counts the questions of a file; checks them like `read_examples`."""
-    counts = [0, 0, 0]
-    for example in read_examples(data, ExampleOptions(is_training=False)):
-        counts[0] += 1
-        counts[1] += _is_scored(example, version_2_with_negative)
-        counts[2] += example.answers == ()
-    return QuestionCounts(*counts)
-
-
-def _is_scored(example: SquadExample, version_2_with_negative: bool) -> bool:
-    """Whether the right answer of a question is known."""
-    return bool(example.answers) or (
-        version_2_with_negative and example.answers is not None
-    )
-
-
 class QuestionScorer:
     """Converts outputs to answers to the questions of a file and scores them.
 
     A threshold of None in `options` is the one saved in output_dir, or 0; with
     `find_null_threshold` the best one for these questions is found and saved.
-    `tokenizer` and `windows` (their lengths) are those of the records.
 
     Attributes:
+      questions: those of the records that the model reads.
+      has_answers: whether the right answers of any questions are known.
       step: step of the weights in metrics.json; None = not written.
     """
 
-    def __init__(
-        self,
-        data: SquadArticles,
-        counts: QuestionCounts,
-        *,
-        tokenizer: FullTokenizer,
-        windows: WindowOptions,
-        options: AnswerOptions,
-        find_null_threshold: bool,
-        score_padding: bool,
-        output_dir: str,
-    ):
-        self._data = data
-        self._counts = counts
-        self._tokenizer = tokenizer
-        self._windows = windows
-        self._options = options
-        self._find_threshold = find_null_threshold
-        self._score_padding = score_padding
-        self._output_dir = output_dir
+    def __init__(self, questions: Questions, options: SquadOptions):
+        self.questions = questions
+        self._squad_options = options
+        self._options = options.answers
+        self._output_dir = options.finetuning.train.output_dir
+        self.has_answers = any(map(self._is_scored, questions.examples))
         self.step: int | None = None
 
     @property
@@ -100,7 +52,7 @@ class QuestionScorer:
         exact = "exact_match"
         if self._options.version_2_with_negative:
             exact = "exact"
-        return [exact, "f1"] if self._counts.num_scored else []
+        return [exact, "f1"] if self.has_answers else []
 
     def evaluate(
         self, outputs: Mapping[str, np.ndarray], step: int
@@ -112,7 +64,8 @@ class QuestionScorer:
         """
         threshold = self._known_threshold(step)
         scorer = self._new_scorer()
-        for prediction in self._predictions(outputs, threshold):
+        for prediction in self._predictions(outputs):
+            prediction.text = prediction.text_at(threshold)
             self._score(scorer, prediction)
         self._write_metrics(scorer, threshold, step)
         return scorer.results()
@@ -129,59 +82,57 @@ class QuestionScorer:
         Other files of an earlier prediction are removed. Returns the
         null_score_diff_threshold that was used.
         """
-        found = {}
-        if self._find_threshold:
-            found = self._find(outputs, step)
+        found, predictions = {}, self._predictions(outputs)
+        if self._squad_options.find_null_threshold:
+            predictions = list(predictions)
+            found = self._find(predictions, step)
             threshold = found["best_f1_thresh"]
         else:
             threshold = self._known_threshold(step)
         scorer = self._new_scorer()
-        page = contextlib.nullcontext()
+        page = contextlib.nullcontext(lambda prediction, score: None)
         if write_html:
-            page = PageWriter(
+            page = open_page(
                 os.path.join(self._output_dir, "predictions.html"),
-                f"{os.path.basename(self._data.name)}, step {step}",
+                f"{os.path.basename(self.questions.data.name)}, step {step}",
             )
         with (
-            PredictionWriter(
+            open_writer(
                 self._output_dir, self._options.version_2_with_negative
-            ) as writer,
-            page,
+            ) as write,
+            page as add_to_page,
         ):
-            for prediction in self._predictions(outputs, threshold):
-                writer.write(prediction)
-                score = self._score(scorer, prediction)
-                if write_html:
-                    page.add(prediction, score)
+            for prediction in predictions:
+                prediction.text = prediction.text_at(threshold)
+                write(prediction)
+                add_to_page(prediction, self._score(scorer, prediction))
             # Not earlier, so that an error keeps the earlier prediction.
             remove_unwritten(
                 self._output_dir,
-                metrics=bool(self._counts.num_scored),
+                metrics=self.has_answers,
                 odds=self._options.version_2_with_negative,
                 page=write_html,
             )
         logging.info("Wrote predictions.json and more to %s", self._output_dir)
-        if self._counts.num_scored:
+        if self.has_answers:
             self._write_metrics(scorer, threshold, step, found)
         return threshold
 
     def _predictions(
-        self, outputs: Mapping[str, np.ndarray], threshold: float
+        self, outputs: Mapping[str, np.ndarray]
     ) -> Iterator[Prediction]:
-        """Yields the predictions in the order of the file."""
-        scores = self._scores(outputs)
+        """Yields predictions in the order of the file, for a threshold of 0."""
+        scores, questions = self._scores(outputs), self.questions
         predictions = predict(
-            read_examples(self._data, ExampleOptions(is_training=False)),
+            questions.converted,
             scores[..., 0],
             scores[..., 1],
-            tokenizer=self._tokenizer,
-            window_options=self._windows,
-            options=dataclasses.replace(
-                self._options, null_score_diff_threshold=threshold
-            ),
+            tokenizer=questions.tokenizer,
+            window_options=questions.options,
+            options=self._options.replace(null_score_diff_threshold=0.0),
         )
         with Progress(
-            "answering", total=self._counts.num_questions, unit="questions"
+            "answering", total=len(questions.examples), unit="questions"
         ) as progress:
             for prediction in predictions:
                 yield prediction
@@ -190,12 +141,12 @@ class QuestionScorer:
     def _scores(self, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """Returns start and end scores of whole windows: float32 [N, S, 2]."""
         given = outputs["predictions"]
-        if self._score_padding:
+        if self._squad_options.score_padding:
             return given
         # Differs from the original: padding is never among the n best starts or
         # ends, because a trimmed batch has no scores for it. The original's
         # answers never begin or end there either.
-        size = (len(given), self._windows.max_seq_length, 2)
+        size = (len(given), self.questions.options.max_seq_length, 2)
         scores = np.full(size, _LOWEST, np.float32)
         is_text = np.arange(given.shape[1]) < outputs["num_tokens"][:, None]
         np.copyto(scores[:, : given.shape[1]], given, where=is_text[..., None])
@@ -208,18 +159,20 @@ class QuestionScorer:
         self, scorer: Scorer, prediction: Prediction
     ) -> QuestionScore | None:
         """Adds a prediction to the scores; None = it is not scored."""
-        example = prediction.example
-        if _is_scored(example, self._options.version_2_with_negative):
-            return scorer.add(prediction.text, example.answers)
+        if self._is_scored(prediction.example):
+            return scorer.add(prediction.text, prediction.example.answers)
         return None
 
+    def _is_scored(self, example: SquadExample) -> bool:
+        return example.is_scored(self._options.version_2_with_negative)
+
     def _find(
-        self, outputs: Mapping[str, np.ndarray], step: int
+        self, predictions: Iterable[Prediction], step: int
     ) -> dict[str, float]:
         """Finds and saves the threshold with the best F1."""
         score_diffs, texts, answers = [], [], []
         at_zero = self._new_scorer()
-        for prediction in self._predictions(outputs, 0.0):
+        for prediction in predictions:
             if self._score(at_zero, prediction):
                 score_diffs.append(prediction.score_diff)
                 texts.append(prediction.best_text)
@@ -230,7 +183,7 @@ class QuestionScorer:
             "null_score_diff_threshold": threshold,
             "f1": found["best_f1"],
             "global_step": step,
-            "file": self._data.name,
+            "file": self.questions.data.name,
         }
         path = os.path.join(self._output_dir, _THRESHOLD_FILE)
         write_json(path, saved)
@@ -270,7 +223,7 @@ class QuestionScorer:
         if self._options.version_2_with_negative:
             results["null_score_diff_threshold"] = threshold
         results.update(found or {})
-        facts = {"global_step": step, "file": self._data.name}
+        facts = {"global_step": step, "file": self.questions.data.name}
         path = os.path.join(self._output_dir, "metrics.json")
         write_json(path, facts | results)
         self.step = step
@@ -323,7 +276,7 @@ def saved_threshold(output_dir: str, step: int) -> float:
         logging.info("%s.", text)
     else:
         logging.warning(
-            "%s, but the weights are of step %d; give --find_null_threshold or "
+            "%s, but the weights have step %d; give --find_null_threshold or "
             "--null_score_diff_threshold.",
             text,
             step,

@@ -6,7 +6,7 @@ An evaluation is a function from a step to results; see `metric_values`.
 import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, NamedTuple
 
 from absl import logging
 
@@ -18,38 +18,62 @@ from training.config.finetuning_options import FinetuningOptions
 from training.finetuning.metric_values import (
     Results,
     flat,
-    is_better,
+    goodness,
     value_of,
 )
 from training.loop.checkpointing import CheckpointManager
-from training.start.first_weights import FirstWeights
 
 _RECORD = "best_checkpoint.json"
 
 
-class TrainableModel(Protocol):
-    """What `BestCheckpoint` requires of a model; see `Finetuning`."""
+class Choice(NamedTuple):
+    """By which metric the weights are chosen, and what was chosen before.
 
-    options: FinetuningOptions
-    manager: CheckpointManager
-    first: FirstWeights | None
+    Attributes:
+      metric: as `value_of` takes it; "" = the last weights are used.
+      record: content of `best_checkpoint.json`; {} = nothing is chosen yet.
+    """
 
-    def train(
-        self,
-        train_files: RecordFiles,
-        evaluate: Callable[[int], bool | None] | None,
-        num_examples: int | None,
-    ) -> int:
-        """Trains to the end; returns the last step."""
+    metric: str
+    record: dict[str, Any]
 
-    def restore(self) -> int:
-        """Loads the last checkpoint; returns its step."""
 
-    def load(self, prefix: str) -> None:
-        """Loads all weights from a checkpoint."""
+def open_choice(
+    options: FinetuningOptions, metric_names: Mapping[str, Sequence[str]]
+) -> Choice:
+    """Finds the metric of --save_best, and what an earlier process chose.
 
-    def save_weights(self, prefix: str) -> None:
-        """Writes a checkpoint of the weights alone."""
+    Args:
+      options: of the run.
+      metric_names: set -> names of the metrics of an evaluation; {} = nothing
+        is evaluated.
+
+    Returns:
+      The choice so far.
+
+    Raises:
+      ValueError: the metric is unknown, or the folder holds a choice by another
+        metric.
+    """
+    metric, record = options.save_best, {}
+    if not metric:
+        return Choice("", {})
+    if metric_names:
+        metric = _find_metric(metric, metric_names)
+    path = os.path.join(options.train.output_dir, _RECORD)
+    if files.exists(path):
+        names = ("metric", "value", "step", "history")
+        record = read_json(path, names, "remove it to begin the choice anew")
+        for entry in record["history"][:1]:
+            first = next(name for name in entry if name != "step")
+            metric = metric.removeprefix(f"{first}/")
+        if record["metric"] != metric:
+            raise ValueError(
+                f"--save_best={metric}, but {path} has chosen by "
+                f"{record['metric']}; give that metric, or another "
+                "--output_dir."
+            )
+    return Choice(metric, record)
 
 
 class BestCheckpoint:
@@ -61,39 +85,29 @@ class BestCheckpoint:
     evaluations, the first is kept.
 
     Args:
-      finetuning: the model; its options hold the metric and the patience.
+      finetuning: a `Finetuning`; its options hold the patience.
       evaluate: scores the current weights; takes their step.
-      metric_names: set -> names of the metrics that `evaluate` returns; {} if
-        nothing is evaluated.
-
-    Raises:
-      ValueError: the metric is unknown, or the folder holds a choice by another
-        metric.
+      choice: the choice so far.
     """
 
     def __init__(
         self,
-        finetuning: TrainableModel,
+        finetuning: Any,
         evaluate: Callable[[int], Results | None],
-        metric_names: Mapping[str, Sequence[str]],
+        choice: Choice,
     ):
         self._finetuning = finetuning
         self._evaluate = evaluate
         self._patience = finetuning.options.early_stopping_patience
         self._output_dir = finetuning.options.train.output_dir
         self._path = os.path.join(self._output_dir, _RECORD)
-        self._record: dict = {}
-        self.metric = finetuning.options.save_best
-        if self.metric:
-            if metric_names:
-                self.metric = _find_metric(self.metric, metric_names)
-            self._read()
+        self._metric, self._record = choice
 
     def train(
         self, train_files: RecordFiles, num_examples: int | None = None
     ) -> int:
         """Trains or resumes; returns the step of the weights to use."""
-        if not self.metric:
+        if not self._metric:
             return self._finetuning.train(train_files, self._look, num_examples)
         latest = self._finetuning.manager.latest_step()
         if latest is None:
@@ -105,16 +119,10 @@ class BestCheckpoint:
         if latest is not None and self._is_over(latest):
             logging.warning(
                 "%s was stopped at step %d, after --early_stopping_patience=%d "
-                "evaluations that were no better than step %d (%s = %.4f): "
-                "nothing to train. To continue, raise "
-                "--early_stopping_patience or leave it out; to start again, "
-                "give another --output_dir.",
-                self._output_dir,
-                latest,
-                self._patience,
-                self._record["step"],
-                self.metric,
-                self._record["value"],
+                "evaluations without a better one: nothing to train. To "
+                "continue, raise --early_stopping_patience or leave it out; to "
+                "start again, give another --output_dir.",
+                *(self._output_dir, latest, self._patience),
             )
             return self.restore()
         step = self._finetuning.train(train_files, self._compare, num_examples)
@@ -127,7 +135,7 @@ class BestCheckpoint:
 
         Raises ValueError if the folder holds no weights.
         """
-        if not self.metric:
+        if not self._metric:
             if files.exists(self._path):
                 logging.warning(
                     "%s holds the choice of a run with --save_best; without "
@@ -137,7 +145,7 @@ class BestCheckpoint:
             return self._finetuning.restore()
         if not self._record:
             raise ValueError(
-                f"--save_best={self.metric}: {self._output_dir} holds no "
+                f"--save_best={self._metric}: {self._output_dir} holds no "
                 f"{_RECORD}; train with this flag (--do_train), or leave it "
                 "out to use the last weights."
             )
@@ -145,9 +153,7 @@ class BestCheckpoint:
         self._finetuning.load(self._prefix(step))
         logging.info(
             "Using the best weights, %s: %s = %.4f.",
-            self._prefix(step),
-            self.metric,
-            self._record["value"],
+            *(self._prefix(step), self._metric, self._record["value"]),
         )
         return step
 
@@ -156,7 +162,7 @@ class BestCheckpoint:
 
         For step 0, see `FirstWeights.prefix`.
         """
-        if self.metric:
+        if self._metric:
             return self._prefix(step)
         if not step:
             return self._finetuning.first.prefix(self._output_dir)
@@ -164,9 +170,9 @@ class BestCheckpoint:
 
     def note(self) -> dict:
         """Entries of metrics.json about the choice; {} without `save_best`."""
-        if not self.metric:
+        if not self._metric:
             return {}
-        return {"save_best": self.metric, "best": self._record["value"]}
+        return {"save_best": self._metric, "best": self._record["value"]}
 
     def _look(self, step: int) -> bool:
         """Evaluates; never stops."""
@@ -175,46 +181,47 @@ class BestCheckpoint:
 
     def _compare(self, step: int) -> bool:
         """Evaluates, keeps the weights if they are best; True = stop."""
-        results = self._evaluate(step)
-        value = value_of(results, self.metric)
+        entry = {"step": step, **self._evaluate(step)}
         # A resumed run repeats evaluations; each is recorded once.
-        history = self._record.get("history", [])
-        history = [entry for entry in history if entry["step"] != step]
-        history.append({"step": step, **results})
-        history.sort(key=lambda entry: entry["step"])
-        self._keep(step, value, history)
+        others = self._record.get("history", [])
+        history = [entry, *(x for x in others if x["step"] != step)]
+        self._keep(entry, sorted(history, key=lambda x: x["step"]))
         stops = self._is_over(step)
         logging.info(
             "Step %d: %s = %.4f; the best is %.4f at step %d.%s",
-            step,
-            self.metric,
-            value,
-            self._record["value"],
-            self._record["step"],
+            *(step, self._metric, self._value(entry)),
+            *(self._record["value"], self._record["step"]),
             f" Stopping: no better in {self._patience} evaluations."
             if stops
             else "",
         )
         return stops
 
-    def _keep(self, step: int, value: float, history: list[dict]) -> None:
+    def _value(self, entry: Mapping[str, Any]) -> float:
+        """The metric's value in an entry of the history."""
+        results = {name: x for name, x in entry.items() if name != "step"}
+        return value_of(results, self._metric)
+
+    def _goodness(self, value: float) -> float:
+        return goodness(self._metric, value)
+
+    def _keep(self, entry: Mapping[str, Any], history: list[dict]) -> None:
         """Records an evaluation, and keeps the weights if they are best."""
-        known = self._record
-        self._record = {
-            "metric": self.metric,
-            "value": known.get("value", value),
-            "step": known.get("step", step),
-            "history": history,
-        }
-        if not known or is_better(self.metric, value, known["value"]):
-            self._record |= {"value": value, "step": step}
-            self._finetuning.save_weights(self._prefix(step))
+        before, value = self._record, self._value(entry)
+        best = {"value": value, "step": entry["step"]}
+        if before and not (
+            self._goodness(value) > self._goodness(before["value"])
+        ):
+            best = {name: before[name] for name in best}
+        else:
+            self._finetuning.save_weights(self._prefix(entry["step"]))
+        self._record = {"metric": self._metric, **best, "history": history}
         # The record names only weights that exist: it is written after the new
         # weights, and before the old ones are removed.
         write_json(self._path, self._record)
-        best = CheckpointManager(os.path.join(self._output_dir, BEST))
-        best.remove_leftovers()
-        best.keep_only(self._record["step"])
+        manager = CheckpointManager(os.path.join(self._output_dir, BEST))
+        manager.remove_leftovers()
+        manager.keep_only(best["step"])
 
     def _forget_after(self, step: int) -> None:
         """Forgets the evaluations after a step, which will be repeated.
@@ -231,19 +238,16 @@ class BestCheckpoint:
             return
         self._record = {}
         there = [entry for entry in history if entry["step"] in steps]
+        now = "the choice begins anew"
         if there:
-            best, value = _best_of(there, self.metric)
-            self._finetuning.load(manager.prefix(best))
-            self._keep(best, value, history)
+            best = max(there, key=lambda x: self._goodness(self._value(x)))
+            self._finetuning.load(manager.prefix(best["step"]))
+            self._keep(best, history)
+            now = f"now the best are those of step {best['step']}"
         logging.warning(
             "%s goes on from step %d, so the best weights of step %d are left "
             "out; %s.",
-            self._output_dir,
-            step,
-            before,
-            f"now the best are those of step {best}"
-            if there
-            else "the choice begins anew",
+            *(self._output_dir, step, before, now),
         )
 
     def _is_over(self, step: int) -> bool:
@@ -258,36 +262,6 @@ class BestCheckpoint:
 
     def _prefix(self, step: int) -> str:
         return os.path.join(self._output_dir, BEST, f"model.ckpt-{step}")
-
-    def _read(self) -> None:
-        """Reads the record of an earlier process."""
-        if not files.exists(self._path):
-            return
-        self._record = read_json(
-            self._path,
-            ("metric", "value", "step", "history"),
-            "remove it to begin the choice anew",
-        )
-        for entry in self._record["history"][:1]:
-            first = next(name for name in entry if name != "step")
-            self.metric = self.metric.removeprefix(f"{first}/")
-        if self._record["metric"] != self.metric:
-            raise ValueError(
-                f"--save_best={self.metric}, but {self._path} has chosen by "
-                f"{self._record['metric']}; give that metric, or another "
-                "--output_dir."
-            )
-
-
-def _best_of(history: Sequence[dict], metric: str) -> tuple[int, float]:
-    """Returns step and value of the first of the best evaluations."""
-    best = None
-    for entry in history:
-        results = {name: x for name, x in entry.items() if name != "step"}
-        value = value_of(results, metric)
-        if best is None or is_better(metric, value, best[1]):
-            best = entry["step"], value
-    return best
 
 
 def _find_metric(metric: str, names: Mapping[str, Sequence[str]]) -> str:

@@ -1,17 +1,18 @@
 """The model of a fine-tuning run: trained, evaluated and used to predict."""
 
 import dataclasses
+import functools
 import gc
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
-import keras
 import numpy as np
+import tensorflow as tf
 from absl import logging
 
 from data.records import length_batches, reuse
 from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
+from data.records.shard import Shard
 from modeling import checkpoints
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import TrainOptions
@@ -22,14 +23,12 @@ from training.devices.strategy import (
     kind_of,
     num_workers,
 )
-from training.finetuning.predictions import ExampleScores, OutputCollector
-from training.loop.model import ExampleModel
+from training.finetuning.predictions import ExampleScores
+from training.inference import OutputCollector
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
 from training.start import setup
-
-if TYPE_CHECKING:
-    from training.start.start import Start
+from training.start.start import Start
 
 
 def with_steps(options: FinetuningOptions, num_examples: int) -> TrainOptions:
@@ -74,13 +73,13 @@ class Finetuning:
       manager: writes the checkpoints in output_dir.
 
     Raises:
-      ValueError, OSError: a batch size does not fit the devices, the folder
-        holds another model by now, or it cannot be written.
+      ValueError, OSError: a batch size does not fit the devices, or output_dir
+        cannot be written.
     """
 
     def __init__(
         self,
-        start: "Start",
+        start: Start,
         num_choices: int = 1,
         batch_sizes: Collection[str] = (
             "eval_batch_size",
@@ -99,33 +98,16 @@ class Finetuning:
                 getattr(options, name),
                 self._strategy.num_replicas_in_sync,
             )
-        self.first, self.manager = start.first, start.folder.manager
-        self._output_dir = start.folder.path
-        start.folder.keep(start.config, start.head, start.labels)
+        self.first, self.manager = start.first, start.manager
+        start.keep()
         with self._strategy.scope():
-            self.model = self._make_model(start)
+            self.model = start.load(self._strategy)
             self._weights = checkpoints.variables_by_name(self.model.layers)
-            if self.first:
-                self.first.load(self._weights)
             self._collector = OutputCollector(self.model)
         self._batching = {
             "trim": options.trim_batches and not is_tpu(self._strategy),
             "num_choices": num_choices,
         }
-
-    def _make_model(self, start: "Start") -> ExampleModel:
-        """A model with weights drawn from the run's seed."""
-        options = self.options
-        keras.utils.set_random_seed(options.train.seed)
-        return start.make_model(
-            start.config,
-            **setup.encoder_options(
-                options.device,
-                options.train,
-                self._strategy,
-                use_one_hot_embeddings=options.use_one_hot_embeddings,
-            ),
-        )
 
     def train(
         self,
@@ -140,14 +122,14 @@ class Finetuning:
         stop. `num_examples` is the size of an epoch; None = the number of
         records.
         """
-        num_records = train_files.count
-        num_examples = num_examples or num_records
-        train = with_steps(self.options, num_examples)
+        train = with_steps(self.options, num_examples or train_files.count)
         logging.info(
             "***** Running training *****\n  Num examples = %d%s\n"
             "  Batch size = %d\n  Num steps = %d",
-            num_examples,
-            f" ({num_records} records)" if num_examples != num_records else "",
+            num_examples or train_files.count,
+            f" ({train_files.count} records)"
+            if num_examples not in (None, train_files.count)
+            else "",
             train.train_batch_size,
             train.num_train_steps,
         )
@@ -155,62 +137,55 @@ class Finetuning:
             self._strategy.scope(),
             naming_damage(train_files.segments, train_files.specs),
         ):
-            train = self._with_fusion(train)
+            train = with_fusion(
+                train,
+                self.model.config,
+                seq_length=self.options.max_seq_length,
+                trims=self._batching["trim"],
+            )
             return Trainer(self.model, train).train(
-                lambda first_example, shard: length_batches.training_batches(
-                    train_files,
-                    batch_size=train.train_batch_size,
-                    seed=train.seed,
-                    first_example=first_example,
-                    shard=shard,
-                    shuffle_window=self.options.shuffle_window,
-                    group_by_length=self.options.group_by_length,
-                    **trimming(train),
-                    **self._batching,
-                ),
+                functools.partial(self._batches, train_files, train),
                 self.manager,
                 num_examples=train_files.count,
                 made_from=reuse.made_from(train_files.paths[0]),
                 evaluate=evaluate,
             )
 
-    def _with_fusion(self, train: TrainOptions) -> TrainOptions:
-        """See `steps.with_fusion`."""
-        longest, num_lengths = self.options.max_seq_length, 1
-        multiple = kind_of(self._strategy).multiple
-        if self._batching["trim"]:
-            num_lengths = len(length_batches.trimmed_lengths(longest, multiple))
-        return with_fusion(
-            train,
-            self.model.config,
-            seq_length=longest,
-            num_lengths=num_lengths,
+    def _batches(
+        self,
+        train_files: RecordFiles,
+        train: TrainOptions,
+        first_example: int,
+        shard: Shard,
+    ) -> tf.data.Dataset:
+        """A shard's rows of the batches after some examples."""
+        return length_batches.training_batches(
+            train_files,
+            batch_size=train.train_batch_size,
+            seed=train.seed,
+            first_example=first_example,
+            shard=shard,
+            shuffle_window=self.options.shuffle_window,
+            group_by_length=self.options.group_by_length,
+            **trimming(train),
+            **self._batching,
         )
 
-    def restore(self, step: int | None = None) -> int:
-        """Loads a checkpoint of output_dir; returns its step.
+    def restore(self) -> int:
+        """Loads the newest checkpoint of output_dir; returns its step.
 
-        A step of None is the newest checkpoint, or init_checkpoint (whose step
-        is 0) if there is none. Raises ValueError if the checkpoint is missing
-        or does not fit.
+        Step 0 = the weights of init_checkpoint, if there is no checkpoint.
+        Raises ValueError if there are no trained weights, or they do not fit.
         """
+        if self.first and not self.manager.steps():
+            self.first.require_heads()
         with self._strategy.scope():
-            if step is None:
-                if self.first and not self.manager.steps():
-                    self.first.require_heads()
-                return setup.restore_trained(
-                    self._weights,
-                    self.manager,
-                    self._output_dir,
-                    self.options.init_checkpoint,
-                )
-            if step not in self.manager.steps():
-                raise ValueError(
-                    f"{self._output_dir} holds no checkpoint of step {step}, "
-                    f"only of {self.manager.steps()}."
-                )
-            self.load(self.manager.prefix(step))
-            return step
+            return setup.restore_trained(
+                self._weights,
+                self.manager,
+                self.options.train.output_dir,
+                self.options.init_checkpoint,
+            )
 
     def finish(self, *, keeps_all: bool = False) -> None:
         """Removes the checkpoints and slots that a finished run can spare.
@@ -236,7 +211,7 @@ class Finetuning:
             report = checkpoints.init_from_checkpoint(prefix, self._weights)
         if report.missing:
             raise ValueError(
-                f"{prefix} is of another model: it has no {report.missing[0]}. "
+                f"{prefix} holds another model: it lacks {report.missing[0]}. "
                 "Give another --output_dir, or the flags of that run."
             )
 

@@ -9,19 +9,11 @@ from collections.abc import Mapping
 Results = Mapping[str, Mapping[str, float]]
 
 
-def is_better(metric: str, value: float, than: float) -> bool:
-    """Whether a value is strictly better than another; nan never is.
-
-    Lower losses and errors are better, otherwise higher values.
-    """
-    if math.isnan(than):
-        return not math.isnan(value)
-    return value < than if is_minimized(metric) else value > than
-
-
-def is_minimized(metric: str) -> bool:
-    """Whether lower values of a metric are better: losses and errors."""
-    return metric.endswith(("loss", "error"))
+def goodness(metric: str, value: float) -> float:
+    """The value, negated for losses and errors; nan is worse than anything."""
+    if math.isnan(value):
+        return -math.inf
+    return -value if metric.endswith(("loss", "error")) else value
 
 
 def value_of(results: Results, metric: str) -> float:

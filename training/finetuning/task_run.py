@@ -1,44 +1,11 @@
-"""What a run of one task takes, returns and depends on."""
+"""What a run of one task takes and returns."""
 
-import dataclasses
-import functools
-import hashlib
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from data.finetuning.long_text import LongTextOptions
 from data.records.input_pipeline import RecordFiles
-from data.storage import files
-from data.storage.json_files import read_json
 from data.tasks import Task
-from modeling import checkpoints
-from modeling.config import BertConfig
-from training.config.finetuning_options import ClassifierOptions
-from training.devices.strategy import precision_of
-
-# Options that change neither the training nor the scores: a run resumes, or
-# counts as finished, whatever their values are.
-_FREE = {
-    "data_dir",
-    "vocab_file",  # the checksums of the records depend on it
-    "do_train",
-    "do_eval",
-    "do_predict",
-    "eval_checkpoints",
-    "finetuning.bert_config_file",
-    "finetuning.init_checkpoint",
-    "finetuning.eval_batch_size",
-    "finetuning.predict_batch_size",
-    "finetuning.train.output_dir",
-    "finetuning.train.save_checkpoints_steps",
-    "finetuning.strip_checkpoint",
-    "finetuning.train.keep_checkpoint_max",
-    "finetuning.train.log_steps",
-    "finetuning.train.iterations_per_loop",
-    "finetuning.train.gradient_checkpointing",
-}
-_DEVICE, _PRECISION = "finetuning.device.", "finetuning.device.precision"
+from training.finetuning.metric_values import Results
 
 
 class Inputs(NamedTuple):
@@ -62,56 +29,5 @@ class Outcome(NamedTuple):
     """
 
     step: int
-    results: Mapping[str, Mapping[str, float]]
+    results: Results
     weights: str
-
-
-def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
-    """Returns all that a run's scores depend on, as values for JSON.
-
-    The names are full names of options, such as `finetuning.train.seed`, and
-    `SET_sha256`, for the checksum of a set's records.
-    """
-    facts = {
-        name: value
-        for name, value in _fields("", dataclasses.asdict(options))
-        if name not in _FREE and not name.startswith(_DEVICE)
-    }
-    # Runs of earlier versions have no such options.
-    if options.long_text == LongTextOptions():
-        facts = {n: v for n, v in facts.items() if n[:10] != "long_text."}
-    if not options.never_split:
-        del facts["never_split"]
-    # `auto` is a different precision on different machines.
-    facts[_PRECISION] = precision_of(options.finetuning.device)
-    # The contents of these files, because a path may later hold others.
-    config = BertConfig.from_json_file(options.finetuning.bert_config_file)
-    facts |= _fields("bert_config.", config.to_dict())
-    if options.finetuning.init_checkpoint:
-        facts["init_checkpoint_sha256"] = _weights_sha256(
-            options.finetuning.init_checkpoint
-        )
-    for name, records in {"train": inputs.train, **inputs.dev}.items():
-        manifest = read_json(records.paths[0] + files.MANIFEST_SUFFIX)
-        facts[f"{name}_sha256"] = manifest["sha256"]
-    return json.loads(json.dumps(facts, sort_keys=True))
-
-
-@functools.lru_cache(maxsize=1)
-def _weights_sha256(path: str) -> str:
-    """A checksum of a checkpoint's variables, in either format."""
-    checkpoint = checkpoints.open_checkpoint(path)
-    checksum = hashlib.sha256()
-    for name in sorted(checkpoint.shapes):
-        checksum.update(name.encode())
-        checksum.update(checkpoint.read(name).tobytes())
-    return checksum.hexdigest()
-
-
-def _fields(prefix: str, values: Mapping) -> Iterator[tuple[str, Any]]:
-    """The values of nested options, each with its full name."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _fields(f"{prefix}{name}.", value)
-        else:
-            yield prefix + name, value

@@ -22,21 +22,19 @@ _WITH_DETAILS = ("classification", "multilabel")
 class TaskScorer:
     """Scores a task's dev sets with the current weights of a model.
 
-    `evaluate` runs the model over records; it returns the original's figures,
-    which have `summary_names`, and the scores of every example. Raises
+    `evaluate` runs the model over records; it returns the original's figures
+    and the scores of every example. Raises
     ValueError if an example of a set has no label.
 
     Attributes:
       step: step of the last evaluation that was written.
       results: that evaluation's set -> metric -> value.
       scores: that evaluation's set -> scores of every example.
-      metric_names: set -> names of the metrics in `results`.
     """
 
     def __init__(
         self,
         evaluate: Callable[[RecordFiles], tuple[dict, ExampleScores]],
-        summary_names: tuple[str, ...],
         task: Task,
         dev_files: Mapping[str, RecordFiles],
         output_dir: str,
@@ -46,9 +44,6 @@ class TaskScorer:
         self._dev_files = dev_files
         self._output_dir = output_dir
         self._gold = {name: _gold(task, name) for name in dev_files}
-        self.metric_names = {
-            name: [*summary_names, *task.metrics] for name in dev_files
-        }
         self.step: int | None = None
         self.results: dict[str, dict[str, float]] = {}
         self.scores: dict[str, ExampleScores] = {}

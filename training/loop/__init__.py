@@ -9,7 +9,6 @@ checkpointing     checkpoints of a run: whole, few, resumed exactly
 events            TensorBoard events, evaluation results, progress figures
 model             what the loop requires of a model
 custom_gradients  releases what TensorFlow keeps of custom gradients
-evaluator         metrics of a model over batches
 steps             one update, and many in one call
 schedule          the end of a run, in steps or in minutes
 resuming          the first step of a run

@@ -60,18 +60,9 @@ class CheckpointManager:
         if not read_only:
             files.check_writable(output_dir)
 
-    def remove_leftovers(self) -> None:
-        """Removes files that a killed run left incomplete.
-
-        Call it only when no other run uses the folder.
-        """
-        names = tf.io.gfile.listdir(self._dir)
-        for name in names:
-            part = _PART.fullmatch(name)
-            # The index is written last and removed first.
-            is_alone = part and f"{part[1]}.index" not in names
-            if ".incomplete-" in name or is_alone:
-                _remove_whole(os.path.join(self._dir, name.rstrip("/")))
+    def prefix(self, step: int) -> str:
+        """The path of a step's checkpoint, without endings."""
+        return os.path.join(self._dir, f"model.ckpt-{step}")
 
     def steps(self) -> list[int]:
         """Steps of the checkpoints in the folder, oldest first."""
@@ -84,11 +75,15 @@ class CheckpointManager:
         The `checkpoint` file names it, else it is the newest; None = none
         exists.
         """
+        return max(self._steps_up_to_latest(), default=None)
+
+    def _steps_up_to_latest(self) -> list[int]:
+        """Steps up to the one that `restore` loads if it is whole."""
         steps = self.steps()
         named = _NAME.fullmatch(f"{tf1.latest_name(self._dir)}.index")
         if named and int(named[1]) in steps:
-            return int(named[1])
-        return steps[-1] if steps else None
+            return steps[: steps.index(int(named[1])) + 1]
+        return steps
 
     def made_from(self) -> dict[str, Any]:
         """Returns `ResumePoint.made_from` of the newest good checkpoint."""
@@ -118,22 +113,25 @@ class CheckpointManager:
         if steps:
             self._warn_of_others(steps[-1])
         for step in reversed(steps):
-            prefix = self.prefix(step)
             try:
-                record = read_record(prefix)
-                checkpoint = tf1.Checkpoint(prefix)
+                record = read_record(self.prefix(step))
+                checkpoint = tf1.Checkpoint(self.prefix(step))
                 # Read all variables, to verify their checksums.
-                values = {
-                    name: value
-                    for name in checkpoint.shapes
-                    for value in [checkpoint.read(name)]
-                    if name in variables
-                }
+                every = ((n, checkpoint.read(n)) for n in checkpoint.shapes)
+                values = {n: value for n, value in every if n in variables}
             except ValueError as error:
                 logging.warning("%s Trying the checkpoint before it.", error)
                 continue
-            is_stripped = record.get("is_stripped", False)
-            self._assign(checkpoint, variables, values, is_stripped)
+            missing = self._require_fit(checkpoint, variables)
+            slots = [name for name in missing if name.endswith(SLOTS)]
+            if slots and not record.get("is_stripped"):
+                logging.warning(
+                    "%s has no optimizer slots for %d variables; they start at "
+                    "0.",
+                    *(checkpoint.prefix, len(slots)),
+                )
+            for name, value in values.items():
+                variables[name].assign(value)
             return step, record
         if steps:
             raise ValueError(
@@ -142,20 +140,55 @@ class CheckpointManager:
             )
         return None
 
+    def check(self, variables: Mapping[str, tf.Variable]) -> None:
+        """Raises ValueError if the checkpoint to load has other weights.
+
+        Only the variables' shapes are read. A damaged checkpoint is not an
+        error, because `restore` skips it.
+        """
+        for step in self._steps_up_to_latest()[-1:]:
+            try:
+                checkpoint = tf1.Checkpoint(self.prefix(step))
+            except ValueError:
+                continue
+            self._require_fit(checkpoint, variables)
+
+    def _require_fit(self, checkpoint, variables) -> list[str]:
+        """Refuses another model's checkpoint; returns the missing names."""
+        report = compare(checkpoint, variables)
+        wrong = [*report.misshapen, *filter(is_weight, report.missing)]
+        if wrong:
+            raise ValueError(
+                f"{self._dir} holds a run of another model: "
+                f"{checkpoint.prefix} does not fit ({wrong[0]}). Give another "
+                "--output_dir, or the --bert_config_file of that run."
+            )
+        return report.missing
+
+    def _warn_of_others(self, latest: int) -> None:
+        """Warns if the `checkpoint` file passes over steps, or is damaged."""
+        name = tf1.latest_name(self._dir)
+        later = [str(step) for step in self.steps() if step > latest]
+        if later:
+            logging.warning(
+                "%s: its `checkpoint` file names step %d; later ones (%s) are "
+                "passed over.",
+                *(self._dir, latest, ", ".join(later)),
+            )
+        elif name not in (None, f"model.ckpt-{latest}"):
+            logging.warning(
+                "%s: its `checkpoint` file is damaged, or names what is not "
+                "there (%s); taking the newest checkpoint.",
+                *(self._dir, name or "nothing"),
+            )
+
     def save(
         self, variables: Mapping[str, tf.Variable], point: ResumePoint
-    ) -> str:
+    ) -> None:
         """Saves variables and resume point; removes the oldest checkpoint.
 
-        Args:
-          variables: name -> variable, optimizer slots included.
-          point: the rest of the state.
-
-        Returns:
-          The checkpoint's prefix.
-
-        Raises:
-          OSError: it cannot be written; earlier checkpoints are intact.
+        `variables` maps names to variables, optimizer slots included. Raises
+        OSError if it cannot be written; earlier checkpoints are intact.
         """
         prefix = self.prefix(point.global_step)
         tensors = {name: v.numpy() for name, v in variables.items()}
@@ -165,9 +198,7 @@ class CheckpointManager:
         # The run may have gone back to an earlier step. Later checkpoints are
         # neither counted nor removed; they are overwritten at their step.
         steps = [step for step in self.steps() if step <= point.global_step]
-        kept = steps[-self._keep_max :] if self._keep_max else steps
-        self._keep(kept, steps)
-        return prefix
+        self._keep(steps[-self._keep_max :] if self._keep_max else steps, steps)
 
     def keep_only(self, step: int) -> None:
         """Removes all checkpoints except one step's."""
@@ -181,9 +212,18 @@ class CheckpointManager:
             logging.info(
                 "Removed the checkpoints of steps %s, which "
                 "--keep_checkpoint_max=%d would have kept.",
-                ", ".join(map(str, others)),
-                _USUAL_NUMBER,
+                *(", ".join(map(str, others)), _USUAL_NUMBER),
             )
+
+    def _keep(self, kept: Sequence[int], steps: Sequence[int]) -> None:
+        """Removes the checkpoints of all steps but the kept ones."""
+        tf1.write_state(self._dir, [f"model.ckpt-{step}" for step in kept])
+        for step in sorted(set(steps) - set(kept)):
+            # The index is first: a checkpoint without an index does not exist.
+            # The original has a `.meta` file, too.
+            for ending in (".index", _DATA, RECORD, ".meta"):
+                with contextlib.suppress(tf.errors.NotFoundError):
+                    tf.io.gfile.remove(self.prefix(step) + ending)
 
     def strip(self) -> None:
         """Removes the optimizer slots of all checkpoints of a finished run.
@@ -192,26 +232,22 @@ class CheckpointManager:
         """
         for step in self._steps_up_to_latest():
             try:
-                self._strip(self.prefix(step), step)
+                _strip(self.prefix(step), step)
             except ValueError as error:  # `restore` skips it, too
                 logging.warning("%s Its slots are left.", error)
 
-    def _strip(self, prefix: str, step: int) -> None:
-        """Removes the optimizer slots of a checkpoint that has some."""
-        record = read_record(prefix)
-        if record.get("is_stripped"):
-            return
-        checkpoint = tf1.Checkpoint(prefix)
-        names = filter(is_weight, checkpoint.shapes)
-        kept = {name: checkpoint.read(name) for name in names}
-        # The index changes twice while a checkpoint is replaced. A record
-        # without checksums fits each of them, if the run is killed meanwhile.
-        record.pop("index_sha256", None)
-        files.write_text(prefix + RECORD, json.dumps(record) + "\n")
-        tf1.write(prefix, kept | {tf1.GLOBAL_STEP: np.int64(step)})
-        write_record(prefix, record | {"is_stripped": True}, f"{prefix}.index")
-        size = sum(value.nbytes for value in kept.values()) / 1e6
-        logging.info("%s: without slots, %.1f MB are left.", prefix, size)
+    def remove_leftovers(self) -> None:
+        """Removes files that a killed run left incomplete.
+
+        Call it only when no other run uses the folder.
+        """
+        names = tf.io.gfile.listdir(self._dir)
+        for name in names:
+            part = _PART.fullmatch(name)
+            # The index is written last and removed first.
+            is_alone = part and f"{part[1]}.index" not in names
+            if ".incomplete-" in name or is_alone:
+                _remove_whole(os.path.join(self._dir, name.rstrip("/")))
 
     def log_size(
         self, variables: Mapping[str, tf.Variable], saves: int
@@ -220,118 +256,47 @@ class CheckpointManager:
 
         `saves` is how many checkpoints the run writes; 0 = unknown.
         """
-        size = sum(
+        mb = 1e-6 * sum(
             v.dtype.size * v.shape.num_elements() for v in variables.values()
         )
         # A new checkpoint is complete before the oldest one is removed.
         most = [n for n in (saves, self._keep_max and self._keep_max + 1) if n]
         number = min(most, default=0)
+        all_of_them = f"{number} at once at most, {number * mb:.1f} MB"
         logging.info(
             "Checkpoints in %s: %.1f MB each, %s.",
-            self._dir,
-            size / 1e6,
-            f"{number} at once at most, {number * size / 1e6:.1f} MB"
-            if number
-            else "and all of them are kept",
+            *(self._dir, mb),
+            all_of_them if number else "and all of them are kept",
         )
-        needed = max(0, number - len(self.steps())) * size
-        is_local = "://" not in self._dir
-        if is_local and (free := shutil.disk_usage(self._dir).free) < needed:
+        needed = max(0, number - len(self.steps())) * mb
+        if "://" in self._dir:
+            return
+        free = 1e-6 * shutil.disk_usage(self._dir).free
+        if free < needed:
             logging.warning(
                 "%s has %.1f MB left, but the checkpoints need %.1f MB more. "
                 "Free some space, give another --output_dir, or lower "
                 "--keep_checkpoint_max.",
-                self._dir,
-                free / 1e6,
-                needed / 1e6,
+                *(self._dir, free, needed),
             )
 
-    def check(self, variables: Mapping[str, tf.Variable]) -> None:
-        """Refuses a folder if the checkpoint to load has other weights.
 
-        Args:
-          variables: name -> variable of the weights; only shapes are read.
-
-        Raises:
-          ValueError: the checkpoint does not fit the model. A damaged one is
-            not an error, because `restore` skips it.
-        """
-        for step in self._steps_up_to_latest()[-1:]:
-            try:
-                checkpoint = tf1.Checkpoint(self.prefix(step))
-            except ValueError:
-                continue
-            self._require_fit(checkpoint, variables)
-
-    def _assign(self, checkpoint, variables, values, is_stripped):
-        report = self._require_fit(checkpoint, variables)
-        slots_missing = [
-            name for name in report.missing if name.endswith(SLOTS)
-        ]
-        if slots_missing and not is_stripped:
-            logging.warning(
-                "%s has no optimizer slots for %d variables; they start at 0.",
-                checkpoint.prefix,
-                len(slots_missing),
-            )
-        for name, value in values.items():
-            variables[name].assign(value)
-
-    def _require_fit(self, checkpoint, variables):
-        """Refuses a checkpoint of another model; returns the report."""
-        report = compare(checkpoint, variables)
-        weights_missing = [name for name in report.missing if is_weight(name)]
-        if report.misshapen or weights_missing:
-            first = [*report.misshapen, *weights_missing][0]
-            raise ValueError(
-                f"{self._dir} holds a run of another model: "
-                f"{checkpoint.prefix} does not fit ({first}). Give another "
-                "--output_dir, or the --bert_config_file of that run."
-            )
-        return report
-
-    def _steps_up_to_latest(self) -> list[int]:
-        """Steps up to the one that `restore` loads if it is whole."""
-        latest = self.latest_step()
-        return [step for step in self.steps() if step <= latest]
-
-    def _warn_of_others(self, latest: int) -> None:
-        """Warns if the `checkpoint` file passes over steps, or is damaged."""
-        name = tf1.latest_name(self._dir)
-        later = [step for step in self.steps() if step > latest]
-        if later:
-            logging.warning(
-                "%s: its `checkpoint` file names step %d; later ones (%s) are "
-                "passed over.",
-                self._dir,
-                latest,
-                ", ".join(map(str, later)),
-            )
-        elif name not in (None, f"model.ckpt-{latest}"):
-            logging.warning(
-                "%s: its `checkpoint` file is damaged, or names what is not "
-                "there (%s); taking the newest checkpoint.",
-                self._dir,
-                name or "nothing",
-            )
-
-    def _keep(self, kept: Sequence[int], steps: Sequence[int]) -> None:
-        """Removes the checkpoints of all steps but the kept ones."""
-        tf1.write_state(self._dir, [f"model.ckpt-{step}" for step in kept])
-        for step in steps:
-            if step not in kept:
-                self._remove(step)
-
-    def prefix(self, step: int) -> str:
-        """The path of the checkpoint of a step, without endings."""
-        return os.path.join(self._dir, f"model.ckpt-{step}")
-
-    def _remove(self, step: int) -> None:
-        # The index is first: a checkpoint without an index does not exist.
-        # The original has a `.meta` file, too.
-        for ending in (".index", _DATA, RECORD, ".meta"):
-            with contextlib.suppress(tf.errors.NotFoundError):
-                tf.io.gfile.remove(self.prefix(step) + ending)
+def _strip(prefix: str, step: int) -> None:
+    """Removes the optimizer slots of a checkpoint that has some."""
+    record = read_record(prefix)
+    if record.get("is_stripped"):
+        return
+    checkpoint = tf1.Checkpoint(prefix)
+    names = filter(is_weight, checkpoint.shapes)
+    kept = {name: checkpoint.read(name) for name in names}
+    # The index changes twice while a checkpoint is replaced. A record without
+    # checksums fits each of them, if the run is killed meanwhile.
+    record.pop("index_sha256", None)
+    files.write_text(prefix + RECORD, json.dumps(record) + "\n")
+    tf1.write(prefix, kept | {tf1.GLOBAL_STEP: np.int64(step)})
+    write_record(prefix, record | {"is_stripped": True}, f"{prefix}.index")
+    size = sum(value.nbytes for value in kept.values()) / 1e6
+    logging.info("%s: without slots, %.1f MB are left.", prefix, size)
 
 
 def _remove_whole(path: str) -> None:

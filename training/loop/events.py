@@ -42,25 +42,18 @@ class MetricLog:
         self._sums = self._sums + metrics.sum(axis=0, dtype=np.float64)
         self._steps += len(metrics)
         self._seconds += seconds
-        values = {
-            name: losses.mean(metric)
-            for name, metric in zip(names, self._sums, strict=True)
-        }
+        means = map(losses.mean, self._sums)
+        values = dict(zip(names, means, strict=True))
         values["learning_rate"] = float(metrics[-1, -1, 0])
-        steps_per_second = self._steps / self._seconds
-        values["examples/sec"] = (
-            steps_per_second * self._options.train_batch_size
-        )
-        due = step % self._options.log_steps == 0
-        if due or is_last:
-            for name, value in values.items():
-                tf.summary.scalar(name, value, step=step)
-            tf.summary.scalar("global_step/sec", steps_per_second, step=step)
-            self._reset()
+        rate = self._steps / self._seconds
+        values["examples/sec"] = rate * self._options.train_batch_size
         shown = ["loss"] + [n for n in values if n.endswith("accuracy")]
-        return ", ".join(
-            f"{name}={values[name]:.4g}" for name in [*shown, "examples/sec"]
-        )
+        figures = [f"{n}={values[n]:.4g}" for n in [*shown, "examples/sec"]]
+        if is_last or step % self._options.log_steps == 0:
+            for name, value in (values | {"global_step/sec": rate}).items():
+                tf.summary.scalar(name, value, step=step)
+            self._reset()
+        return ", ".join(figures)
 
 
 def write_scalars(folder: str, values: Mapping[str, float], step: int) -> None:
@@ -79,15 +72,11 @@ def write_eval_results(
 ) -> None:
     """Writes `NAME_results.txt` and a TensorBoard point; logs them.
 
-    Args:
-      output_dir: the run's folder.
-      metrics: name -> value.
-      step: step of the checkpoint.
-      name: name of the evaluated data, and of the folder of its events.
+    `step` is the checkpoint's; `name` names the evaluated data, and the folder
+    of its events.
     """
-    results = {"global_step": step} | {
-        key: np.float32(value) for key, value in metrics.items()
-    }
+    results = {key: np.float32(value) for key, value in metrics.items()}
+    results["global_step"] = step
     lines = [f"{key} = {results[key]}" for key in sorted(results)]
     write_scalars(os.path.join(output_dir, name), metrics, step)
     path = os.path.join(output_dir, f"{name}_results.txt")
@@ -98,26 +87,20 @@ def write_eval_results(
 def read_eval_results(path: str) -> dict[str, float]:
     """Reads a file that `write_eval_results` has written.
 
-    Args:
-      path: path of the file, such as `DIR/eval_results.txt`.
-
-    Returns:
-      Name -> value; `global_step` is among them.
-
-    Raises:
-      FileNotFoundError: the file is missing.
-      ValueError: a line is not `NAME = NUMBER`.
+    Returns name -> value; `global_step` is among them. Raises FileNotFoundError
+    if the file is missing, and ValueError for a line that is not `NAME =
+    NUMBER`.
     """
-    results = {}
-    for line in files.read_lines(path):
-        name, _, value = line.partition(" = ")
-        try:
+    results, line = {}, ""
+    try:
+        for line in files.read_lines(path):
+            name, _, value = line.partition(" = ")
             results[name] = float(value)
-        except ValueError:
-            raise ValueError(
-                f"{path} is damaged: {line!r:.60}, expected NAME = NUMBER; "
-                "evaluate again, which writes it anew."
-            ) from None
+    except ValueError:
+        raise ValueError(
+            f"{path} is damaged: {line!r:.60}, expected NAME = NUMBER; "
+            "evaluate again, which writes it anew."
+        ) from None
     return results
 
 

@@ -13,6 +13,7 @@ from training.loop.optimizers import (
 )
 
 
+@accepts_rows
 def lamb_update(
     param: tf.Tensor,
     m: tf.Tensor,
@@ -60,16 +61,4 @@ def _one_minus_power(base: float, step: tf.Tensor) -> tf.Tensor:
 class Lamb(AdamWeightDecay):
     """LAMB with the slots, names, decay and clipping of `AdamWeightDecay`."""
 
-    @staticmethod
-    @accepts_rows
-    def new_values(param, m, v, grad, *, rate, weight_decay, step):
-        """See `lamb_update`."""
-        return lamb_update(
-            param,
-            m,
-            v,
-            grad,
-            rate=rate,
-            weight_decay=weight_decay,
-            step=step,
-        )
+    new_values = staticmethod(lamb_update)

@@ -10,7 +10,7 @@ STEPS_TO_DOUBLE = 2000
 
 
 class LossScale:
-    """The factor of the loss, by which the gradients are divided again.
+    """The factor of the loss; the gradients are divided by it again.
 
     It is halved if a gradient is not finite, and doubled after 2000 finite
     updates in a row. It is a power of two, so that float32 gradients are scaled

@@ -21,43 +21,6 @@ CLIP_NORM = 1.0
 NOT_DECAYED = ("LayerNorm", "layer_norm", "bias")
 
 
-def adam_update(
-    param: tf.Tensor,
-    m: tf.Tensor,
-    v: tf.Tensor,
-    grad: tf.Tensor,
-    *,
-    rate: tf.Tensor,
-    weight_decay: float,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """One Adam step without bias correction, with decoupled weight decay.
-
-    Args:
-      param: float32, the weights.
-      m: same shape, running mean of gradients.
-      v: same shape, running mean of squared gradients.
-      grad: same shape, the clipped gradient.
-      rate: float32 scalar, this step's learning rate.
-      weight_decay: 0.01, or 0 for weights that are not decayed.
-
-    Returns:
-      The new param, m and v.
-
-    Source: `optimizers.AdamWeightDecayOptimizer.apply_gradients`.
-    """
-    m = BETA_1 * m + (1.0 - BETA_1) * grad
-    v = BETA_2 * v + (1.0 - BETA_2) * tf.square(grad)
-    direction = m / (tf.sqrt(v) + EPSILON)
-    if weight_decay:
-        direction += weight_decay * param
-    return param - rate * direction, m, v
-
-
-def is_decayed(name: str) -> bool:
-    """Whether weight decay applies to the variable of this full name."""
-    return not any(re.search(pattern, name) for pattern in NOT_DECAYED)
-
-
 def accepts_rows(new_values: Callable) -> Callable:
     """Marks an update rule that accepts sparse gradients of looked-up rows.
 
@@ -69,6 +32,39 @@ def accepts_rows(new_values: Callable) -> Callable:
     """
     new_values.accepts_rows = True
     return new_values
+
+
+@accepts_rows
+def adam_update(
+    param: tf.Tensor,
+    m: tf.Tensor,
+    v: tf.Tensor,
+    grad: tf.Tensor,
+    *,
+    rate: tf.Tensor,
+    weight_decay: float,
+    step: tf.Tensor | None = None,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """One Adam step without bias correction, with decoupled weight decay.
+
+    Returns the new weights `param`, and running means `m` of gradients and `v`
+    of squared gradients. They have the shape of the clipped gradient `grad`,
+    float32; `weight_decay` 0 = not decayed; the rule does not depend on `step`.
+
+    Source: `optimizers.AdamWeightDecayOptimizer.apply_gradients`.
+    """
+    del step
+    m = BETA_1 * m + (1.0 - BETA_1) * grad
+    v = BETA_2 * v + (1.0 - BETA_2) * tf.square(grad)
+    direction = m / (tf.sqrt(v) + EPSILON)
+    if weight_decay:
+        direction += weight_decay * param
+    return param - rate * direction, m, v
+
+
+def is_decayed(name: str) -> bool:
+    """Whether weight decay applies to the variable of this full name."""
+    return not any(re.search(pattern, name) for pattern in NOT_DECAYED)
 
 
 class AdamWeightDecay:
@@ -94,6 +90,8 @@ class AdamWeightDecay:
         checkpoint.
     """
 
+    new_values = staticmethod(adam_update)
+
     def __init__(
         self,
         variables: Mapping[str, tf.Variable],
@@ -105,35 +103,25 @@ class AdamWeightDecay:
         self._variables = list(variables.values())
         self._factors = [rates[n] if rates else 1.0 for n in variables]
         self._decays = [WEIGHT_DECAY * is_decayed(name) for name in variables]
-        self._m, self._v = (
-            [
-                tf.Variable(tf.zeros(v.shape), trainable=False)
-                for v in self._variables
-            ]
-            for _ in range(2)
-        )
         self.slots = {
-            f"{name}/{slot}": variable
-            for slot, slots in (("adam_m", self._m), ("adam_v", self._v))
-            for name, variable in zip(variables, slots, strict=True)
+            f"{name}/{slot}": tf.Variable(tf.zeros(v.shape), trainable=False)
+            for slot in ("adam_m", "adam_v")
+            for name, v in variables.items()
         }
+        slots, count = [*self.slots.values()], len(variables)
+        self._m, self._v = slots[:count], slots[count:]
         num_replicas = tf.distribute.get_strategy().num_replicas_in_sync
         self._compiles = compiles
-        self._one_device = num_replicas == 1 and self._compiles
+        self._one_device = num_replicas == 1 and compiles
         self.takes_slices = not skips_overflow and self._can_add_rows()
         shapes = tuple(tuple(v.shape) for v in self._variables)
         # On a CPU it would write all squares to memory.
-        norm_compiles = self._compiles and kernels.has_gpu()
-        self._norm = _compiled_norm(shapes) if norm_compiles else _global_norm
-        self._update = functools.partial(
-            _update, self.new_values, skips_overflow
-        )
+        compiles_norm = compiles and kernels.has_gpu()
+        self._norm = _compiled_norm(shapes) if compiles_norm else _global_norm
+        rule = self.new_values, skips_overflow
+        self._update = functools.partial(_update, rule)
         self._compiled = _compiled_update(
-            self.new_values,
-            skips_overflow,
-            tuple(self._decays),
-            tuple(self._factors),
-            shapes,
+            rule, tuple(self._decays), tuple(self._factors), shapes
         )
 
     def _can_add_rows(self) -> bool:
@@ -155,8 +143,8 @@ class AdamWeightDecay:
     ) -> tf.Tensor:
         """Clips the gradients to global norm 1 and updates the variables.
 
-        Call it in replica context with gradients already summed over
-        replicas.
+        Call it in replica context with gradients already summed over replicas.
+        Returns the global norm before clipping, float32 scalar.
 
         Args:
           gradients: one for each variable, float32: dense, or
@@ -168,9 +156,6 @@ class AdamWeightDecay:
             scalar, the sum of the values' squares before values of the same
             row are added. The original computes the norm from these.
 
-        Returns:
-          The global norm before clipping, float32 scalar.
-
         Source: `optimizers.AdamWeightDecayOptimizer.apply_gradients`.
         """
         if not self.takes_slices:
@@ -180,37 +165,24 @@ class AdamWeightDecay:
             ]
         norm = self._norm(gradients, squares or {})
         if self._one_device:
-            m, v = map(_local, (self._m, self._v))
+            variables, m, v = map(_local, (self._variables, self._m, self._v))
             gradients = [
                 _add_rows(*row, norm)
                 if isinstance(row[-1], tf.IndexedSlices)
                 else row[-1]
                 for row in zip(m, v, gradients, strict=True)
             ]
-            self._compiled(
-                *(_local(self._variables), m, v, gradients, norm, rate, step)
-            )
+            self._compiled(variables, m, v, gradients, norm, rate, step)
             return norm
         # Differs from the original: it clips each replica's gradient before
         # the sum, so that the effective bound grows with the replicas.
+        update = self._compiled_on_replicas
         if not self._compiles:
-            gradients = _clip(gradients, norm)
+            gradients, update = _clip(gradients, norm), self._update_replicas
         tf.distribute.get_replica_context().merge_call(
-            self._compiled_on_replicas
-            if self._compiles
-            else self._update_replicas,
-            args=(gradients, norm, rate, step),
+            update, args=(gradients, norm, rate, step)
         )
         return norm
-
-    @staticmethod
-    @accepts_rows
-    def new_values(param, m, v, grad, *, rate, weight_decay, step):
-        """See `adam_update`, which is the same at every step."""
-        del step
-        return adam_update(
-            param, m, v, grad, rate=rate, weight_decay=weight_decay
-        )
 
     def _compiled_on_replicas(self, strategy, gradients, norm, rate, step):
         """In cross-replica context: each device runs the compiled update."""
@@ -246,15 +218,12 @@ class AdamWeightDecay:
 
 
 def _global_norm(gradients, squares):
-    return tf.sqrt(
-        tf.add_n(
-            [
-                squares[i] if i in squares else 2.0 * tf.nn.l2_loss(gradient)
-                for i, gradient in enumerate(gradients)
-                if gradient is not None
-            ]
-        )
-    )
+    parts = [
+        squares[i] if i in squares else 2.0 * tf.nn.l2_loss(gradient)
+        for i, gradient in enumerate(gradients)
+        if gradient is not None
+    ]
+    return tf.sqrt(tf.add_n(parts))
 
 
 @functools.cache
@@ -294,8 +263,7 @@ def _local(variables):
 
 @functools.cache
 def _compiled_update(
-    new_values: Callable[..., tuple[tf.Tensor, ...]],
-    skips_overflow: bool,
+    rule: tuple[Callable[..., tuple[tf.Tensor, ...]], bool],
     decays: tuple[float, ...],
     factors: tuple[float, ...],
     shapes: tuple[tuple[int, ...], ...],
@@ -315,30 +283,17 @@ def _compiled_update(
         ):
             if row[-1] is None:
                 continue
-            _update(
-                *(new_values, skips_overflow, *row, norm, rate, step),
-                decay=decay,
-                factor=factor,
-            )
+            _update(rule, *row, norm, rate, step, decay=decay, factor=factor)
 
     return update
 
 
-def _update(
-    new_values,
-    skips_overflow,
-    variable,
-    m,
-    v,
-    gradient,
-    norm,
-    rate,
-    step,
-    *,
-    decay,
-    factor,
-):
-    """Writes `new_values` back into one variable and its slots."""
+def _update(rule, variable, m, v, gradient, norm, rate, step, *, decay, factor):
+    """Writes a rule's new values back into one variable and its slots.
+
+    `rule` is `new_values`, and whether to skip gradients that are not finite.
+    """
+    new_values, skips_overflow = rule
     before = [x.read_value() for x in (variable, m, v)]
     after = new_values(
         *before, gradient, rate=rate * factor, weight_decay=decay, step=step

@@ -22,16 +22,10 @@ def learning_rate(
     to peak * (1 - num_warmup_steps / num_train_steps). The last update has
     rate 0.
 
-    Args:
-      step: scalar, the number of this update, counted from 1: when it runs,
-        the original reads global_step after it is incremented. With
-        num_train_minutes, the elapsed share of the time times num_train_steps.
-      peak: rate at the end of the warm-up.
-      num_train_steps: updates after which the rate is 0.
-      num_warmup_steps: updates of warm-up; 0 = none.
-
-    Returns:
-      Float32 scalar.
+    `step` is the number of this update, counted from 1: when it runs, the
+    original reads global_step after it is incremented. With num_train_minutes,
+    it is the elapsed share of the time times num_train_steps. Returns a float32
+    scalar.
 
     Source: `optimizers.create_optimizer`.
     """
@@ -62,7 +56,7 @@ def layer_rates(
     ValueError if the model has fewer blocks.
 
     Source: Sun et al., "How to Fine-Tune BERT for Text Classification?",
-      arXiv:1905.05583, section 3; of an ELECTRA, `_get_layer_lrs` of
+      arXiv:1905.05583, section 3; for ELECTRA, `_get_layer_lrs` in
       google-research/electra, `model/optimization.py`.
     """
     names = list(names)

@@ -19,69 +19,55 @@ def resume(
     manager: CheckpointManager,
     saved: Mapping[str, tf.Variable],
     options: TrainOptions,
-    *,
-    num_examples: int,
+    start: ResumePoint,
     strategy: tf.distribute.Strategy,
-    arithmetic: str = "",
-    made_from: Mapping[str, Any] | None = None,
 ) -> ResumePoint:
     """Loads the run's newest checkpoint, or `continue_from`, if there is one.
 
     All workers of the strategy must find the same checkpoint. `saved` maps
-    names to variables, optimizer slots included; `made_from` None = unknown.
-    Raises ValueError if a checkpoint was made with another model or optimizer,
-    or the workers find different ones.
+    names to variables, optimizer slots included; `start` is the beginning of a
+    new run. Raises ValueError if a checkpoint was made with another model or
+    optimizer, or the workers find different ones.
     """
-    start = ResumePoint(
-        0,
-        0,
-        options.seed,
-        num_examples,
-        options.optimizer,
-        arithmetic=arithmetic,
-        made_from=made_from or {},
-    )
-    point = _restore(manager, saved, options, start)
+    step, record = manager.restore(saved) or (0, {})
+    if step:
+        point = _resumed(step, record, options, start)
+    else:
+        first_step = _continue(saved, options)
+        point = dataclasses.replace(start, global_step=first_step)
     _check_workers(point, saved, strategy)
     return point
 
 
-def _restore(
-    manager: CheckpointManager,
-    saved: Mapping[str, tf.Variable],
+def _resumed(
+    step: int,
+    record: Mapping[str, Any],
     options: TrainOptions,
     start: ResumePoint,
 ) -> ResumePoint:
-    """Loads the newest checkpoint that this worker finds."""
-    step, record = manager.restore(saved) or (0, {})
-    if not step:
-        return dataclasses.replace(start, global_step=_continue(saved, options))
+    """Makes the resume point of a checkpoint; warns of what has changed."""
     _check_optimizer(record, options, options.output_dir)
     for what, effect in (
         ("seed", "another order of the data"),
         ("num_examples", "another order of the data"),
         ("arithmetic", "another rounding"),
     ):
-        now = getattr(start, what)
-        before = record.get(what)
+        now, before = getattr(start, what), record.get(what)
         # Earlier versions did not write all of them.
         if before not in (None, "", now):
             logging.warning(
                 "%s is %s now, but was %s before: the run resumes, with %s.",
-                what,
-                now,
-                before,
-                effect,
+                *(what, now, before, effect),
             )
-    before = record.get("made_from", {})
-    warn_of_changes(options.output_dir, before, start.made_from)
+    warn_of_changes(
+        options.output_dir, record.get("made_from", {}), start.made_from
+    )
     logging.info("Resuming %s at step %d.", options.output_dir, step)
+    seen = step * options.train_batch_size
     return dataclasses.replace(
         start,
         global_step=step,
-        examples_seen=record.get(
-            "examples_seen", step * options.train_batch_size
-        ),
+        examples_seen=record.get("examples_seen", seen),
         train_seconds=record.get("train_seconds", 0.0),
         is_stripped=record.get("is_stripped", False),
     )
@@ -92,10 +78,8 @@ def warn_of_changes(
 ) -> None:
     """Warns if a run goes on with another input than its checkpoint has seen.
 
-    Args:
-      output_dir: folder of the run.
-      before: `ResumePoint.made_from` of the checkpoint; {} = unknown.
-      now: the same for this command.
+    `before` is the checkpoint's `ResumePoint.made_from`, `now` this command's;
+    {} = unknown.
     """
     changed = manifests.changes(before, now) if before and now else []
     if changed:
@@ -103,25 +87,14 @@ def warn_of_changes(
             "%s was trained with another input, and goes on with this one: %s. "
             "To start from its weights, give --init_checkpoint=%s and another "
             "--output_dir.",
-            output_dir,
-            "; ".join(changed),
-            output_dir,
+            *(output_dir, "; ".join(changed), output_dir),
         )
 
 
 def require_same_input(
     manager: CheckpointManager, output_dir: str, now: Mapping[str, Any]
 ) -> None:
-    """Refuses to train a run on other data than it was trained on.
-
-    Args:
-      manager: the run's checkpoints.
-      output_dir: folder of the run.
-      now: what this command's input was made from, see `warn_of_changes`.
-
-    Raises:
-      ValueError: names what differs.
-    """
+    """Raises ValueError if a run was trained on other data than `now`'s."""
     before = manager.made_from()
     changed = manifests.changes(before, now) if before else []
     if changed:
@@ -145,17 +118,14 @@ def _check_workers(
     for name in sorted(saved):
         value = np.ascontiguousarray(saved[name].numpy())
         weights = zlib.crc32(value.tobytes(), weights)
-    values = [point.global_step, point.examples_seen, point.num_examples]
-    found = all_workers(strategy, [*values, weights])
-    for column, what in enumerate(
-        (
-            "checkpoints of different steps",
-            "different places in the training input",
-            "different numbers of training examples",
-            "different weights",
-        )
-    ):
-        numbers = found[:, column].astype(int)
+    values = {
+        "checkpoints of different steps": point.global_step,
+        "different places in the training input": point.examples_seen,
+        "different numbers of training examples": point.num_examples,
+        "different weights": weights,
+    }
+    found = all_workers(strategy, [*values.values()]).astype(int)
+    for what, numbers in zip(values, found.T, strict=True):
         if len(set(numbers)) > 1:
             raise ValueError(
                 f"the workers find {what}: {', '.join(map(str, numbers))} "
@@ -171,9 +141,7 @@ def warn_finished(options: TrainOptions, step: int) -> None:
     logging.warning(
         "%s already holds step %d of --%s=%s: nothing to train. To continue, "
         "give more %s; to start again, give another --output_dir.",
-        options.output_dir,
-        step,
-        *options.end,
+        *(options.output_dir, step, *options.end),
     )
 
 
@@ -192,37 +160,35 @@ def require_slots(point: ResumePoint, options: TrainOptions) -> None:
 
 def _continue(saved: Mapping[str, tf.Variable], options: TrainOptions) -> int:
     """Loads `continue_from`, if given; returns its step."""
-    if not options.continue_from:
+    folder = options.continue_from
+    if not folder:
         return 0
-    phase = CheckpointManager(options.continue_from, read_only=True)
+    phase = CheckpointManager(folder, read_only=True)
     step, record = phase.restore(saved) or (0, {})
     if not 0 < step < options.last_step:
         raise ValueError(
-            f"--continue_from={options.continue_from} is at step {step}, and "
-            f"training ends at --{options.end[0]}={options.last_step}: it must "
-            "hold a checkpoint before the end. Give the steps of all phases "
-            "together."
+            f"--continue_from={folder} is at step {step}, and training ends at "
+            f"--{options.end[0]}={options.last_step}: it must hold a "
+            "checkpoint before the end. Give the steps of all phases together."
         )
-    _check_optimizer(record, options, options.continue_from)
+    _check_optimizer(record, options, folder)
     if record.get("is_stripped"):
         raise ValueError(
-            f"--continue_from={options.continue_from} has no optimizer slots, "
-            "because its run was finished with --strip_checkpoint; give "
-            f"--init_checkpoint={options.continue_from}, which takes the "
-            "weights alone."
+            f"--continue_from={folder} has no optimizer slots, because its run "
+            "was finished with --strip_checkpoint; give "
+            f"--init_checkpoint={folder}, which takes the weights alone."
         )
     logging.info(
         "Continuing %s at step %d, with the input from its beginning.",
-        options.continue_from,
-        step,
+        *(folder, step),
     )
     return step
 
 
 def _check_optimizer(
-    record: Mapping, options: TrainOptions, folder: str
+    record: Mapping[str, Any], options: TrainOptions, folder: str
 ) -> None:
-    """Refuses slots of another optimizer; they have the same names."""
+    """Refuses another optimizer's slots, which have the same names."""
     before = record.get("optimizer", TrainOptions.optimizer)
     if before != options.optimizer:
         raise ValueError(

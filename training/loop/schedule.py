@@ -22,7 +22,6 @@ class Schedule:
     def __init__(
         self,
         options: TrainOptions,
-        *,
         seconds: float,
         clock: Callable[[], float],
         strategy: tf.distribute.Strategy,

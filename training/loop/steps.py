@@ -5,11 +5,11 @@ resumed run repeats an uninterrupted one bit for bit on one CPU.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
+from data.records.length_batches import trimmed_lengths
 from modeling import checkpoints, kernels
 from modeling.config import BertConfig
 from modeling.kernels import Form, seeds
@@ -29,32 +29,33 @@ def with_fusion(
     config: BertConfig,
     *,
     seq_length: int,
-    num_lengths: int = 1,
+    trims: bool = False,
 ) -> TrainOptions:
     """Decides `fuse` if it is None; call it in the strategy's scope.
 
-    Args:
-      options: how to train.
-      config: the model's sizes.
-      seq_length: S, or the longest one that batches are trimmed to.
-      num_lengths: number of different lengths.
-
-    Returns:
-      The options with `fuse` True or False. A resumed run gets the same value,
-      unless it trains for more steps or on other devices.
-
-    Raises:
-      ValueError: XLA cannot compile for the GPU.
+    `seq_length` is S, or the longest one if batches are trimmed (`trims`).
+    Returns the options with `fuse` True or False. A resumed run gets the same
+    value, unless it trains for more steps or on other devices. Raises
+    ValueError if XLA cannot compile for the GPU.
     """
-    found = gpus.seen()
+    found, strategy = gpus.seen(), tf.distribute.get_strategy()
     compiling = [name for name in ("xla", "fuse") if getattr(options, name)]
     gpus.check_compiling(found, *compiling)
     if options.fuse is not None:
         return options
-    pays = gpus.can_compile(found) and _pays(
-        options, config, seq_length=seq_length, num_lengths=num_lengths
+    kind = kind_of(strategy)
+    lengths = trimmed_lengths(seq_length, kind.multiple) if trims else [1]
+    is_long = options.num_train_minutes > 0 or kernels.pays(
+        repaid=kind.repaid,
+        num_hidden_layers=config.num_hidden_layers,
+        hidden_size=config.hidden_size,
+        num_steps=options.num_train_steps,
+        batch_size=options.train_batch_size // strategy.num_replicas_in_sync,
+        seq_length=seq_length,
+        num_lengths=len(lengths),
     )
-    return dataclasses.replace(options, fuse=pays)
+    fuse = gpus.can_compile(found) and is_long
+    return dataclasses.replace(options, fuse=fuse)
 
 
 def trimming(options: TrainOptions) -> dict[str, Any]:
@@ -73,20 +74,6 @@ def trimming(options: TrainOptions) -> dict[str, Any]:
     }
 
 
-def _pays(options, config, *, seq_length, num_lengths):
-    """Whether training is long enough for `Form.COMPILED`."""
-    return options.num_train_minutes > 0 or kernels.pays(
-        repaid=kind_of(tf.distribute.get_strategy()).repaid,
-        num_hidden_layers=config.num_hidden_layers,
-        hidden_size=config.hidden_size,
-        num_steps=options.num_train_steps,
-        batch_size=options.train_batch_size
-        // tf.distribute.get_strategy().num_replicas_in_sync,
-        seq_length=seq_length,
-        num_lengths=num_lengths,
-    )
-
-
 def _compiles_update(options, strategy):
     """Whether the update is a compiled function of its own."""
     if kind_of(strategy) is kinds.GPU:
@@ -94,16 +81,10 @@ def _compiles_update(options, strategy):
     return not is_tpu(strategy)
 
 
-def _trainable(
-    model: Model, weights: Mapping[str, tf.Variable], names: Iterable[str]
-) -> dict[str, tf.Variable]:
-    """The named weights that the layers declare as trainable."""
-    trainable = {
-        variable.path
-        for layer in model.layers
-        for variable in layer.trainable_variables
-    }
-    return {name: weights[name] for name in names if name in trainable}
+def _trainable(model: Model) -> set[str]:
+    """Names of the variables that the layers declare as trainable."""
+    layers = model.layers
+    return {v.path for layer in layers for v in layer.trainable_variables}
 
 
 class TrainSteps:
@@ -130,7 +111,12 @@ class TrainSteps:
             layerwise_lr_decay=options.layerwise_lr_decay,
             trainable_layers=options.trainable_layers,
         )
-        self._learning = _trainable(model, self.weights, layer_rates)
+        trainable = _trainable(model)
+        self._learning = {
+            name: self.weights[name]
+            for name in layer_rates
+            if name in trainable
+        }
         self.arithmetic = model.layers[0].compute_dtype
         in_float16 = self.arithmetic == "float16"
         self.loss_scale = LossScale() if in_float16 else None
@@ -308,20 +294,16 @@ class TrainSteps:
                 tape.watch(weights)
                 loss, metrics = self._model.losses(batch, loss_weights, seed)
                 scaled = loss if scale is None else loss * scale
-            gradients = {
-                i: gradient
-                for i, gradient in enumerate(tape.gradient(scaled, weights))
-                if gradient is not None
-            }
+            found = enumerate(tape.gradient(scaled, weights))
+            gradients = {i: x for i, x in found if x is not None}
         squares = {
             i: tf.reduce_sum(tf.square(gradient.values))
             for i, gradient in gradients.items()
             if isinstance(gradient, tf.IndexedSlices)
         }
         if not self._keeps_slices:
-            gradients = {
-                i: tf.convert_to_tensor(x) for i, x in gradients.items()
-            }
+            found = gradients.items()
+            gradients = {i: tf.convert_to_tensor(x) for i, x in found}
         # The shares of all devices and micro-batches add up to the loss.
         count = (
             self._options.gradient_accumulation_steps
@@ -329,7 +311,7 @@ class TrainSteps:
         )
         names = sorted(metrics)
         scales = ["loss_scale"] if self.loss_scale else []
-        self.metric_names = [*names, "loss", "gradient_norm", *scales]
-        self.metric_names.append("learning_rate")
+        others = ["loss", "gradient_norm", *scales, "learning_rate"]
+        self.metric_names = names + others
         figures = [*(metrics[n] for n in names), tf.stack([loss, 1.0 / count])]
         return gradients, squares, tf.stack(figures)

@@ -40,6 +40,10 @@ _CALL_SECONDS = 1.0
 _TPU_CALL_SECONDS = 5.0
 
 
+# Takes the step; True = stop training.
+Evaluate = Callable[[int], bool | None]
+
+
 class Trainer:
     """Trains a model under a strategy; create it in the strategy's scope.
 
@@ -60,23 +64,15 @@ class Trainer:
     ):
         self._strategy = tf.distribute.get_strategy()
         self._clock = clock
-        check_batch_size(
-            "train_batch_size",
-            options.train_batch_size,
-            self._strategy.num_replicas_in_sync
-            * options.gradient_accumulation_steps,
-        )
+        parts = self._strategy.num_replicas_in_sync
+        parts *= options.gradient_accumulation_steps
+        check_batch_size("train_batch_size", options.train_batch_size, parts)
         self._options = options
         self._steps = TrainSteps(model, options)
         self._call_seconds = (
             _TPU_CALL_SECONDS if is_tpu(self._strategy) else _CALL_SECONDS
         )
         self._steps_per_call = 1  # until the duration of a step is known
-
-    @property
-    def weights(self) -> dict[str, tf.Variable]:
-        """Full name -> variable."""
-        return self._steps.weights
 
     @property
     def metric_names(self) -> list[str]:
@@ -90,7 +86,7 @@ class Trainer:
         *,
         num_examples: int,
         made_from: Mapping[str, Any] | None = None,
-        evaluate: Callable[[int], bool | None] | None = None,
+        evaluate: Evaluate | None = None,
     ) -> int:
         """Trains to the end, from the newest checkpoint if there is one.
 
@@ -115,22 +111,30 @@ class Trainer:
             or too little memory.
           preemption.Preempted: SIGTERM was received; the step is saved.
         """
-        point, schedule = self._start(manager, num_examples, made_from)
+        options, saved = self._options, self._steps.saved
+        manager.remove_leftovers()
+        beginning = ResumePoint(
+            *(0, 0, options.seed, num_examples, options.optimizer),
+            arithmetic=self._steps.arithmetic,
+            made_from=made_from or {},
+        )
+        point = resuming.resume(
+            manager, saved, options, beginning, self._strategy
+        )
+        schedule = Schedule(
+            options, point.train_seconds, self._clock, self._strategy
+        )
         if schedule.is_over(point.global_step):
-            resuming.warn_finished(self._options, point.global_step)
+            resuming.warn_finished(options, point.global_step)
             return point.global_step
-        resuming.require_slots(point, self._options)
-        manager.log_size(self._steps.saved, self._num_saves())
+        resuming.require_slots(point, options)
+        saves = 0  # unknown
+        if not options.num_train_minutes:
+            saves = -(-options.last_step // options.save_checkpoints_steps)
+        manager.log_size(saved, saves)
         batches = functools.partial(make_batches, point.examples_seen)
         iterator = iter(distribute(self._strategy, batches))
         return self._run(iterator, point, schedule, manager, evaluate)
-
-    def _num_saves(self) -> int:
-        """Number of checkpoints that the run writes; 0 = unknown."""
-        if self._options.num_train_minutes:
-            return 0
-        every = self._options.save_checkpoints_steps
-        return -(-self._options.last_step // every)
 
     def _run(
         self,
@@ -138,7 +142,7 @@ class Trainer:
         point: ResumePoint,
         schedule: Schedule,
         manager: CheckpointManager,
-        evaluate: Callable[[int], bool | None] | None,
+        evaluate: Evaluate | None,
     ) -> int:
         """Trains from a resume point to the end; returns the last step."""
         saved, done = self._steps.saved, False
@@ -172,40 +176,16 @@ class Trainer:
                     manager.save(saved, point)
         return point.global_step
 
-    def _start(
-        self,
-        manager: CheckpointManager,
-        num_examples: int,
-        made_from: Mapping[str, Any] | None,
-    ) -> tuple[ResumePoint, Schedule]:
-        """Loads the newest checkpoint if there is one."""
-        manager.remove_leftovers()
-        point = resuming.resume(
-            manager,
-            self._steps.saved,
-            self._options,
-            num_examples=num_examples,
-            strategy=self._strategy,
-            arithmetic=self._steps.arithmetic,
-            made_from=made_from,
-        )
-        return point, Schedule(
-            self._options,
-            seconds=point.train_seconds,
-            clock=self._clock,
-            strategy=self._strategy,
-        )
-
     def _after(
         self, point: ResumePoint, step: int, schedule: Schedule
     ) -> ResumePoint:
         """The resume point after a later step."""
         num_steps = step - point.global_step
-        num_examples = num_steps * self._options.train_batch_size
+        seen = point.examples_seen + num_steps * self._options.train_batch_size
         return dataclasses.replace(
             point,
             global_step=step,
-            examples_seen=point.examples_seen + num_examples,
+            examples_seen=seen,
             train_seconds=schedule.seconds,
         )
 
@@ -238,9 +218,8 @@ class Trainer:
         seconds, preempted = all_workers(
             self._strategy, [self._clock() - began, preemption.requested()]
         ).max(axis=0)
-        self._steps_per_call = max(
-            1, int(num_steps * self._call_seconds / seconds)
-        )
+        most = int(num_steps * self._call_seconds / seconds)
+        self._steps_per_call = max(1, most)
         schedule.measured(seconds / num_steps)
         return metrics, seconds, bool(preempted)
 
@@ -256,11 +235,7 @@ class Trainer:
         every = self._options.eval_every_steps
         return every > 0 and step % every == 0
 
-    def _look(
-        self,
-        evaluate: Callable[[int], bool | None] | None,
-        point: ResumePoint,
-    ) -> bool:
+    def _look(self, evaluate: Evaluate | None, point: ResumePoint) -> bool:
         """Evaluates if an evaluation is due; True = stop."""
         step = point.global_step
         if not self._is_look_due(step):
@@ -302,10 +277,11 @@ class Trainer:
                     tf.constant(positions),
                 ).numpy()
         except tf.errors.ResourceExhaustedError as error:
+            lines = error.message.splitlines()
+            cause = next((line for line in lines if "OOM" in line), lines[0])
             raise ValueError(
-                f"step {first_step}: out of memory "
-                f"({error.message.splitlines()[0]}). {gpus.room()}Raise "
-                "--gradient_accumulation_steps (the same result in less "
+                f"step {first_step}: out of memory ({cause}). {gpus.room()}"
+                "Raise --gradient_accumulation_steps (the same result in less "
                 "memory), or lower --train_batch_size or --max_seq_length."
             ) from error
         except (tf.errors.InvalidArgumentError, tf.errors.DataLossError) as e:
@@ -317,12 +293,9 @@ class Trainer:
     def _next_call(self, step: int, steps_left: int) -> int:
         """Number of steps up to the next save, log point or evaluation."""
         options = self._options
-        stops = [
-            options.save_checkpoints_steps,
-            options.eval_every_steps,
-            options.log_steps,
-        ]
-        to_next_stop = min(every - step % every for every in stops if every)
+        stops = options.save_checkpoints_steps, options.eval_every_steps
+        stops = filter(None, (*stops, options.log_steps))
+        to_next_stop = min(every - step % every for every in stops)
         most = min(options.iterations_per_loop, self._steps_per_call)
         return min(to_next_stop, most, steps_left)
 
@@ -334,13 +307,8 @@ class Trainer:
         if finite.all():
             return
         bad = int(np.argmin(finite))
-        names = [
-            name
-            for name, metric in zip(
-                self.metric_names, metrics[bad], strict=True
-            )
-            if not np.isfinite(metric).all()
-        ]
+        pairs = zip(self.metric_names, metrics[bad], strict=True)
+        names = [name for name, x in pairs if not np.isfinite(x).all()]
         saved = manager.latest_step()
         last_good = "none yet" if saved is None else manager.prefix(saved)
         raise FloatingPointError(

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from data.storage import files, locks, manifests
-from data.storage.json_files import read_json, write_json
+from data.storage import locks, manifests
+from data.storage.json_files import write_json
 
-_BEFORE = "seconds_before"  # of a run that was stopped
+_BEFORE = "seconds_before"  # seconds of a run that was stopped
 
 
 class RecordedRun:
@@ -31,14 +31,11 @@ class RecordedRun:
     def __init__(self, folder: str, name: str, made_from: Mapping[str, Any]):
         self._folder = folder
         self._path = os.path.join(folder, name)
-        self._record: dict[str, Any] = {"made_from": made_from}
-        if files.exists(self._path):
-            self._record = read_json(
-                self._path,
-                ("made_from",),
-                "remove its folder to make it anew",
-            )
-            self._check_same(made_from)
+        self._record = manifests.require_same(
+            self._path,
+            made_from,
+            "give another --output_dir, or remove that folder to repeat it",
+        ) or {"made_from": made_from}
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -74,13 +71,3 @@ class RecordedRun:
                 self._record[duration] = round(time.monotonic() - began, 1)
                 write_json(self._path, self._record)
         return self.result
-
-    def _check_same(self, now: Mapping[str, Any]) -> None:
-        """Refuses to mix results of different flags or data."""
-        changed = manifests.changes(self._record["made_from"], now)
-        if changed:
-            raise ValueError(
-                f"{self._folder} was made with different flags or data: "
-                f"{'; '.join(changed)}. Give another --output_dir, or remove "
-                "that folder to repeat it."
-            )

@@ -3,14 +3,14 @@
 Each task is a separate run in output_dir/TASK.
 """
 
-import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 from absl import logging
 
+from data.settings import refuse
 from data.storage import files, locks
 from data.storage.json_files import write_json
 from data.storage.tsv_files import write_tsv
@@ -23,13 +23,10 @@ from training.config.finetuning_options import (
     TrialOptions,
     task_names,
 )
-from training.devices.strategy import (
-    check_together,
-    create_strategy,
-    num_workers,
-)
+from training.devices.strategy import create_strategy, num_workers
 from training.finetuning.task_run import Outcome
 from training.many_runs import trials
+from training.many_runs.repeat import repeat
 
 # The metric of Table 1 where it is not the main metric of the task.
 _METRICS = {"stsb": "spearman"}
@@ -67,81 +64,101 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
     if options.task_name.strip().lower() != "glue" and len(names) < 2:
         trials.run(options, trial_options)
         return
-    found = _folders(options, names)
+    tasks = _tasks(options, names)
+    asked = tasks.pop(DIAGNOSTIC, None)
     # Check all tasks before the first one, which may take hours.
-    for name, folder in found.items():
-        trials.check(_options_of(options, name, folder), trial_options)
-    scores, failures = [], {}
-    outcomes: dict[str, Outcome] = {}
-    for number, (name, folder) in enumerate(found.items(), start=1):
-        logging.info("***** Task %d of %d: %s *****", number, len(found), name)
-        task_options = _options_of(options, name, folder)
-        _check_together(options, name, failures)
-        try:
-            with locks.sole_use(task_options.finetuning.train.output_dir):
-                outcomes[name] = trials.run(task_options, trial_options)
-        except (
-            ValueError,
-            OSError,
-            FloatingPointError,
-            *files.op_errors(),
-        ) as error:
-            _fail(options, name, error, failures)
-    for name, outcome in outcomes.items():
-        scores += _scores(_task(options, name, found[name]), name, outcome)
+    for task_options in tasks.values():
+        trials.check(task_options, trial_options)
+
+    def train(task_options: ClassifierOptions) -> Outcome:
+        with locks.sole_use(task_options.finetuning.train.output_dir):
+            return trials.run(task_options, trial_options)
+
+    outcomes, failures = _each(tasks, train, options)
+    scores = [
+        score
+        for name, outcome in outcomes.items()
+        for score in _scores(tasks[name], outcome)
+    ]
     output_dir = options.finetuning.train.output_dir
+    if asked and "MNLI" in outcomes:
+        asked = asked.replace(init_checkpoint=outcomes["MNLI"].weights)
+        answered, failed = _each({DIAGNOSTIC: asked}, trials.run_once, options)
+        outcomes |= answered
+        failures |= failed
+    elif DIAGNOSTIC in names and options.do_predict:
+        failures[DIAGNOSTIC] = "MNLI failed, whose model answers it."
     if options.do_predict:
-        _predict_diagnostic(options, found, outcomes, failures)
-        _gather(options, found, outcomes)
+        _gather(output_dir, tasks, outcomes)
     # A run that only predicts does not change the table.
     if scores or options.do_train or options.do_eval:
         write_table(output_dir, scores, failures, names)
     if failures:
         raise ValueError(
-            f"{len(failures)} of {len({*found, *failures})} tasks failed: "
+            f"{len(failures)} of {len({*tasks, *failures})} tasks failed: "
             + "; ".join(f"{name}: {text}" for name, text in failures.items())
             + " All others are finished; the same command repeats these."
         )
 
 
-def _folders(
+def _each(
+    tasks: Mapping[str, ClassifierOptions],
+    run: Callable[[ClassifierOptions], Outcome],
+    options: ClassifierOptions,
+) -> tuple[dict[str, Outcome], dict[str, str]]:
+    """Runs tasks; one that fails does not stop the others.
+
+    With several workers, the others may still be running the task that failed
+    here. Only a loss that diverges fails on all of them.
+    """
+    device = options.finetuning.device
+    may_fail = (FloatingPointError,)
+    if num_workers(create_strategy(device)) == 1:
+        may_fail += (ValueError, OSError, *files.op_errors())
+    return repeat("Task", tasks, run, device, may_fail)
+
+
+def _tasks(
     options: ClassifierOptions, names: Sequence[str]
-) -> dict[str, str | None]:
-    """Task -> its folder, for those that can run; checks all of them."""
-    repeated = {name for name in names if names.count(name) > 1}
-    if repeated or not names:
-        raise ValueError(
-            f"--task_name={options.task_name}: expected each task once."
-        )
+) -> dict[str, ClassifierOptions]:
+    """Task -> its options, for those that can run; checks all of them."""
+    flag, data_dir = f"--task_name={options.task_name}", options.data_dir
     data_set = options.task_options.get("tfds")
-    if data_set and not options.data_dir:
-        raise ValueError(
-            f"--tfds={data_set} is one data set, but "
-            f"--task_name={options.task_name} names several tasks; give "
-            "--tfds='', which takes each from its own."
-        )
-    if DIAGNOSTIC in names and "MNLI" not in names:
-        raise ValueError(
-            f"--task_name={options.task_name}: AX is answered by the model of "
-            "MNLI; name MNLI, too."
-        )
+    refuse(
+        (
+            len({*names}) < len(names) or not names,
+            f"{flag}: expected each task once.",
+        ),
+        (
+            data_set and not data_dir,
+            f"--tfds={data_set} is one data set, but {flag} names several "
+            "tasks; give --tfds='', which takes each from its own.",
+        ),
+        (
+            DIAGNOSTIC in names and "MNLI" not in names,
+            f"{flag}: AX is answered by the model of MNLI; name MNLI, too.",
+        ),
+    )
     found = dict.fromkeys(name for name in names if name != DIAGNOSTIC)
-    if options.data_dir:
-        found = _folders_in(options.data_dir, list(found))
-    for name, folder in found.items():
-        _task(options, name, folder)
-    if (
-        options.do_predict
-        and options.data_dir
-        and DIAGNOSTIC in task_names(options.task_name)
-        and not _diagnostic_folder(options.data_dir, found["MNLI"])
-    ):
-        raise FileNotFoundError(
-            f"--data_dir={options.data_dir} has no diagnostic.tsv, which "
-            f"--task_name={options.task_name} answers; expected it there or "
-            "in the folder AX, diagnostic or MNLI. Add it, or leave AX out."
-        )
-    return found
+    if data_dir:
+        found = _folders_in(data_dir, list(found))
+    tasks = {
+        name: _options_of(options, name, folder)
+        for name, folder in found.items()
+    }
+    for task_options in tasks.values():
+        _task(task_options)
+    if options.do_predict and "MNLI" in tasks:
+        folder = data_dir and _diagnostic_folder(data_dir, found["MNLI"])
+        if folder or not data_dir:
+            tasks[DIAGNOSTIC] = _options_of(options, DIAGNOSTIC, folder)
+        elif DIAGNOSTIC in names:  # GLUE does not require it
+            raise FileNotFoundError(
+                f"--data_dir={data_dir} has no diagnostic.tsv, which {flag} "
+                "answers; expected it there or in the folder AX, diagnostic or "
+                "MNLI. Add it, or leave AX out."
+            )
+    return tasks
 
 
 def _folders_in(data_dir: str, names: Sequence[str]) -> dict[str, str]:
@@ -159,8 +176,8 @@ def _folders_in(data_dir: str, names: Sequence[str]) -> dict[str, str]:
     return {name: folder for name, folder in found.items() if folder}
 
 
-def _task(options: ClassifierOptions, name: str, folder: str | None) -> Task:
-    return get_task(name, folder, **options.task_options)
+def _task(options: ClassifierOptions) -> Task:
+    return get_task(options.task_name, options.data_dir, **options.task_options)
 
 
 def _folder(data_dir: str, name: str) -> str | None:
@@ -181,62 +198,24 @@ def _options_of(
     options: ClassifierOptions, name: str, folder: str | None
 ) -> ClassifierOptions:
     """The options of one task."""
-    train = options.finetuning.train
-    output_dir = os.path.join(train.output_dir, name)
-    return dataclasses.replace(
-        options,
-        task_name=name,
-        data_dir=folder,
-        finetuning=dataclasses.replace(
-            options.finetuning,
-            train=dataclasses.replace(train, output_dir=output_dir),
-        ),
-    )
+    output_dir = options.finetuning.train.output_dir
+    changes = {"output_dir": os.path.join(output_dir, name)}
+    if name == DIAGNOSTIC:  # MNLI's model, as it was chosen, answers it
+        changes |= {"do_train": False, "do_eval": False}
+        changes |= {"eval_checkpoints": "last", "early_stopping_patience": 0}
+        weights = os.path.join(output_dir, "MNLI")
+        changes |= {"save_best": "", "init_checkpoint": weights}
+    return options.replace(task_name=name, data_dir=folder, **changes)
 
 
-def _scores(task: Task, name: str, outcome: Outcome) -> list[Score]:
+def _scores(options: ClassifierOptions, outcome: Outcome) -> list[Score]:
     """The columns of a task in Table 1: MNLI has two."""
-    metric = _METRICS.get(_key(name), task.main_metric)
+    name = options.task_name
+    metric = _METRICS.get(_key(name), _task(options).main_metric)
     return [
         Score(name, set_name, metric, scores[metric], outcome.step)
         for set_name, scores in outcome.results.items()
     ]
-
-
-def _predict_diagnostic(
-    options: ClassifierOptions,
-    found: Mapping[str, str | None],
-    outcomes: dict[str, Outcome],
-    failures: dict[str, str],
-) -> None:
-    """Predicts GLUE's diagnostic set with the model of MNLI, if it exists."""
-    if "MNLI" not in outcomes:
-        if DIAGNOSTIC in task_names(options.task_name):
-            failures[DIAGNOSTIC] = "MNLI failed, whose model answers it."
-        return
-    folder = None
-    if options.data_dir:
-        folder = _diagnostic_folder(options.data_dir, found["MNLI"])
-        if not folder:
-            return  # GLUE does not require it
-    asked = _options_of(options, DIAGNOSTIC, folder)
-    asked = dataclasses.replace(
-        asked,
-        do_train=False,
-        do_eval=False,
-        eval_checkpoints="last",
-        finetuning=dataclasses.replace(
-            asked.finetuning,
-            init_checkpoint=outcomes["MNLI"].weights,
-            save_best="",
-            early_stopping_patience=0,
-        ),
-    )
-    _check_together(options, DIAGNOSTIC, failures)
-    try:
-        outcomes[DIAGNOSTIC] = trials.run_once(asked)
-    except (ValueError, OSError, *files.op_errors()) as error:
-        _fail(options, DIAGNOSTIC, error, failures)
 
 
 def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
@@ -248,52 +227,26 @@ def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:
     return None
 
 
-def _check_together(
-    options: ClassifierOptions, name: str, failures: Mapping[str, str]
-) -> None:
-    """Refuses workers that do not start a task together."""
-    text = f"task {name}, with {', '.join(failures) or 'none'} failed before"
-    check_together(create_strategy(options.finetuning.device), text)
-
-
-def _fail(
-    options: ClassifierOptions,
-    name: str,
-    error: Exception,
-    failures: dict[str, str],
-) -> None:
-    """Records the failure of a task, or raises it if the suite has to stop.
-
-    With several workers, the others may still be running this task. Only a loss
-    that diverges stops all of them.
-    """
-    logging.error("%s failed: %s", name, error)
-    is_alone = num_workers(create_strategy(options.finetuning.device)) == 1
-    if not is_alone and not isinstance(error, FloatingPointError):
-        raise error
-    failures[name] = str(error)
-
-
 def _gather(
-    options: ClassifierOptions,
-    found: Mapping[str, str | None],
+    output_dir: str,
+    tasks: Mapping[str, ClassifierOptions],
     outcomes: Mapping[str, Outcome],
 ) -> None:
     """Copies the files for the GLUE server into one folder."""
-    output_dir = options.finetuning.train.output_dir
     target = os.path.join(output_dir, "submission")
     tf.io.gfile.makedirs(target)
     gathered = []
-    for name in (*found, DIAGNOSTIC):
-        task = _task(options, name, found.get(name) or output_dir)
-        for file_name in task.submission_files.values():
+    names = {name: _task(one).submission_files for name, one in tasks.items()}
+    names[DIAGNOSTIC] = get_task(DIAGNOSTIC, output_dir).submission_files
+    for name, of_sets in names.items():
+        for file_name in of_sets.values():
             path = os.path.join(output_dir, name, file_name)
             place = os.path.join(target, file_name)
             if name in outcomes and files.exists(path):
                 files.copy(path, place)
                 gathered.append(file_name)
             elif files.exists(place):
-                files.remove(place)  # of an earlier model
+                files.remove(place)  # an earlier model's
     logging.info("%s: %s", target, ", ".join(gathered) or "nothing")
 
 

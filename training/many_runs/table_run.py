@@ -53,8 +53,8 @@ def run(
     """Trains, evaluates and predicts.
 
     Args:
-      tables: `train`, `dev` and `test`: see `python_rows.rows_of`, or the path
-        of a file, or None; `dev` may be the share of the rows of `train`, see
+      tables: `train`, `dev` and `test`: a table (see `python_rows.rows_of`),
+        a file's path, or None. `dev` may be a share of the rows of `train`, see
         `splits.dev_places`.
       folder: the model to begin with, see `modeling.load`.
       output_dir: see run_classifier.py.
@@ -71,7 +71,12 @@ def run(
         checked before anything is written.
       FloatingPointError: training diverged.
     """
-    tables = _given(tables)
+    tables = {
+        # A share of NumPy becomes a float of Python.
+        name: table.item() if isinstance(table, np.floating) else table
+        for name, table in tables.items()
+        if table is not None or name == "train"
+    }
     task_options = _task_options(tables, values, kind, text, label)
     data_dir = os.path.join(output_dir, _FOLDER)
     trial_options, options = _options_of(
@@ -111,18 +116,6 @@ def _put_back_if_refused(paths: Iterable[str]) -> Iterator[None]:
         for path, lines in before.items():
             files.write_text(path, "".join(f"{line}\n" for line in lines))
         raise
-
-
-def _given(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the tables that are given; a share is a float of Python."""
-    found = {
-        name: table
-        for name, table in tables.items()
-        if table is not None or name == "train"
-    }
-    if isinstance(found.get("dev"), np.floating):
-        found["dev"] = found["dev"].item()
-    return found
 
 
 def _options_of(
@@ -165,24 +158,20 @@ def _task_options(
         given["kind"] = kind
     if isinstance(text, str):
         given["text_columns"] = [text] if text else None
-    given |= _files_of(tables)
+    for name, table in tables.items():
+        if _is_path(table):
+            path = os.fspath(table)
+            if "://" not in path:
+                path = os.path.abspath(path)
+            given[f"{name}_file"] = path
     share = tables.get("dev")
     if isinstance(share, float) and "train_file" in given:
         given["dev_share"] = share
     return settings.make(TaskOptions, given).given
 
 
-def _files_of(tables: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the flags that name the tables that are files."""
-    paths = {
-        f"{name}_file": os.fspath(table)
-        for name, table in tables.items()
-        if isinstance(table, str | os.PathLike)
-    }
-    return {
-        flag: path if "://" in path else os.path.abspath(path)
-        for flag, path in paths.items()
-    }
+def _is_path(table: Any) -> bool:
+    return isinstance(table, str | os.PathLike)
 
 
 def _model_files(folder: str) -> dict[str, Any]:
@@ -227,7 +216,7 @@ def _rows_of(
             name=name,
         )
         for name, table in tables.items()
-        if not isinstance(table, str | os.PathLike | float)
+        if not (_is_path(table) or isinstance(table, float))
     }
 
 

@@ -7,14 +7,10 @@ import dataclasses
 import math
 import os
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from training.config.finetuning_options import ClassifierOptions
-from training.finetuning.metric_values import (
-    is_better,
-    is_minimized,
-    value_of,
-)
+from training.finetuning.metric_values import Results, goodness, value_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,30 +25,28 @@ class Trial:
     """
 
     options: ClassifierOptions
-    results: Mapping[str, Mapping[str, float]] = dataclasses.field(
-        default_factory=dict
-    )
-    seconds: float = 0.0
-    failure: str = ""
+    results: Results
+    seconds: float
+    failure: str
 
     @property
     def setting(self) -> tuple[float, float, int]:
         """Learning rate, epochs, batch size: all but the seed."""
         finetuning = self.options.finetuning
+        train = finetuning.train
         return (
-            finetuning.train.learning_rate,
-            finetuning.num_train_epochs,
-            finetuning.train.train_batch_size,
+            *(train.learning_rate, finetuning.num_train_epochs),
+            train.train_batch_size,
         )
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """Name of its folder."""
         return os.path.basename(self.options.finetuning.train.output_dir)
 
     @property
     def seed(self) -> int:
-        """Of this training."""
+        """Seed of this training."""
         return self.options.finetuning.train.seed
 
     def value(self, metric: str) -> float:
@@ -60,48 +54,22 @@ class Trial:
         return value_of(self.results, metric) if self.results else math.nan
 
 
-@dataclasses.dataclass(frozen=True)
-class Summary:
-    """What the trials of one setting (rate, epochs, batch size) scored.
+def summarize(trials: Sequence[Trial], metric: str) -> Iterator[list]:
+    """Yields a row for each setting, in the order of its first trial.
 
-    `values` are the scores of the trials that did not fail.
+    It is the setting, the median, least and largest score and their deviation
+    without the trials that failed, and the number of trials.
     """
-
-    setting: tuple[float, float, int]
-    values: tuple[float, ...]
-    num_trials: int
-
-    def median(self, worst: float) -> float:
-        """The median, with `worst` for each trial that failed."""
-        failed = [worst] * (self.num_trials - len(self.values))
-        return statistics.median([*self.values, *failed])
-
-    def row(self) -> list:
-        """Setting, median, min, max, deviation, number of trials."""
-        figures = [None] * 3
-        if self.values:
-            figures = [
-                statistics.median(self.values),
-                min(self.values),
-                max(self.values),
-            ]
-        spread = None
-        if len(self.values) > 1:
-            spread = statistics.stdev(self.values)
-        failed = self.num_trials - len(self.values)
-        count = f"{self.num_trials}" + (f" ({failed} failed)" if failed else "")
-        return [*map(short, self.setting), *figures, spread, count]
-
-
-def summarize(trials: Sequence[Trial], metric: str) -> list[Summary]:
-    """The trials by setting, in the order of their first."""
-    settings = dict.fromkeys(trial.setting for trial in trials)
-    found = []
-    for setting in settings:
+    for setting in dict.fromkeys(trial.setting for trial in trials):
         values = [t.value(metric) for t in trials if t.setting == setting]
-        scored = tuple(value for value in values if not math.isnan(value))
-        found.append(Summary(setting, scored, len(values)))
-    return found
+        scored = [value for value in values if not math.isnan(value)]
+        figures = [None] * 3
+        if scored:
+            figures = [statistics.median(scored), min(scored), max(scored)]
+        spread = statistics.stdev(scored) if len(scored) > 1 else None
+        failed = len(values) - len(scored)
+        count = f"{len(values)}" + (f" ({failed} failed)" if failed else "")
+        yield [*map(short, setting), *figures, spread, count]
 
 
 def choose(trials: Sequence[Trial], metric: str) -> Trial:
@@ -110,36 +78,23 @@ def choose(trials: Sequence[Trial], metric: str) -> Trial:
     A failed trial counts as the worst possible. Of equal settings and trials,
     the first is taken. Raises ValueError if all of them failed.
     """
-    worst = math.inf if is_minimized(metric) else -math.inf
-    best = None
-    for summary in summarize(trials, metric):
-        # Settings of which most trials failed differ only in the others.
-        values = [summary.median(worst), *summary.row()[3:4]]
-        if summary.values and (
-            best is None or _is_better_in_turn(metric, values, best[0])
-        ):
-            best = values, summary
-    if best is None:
+    if all(math.isnan(trial.value(metric)) for trial in trials):
         raise ValueError(
             f"all {len(trials)} trials failed; the first: "
             f"{trials[0].failure or f'its {metric} is nan'}"
         )
-    chosen = None
-    for trial in trials:
-        if trial.setting == best[1].setting and (
-            chosen is None
-            or is_better(metric, trial.value(metric), chosen.value(metric))
-        ):
-            chosen = trial
-    return chosen
 
+    def rank(trial: Trial) -> float:
+        return goodness(metric, trial.value(metric))
 
-def _is_better_in_turn(metric, values, than) -> bool:
-    """Whether the first of the values that differ is better."""
-    for value, other in zip(values, than, strict=True):
-        if value != other:
-            return is_better(metric, value, other)
-    return False
+    def rank_of_setting(setting: tuple) -> tuple[float, float]:
+        ranks = [rank(trial) for trial in trials if trial.setting == setting]
+        scored = [x for x in ranks if x > -math.inf]
+        # Settings of which most trials failed differ only in the others.
+        return statistics.median(ranks), statistics.median(scored or ranks)
+
+    best = max((trial.setting for trial in trials), key=rank_of_setting)
+    return max((t for t in trials if t.setting == best), key=rank)
 
 
 def short(number: float) -> str:

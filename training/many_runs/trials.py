@@ -6,10 +6,10 @@ each in its own folder. The records are made once.
 Source: the paper's sections 4.1 and A.3.
 """
 
-import dataclasses
+import functools
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from absl import logging
@@ -21,18 +21,16 @@ from data.tables import aligned
 from data.tasks import get_task
 from modeling.checkpoints.model_folder import chosen_trial
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
-from training.devices.strategy import (
-    check_batch_size,
-    check_together,
-    create_strategy,
-)
-from training.finetuning import classifier
+from training.devices.strategy import check_batch_size, create_strategy
 from training.finetuning.finetuner import with_steps
 from training.finetuning.metric_values import flat
-from training.finetuning.task_run import Inputs, Outcome, facts_of
+from training.finetuning.task_run import Inputs, Outcome
 from training.loop.checkpointing import CheckpointManager
+from training.many_runs.made_from import facts_of
 from training.many_runs.recorded_run import RecordedRun
+from training.many_runs.repeat import repeat
 from training.many_runs.trial_choice import Trial, choose, short, summarize
+from training.runs import classifier
 from training.start import found_files
 
 _RECORD = "trial.json"
@@ -60,24 +58,16 @@ def trials_of(
             f"trial-lr{short(rate)}-epochs{short(epochs)}-batch{batch_size}"
             f"-seed{seed}"
         )
-        changed = dataclasses.replace(
-            finetuning,
-            num_train_epochs=epochs,
-            train=dataclasses.replace(
-                train,
+        found.append(
+            options.replace(
                 output_dir=os.path.join(train.output_dir, name),
+                num_train_epochs=epochs,
                 learning_rate=rate,
                 train_batch_size=batch_size,
                 seed=seed,
-            ),
-        )
-        found.append(
-            dataclasses.replace(
-                options,
                 do_train=True,
                 do_eval=True,
                 do_predict=False,
-                finetuning=changed,
             )
         )
     return found
@@ -85,9 +75,9 @@ def trials_of(
 
 def check(options: ClassifierOptions, trials: TrialOptions) -> None:
     """Refuses what `run` would refuse before it makes records."""
-    options = found_files.fill(options)
     if trials.are_asked_for:
-        classifier.open_run(*_first_of(options, trials_of(options, trials)))
+        options = _filled(options)
+        classifier.open_run(_first_of(options, trials_of(options, trials)))
     else:
         classifier.open_run(_of_one_model(options))
 
@@ -101,28 +91,22 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     """
     if not trials.are_asked_for:
         return run_once(options)
-    options = found_files.fill(options)
+    options = _filled(options)
     output_dir = options.finetuning.train.output_dir
     planned = trials_of(options, trials)
-    inputs = classifier.prepare(
-        classifier.open_run(*_first_of(options, planned))
-    )
+    opened = classifier.open_run(_first_of(options, planned))
+    inputs = classifier.make_records(opened, output_dir)
     _check(planned, inputs)
-    done = []
-    for number, trial in enumerate(planned, start=1):
-        logging.info(
-            "***** Trial %d of %d: %s *****",
-            number,
-            len(planned),
-            os.path.basename(trial.finetuning.train.output_dir),
-        )
-        done.append(_finish(trial, inputs, options.do_train))
+    outcomes, _ = repeat(
+        "Trial",
+        dict(_begun(planned, inputs, options.do_train)),
+        functools.partial(_finish, inputs),
+        options.finetuning.device,
+    )
+    done = list(outcomes.values())
     chosen = _choose_and_tell(done, inputs.task.main_metric, output_dir)
-    asked = dataclasses.replace(
-        chosen.options,
-        do_train=False,
-        do_eval=True,
-        do_predict=options.do_predict,
+    asked = chosen.options.replace(
+        do_train=False, do_predict=options.do_predict
     )
     outcome = _answer(asked, inputs._replace(train=None), output_dir)
     for trial in done:
@@ -134,7 +118,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
 def run_once(options: ClassifierOptions) -> Outcome:
     """Runs the model of output_dir; if it holds trials, the chosen one."""
     output_dir = options.finetuning.train.output_dir
-    options = _of_one_model(found_files.fill(options))
+    options = _of_one_model(options)
     folder = options.finetuning.train.output_dir
     if folder == output_dir:
         return classifier.run(options)
@@ -142,7 +126,13 @@ def run_once(options: ClassifierOptions) -> Outcome:
         "%s holds trials: using the chosen one, %s.",
         *(output_dir, os.path.basename(folder)),
     )
+    options = _filled(options)
     return _answer(options, None, output_dir)
+
+
+def _filled(options: ClassifierOptions) -> ClassifierOptions:
+    """The options with what the command leaves out; they count as given."""
+    return found_files.fill(options).options.replace(given=None)
 
 
 def _answer(
@@ -154,71 +144,72 @@ def _answer(
     task = get_task(options.task_name, options.data_dir, **options.task_options)
     for pattern in (*_ANSWER_FILES, *task.submission_files.values()):
         for path in files.find_in(output_dir, pattern):
-            files.remove(path)  # it may be of an earlier choice
+            files.remove(path)  # an earlier choice may have left it
     for pattern in _RESULT_FILES:
         for path in files.find_in(folder, pattern):
             files.copy(path, os.path.join(output_dir, os.path.basename(path)))
     return outcome
 
 
+def _begun(
+    planned: Sequence[ClassifierOptions], inputs: Inputs, may_train: bool
+) -> Iterator[tuple[str, tuple[ClassifierOptions, RecordedRun]]]:
+    """Yields the trials with what earlier processes recorded, by name."""
+    for trial in planned:
+        folder = trial.finetuning.train.output_dir
+        recorded = RecordedRun(folder, _RECORD, facts_of(trial, inputs))
+        if not (recorded.result or may_train):
+            raise ValueError(
+                f"{folder} holds no finished trial; give --do_train, or the "
+                "flags of the trials that are there."
+            )
+        state = "done before" if recorded.result else "to do"
+        yield f"{os.path.basename(folder)} ({state})", (trial, recorded)
+
+
 def _finish(
-    options: ClassifierOptions, inputs: Inputs, may_train: bool
+    inputs: Inputs, trial: tuple[ClassifierOptions, RecordedRun]
 ) -> Trial:
     """Runs a trial, or reads what an earlier process has recorded."""
-    folder = options.finetuning.train.output_dir
-    recorded = RecordedRun(folder, _RECORD, facts_of(options, inputs))
-    is_done = recorded.result is not None
-    check_together(
-        create_strategy(options.finetuning.device),
-        f"{os.path.basename(folder)} ({'done' if is_done else 'to do'})",
-    )
-    if is_done:
-        logging.info("%s: done before.", folder)
-        return Trial(options, **recorded.result)
-    if not may_train:
-        raise ValueError(
-            f"{folder} holds no finished trial; give --do_train, or the flags "
-            "of the trials that are there."
-        )
+    options, recorded = trial
 
     def train() -> dict[str, Any]:
         try:
             outcome = classifier.run(options, inputs._replace(test={}))
         except FloatingPointError as error:  # raised by all workers alike
+            folder = options.finetuning.train.output_dir
             logging.error("%s failed: %s", folder, error)
             return {"results": {}, "failure": str(error)}
         return {"results": outcome.results, "failure": ""}
 
-    return Trial(options, **recorded.run(train))
+    return Trial(options, **(recorded.result or recorded.run(train)))
 
 
 def _first_of(
     options: ClassifierOptions, planned: Sequence[ClassifierOptions]
-) -> tuple[ClassifierOptions, ClassifierOptions]:
-    """The options of the inputs, and the first trial that has not begun."""
-    # All trials are scored, even without --do_eval.
-    options = dataclasses.replace(options, do_train=True, do_eval=True)
-    for trial in planned:
-        folder = trial.finetuning.train.output_dir
-        if not files.exists(os.path.join(folder, _RECORD)):
-            return options, trial
-    return options, planned[0]
+) -> ClassifierOptions:
+    """The first trial that has not begun, with all sets that are asked for."""
+    to_do = (
+        trial
+        for trial in planned
+        if not files.exists(
+            os.path.join(trial.finetuning.train.output_dir, _RECORD)
+        )
+    )
+    first = next(to_do, planned[0])
+    return first.replace(do_predict=options.do_predict)
 
 
 def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     """The options, with the folder of the chosen trial if there are trials."""
     output_dir = options.finetuning.train.output_dir
     folder = chosen_trial(output_dir)
-    if folder == output_dir:
-        return options
-    if options.do_train:
+    if folder != output_dir and options.do_train:
         raise ValueError(
             f"{output_dir} holds trials; give their flags (--num_trials, "
             "--trial_...) to continue them, or another --output_dir."
         )
-    train = dataclasses.replace(options.finetuning.train, output_dir=folder)
-    finetuning = dataclasses.replace(options.finetuning, train=train)
-    return dataclasses.replace(options, finetuning=finetuning)
+    return options.replace(output_dir=folder)
 
 
 def _check(planned: Sequence[ClassifierOptions], inputs: Inputs) -> None:
@@ -238,48 +229,40 @@ def _choose_and_tell(
     trials: Sequence[Trial], metric: str, output_dir: str
 ) -> Trial:
     """Writes trials.tsv and trials.json, shows the settings, chooses."""
-    rows = _rows(trials)
-    write_tsv(os.path.join(output_dir, "trials.tsv"), rows)
+    names = dict.fromkeys(n for trial in trials for n in flat(trial.results))
+    rows = [dict.fromkeys(names) | _row(trial) for trial in trials]
+    columns = ["trial", *_COLUMNS, *names, "seconds", "failure"]
+    cells = [[row[column] for column in columns] for row in rows]
+    write_tsv(os.path.join(output_dir, "trials.tsv"), [columns, *cells])
     header = [*_COLUMNS[:-1], "median", "min", "max", "std", "trials"]
-    table = [header, *(s.row() for s in summarize(trials, metric))]
-    logging.info("%s on the dev set:\n%s", metric, aligned(table))
+    table = list(summarize(trials, metric))
+    logging.info("%s on the dev set:\n%s", metric, aligned([header, *table]))
     chosen = choose(trials, metric)
     found = {
         "metric": metric,
         "chosen": chosen.name,
         "value": chosen.value(metric),
-        "settings": [dict(zip(header, row, strict=True)) for row in table[1:]],
-        "trials": [dict(zip(rows[0], row, strict=True)) for row in rows[1:]],
+        "settings": [dict(zip(header, row, strict=True)) for row in table],
+        "trials": [{column: row[column] for column in columns} for row in rows],
     }
     write_json(os.path.join(output_dir, "trials.json"), found)
     logging.info(
         "Chosen: %s, the best (%s = %.4f) of the setting with the best median.",
-        chosen.name,
-        metric,
-        chosen.value(metric),
+        *(chosen.name, metric, chosen.value(metric)),
     )
     return chosen
 
 
-def _rows(trials: Sequence[Trial]) -> list[list[Any]]:
-    """The names of the columns, and a row for each trial."""
-    names = list(
-        dict.fromkeys(n for trial in trials for n in flat(trial.results))
-    )
-    rows = [["trial", *_COLUMNS, *names, "seconds", "failure"]]
-    for trial in trials:
-        scores = flat(trial.results)
-        rows.append(
-            [
-                trial.name,
-                *map(short, trial.setting),
-                trial.seed,
-                *(scores.get(name) for name in names),
-                trial.seconds,
-                " ".join(trial.failure.split()),
-            ]
-        )
-    return rows
+def _row(trial: Trial) -> dict[str, Any]:
+    """Column of trials.tsv -> the trial's cell."""
+    setting = (*map(short, trial.setting), trial.seed)
+    return {
+        "trial": trial.name,
+        **dict(zip(_COLUMNS, setting, strict=True)),
+        **flat(trial.results),
+        "seconds": trial.seconds,
+        "failure": " ".join(trial.failure.split()),
+    }
 
 
 def _keep_last(folder: str) -> None:

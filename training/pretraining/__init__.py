@@ -1,8 +1,7 @@
-"""A pretraining run.
+"""What a pretraining run is made of.
 
 run_records   its records, checked
-run_inputs    its inputs: records, vocabulary and queries
+batches       its records as batches, masked if the files are not
 first_values  first weights that know frequencies and see neighbors
 answers       what a pretrained model answers to queries
-pretrainer    the run: training, evaluation, predictions
 """

@@ -1,22 +1,30 @@
 """Answers of a pretrained model: words for [MASK], whether B follows A."""
 
+import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 from absl import logging
 
 from data.pretraining import queries as query_lines
+from data.pretraining.queries import Query
+from data.progress import Progress
 from data.storage import files
+from data.text.tokenization import FullTokenizer
+from modeling import objectives
 from modeling.objectives.pretraining import PretrainingModel
 from training.config.pretraining_options import PretrainingOptions
+from training.inference import Inference, in_order
+from training.loop.model import Batch
+
+RESULTS = "predict_results.jsonl"  # in output_dir
 
 
 def require_pair_head(
-    model: PretrainingModel, tokenizer_and_queries: tuple
+    model: PretrainingModel, queries: Iterable[Query]
 ) -> None:
     """Raises ValueError for a query of a pair if its head is untrained."""
-    _, queries = tokenizer_and_queries
     pair = next((query for query in queries if query.is_pair), None)
     if pair and "next sentence" not in model.trained_heads():
         raise ValueError(
@@ -28,59 +36,117 @@ def require_pair_head(
         )
 
 
-def predict(
+def require_heads(
     options: PretrainingOptions,
-    model: PretrainingModel,
-    tokenizer_and_queries: tuple,
+    untrained: Iterable[str],
+    has_pairs: bool,
+    queries: Sequence[Query],
 ) -> None:
-    """Answers the queries; writes and prints predict_results.jsonl."""
-    require_pair_head(model, tokenizer_and_queries)
-    tokenizer, queries = tokenizer_and_queries
-    max_predictions = max(1, *(len(q.masked_positions) for q in queries))
-    strategy = tf.distribute.get_strategy()
+    """Refuses to evaluate or predict with the random weights of a head.
 
-    @tf.function
-    def run(batch):
-        # Every device answers all queries: their number may not be divisible.
-        return strategy.run(probabilities, args=(model, batch))
-
-    answers = []
-    for start in range(0, len(queries), options.eval_batch_size):
-        some = queries[start : start + options.eval_batch_size]
-        batch = query_lines.query_batch(
-            some,
-            tokenizer,
-            max_seq_length=options.max_seq_length,
-            max_predictions=max_predictions,
-        )
-        scores = (
-            strategy.experimental_local_results(score)[0].numpy()
-            for score in run(
-                {name: tf.constant(value) for name, value in batch.items()}
-            )
-        )
-        answers += [
-            query_lines.answer(*row, tokenizer.inv_vocab, options.predict_top_k)
-            for row in zip(some, *scores, strict=True)
-        ]
-    lines = query_lines.to_json_lines(answers)
-    path = os.path.join(options.train.output_dir, "predict_results.jsonl")
-    files.write_text(path, lines)
-    print(lines, end="")
-    logging.info("%d answers written to %s.", len(answers), path)
-
-
-def probabilities(
-    model: PretrainingModel, batch: Mapping[str, tf.Tensor]
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the probabilities of words and of pairs.
-
-    They are float32 [B, P, V] for the words at the masked positions, and [B,
-    2]. `batch` is made by `data.pretraining.queries.query_batch`.
+    Args:
+      options: of the run, which does not train.
+      untrained: names of the random variables.
+      has_pairs: whether it evaluates on pairs of sentences.
+      queries: of --predict_file.
     """
-    masked_lm, next_sentence = model.logits(batch)
-    shape = [-1, batch["masked_lm_positions"].shape[1], model.config.vocab_size]
-    return (
-        tf.reshape(tf.nn.softmax(masked_lm), shape),
-        tf.nn.softmax(next_sentence),
-    )
+    heads = objectives.get(options.objective).head_variables
+    asked = {
+        "--do_eval": [
+            options.do_eval and (has_pairs or head != "next sentence")
+            for head in heads
+        ],
+        "--do_predict": [
+            any(query.masked_positions for query in queries),
+            any(query.is_pair for query in queries),
+        ],
+    }
+    for flag, is_asked in asked.items():
+        names = {
+            head: [n for n in sorted(untrained) if n.startswith(heads[head])]
+            for head in itertools.compress(heads, is_asked)
+        }
+        lacking = [head for head, of_head in names.items() if of_head]
+        # Differs from the original: it answers with random weights.
+        if lacking:
+            raise ValueError(
+                f"{flag} needs the {' and '.join(lacking)}, but "
+                f"--init_checkpoint={options.init_checkpoint} has no "
+                f"{', '.join(itertools.chain(*names.values()))}; give a "
+                "checkpoint that has these weights, or train first "
+                "(--do_train)."
+            )
+
+
+class Answers(Inference):
+    """Answers queries; create it in the strategy's scope."""
+
+    def __init__(
+        self,
+        options: PretrainingOptions,
+        model: PretrainingModel,
+        tokenizer: FullTokenizer,
+        queries: Sequence[Query],
+    ):
+        super().__init__(model.layers[0].compute_dtype)
+        self._options = options
+        self._model = model
+        self._tokenizer = tokenizer
+        self._queries = queries
+        masks = (len(query.masked_positions) for query in queries)
+        self._max_predictions = max((1, *masks))
+
+    def write(self) -> None:
+        """Answers the queries; writes and prints predict_results.jsonl."""
+        require_pair_head(self._model, self._queries)
+        count = len(self._queries)
+        with Progress("answering", total=count, unit="queries") as progress:
+            answers = in_order(
+                self._queries,
+                self._batch,
+                length=lambda query: 0,  # all are padded to the same length
+                batch_size=self._options.eval_batch_size,
+                done=progress.advance,
+            )
+        lines = query_lines.to_json_lines(answers)
+        output_dir = self._options.train.output_dir
+        path = os.path.join(output_dir, RESULTS)
+        files.write_text(path, lines)
+        print(lines, end="")
+        logging.info("%d answers written to %s.", count, path)
+
+    def _batch(self, queries: list[Query]) -> list[dict]:
+        """Answers a batch."""
+        fillers = -len(queries) % self._strategy.num_replicas_in_sync
+        batch = query_lines.query_batch(
+            queries + queries[-1:] * fillers,
+            self._tokenizer,
+            max_seq_length=self._options.max_seq_length,
+            max_predictions=self._max_predictions,
+        )
+        found = self.given(batch)
+        return [
+            query_lines.answer(
+                query,
+                words,
+                pair,
+                self._tokenizer.inv_vocab,
+                self._options.predict_top_k,
+            )
+            for query, words, pair in zip(
+                queries, found["words"], found["pair"], strict=False
+            )
+        ]
+
+    def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """Computes probabilities of words [B, P, V] and of pairs [B, 2].
+
+        `batch` is made by `data.pretraining.queries.query_batch`.
+        """
+        masked_lm, pair = self._model.logits(batch)
+        size = self._model.config.vocab_size
+        shape = [-1, batch["masked_lm_positions"].shape[1], size]
+        return {
+            "words": tf.reshape(tf.nn.softmax(masked_lm), shape),
+            "pair": tf.nn.softmax(pair),
+        }

@@ -30,14 +30,14 @@ NUM_EXAMPLES = 20_000  # enough for the frequencies: 200,000 masked wordpieces
 
 _BOTH_SIDES = (-1, 1, -2, 2)  # what head 0, 1, .. attends to
 _LEFT_SIDE = (-1, -2, -3, -4)
-_POSITION_SHARE = 4  # one of so many coordinates belongs to the positions
-_AMPLITUDE = 2.0  # of the sines, in standard deviations of a word's vector
-_WORD_FACTOR = 0.1  # for what a word's vector has in these coordinates
+_POSITION_SHARE = 4  # one of four coordinates belongs to the positions
+_AMPLITUDE = 2.0  # the sines', in standard deviations of a word's vector
+_WORD_FACTOR = 0.1  # scales a word's vector in these coordinates
 _SLOWEST, _FASTEST = 0.02, 2.8  # radians per position
 _PEAK = 8.0  # score of the wordpiece that a head attends to, which gets 70 %
 _UNSEEN = 1.0  # is added to each count
 
-# Of BERT; of an ELECTRA, whose generator has the output layer.
+# BERT's, and ELECTRA's, whose generator has the output layer.
 _BIASES = ("cls/predictions/output_bias", "generator_predictions/output_bias")
 _ENCODERS = ("bert", "electra")
 _ATTENTION = "encoder/layer_0/attention/"

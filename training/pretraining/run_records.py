@@ -4,118 +4,106 @@ import dataclasses
 import hashlib
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data.pretraining.options import SPECIAL_TOKENS
 from data.pretraining.streaming.publishing import manifest_of
 from data.records import feature_spec, input_pipeline, reading, tfrecord
+from data.records.feature_spec import FeatureSpec
 from data.records.input_pipeline import RecordFiles
 from data.records.tfrecord import DamagedError
 from data.storage import files
-from data.text import vocabulary
 from modeling import objectives
 from modeling.config import BertConfig
+from modeling.objectives.base import PretrainingObjective
 from training.config.pretraining_options import PretrainingOptions
 
 _LABELS = "next_sentence_labels"
 # Number of records of each file whose labels are read.
 _NUM_LABELS = 1000
-# Random labels of this many pairs are all equal with probability 2^-99.
-_MANY_LABELS = 100
 
 
 def open_records(
     patterns: str,
+    options: PretrainingOptions,
     config: BertConfig,
-    *,
-    max_seq_length: int,
-    max_predictions_per_seq: int,
-    objective: str = "pretraining",
-    vocab_file: str | None = None,
-    needs_ids: bool = False,
-    skip_bad_records: bool = False,
+    vocab: Mapping[str, int],
 ) -> RecordFiles:
     """Checks records against the flags and the model.
 
+    The specs of the files have `masked_lm_*` if the records are masked, and
+    `next_sentence_labels` if they are pairs.
+
     Args:
       patterns: files or globs.
-      config: the configuration of the model that will read them.
-      max_seq_length: S of the records.
-      max_predictions_per_seq: P of the records.
-      objective: name of the objective that will read them.
-      vocab_file: the vocabulary of the run, which the records must be made
-        with, as far as they tell; None = any.
-      needs_ids: whether the run reads records without masks, and looks tokens
-        up in vocab_file; else they are masked if the objective reads masks.
-      skip_bad_records: leave out damaged records and log their number.
-
-    Returns:
-      The files and their specs: with `masked_lm_*` if the records are masked,
-      with `next_sentence_labels` if they are pairs.
+      options: of the run that will read them.
+      config: of its model.
+      vocab: token -> id, which is used if `options.needs_ids`.
 
     Raises:
       FileNotFoundError: no file matches.
       ValueError: a file is damaged or does not fit.
     """
     paths = files.expand_patterns(patterns)
-    masked = objectives.get(objective).reads_masks and not needs_ids
-    for path in paths:
-        _check_masks(path, objective, masked)
-    pairs = _are_pairs(paths, objective)
-    specs = feature_spec.pretraining_features(
-        max_seq_length,
-        max_predictions_per_seq,
-        masked=masked,
-        pairs=pairs,
-    )
-    limits = _limits(specs, config, max_seq_length)
-    opened = _open(paths, specs, limits, skip_bad_records)
-    if vocab_file:
-        _check_made_with(opened, vocab_file, needs_ids)
+    objective = objectives.get(options.objective)
+    specs = _specs(paths, options, objective)
+    try:
+        opened = input_pipeline.open_records(
+            paths,
+            specs,
+            limits=_limits(options, config),
+            skip_bad_records=options.skip_bad_records,
+        )
+        _check_manifests(opened, options, vocab)
+    except DamagedError as error:
+        raise DamagedError(
+            f"{error} Or pass --skip_bad_records: it leaves out what is "
+            "damaged, and reports how much that is."
+        ) from None
     no_pairs = ", no pairs"
-    if "next sentence" in objectives.get(objective).head_variables:
+    if "next sentence" in objective.head_variables:
         no_pairs += ": only masked LM is trained and measured"
     logging.info(
         "%s: %d files, %d examples%s.",
         patterns,
         len(paths),
         opened.count,
-        "" if pairs else no_pairs,
+        "" if hold_pairs(opened) else no_pairs,
     )
     return opened
 
 
-def _limits(specs, config, max_seq_length):
-    """Returns feature name -> bound of its values, see `open_records`."""
-    limits = {
+def _specs(
+    paths: Sequence[str],
+    options: PretrainingOptions,
+    objective: type[PretrainingObjective],
+) -> tuple[FeatureSpec, ...]:
+    """Returns the features of records; refuses what the run cannot read."""
+    flag = f"--objective={options.objective}"
+    masked = objective.reads_masks and not options.needs_ids
+    for path in paths:
+        _check_masks(path, flag, objective.reads_masks, masked)
+    return feature_spec.pretraining_features(
+        options.max_seq_length,
+        options.max_predictions_per_seq,
+        masked=masked,
+        pairs=_are_pairs(paths, flag, objective.pairs),
+    )
+
+
+def _limits(options: PretrainingOptions, config: BertConfig) -> dict[str, int]:
+    """Returns feature name -> bound of its values, which begin at 0."""
+    return {
         "input_ids": config.vocab_size,
         "segment_ids": config.type_vocab_size,
         _LABELS: 2,
         "masked_lm_ids": config.vocab_size,
-        "masked_lm_positions": max_seq_length,
+        "masked_lm_positions": options.max_seq_length,
     }
-    names = {spec.name for spec in specs}
-    return {name: limit for name, limit in limits.items() if name in names}
-
-
-def _open(paths, specs, limits, skip_bad_records):
-    """Opens complete record files; the error names --skip_bad_records."""
-    try:
-        opened = input_pipeline.open_records(
-            paths, specs, limits=limits, skip_bad_records=skip_bad_records
-        )
-        _check_complete(opened, skip_bad_records)
-    except DamagedError as error:
-        raise DamagedError(
-            f"{error} Or pass --skip_bad_records: it leaves out what is "
-            "damaged, and reports how much that is."
-        ) from None
-    return opened
 
 
 def check_same_kind(train_files: RecordFiles, eval_files: RecordFiles) -> None:
@@ -134,42 +122,28 @@ def hold_pairs(opened: RecordFiles) -> bool:
     return any(spec.name == _LABELS for spec in opened.specs)
 
 
-def _are_pairs(paths: Sequence[str], objective: str) -> bool:
+def _are_pairs(
+    paths: Sequence[str], objective: str, needed: bool | None
+) -> bool:
     """Whether the records are pairs; refuses what the objective cannot read."""
     labels = {path: _labels(path) for path in paths}
-    kinds = {
-        path: set((found != feature_spec.NO_PAIR).tolist())
-        for path, found in labels.items()
-        if found.size
-    }
-    with_pairs = [path for path, kind in kinds.items() if True in kind]
-    without = [path for path, kind in kinds.items() if False in kind]
+    no_pair = feature_spec.NO_PAIR
+    with_pairs = [path for path, x in labels.items() if (x != no_pair).any()]
+    without = [path for path, x in labels.items() if (x == no_pair).any()]
     if with_pairs and without:
         raise ValueError(
             f"{with_pairs[0]} holds records that are sentence pairs, "
             f"{without[0]} records that are not (next_sentence_labels is "
-            f"{feature_spec.NO_PAIR}). Give --input_file and --eval_file files "
-            "of one kind each, written with the same "
-            "--next_sentence_prediction of create_pretraining_data.py."
+            f"{no_pair}). Give --input_file and --eval_file files of one kind "
+            "each, written with the same --next_sentence_prediction of "
+            "create_pretraining_data.py."
         )
-    found = np.concatenate([*labels.values(), np.zeros(0, np.int32)])
-    if with_pairs and found.size >= _MANY_LABELS and np.ptp(found) == 0:
-        logging.warning(
-            "next_sentence_labels is %d in all of the first %d records (%s): "
-            "the next-sentence head would learn a constant. Earlier versions "
-            "of create_pretraining_data.py wrote 0 with "
-            "--next_sentence_prediction=false; write such records again.",
-            found[0],
-            found.size,
-            with_pairs[0],
-        )
-    needed = objectives.get(objective).pairs
     if needed is False and with_pairs or needed and without:
         raise ValueError(
             f"{(with_pairs or without)[0]}: its records are "
-            f"{'not ' * needed}sentence pairs, but --objective={objective} "
-            f"reads records {'of' if needed else 'without'} pairs; write them "
-            "with create_pretraining_data.py --next_sentence_prediction="
+            f"{'not ' * needed}sentence pairs, but {objective} reads records "
+            f"{'of' if needed else 'without'} pairs; write them with "
+            "create_pretraining_data.py --next_sentence_prediction="
             f"{str(needed).lower()}."
         )
     # Records without labels are refused later, unless no label is read.
@@ -187,23 +161,51 @@ def _labels(path: str) -> np.ndarray:
         return np.zeros(0, np.int32)  # `check_record` says what is wrong
 
 
-def _check_complete(opened: RecordFiles, skip_bad_records: bool) -> None:
-    """Refuses files that lack records at the end.
+def _check_masks(
+    path: str, objective: str, reads_masks: bool, masked: bool
+) -> None:
+    """Refuses records that are masked twice, not at all, or needlessly."""
+    names = reading.feature_names(path)
+    has_masks = "masked_lm_ids" in names
+    if has_masks and not reads_masks:
+        raise ValueError(
+            f"{path}: its records are masked, but {objective} reads records "
+            "without masks; write them with create_pretraining_data.py "
+            "--masking=dynamic."
+        )
+    if "input_ids" in names and has_masks != masked:
+        wanted, other = "static", "dynamic"
+        if not has_masks:
+            wanted, other = other, wanted
+        raise ValueError(
+            f"{path}: its records {'are' if has_masks else 'are not'} masked; "
+            f"pass --masking={wanted}, or write them with "
+            f"create_pretraining_data.py --masking={other}."
+        )
+
+
+def _check_manifests(
+    opened: RecordFiles, options: PretrainingOptions, vocab: Mapping[str, int]
+) -> None:
+    """Refuses files that lack records, or were made with another vocabulary.
 
     If a file ends between two records, only its manifest tells.
     """
+    checksum = options.vocab_file and files.sha256(options.vocab_file)
     for path in opened.paths:
-        shards = (manifest_of(path) or {"shards": ()})["shards"]
-        for shard in shards:
-            found = opened.some([path]).count
-            expected = shard["counts"]["examples"]
-            if shard["file"] != os.path.basename(path) or found >= expected:
-                continue
-            if not skip_bad_records:
-                raise DamagedError(
-                    f"{path}: it has {found} records, but its manifest says "
-                    f"{expected}; copy or write the file again."
-                )
+        manifest = manifest_of(path) or {"shards": (), "made_from": {}}
+        examples = {
+            shard["file"]: shard["counts"]["examples"]
+            for shard in manifest["shards"]
+        }
+        found = opened.some([path]).count
+        expected = examples.get(os.path.basename(path), 0)
+        if found < expected and not options.skip_bad_records:
+            raise DamagedError(
+                f"{path}: it has {found} records, but its manifest says "
+                f"{expected}; copy or write the file again."
+            )
+        if found < expected:
             logging.warning(
                 "--skip_bad_records: %s has %d of the %d records that its "
                 "manifest names.",
@@ -211,52 +213,24 @@ def _check_complete(opened: RecordFiles, skip_bad_records: bool) -> None:
                 found,
                 expected,
             )
-
-
-def _check_masks(path: str, objective: str, masked: bool) -> None:
-    """Refuses records that are masked twice, not at all, or needlessly."""
-    names = reading.feature_names(path)
-    has_masks = "masked_lm_ids" in names
-    if has_masks and not objectives.get(objective).reads_masks:
-        raise ValueError(
-            f"{path}: its records are masked, but --objective={objective} "
-            "reads records without masks; write them with "
-            "create_pretraining_data.py --masking=dynamic."
-        )
-    if "input_ids" in names and has_masks != masked:
-        raise ValueError(
-            f"{path}: its records {'are' if has_masks else 'are not'} masked; "
-            f"pass --masking={'static' if has_masks else 'dynamic'}, or write "
-            "them with create_pretraining_data.py "
-            f"--masking={'dynamic' if has_masks else 'static'}."
-        )
-
-
-def _check_made_with(
-    opened: RecordFiles, vocab_file: str, needs_ids: bool
-) -> None:
-    """Refuses records that were made with another vocabulary."""
-    checksum = files.sha256(vocab_file)
-    for path in opened.paths:
-        manifest = manifest_of(path)
-        made_with = manifest and manifest["made_from"]["vocab_sha256"]
-        is_other = made_with not in (None, checksum)
-        if needs_ids and not is_other:
-            is_other = not _begins_and_ends(opened, path, vocab_file)
-        if is_other:
+        made_with = manifest["made_from"].get("vocab_sha256", checksum)
+        if checksum and (
+            made_with != checksum
+            or options.needs_ids
+            and not _begins_and_ends(opened, path, vocab)
+        ):
             raise ValueError(
-                f"{path} was not made with --vocab_file={vocab_file}; give "
-                "the vocabulary that create_pretraining_data.py was given."
+                f"{path} was not made with --vocab_file={options.vocab_file}; "
+                "give the vocabulary that create_pretraining_data.py was given."
             )
 
 
-def _begins_and_ends(opened: RecordFiles, path: str, vocab_file: str) -> bool:
+def _begins_and_ends(
+    opened: RecordFiles, path: str, vocab: Mapping[str, int]
+) -> bool:
     """Whether a file's first row is from [CLS] to [SEP] of a vocabulary."""
-    vocab = vocabulary.load_vocab(vocab_file)
-    vocabulary.require_tokens(vocab, SPECIAL_TOKENS, vocab_file)
-    row = reading.parse_batch(
-        opened.specs, [next(tfrecord.whole_records(path))]
-    )
+    first = next(tfrecord.whole_records(path))
+    row = reading.parse_batch(opened.specs, [first])
     ids = row["input_ids"][0][row["input_mask"][0] == 1].numpy()
     return (ids[0], ids[-1]) == (vocab["[CLS]"], vocab["[SEP]"])
 

@@ -1,11 +1,10 @@
 """The start of a run: all that it begins with, read and checked once.
 
-head_labels    the labels of a checkpoint's output layer, in the task's order
-first_weights  the weights of --init_checkpoint, checked and loaded
-setup          configuration and first weights in a run's folder
-tokenizer      vocabulary and case, checked against the model and the flags
+setup          configuration, vocabulary and weights in a run's folder
 description    task.json: what a folder's model was made with
+source         the model of --init_checkpoint: its files and what they say
+first_weights  the weights of --init_checkpoint, checked and loaded
+tokenizer      vocabulary and case, checked against the model and the flags
 found_files    files and settings of a model, where no flag gives them
-run_folder     output_dir: the model that is in it, and its files
-start          configuration, folder and first weights of a fine-tuning
+start          files, folder and first weights of a run
 """

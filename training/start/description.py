@@ -7,21 +7,20 @@ end. Later commands in the folder read it, see `remembered`, and keep it.
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from data.finetuning.long_text import LongTextOptions
 from data.squad.options import AnswerOptions, WindowOptions
 from data.storage import files
 from data.storage.json_files import read_json, write_json
-from data.tasks.examples import InputExample
-from data.tasks.task import KINDS, Task
+from data.tasks.task import KINDS
 from modeling.checkpoints import tf1
 from modeling.checkpoints.model_folder import (
     DESCRIPTION,
     VOCABULARIES,
     chosen_trial,
 )
-from training.start.tokenizer import write_vocabulary
+from training.start.setup import write_vocabulary
 
 _REMEDY = (
     "remove it, and run the program of its run again with --do_eval or "
@@ -71,17 +70,18 @@ class Description:
             "save_best": self.save_best,
         }
 
-    def write(self, output_dir: str, vocab_file: str) -> None:
-        """Writes `task.json` and a copy of the vocabulary.
+    def write(self, output_dir: str, vocab_file: str | None) -> None:
+        """Writes `task.json`, and a copy of the vocabulary.
 
         Args:
           output_dir: folder of the run.
-          vocab_file: path of the vocabulary.
+          vocab_file: path of the vocabulary; None = it is copied already.
 
         Raises:
           OSError: a file cannot be read or written.
         """
-        write_vocabulary(output_dir, vocab_file)
+        if vocab_file:
+            write_vocabulary(output_dir, vocab_file)
         _write(output_dir, self)
 
 
@@ -127,24 +127,6 @@ class TaskDescription(Description, kinds=KINDS):
             "task_options": dict(self.columns),
         }
 
-    @classmethod
-    def of_task(cls, task: Task, **others: Any) -> Self:
-        """Describes the model of a task.
-
-        Args:
-          task: the task.
-          **others: the fields that the task does not determine.
-        """
-        return cls(
-            task_name=task.name,
-            kind=task.kind,
-            labels=task.labels,
-            is_pair=_is_pair(task),
-            cut=task.cut,
-            label_separator=task.label_separator,
-            **others,
-        )
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpanDescription(Description, kinds=("span",)):
@@ -167,16 +149,17 @@ class SpanDescription(Description, kinds=("span",)):
     @property
     def windows(self) -> WindowOptions:
         """Lengths of the windows."""
-        return self._options(WindowOptions)
+        return _part(self, WindowOptions)
 
     @property
     def answers(self) -> AnswerOptions:
         """How answers are chosen."""
-        return self._options(AnswerOptions)
+        return _part(self, AnswerOptions)
 
-    def _options(self, cls: type) -> Any:
-        names = [field.name for field in dataclasses.fields(cls)]
-        return cls(**{name: getattr(self, name) for name in names})
+
+def _part(described: SpanDescription, options_class: type) -> Any:
+    names = [field.name for field in dataclasses.fields(options_class)]
+    return options_class(**{name: getattr(described, name) for name in names})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -213,30 +196,30 @@ def find(output_dir: str) -> Description | None:
     return of_facts(read_json(path, ("kind",), _REMEDY), path)
 
 
-def keep(output_dir: str, weights: str) -> bool:
+def keep(
+    output_dir: str, found: Description | None, weights: str, **changes: Any
+) -> bool:
     """Keeps a folder's `task.json` from a command that does not train.
 
     Args:
       output_dir: of the run.
+      found: its content; None = there is none.
       weights: those that the command uses, see `place_of_weights`. They are
         written if the run was stopped before its end.
+      **changes: other values of fields.
 
     Returns:
       False = there is none to keep, or it is about another checkpoint than
       that of --init_checkpoint, because nothing was trained in the folder.
     """
-    found = find(output_dir)
     is_trained = tf1.latest_name(output_dir) is not None
     if found is None or not (is_trained or found.weights == weights):
         return False
-    if not found.weights:
-        _write(output_dir, dataclasses.replace(found, weights=weights))
+    changes["weights"] = found.weights or weights
+    kept = dataclasses.replace(found, **changes)
+    if kept != found:
+        _write(output_dir, kept)
     return True
-
-
-def change(output_dir: str, **values: Any) -> None:
-    """Writes other values of fields into a folder's `task.json`."""
-    _write(output_dir, dataclasses.replace(read(output_dir), **values))
 
 
 def read(output_dir: str) -> Description:
@@ -313,18 +296,3 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
 def _write(output_dir: str, described: Description) -> None:
     path = os.path.join(output_dir, DESCRIPTION)
     write_json(path, dataclasses.asdict(described))
-
-
-def _is_pair(task: Task) -> bool:
-    """Returns whether the task's first example has two texts."""
-    for set_name in (*task.train_sets, *task.dev_sets, *task.test_sets):
-        try:
-            example = next(task.examples(set_name))
-        except (FileNotFoundError, ValueError, StopIteration):
-            continue  # The folder does not have this set, or it is empty.
-        return isinstance(example, InputExample) and example.text_b is not None
-    raise FileNotFoundError(
-        f"--task_name={task.name}: no set is in --data_dir={task.data_dir}, so "
-        "nothing says whether the model reads single texts or pairs; give the "
-        "task's data."
-    )

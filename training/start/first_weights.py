@@ -1,26 +1,46 @@
 """Checks the weights of --init_checkpoint before a run, and loads them."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 from absl import logging
 
-from data.storage import files
 from modeling import checkpoints
-from modeling.checkpoints import huggingface, model_folder
+from modeling.checkpoints import huggingface
 from modeling.config import BertConfig
 from training.loop.checkpointing import CheckpointManager
-from training.start import head_labels
+from training.start.source import Source
+
+# Transformers writes LABEL_0 if the user gave no names.
+_NUMBER = re.compile(r"(?:label|class)?[ _-]?(\d+)", re.IGNORECASE)
+
+
+class Match(NamedTuple):
+    """How the output layer of a checkpoint can be used for a task.
+
+    Attributes:
+      rows: for each label of the task, the row of the checkpoint that scores
+        it; None = the labels differ, so that the layer cannot be used.
+      message: for the user; "" = the labels are the same.
+      is_certain: False if the rows have no names, so that their order could
+        not be compared.
+    """
+
+    rows: tuple[int, ...] | None
+    message: str = ""
+    is_certain: bool = True
 
 
 class FirstWeights:
     """The weights of a checkpoint that fit a model.
 
     Args:
-      init_checkpoint: see `checkpoints.open_checkpoint`.
+      source: the model of --init_checkpoint.
       variables: full name -> variable of the model; only shapes are read.
-      heads: variables of the output layer, which begins anew if the checkpoint
+      heads: variables of the output layer, which is random if the checkpoint
         has another head; () = all weights must fit.
       labels: names of the rows of the heads; () = the rows have no names, as
         in a regression.
@@ -38,78 +58,76 @@ class FirstWeights:
 
     def __init__(
         self,
-        init_checkpoint: str,
+        source: Source,
         variables: Mapping[str, tf.Variable],
         heads: Collection[str] = (),
         labels: Sequence[str] = (),
         reads_pooler: bool = False,
     ):
-        self._path = init_checkpoint
-        self._reads_pooler = reads_pooler
-        self._checkpoint = checkpoints.open_checkpoint(init_checkpoint)
-        self._variables = dict(variables)
+        self._path = source.path
+        weights = source.folder.weights if source.folder else source.path
+        self._checkpoint = checkpoints.open_checkpoint(weights)
         self._heads = [name for name in heads if name in variables]
-        self._match = head_labels.Match(rows=())
+        self._match = Match(rows=())
         # Differs from the original: rows are put into the order of the task's
         # labels, because the original loads them unchanged, and a model with
         # another order of its labels is always wrong.
         if labels and self._checkpoint.shapes.keys() >= {*self._heads}:
-            self._match = head_labels.match(init_checkpoint, labels)
-        if self._match.rows is None:
-            for name in self._heads:
-                del self._variables[name]
+            self._match = _match_rows(source, labels)
+        left_out = self._heads if self._match.rows is None else ()
         others = [n for n in variables if not checkpoints.is_of_encoder(n)]
         self._report = checkpoints.require_fit(
-            self._checkpoint, self._variables, others if heads else ()
+            self._checkpoint,
+            {n: x for n, x in variables.items() if n not in left_out},
+            others if heads else (),
         )
-        self._loaded = self._loaded_of(others)
-        self.untrained = [n for n in variables if n not in self._loaded]
-
-    def _loaded_of(self, others: Sequence[str]) -> list[str]:
-        """The variables to load: a head of another shape is not among them."""
         misshapen = [line.split(": ")[0] for line in self._report.misshapen]
-        anew = self._heads if set(misshapen) <= {*self._heads} else others
-        return [
+        if misshapen:  # A head of another shape begins anew.
+            is_output = set(misshapen) <= {*self._heads}
+            left_out = self._heads if is_output else others
+        self._loaded = [n for n in self._report.loaded if n not in left_out]
+        self.untrained = [n for n in variables if n not in self._loaded]
+        self._missing_pooler = [
             name
-            for name in self._report.loaded
-            if not (misshapen and name in anew)
+            for name in self.untrained
+            if reads_pooler and name.startswith("bert/pooler/")
         ]
 
     def load(self, variables: Mapping[str, tf.Variable]) -> None:
         """Assigns variables by full name, and logs which were loaded."""
-        self._variables = {name: variables[name] for name in self._variables}
-        loaded = {name: self._variables[name] for name in self._loaded}
+        self._variables = variables
         rows = {}
         if self._match.rows:
-            heads = [name for name in self._heads if name in loaded]
+            heads = [name for name in self._heads if name in self._loaded]
             rows = dict.fromkeys(heads, self._match.rows)
+        loaded = {name: variables[name] for name in self._loaded}
         checkpoints.assign(self._checkpoint, loaded, rows)
         logging.info("%s", self._report)
-        pooler = self._missing_pooler()
-        if pooler:
-            logging.warning(
-                "--init_checkpoint=%s has no %s, which the output layer reads: "
-                "it starts from random values.",
-                self._path,
-                " and ".join(pooler),
+        if rows and self._match.is_certain and self._match.message:
+            logging.info("%s", self._match.message)
+        for warning in self._warnings(has_rows=bool(rows)):
+            logging.warning("%s", warning)
+
+    def _warnings(self, has_rows: bool) -> Iterator[str]:
+        """Yields what begins with random values, or with an uncertain order."""
+        if self._missing_pooler:
+            yield (
+                f"--init_checkpoint={self._path} has no "
+                f"{' and '.join(self._missing_pooler)}, which the output layer "
+                "reads: it starts from random values."
             )
         if self._match.rows is None:
-            logging.warning(
-                "%s All weights but those of the output layer are loaded; the "
-                "output layer starts from random values.",
-                self._match.message,
+            yield (
+                f"{self._match.message} All weights but those of the output "
+                "layer are loaded; the output layer starts from random values."
             )
-        elif rows and not self._match.is_certain:
-            logging.warning("%s", self._match.message)
-        elif rows and self._match.message:
-            logging.info("%s", self._match.message)
+        elif has_rows and not self._match.is_certain:
+            yield self._match.message
         if self._report.misshapen:
-            logging.warning(
-                "--init_checkpoint=%s has another head, such as one for other "
-                "labels: all but its head is taken, and the head of this task "
-                "begins anew (%s).",
-                self._path,
-                "; ".join(self._report.misshapen),
+            yield (
+                f"--init_checkpoint={self._path} has another head, such as one "
+                "for other labels: all but its head is taken, and the head of "
+                f"this task begins anew ({'; '.join(self._report.misshapen)})."
             )
 
     def prefix(self, output_dir: str) -> str:
@@ -139,7 +157,7 @@ class FirstWeights:
         missing = [
             n for n in self.untrained if not checkpoints.is_of_encoder(n)
         ]
-        missing += self._missing_pooler()
+        missing += self._missing_pooler
         # Differs from the original: this is an error, because the original
         # predicts with random weights.
         if missing:
@@ -150,15 +168,9 @@ class FirstWeights:
                 "a model fine-tuned on it."
             )
 
-    def _missing_pooler(self) -> list[str]:
-        """Returns the pooler's variables, if the heads need and lack them."""
-        if not self._reads_pooler:
-            return []
-        return [n for n in self.untrained if n.startswith("bert/pooler/")]
-
 
 def open_first(
-    init_checkpoint: str | None,
+    source: Source,
     weights: Mapping[str, tf.Variable],
     manager: CheckpointManager,
     output_dir: str,
@@ -167,14 +179,15 @@ def open_first(
     labels: Sequence[str] = (),
     reads_pooler: bool = False,
 ) -> FirstWeights | None:
-    """Opens init_checkpoint unless the run has a checkpoint; logs it.
+    """Opens --init_checkpoint unless the run has a checkpoint; logs it.
 
     Args:
-      init_checkpoint: a checkpoint, or None.
+      source: the model of --init_checkpoint.
       weights: full name -> variable; only shapes are read.
       manager: the run's checkpoints.
       output_dir: the run's folder, for the log.
-      config: the model's configuration.
+      config: the model's configuration; a warning is logged if the weights
+        were trained with another one.
       heads: variables of the output layer, as in `FirstWeights`.
       labels: names of the rows of the heads; () = no names.
       reads_pooler: whether the heads read the pooler.
@@ -185,67 +198,108 @@ def open_first(
     Raises:
       FileNotFoundError, ValueError: as `FirstWeights` does.
     """
-    if not init_checkpoint:
+    if not source.path:
         return None
     if manager.steps():
         logging.info(
-            "--init_checkpoint is left aside: %s holds checkpoints.", output_dir
+            "--init_checkpoint is not used: %s holds checkpoints.", output_dir
         )
         return None
-    compare(init_checkpoint, config)
-    return FirstWeights(init_checkpoint, weights, heads, labels, reads_pooler)
+    compare(source, config)
+    return FirstWeights(source, weights, heads, labels, reads_pooler)
 
 
-def compare(init_checkpoint: str, config: BertConfig) -> None:
+def compare(source: Source, config: BertConfig) -> None:
     """Warns if the weights were trained with another configuration.
 
-    It is read beside the weights, if it is there.
+    It is read beside the weights, if it is there. The shapes of the weights are
+    the same with another activation, direction or number of heads. This happens
+    when Hugging Face's weights are loaded with the original's bert_config.json:
+    its `gelu` is the tanh form.
     """
-    _compare_with_huggingface(init_checkpoint, config)
-    _compare_direction(init_checkpoint, config)
-
-
-def _compare_direction(init_checkpoint: str, config: BertConfig) -> None:
-    """Warns if a left-to-right model is given to one that sees both sides."""
+    is_theirs = huggingface.is_folder(source.path)
     try:
-        path = model_folder.find(init_checkpoint).config_file
-        theirs = BertConfig.from_json_file(path) if path else config
-    except (ValueError, OSError):  # the weights alone are enough
-        return
-    if theirs.left_to_right and not config.left_to_right:
+        trained = source.config or config
+    except (ValueError, OSError):
+        if is_theirs:
+            raise
+        return  # the weights alone are enough
+    keys = ("hidden_act", "num_attention_heads") if is_theirs else ()
+    differ = [
+        f"--bert_config_file says {key} {getattr(config, key)}, but the "
+        f"weights of {source.path} were trained with {getattr(trained, key)}"
+        for key in keys
+        if getattr(config, key) != getattr(trained, key)
+    ]
+    if trained.left_to_right and not config.left_to_right:
+        differ.append(
+            f"The weights of {source.path} were trained left to right, but in "
+            "the model of --bert_config_file each position sees all others"
+        )
+    for text in differ:
+        if text.endswith("gelu_exact"):
+            text += " (the erf form; Hugging Face calls it gelu)"
         logging.warning(
-            "The weights of %s were trained left to right, but in the model of "
-            "--bert_config_file each position sees all others. Give "
-            "--bert_config_file=%s, unless you mean it.",
-            init_checkpoint,
-            path,
+            "%s. Give --bert_config_file=%s, unless you mean it.",
+            *(text, source.folder.config_file),
         )
 
 
-def _compare_with_huggingface(init_checkpoint: str, config: BertConfig) -> None:
-    """Warns if a Hugging Face model was trained with another configuration.
+def _match_rows(source: Source, labels: Sequence[str]) -> Match:
+    """Finds the row of a checkpoint's output layer for each label of a task.
 
-    The shapes of the weights are the same with another activation, or another
-    number of heads. This happens when Hugging Face's weights are loaded with
-    the original's bert_config.json: its `gelu` is the tanh form.
+    The names are those of `id2label` in Hugging Face's config.json, or of
+    labels.txt beside the original's files. Upper and lower case are the same,
+    unless that would make two labels one: MNLI's models say `ENTAILMENT` or
+    `entailment`. `labels` are in the order of their ids. Raises ValueError if a
+    file beside the weights is damaged.
     """
-    path = os.path.join(init_checkpoint, huggingface.CONFIG)
-    if not huggingface.is_folder(init_checkpoint) or not files.exists(path):
-        return
-    theirs = BertConfig.from_json_file(path)
-    for key in ("hidden_act", "num_attention_heads"):
-        ours, trained = getattr(config, key), getattr(theirs, key)
-        if ours != trained:
-            logging.warning(
-                "--bert_config_file says %s %s, but the weights of %s were "
-                "trained with %s%s. Give --bert_config_file=%s, unless you "
-                "mean it.",
-                key,
-                ours,
-                init_checkpoint,
-                trained,
-                " (the erf form; Hugging Face calls it gelu)"
-                if trained == "gelu_exact"
-                else "",
-                path,
+    source.require()
+    path, names = source.folder.labels_file, source.folder.labels
+    ours, theirs = ", ".join(labels), ", ".join(names)
+    flag = f"--init_checkpoint={source.path}"
+    in_order = tuple(range(len(labels)))
+    rows = _rows(labels, names)
+    if rows == in_order:
+        return Match(rows)
+    if rows:
+        return Match(
+            rows,
+            f"{flag}: the rows of its output layer are reordered from "
+            f"{theirs} ({path}) to the order of the task: {ours}.",
+        )
+    if not names or _are_numbers(names):
+        said = "has no names for the rows of its output layer"
+        if names:
+            said = (
+                "numbers the rows of its output layer instead of naming them: "
+                f"{theirs} ({path})"
             )
+        return Match(
+            in_order,
+            f"{flag} {said}; they are assumed to be {ours}, in this order.",
+            is_certain=False,
+        )
+    return Match(
+        None,
+        f"{flag}: its output layer has the labels {theirs} ({path}), but the "
+        f"task has {ours}.",
+    )
+
+
+def _rows(
+    labels: Sequence[str], names: Sequence[str]
+) -> tuple[int, ...] | None:
+    """Returns the place of each label in names; None = the sets differ."""
+    for form in (str.strip, lambda name: name.strip().casefold()):
+        wanted, found = list(map(form, labels)), list(map(form, names))
+        is_one_to_one = len(set(wanted)) == len(wanted)
+        if is_one_to_one and sorted(wanted) == sorted(found):
+            return tuple(map(found.index, wanted))
+    return None
+
+
+def _are_numbers(names: Sequence[str]) -> bool:
+    """Returns whether each name is only the number of its row."""
+    numbers = [_NUMBER.fullmatch(name.strip()) for name in names]
+    return all(numbers) and [int(n[1]) for n in numbers] == [*range(len(names))]

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from absl import logging
 
@@ -14,10 +14,9 @@ from data.text import vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.config import BertConfig
 from training.start import description
+from training.start.description import Description
 from training.start.setup import changes
-from training.start.tokenizer import trained_with
-
-Options = TypeVar("Options", bound=Settings)
+from training.start.source import Source
 
 # Flag -> the names of its file.
 FILES = {
@@ -26,33 +25,27 @@ FILES = {
 }
 
 
+class Found(NamedTuple):
+    """A program's options with what the command leaves out.
+
+    Attributes:
+      options: of the program.
+      source: the model of --init_checkpoint.
+      described: `task.json` of output_dir; None = nothing is known of a model
+        in it.
+    """
+
+    options: Any
+    source: Source
+    described: Description | None
+
+
 def fill(
-    options: Options,
+    options: Settings,
     needed: Collection[str] = tuple(FILES),
     configure: Callable[[BertConfig], BertConfig] | None = None,
-) -> Options:
-    """Returns options with what the command leaves out.
-
-    Args:
-      options: of a program; `given` names the flags of the command.
-      needed: see `find`.
-      configure: see `find`.
-
-    Raises:
-      ValueError, OSError: see `find`.
-    """
-    options = remembered(options)
-    given = {flag: options.find(flag) for flag in FILES}
-    places = {
-        flag: options.find(flag) for flag in ("output_dir", "init_checkpoint")
-    }
-    return options.replace(
-        **find(given, needed=needed, configure=configure, **places)
-    )
-
-
-def remembered(options: Options) -> Options:
-    """Returns options with the values that their model was made with.
+) -> Found:
+    """Finds what the command leaves out.
 
     A flag that the command leaves out has the value of the run that trained
     the model. One that the command gives, and that differs, is used for this
@@ -61,31 +54,78 @@ def remembered(options: Options) -> Options:
     Args:
       options: of a program; `given` names the flags of the command, None =
         all of them.
+      needed: see `find`.
+      configure: see `find`.
 
     Raises:
-      ValueError: a file of the model's folder is damaged.
+      ValueError, OSError: see `find`; a file of the model's folder is damaged.
     """
+    source = Source(options.find("init_checkpoint"))
+    output_dir = options.find("output_dir")
+    run, is_trained = _run_in(output_dir)
+    answers = options.find("do_train") is False
+    described = None
+    if is_trained or (run and answers):
+        described = description.find(run)
+    folder, made_with = "", {}
+    if is_trained:
+        folder, made_with = run, _settings_of(run, described)
+    elif source.folder:
+        folder, made_with = source.folder.path, source.tokenizer_flags
+        weights = description.place_of_weights(source.folder.weights, run)
+        if described and described.weights == weights:
+            made_with |= _settings_of(run, described)
+        elif answers:
+            facts = source.folder.description
+            path = os.path.join(folder, model_folder.DESCRIPTION)
+            made_with |= _settings_of(
+                folder, facts and description.of_facts(facts, path)
+            )
+    options = _with_settings(options, made_with, folder)
+    found = find(
+        {flag: options.find(flag) for flag in FILES},
+        output_dir=output_dir,
+        source=source,
+        needed=needed,
+        configure=configure,
+    )
+    return Found(options.replace(**found), source, described)
+
+
+def _run_in(output_dir: str | None) -> tuple[str, bool]:
+    """The folder of a run or of the chosen trial; whether it is trained."""
+    run = model_folder.chosen_trial(output_dir) if output_dir else ""
+    return run, bool(run) and tf1.latest_name(run) is not None
+
+
+def _settings_of(folder: str, described: Description | None) -> dict[str, Any]:
+    """Returns what a folder's `task.json` and `head.json` say of options."""
+    head = os.path.join(folder, model_folder.HEAD)
+    values = described.options() if described else {}
+    return values | (read_json(head) if files.exists(head) else {})
+
+
+def _with_settings(
+    options: Settings, made_with: Mapping[str, Any], folder: str
+) -> Settings:
+    """Returns options with the settings of a model that the command lacks."""
     # Differs from the original: a flag that is left out has its default there,
     # because the original keeps nothing but weights. A model of cased texts
     # then reads them lower-cased, without a warning.
-    folder, made_with = _made_with(options)
-    of_task = made_with.pop("task_options", {})
-    now = {name: _value(options, name) for name in made_with}
+    names = names_of(type(options)) | {"long_text"}
+    if options.find("do_train"):
+        names.discard("save_best")  # it needs --eval_every_steps, too
+    known = {n: value for n, value in made_with.items() if n in names}
+    of_task = known.pop("task_options", {})
+    now = {name: getattr(options, name, options.find(name)) for name in known}
     given = now if options.given is None else options.given
-    changed = _left_out(made_with, now, given, folder)
+    changed = _left_out(known, now, given, folder)
     if of_task and options.given is not None:
         now = options.task_options  # holds the given ones alone
-        known = task_options(options.task_name)
-        of_task = {n: value for n, value in of_task.items() if n in known}
-        others = _left_out(of_task, now, now, folder)
-        changed["task_options"] = {**now, **others}
+        names = task_options(options.task_name)
+        of_task = {n: value for n, value in of_task.items() if n in names}
+        changed["task_options"] = now | _left_out(of_task, now, now, folder)
     return options.replace(**changed)
-
-
-def _value(options: Settings, name: str) -> Any:
-    if hasattr(options, name):
-        return getattr(options, name)
-    return options.find(name)
 
 
 def _left_out(
@@ -111,46 +151,11 @@ def _left_out(
     return left_out
 
 
-def _made_with(options: Settings) -> tuple[str, dict[str, Any]]:
-    """Returns a model's folder, and field -> value of the run that made it."""
-    output_dir = options.find("output_dir")
-    init_checkpoint = options.find("init_checkpoint")
-    run = model_folder.chosen_trial(output_dir) if output_dir else ""
-    if run and tf1.latest_name(run):
-        return run, _settings_of(run, options)
-    if not init_checkpoint:
-        return "", {}
-    try:
-        found = model_folder.find(init_checkpoint)
-    except (ValueError, OSError):  # refused when the weights are opened
-        return "", {}
-    facts = trained_with(init_checkpoint)
-    if options.find("do_train") is False:
-        asked_before = description.find(run) if run else None
-        weights = description.place_of_weights(found.weights, run)
-        is_same = asked_before and asked_before.weights == weights
-        facts |= _settings_of(run if is_same else found.path, options)
-    return found.path, facts
-
-
-def _settings_of(folder: str, options: Settings) -> dict[str, Any]:
-    """Returns what a folder's `task.json` and `head.json` say of options."""
-    described = description.find(folder)
-    head = os.path.join(folder, model_folder.HEAD)
-    values = described.options() if described else {}
-    if files.exists(head):
-        values |= read_json(head)
-    names = names_of(type(options)) | {"long_text"}
-    if options.find("do_train"):
-        names.discard("save_best")  # it needs --eval_every_steps, too
-    return {n: value for n, value in values.items() if n in names}
-
-
 def find(
     given: Mapping[str, str | None],
     *,
     output_dir: str | None,
-    init_checkpoint: str | None,
+    source: Source,
     needed: Collection[str] = tuple(FILES),
     configure: Callable[[BertConfig], BertConfig] | None = None,
 ) -> dict[str, str | None]:
@@ -158,9 +163,9 @@ def find(
 
     Args:
       given: the flags of `FILES`. A file that is given is not looked for.
-      output_dir: of the run, of trials the chosen one's folder is looked at;
+      output_dir: of the run, for trials the chosen one's folder is looked at;
         None = it has none.
-      init_checkpoint: see `model_folder.find`, or None.
+      source: the model of --init_checkpoint.
       needed: the files without which the run cannot be.
       configure: what the run changes in a configuration before it uses it and
         writes it to output_dir; None = nothing.
@@ -174,37 +179,28 @@ def find(
         its vocabulary the given one.
       OSError: a file cannot be read.
     """
-    missing = [flag for flag in FILES if not given[flag]]
-    in_run = dict.fromkeys(FILES)
-    resumed = False
-    if output_dir:
-        run = model_folder.chosen_trial(output_dir)
-        in_run = {f: model_folder.existing(run, FILES[f]) for f in FILES}
-        resumed = tf1.latest_name(run) is not None
+    run, resumed = _run_in(output_dir)
+    in_run = {
+        flag: model_folder.existing(run, names) if run else None
+        for flag, names in FILES.items()
+    }
     vocab_file = given["vocab_file"]
     if resumed and in_run["vocab_file"] and files.exists(vocab_file or ""):
         _require_same_tokens(in_run["vocab_file"], vocab_file)
-    beside = dict.fromkeys(FILES)
-    if init_checkpoint:
-        try:
-            folder = model_folder.find(init_checkpoint)
-            paths = folder.vocab_file, folder.config_file
-            beside = dict(zip(FILES, paths, strict=True))
-        except (ValueError, OSError):
-            # The weights may be gone when a run that began with them goes on.
-            if any(f in needed and not in_run[f] for f in missing):
-                raise
-    found = dict(given)
+    found, missing = dict(given), [flag for flag in FILES if not given[flag]]
+    if any(flag in needed and not in_run[flag] for flag in missing):
+        source.require()
     for flag in missing:
-        if resumed and in_run[flag] and beside[flag]:
-            _require_same(flag, in_run[flag], beside[flag], configure)
+        beside = source.files.get(flag)
+        if resumed and in_run[flag] and beside:
+            _require_same(flag, in_run[flag], beside, configure)
         # Before its first checkpoint a run may hold files of another model.
-        first, second = in_run[flag], beside[flag]
+        first, second = in_run[flag], beside
         found[flag] = first or second if resumed else second or first
         if found[flag]:
             logging.info("--%s=%s, which was found.", flag, found[flag])
         elif flag in needed:
-            raise _not_found(flag, output_dir, init_checkpoint)
+            raise _not_found(flag, output_dir, source.path)
     return found
 
 
@@ -219,7 +215,9 @@ def _require_same(
         difference = _token_that_differs(in_run, beside)
     else:
         configs = map(BertConfig.from_json_file, (in_run, beside))
-        difference = "; ".join(changes(*map(configure or _unchanged, configs)))
+        if configure:
+            configs = map(configure, configs)
+        difference = "; ".join(changes(*configs))
     if difference:
         raise ValueError(
             f"--{flag} is not given, and what is found contradicts itself: "
@@ -238,10 +236,6 @@ def _require_same_tokens(in_run: str, given: str) -> None:
             f"({difference}); leave --vocab_file out, or give another "
             "--output_dir."
         )
-
-
-def _unchanged(config: BertConfig) -> BertConfig:
-    return config
 
 
 def _token_that_differs(in_run: str, beside: str) -> str:

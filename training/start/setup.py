@@ -3,36 +3,15 @@
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
 from data.storage import files
+from data.text import vocabulary
+from modeling.checkpoints.model_folder import VOCABULARIES
 from modeling.config import BertConfig, activation_name
-from training.config.options import DeviceOptions, TrainOptions
-from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
-
-
-def encoder_options(
-    device: DeviceOptions,
-    train: TrainOptions,
-    strategy: tf.distribute.Strategy,
-    *,
-    use_one_hot_embeddings: bool,
-) -> dict[str, Any]:
-    """Returns the arguments of `BertModel` that the options determine.
-
-    On a TPU words are always looked up by matrix product, elsewhere with
-    `use_one_hot_embeddings`.
-    """
-    return {
-        "dtype": policy_of(device),
-        "use_one_hot_embeddings": use_one_hot_embeddings or is_tpu(strategy),
-        "gradient_checkpointing": train.gradient_checkpointing,
-        "whole_last_layer": train.whole_last_layer,
-    }
 
 
 def check_length(
@@ -159,3 +138,10 @@ def require_weights(output_dir: str, init_checkpoint: str | None) -> None:
             f"{output_dir} holds no checkpoint; train first, "
             "or give --init_checkpoint."
         )
+
+
+def write_vocabulary(output_dir: str, vocab_file: str) -> None:
+    """Copies a vocabulary to a run's folder as `vocab.txt`."""
+    tokens = list(vocabulary.read_tokens(vocab_file))
+    path = os.path.join(output_dir, VOCABULARIES[0])
+    vocabulary.write_vocab(path, tokens)

@@ -1,43 +1,97 @@
-"""What a fine-tuning begins with: each file is read once and checked once."""
+"""What a run begins with: each file is read once and checked once."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Self
+from typing import Any, NamedTuple, Self
 
+import keras
 import tensorflow as tf
 
+from data.storage import files, outputs
+from data.storage.json_files import read_json, write_json
+from data.text.tokenization import FullTokenizer
 from modeling import checkpoints
+from modeling.checkpoints.model_folder import CONFIG, HEAD, LABELS
 from modeling.config import BertConfig
 from training.config.finetuning_options import FinetuningOptions
-from training.loop.model import ExampleModel
-from training.start import first_weights, setup
+from training.config.pretraining_options import PretrainingOptions
+from training.devices.strategy import is_tpu, policy_of
+from training.loop.checkpointing import CheckpointManager
+from training.loop.model import Model
+from training.loop.resuming import require_same_input
+from training.start import first_weights, found_files, setup
+from training.start.description import Description
 from training.start.first_weights import FirstWeights
-from training.start.run_folder import RunFolder
+from training.start.source import Source
+from training.start.tokenizer import load_tokenizer
 
 # The output layer: a checkpoint of another task has it for other labels.
 _OUTPUT = ("output_weights", "output_bias")
+_LINEAR = {"feature_based": "", "head": "linear"}
 
 
-@dataclasses.dataclass(frozen=True)
+class Files(NamedTuple):
+    """The files that a program's options name; `read_files` reads them.
+
+    Attributes:
+      options: with what the command leaves out, see `found_files.fill`.
+      config: sizes of the model.
+      tokenizer: of the vocabulary.
+      source: the model of --init_checkpoint.
+      described: see `Found`.
+    """
+
+    options: Any
+    config: BertConfig
+    tokenizer: FullTokenizer
+    source: Source
+    described: Description | None
+
+
+def read_files(options: Any) -> Files:
+    """Reads the configuration and the vocabulary of a run.
+
+    Raises:
+      ValueError, OSError: a file is missing or damaged, or does not fit.
+    """
+    options, source, described = found_files.fill(options)
+    config_file = options.find("bert_config_file")
+    config = source.read_config(config_file)
+    tokenizer = load_tokenizer(
+        options.vocab_file,
+        options.do_lower_case,
+        config,
+        config_file,
+        source=source,
+        never_split=options.never_split,
+    )
+    return Files(options, config, tokenizer, source, described)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Start:
     """Configuration, folder and first weights of a run; `open` makes it.
 
     Attributes:
       options: of the run.
       config: sizes of the model.
-      make_model: returns an `ExampleModel`; its arguments are config and those
-        of `setup.encoder_options`.
-      folder: of the run.
+      make_model: returns a model; its arguments are config and options of
+        `BertModel`.
+      metric: see `ExampleModel`; "" = the model has none.
+      manager: of the checkpoints in output_dir.
       first: the weights of init_checkpoint; None = the folder holds
         checkpoints, or the weights are random.
       head: `feature_based` and `head` of the model, see `TaskModel`.
-      labels: see `RunFolder.check`.
+      labels: of the task, in the order of their ids; None = the folder has no
+        labels.txt.
     """
 
-    options: FinetuningOptions
+    options: FinetuningOptions | PretrainingOptions
     config: BertConfig
-    make_model: Callable[..., ExampleModel]
-    folder: RunFolder
+    make_model: Callable[..., Model]
+    metric: str
+    manager: CheckpointManager
     first: FirstWeights | None
     head: Mapping[str, str]
     labels: Sequence[str] | None
@@ -45,12 +99,14 @@ class Start:
     @classmethod
     def open(
         cls,
-        options: FinetuningOptions,
-        make_model: Callable[..., ExampleModel],
+        options: FinetuningOptions | PretrainingOptions,
+        config: BertConfig,
+        source: Source,
+        make_model: Callable[..., Model],
         *,
         trains: bool,
-        config: BertConfig | None = None,
-        head: Mapping[str, str] | None = None,
+        heads: Sequence[str] = _OUTPUT,
+        head: Mapping[str, str] = _LINEAR,
         labels: Sequence[str] | None = None,
         rows: Sequence[str] = (),
     ) -> Self:
@@ -58,10 +114,13 @@ class Start:
 
         Args:
           options: of the run.
+          config: see `Start`.
+          source: the model of --init_checkpoint.
           make_model: see `Start`.
           trains: whether the run trains before it predicts.
-          config: see `Start`; None = that of options is read.
-          head: see `Start`; None = linear.
+          heads: variables that begin anew if init_checkpoint has others, and
+            that must be there to predict; () = all weights must fit.
+          head: see `Start`.
           labels: see `Start`.
           rows: names of the rows of the output layer, see `FirstWeights`.
 
@@ -73,40 +132,167 @@ class Start:
             is missing or does not fit, or there are no trained weights to
             predict with.
         """
-        path, head = options.train.output_dir, head or {}
-        if not config:
-            config = BertConfig.from_json_file(options.bert_config_file)
-        setup.check_length(
-            options.max_seq_length, config, options.bert_config_file
-        )
-        folder = RunFolder(path, options.train.keep_checkpoint_max)
-        folder.check(config, head, labels)
+        manager = _open_folder(options, config, head, labels)
         # In a graph, variables have shapes but no memory.
         with tf.Graph().as_default():
             model = make_model(config)
             variables = checkpoints.variables_by_name(model.layers)
-        folder.manager.check(variables)
+        manager.check(variables)
         # Differs from the original: a head for another number of labels is
         # left out, because a model of MNLI is a good start for RTE.
         first = first_weights.open_first(
-            options.init_checkpoint,
+            source,
             variables,
-            folder.manager,
-            path,
+            manager,
+            options.train.output_dir,
             config,
-            _OUTPUT,
+            heads,
             rows,
-            model.reads_pooler,
+            getattr(model, "reads_pooler", False),
         )
-        if not folder.manager.steps():
-            _check_first(first, options, head, trains)
-        return cls(options, config, make_model, folder, first, head, labels)
+        if not manager.steps():
+            _check_first(first, options, head, heads, trains)
+        return cls(
+            options=options,
+            config=config,
+            make_model=make_model,
+            metric=getattr(model, "metric", ""),
+            manager=manager,
+            first=first,
+            head=head,
+            labels=labels,
+        )
+
+    def load(self, strategy: tf.distribute.Strategy) -> Model:
+        """Makes the model with its first weights; call it in the scope.
+
+        Weights that init_checkpoint does not have are drawn from the seed. On a
+        TPU words are always looked up by matrix product.
+        """
+        options, train = self.options, self.options.train
+        keras.utils.set_random_seed(train.seed)
+        model = self.make_model(
+            self.config,
+            dtype=policy_of(options.device),
+            use_one_hot_embeddings=options.use_one_hot_embeddings
+            or is_tpu(strategy),
+            gradient_checkpointing=train.gradient_checkpointing,
+            whole_last_layer=train.whole_last_layer,
+        )
+        if self.first:
+            self.first.load(checkpoints.variables_by_name(model.layers))
+        return model
+
+    def check_input(self, made_from: Mapping[str, Any]) -> None:
+        """Refuses other training data; see `resuming.require_same_input`."""
+        require_same_input(
+            self.manager, self.options.train.output_dir, made_from
+        )
+
+    def keep(self) -> None:
+        """Writes bert_config.json, head.json and labels.txt to output_dir.
+
+        head.json is not there if the head is linear. Raises OSError if a file
+        cannot be written.
+        """
+        folder = self.options.train.output_dir
+        path = os.path.join(folder, CONFIG)
+        if not (self.manager.steps() and files.exists(path)):
+            files.write_text(path, self.config.to_json_string())
+        path, head = os.path.join(folder, HEAD), _LINEAR | self.head
+        if head != _LINEAR:
+            write_json(path, head)
+        elif files.exists(path):
+            files.remove(path)
+        if self.labels is not None:
+            text = "".join(f"{label}\n" for label in self.labels)
+            files.write_text(os.path.join(folder, LABELS), text)
+
+
+def check_outputs(
+    output_dir: str, inputs: Mapping[str, str | None], names: Sequence[str]
+) -> None:
+    """Refuses inputs that the run would replace.
+
+    Args:
+      output_dir: of the run.
+      inputs: flag -> path, or None.
+      names: of the files that are written to output_dir.
+
+    Raises:
+      ValueError: names the flag of the input.
+    """
+    outputs.check(
+        {flag: [path] for flag, path in inputs.items() if path},
+        {"output_dir": [os.path.join(output_dir, name) for name in names]},
+    )
+
+
+def _open_folder(
+    options: FinetuningOptions | PretrainingOptions,
+    config: BertConfig,
+    head: Mapping[str, str],
+    labels: Sequence[str] | None,
+) -> CheckpointManager:
+    """Opens output_dir; refuses a run of another model."""
+    setup.check_length(options.max_seq_length, config, options.bert_config_file)
+    path = options.train.output_dir
+    manager = CheckpointManager(path, options.train.keep_checkpoint_max)
+    if manager.steps():
+        if options.bert_config_file != os.path.join(path, CONFIG):
+            setup.check_same_model(path, config)
+        check_folder(path, head, labels)
+    return manager
+
+
+def check_folder(
+    folder: str,
+    head: Mapping[str, str],
+    labels: Sequence[str] | None,
+) -> None:
+    """Refuses a folder that holds a run of another model.
+
+    Other labels, another order of them, and most other mixes of layers have the
+    same variables, so that a checkpoint would be loaded without an error.
+
+    Args:
+      folder: output_dir of the run.
+      head: see `Start`.
+      labels: see `Start`.
+
+    Raises:
+      ValueError: says what differs.
+    """
+    path, before = os.path.join(folder, HEAD), _LINEAR
+    if files.exists(path):
+        before = read_json(path, tuple(_LINEAR), f"it should hold {_LINEAR}")
+    changed = [
+        f"--{name} {before[name]!r} -> {value!r}"
+        for name, value in head.items()
+        if before[name] != value
+    ]
+    if changed:
+        raise ValueError(
+            f"{folder} holds a run of another model: {', '.join(changed)}. "
+            "Give another --output_dir, or the flags of that run."
+        )
+    path = os.path.join(folder, LABELS)
+    if labels is None or not files.exists(path):
+        return
+    kept = list(files.read_lines(path))
+    if kept != list(labels):
+        raise ValueError(
+            f"{folder} holds a model of the labels {', '.join(kept)} "
+            f"(labels.txt), but the task has {', '.join(labels)}; give "
+            "--labels in that order, or another --output_dir."
+        )
 
 
 def _check_first(
     first: FirstWeights | None,
-    options: FinetuningOptions,
+    options: FinetuningOptions | PretrainingOptions,
     head: Mapping[str, str],
+    heads: Sequence[str],
     trains: bool,
 ) -> None:
     """Refuses random weights of what the run does not train."""
@@ -117,7 +303,8 @@ def _check_first(
             "stay random; give --init_checkpoint."
         )
     # With save_best, the best weights of output_dir are used.
-    if trains or options.save_best:
+    if trains or options.find("save_best"):
         return
     setup.require_weights(options.train.output_dir, options.init_checkpoint)
-    first.require_heads()
+    if heads:
+        first.require_heads()

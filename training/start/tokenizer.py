@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from absl import logging
 
@@ -13,9 +12,9 @@ from data.text.tokenization import (
     validate_case_matches_checkpoint,
 )
 from data.text.tokenizer_files import TokenizerSettings, read_settings
-from modeling.checkpoints import model_folder
 from modeling.checkpoints.model_folder import VOCABULARIES
 from modeling.config import BertConfig
+from training.start.source import Source
 
 
 def load_tokenizer(
@@ -24,7 +23,7 @@ def load_tokenizer(
     config: BertConfig,
     config_file: str,
     *,
-    init_checkpoint: str | None = None,
+    source: Source,
     tokens: Collection[str] = ("[UNK]", "[CLS]", "[SEP]"),
     never_split: Collection[str] = (),
 ) -> FullTokenizer:
@@ -36,7 +35,7 @@ def load_tokenizer(
         vocabulary or the model was made for the other case.
       config: the model's configuration.
       config_file: file of the configuration, for the error.
-      init_checkpoint: the model's weights; None = no weights.
+      source: the model of --init_checkpoint.
       tokens: special tokens that the vocabulary must have.
       never_split: see `FullTokenizer`.
 
@@ -45,14 +44,13 @@ def load_tokenizer(
 
     Raises:
       FileNotFoundError: the vocabulary is missing.
-      ValueError: the name of init_checkpoint says the other case, or the
+      ValueError: the name of the checkpoint says the other case, or the
         vocabulary is not the model's.
     """
-    validate_case_matches_checkpoint(do_lower_case, init_checkpoint)
+    validate_case_matches_checkpoint(do_lower_case, source.path)
     tokenizer = FullTokenizer(vocab_file, do_lower_case, never_split)
     check_vocabulary(tokenizer.vocab, vocab_file, config, config_file, tokens)
-    if init_checkpoint:
-        _compare(init_checkpoint, do_lower_case, never_split)
+    _compare(source.settings, do_lower_case, never_split)
     check_case(tokenizer.vocab, vocab_file, do_lower_case)
     return tokenizer
 
@@ -90,23 +88,17 @@ def keep_vocabulary(
     the vocabulary goes on without it, with a warning.
     """
     try:
-        vocab = vocabulary.load_vocab(vocab_file)
+        tokens = list(vocabulary.read_tokens(vocab_file))
+        vocab = {token.strip(): i for i, token in enumerate(tokens)}
         check_vocabulary(vocab, vocab_file, config, config_file)
         settings = read_settings(os.path.dirname(vocab_file))
     except (ValueError, FileNotFoundError) as error:
         logging.warning("No vocabulary is kept in %s: %s", output_dir, error)
         return
-    write_vocabulary(output_dir, vocab_file)
+    vocabulary.write_vocab(os.path.join(output_dir, VOCABULARIES[0]), tokens)
     if settings.do_lower_case is not None:
         path = os.path.join(output_dir, tokenizer_files.CONFIG)
         write_json(path, settings.to_dict())
-
-
-def write_vocabulary(output_dir: str, vocab_file: str) -> None:
-    """Copies a vocabulary to a run's folder as `vocab.txt`."""
-    tokens = list(vocabulary.read_tokens(vocab_file))
-    path = os.path.join(output_dir, VOCABULARIES[0])
-    vocabulary.write_vocab(path, tokens)
 
 
 def check_case(
@@ -131,42 +123,17 @@ def check_case(
         )
 
 
-def trained_with(init_checkpoint: str | None) -> dict[str, Any]:
-    """Returns the tokenizer's flags that a model's folder has, {} if none.
-
-    They are `do_lower_case` and `never_split`; init_checkpoint None = no model.
-    """
-    settings = _settings_of(init_checkpoint)
-    said = {}
-    if settings.do_lower_case is not None:
-        said["do_lower_case"] = settings.do_lower_case
-    if settings.never_split:
-        said["never_split"] = settings.never_split
-    return said
-
-
-def _settings_of(init_checkpoint: str | None) -> TokenizerSettings:
-    """Returns what a model's folder says about its tokenizer."""
-    try:
-        found = init_checkpoint and model_folder.find(init_checkpoint)
-    except (ValueError, OSError):
-        # The weights may be gone when a run that began with them goes on.
-        found = None
-    if not found:
-        return TokenizerSettings()
-    return read_settings(found.path, found.facts)
-
-
 def _compare(
-    init_checkpoint: str, do_lower_case: bool, never_split: Collection[str]
+    settings: TokenizerSettings,
+    do_lower_case: bool,
+    never_split: Collection[str],
 ) -> None:
     """Warns if text was split in another way in the model's training."""
-    settings = _settings_of(init_checkpoint)
     lower = settings.do_lower_case
     if lower not in (None, do_lower_case):
         logging.warning(
-            "%s says do_lower_case: %s, but here it is %s: text becomes other "
-            "wordpieces than those of the training; give --do_lower_case=%s.",
+            "%s says do_lower_case: %s, but here it is %s, so texts are "
+            "encoded differently than in training; give --do_lower_case=%s.",
             settings.source,
             *(str(x).lower() for x in (lower, do_lower_case, lower)),
         )

@@ -12,15 +12,13 @@ import tensorflow as tf
 from data.vectors import text_rows
 from data.vectors.text_rows import TextRow
 from data.vectors.vector_files import LineVectors
-from modeling import kernels, pooling
+from modeling import pooling
 from modeling.bert import BertModel, BertOutput
 from modeling.choices import EMBEDDINGS
 from training.config.extraction_options import VectorOptions
-from training.devices.strategy import (
-    inference_form,
-    is_tpu,
-    kind_of,
-)
+from training.devices.strategy import is_tpu, kind_of
+from training.inference import Inference, in_order
+from training.loop.model import Batch
 
 
 def check_layer(
@@ -38,7 +36,7 @@ def check_layer(
         )
 
 
-class Extractor:
+class Extractor(Inference):
     """Computes vectors of rows; create it in the strategy's scope.
 
     Vectors are float32 whatever dtype the encoder computes in. `batch_size` is
@@ -61,11 +59,11 @@ class Extractor:
                 "wordpiece, sees only itself, so that all texts have the same "
                 "vector. Use mean or max."
             )
+        super().__init__(model.compute_dtype)
         self.model = model
         self._options = options
         self._max_seq_length = max_seq_length
         self._batch_size = batch_size
-        self._strategy = tf.distribute.get_strategy()
 
     def cost(self, row: TextRow) -> int:
         """The number of values that are computed for a row."""
@@ -85,14 +83,13 @@ class Extractor:
         All of them are in memory at the same time. `done` is called with the
         number of rows of each batch.
         """
-        lines = [None] * len(rows)
-        for places in text_rows.batches_by_length(rows, self._batch_size):
-            some = [rows[place] for place in places]
-            results = self._run(self._pad(some))
-            for i, place in enumerate(places):
-                lines[place] = self._line(rows[place], results, i)
-            done(len(some))
-        return lines
+        return in_order(
+            rows,
+            self._lines,
+            length=lambda row: len(row.tokens),
+            batch_size=self._batch_size,
+            done=done,
+        )
 
     def attention(self, row: TextRow, layer: int) -> np.ndarray:
         """Attention maps of one block, float32 [N, S, S]."""
@@ -111,48 +108,23 @@ class Extractor:
             length, batch_size = self._max_seq_length, self._batch_size
         return text_rows.pad_rows(rows, batch_size=batch_size, length=length)
 
-    def _run(self, batch):
-        """Computes a batch on all devices: name -> array of all its rows."""
-        parts = self._strategy.num_replicas_in_sync
-
-        def part(context):
-            number = context.replica_id_in_sync_group
-            return {
-                name: tf.constant(np.split(values, parts)[number])
-                for name, values in batch.items()
-            }
-
-        distributed = (
-            self._strategy.experimental_distribute_values_from_function(part)
-        )
+    def _lines(self, rows: Sequence[TextRow]) -> list[LineVectors]:
+        """Computes a batch of rows."""
+        batch = self._pad(rows)
         try:
-            results = self._step(distributed)
+            results = self.given(batch)
         except tf.errors.ResourceExhaustedError as error:
             raise ValueError(
                 f"--batch_size={self._batch_size}: a batch of "
                 f"{batch['input_ids'].shape[1]} wordpieces does not fit into "
                 "the device's memory; pass a smaller one."
             ) from error
-        return {
-            name: np.concatenate(
-                [
-                    x.numpy()
-                    for x in self._strategy.experimental_local_results(value)
-                ]
-            )
-            for name, value in results.items()
-        }
+        return [self._line(row, results, i) for i, row in enumerate(rows)]
 
-    # One graph for batches of all lengths and sizes.
-    @tf.function(reduce_retracing=True, autograph=False)
-    def _step(self, batch):
-        return self._strategy.run(self._replica_step, args=(batch,))
-
-    def _replica_step(self, batch):
+    def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """Computes `vectors` [B, U, W], and `attention` if it is asked for."""
         options = self._options
-        dtype = self.model.compute_dtype
-        with kernels.form(inference_form(self._strategy, dtype)):
-            output = _encode(self.model, batch)
+        output = _encode(self.model, batch)
         vectors = pooling.mix_layers(
             [output.layer(layer) for layer in options.layers],
             options.layer_mix,

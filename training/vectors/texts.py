@@ -40,7 +40,7 @@ class TextVectors:
     def lines(
         self, texts: Sequence[Any], batch_size: int, **options: Any
     ) -> list[LineVectors]:
-        """Computes the vectors of texts, those of like length together.
+        """Computes the vectors of texts, in batches of similar length.
 
         Args:
           texts: strings, or pairs of strings.

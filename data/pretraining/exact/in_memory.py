@@ -2,7 +2,7 @@
 
 A random next sentence may come from any document, and all instances are
 shuffled together. A token needs two bytes (four if the vocabulary has more than
-65,536 tokens), an instance of 128 tokens about 600 bytes. For larger corpora
+65,536 tokens), an instance of 128 tokens about 650 bytes. For larger corpora
 see `data.pretraining.streaming.all_shards`.
 """
 
@@ -10,109 +10,79 @@ import contextlib
 import itertools
 import random
 import time
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-    Sized,
-)
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
 from absl import logging
 
 from data import progress
-from data.pretraining import words
-from data.pretraining.exact.examples import create_training_instances
-from data.pretraining.exact.instances import (
-    Document,
-    InstanceList,
+from data.pretraining.exact.examples import (
     TrainingInstance,
+    create_training_instances,
+    shuffle,
 )
-from data.pretraining.options import (
-    SPECIAL_TOKENS,
-    PretrainingDataOptions,
-    Wordpieces,
-)
+from data.pretraining.groups import DocumentGroup
+from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.recipe import Recipe, Tools, make_tools
 from data.pretraining.report import (
-    Report,
     describe_rows,
-    warn_of_cut_text,
+    log_counts,
     warn_of_few_predictions,
-    warn_of_unknown,
 )
 from data.records import feature_spec, tfrecord
 from data.storage import files, manifests, outputs
-from data.text import vocabulary
-from data.text.tokenization import FullTokenizer
 
-_ENCODED_AT_ONCE = 4096
+_AT_ONCE = 4096
 
 T = TypeVar("T")
 
 
 def write_pretraining_data(
-    input_files: Sequence[str],
-    output_files: Sequence[str],
-    *,
-    vocab_file: str,
-    do_lower_case: bool,
-    options: PretrainingDataOptions,
-    word_segmenter: str | None = None,
-    never_split: Collection[str] = (),
-) -> Report:
-    """Converts text to masked examples; the counts are also logged.
+    input_files: Sequence[str], output_files: Sequence[str], recipe: Recipe
+) -> dict[str, int]:
+    """Converts text to masked examples; returns counts, which are also logged.
 
     The text is UTF-8, one sentence on each line, a blank line between
     documents, which may continue in the next file. Records are written to the
-    TFRecord files in turn. `word_segmenter` None = `##` tells the words. Raises
-    ValueError if an input or the vocabulary is also an output, the vocabulary
-    lacks [CLS], [SEP], [MASK] or [UNK], or the input has no text or is not
-    UTF-8.
+    TFRecord files in turn. Raises ValueError if an input or the vocabulary is
+    also an output, the vocabulary lacks [CLS], [SEP], [MASK] or [UNK], or the
+    input has no text or is not UTF-8.
 
     Source: main in create_pretraining_data.py.
     """
     start_s = time.monotonic()
+    options = recipe.options
     outputs.check(
-        {"input_file": input_files, "vocab_file": [vocab_file]},
+        {"input_file": input_files, "vocab_file": [recipe.vocab_file]},
         {"output_file": output_files},
     )
     warn_of_few_predictions(options)
-    tokenizer = FullTokenizer(vocab_file, do_lower_case, never_split)
-    vocabulary.require_tokens(tokenizer.vocab, SPECIAL_TOKENS, vocab_file)
-    wordpieces = Wordpieces.from_vocab(tokenizer.vocab, bool(word_segmenter))
-    encode = words.encoder(tokenizer, word_segmenter)
-    documents = read_documents(input_files, encode, wordpieces.typecode)
-    # The outputs are opened first, so that an error is found before the work.
-    with files.whole_files(output_files) as paths:
-        with _open_all(paths) as writers:
-            instances = create_training_instances(
-                *(documents, wordpieces, options),
-                random.Random(options.random_seed),
-                lambda turns: _tracked(turns, "masking", "documents"),
-            )
-            _write_instances(instances, writers, tokenizer.inv_vocab, options)
-        manifests.remove(output_files)
-    report = Report(
-        num_examples=len(instances),
-        num_tokens=instances.num_tokens,
-        num_masked=instances.num_masked,
-        max_seq_length=options.max_seq_length,
-        unknown_share=_unknown_share(documents, tokenizer.vocab, wordpieces),
-        duration_s=time.monotonic() - start_s,
+    tools = make_tools(recipe)
+    group = read_documents(input_files, tools.encode, tools.wordpieces.typecode)
+    rng = random.Random(options.random_seed)
+    instances = create_training_instances(
+        *(group, tools.wordpieces, options, rng),
+        lambda turns: _tracked(turns, "masking", "documents", len(turns)),
     )
-    _log(report, documents, options)
-    return report
+    columns = _columns(instances, options, group.tokens.typecode)
+    with files.whole_files(output_files) as paths:
+        _write_shuffled(columns, rng, tools, paths)
+        manifests.remove(output_files)
+    counts = group.counts(tools.unknown_ids) | {
+        "examples": len(columns["input_ids"]),
+        "tokens": int(columns["input_mask"].sum()),
+        "masked": int(columns["masked_lm_weights"].sum()),
+    }
+    log_counts(counts, options, time.monotonic() - start_s)
+    return counts
 
 
 def read_documents(
     input_files: Sequence[str],
     encode: Callable[[str], list[int]],
     typecode: str,
-) -> list[Document]:
+) -> DocumentGroup:
     """Reads and tokenizes the documents that are not empty.
 
     Only blank lines separate documents. `encode` makes ids of a line;
@@ -120,29 +90,45 @@ def read_documents(
 
     Source: create_training_instances in create_pretraining_data.py.
     """
-    documents = [Document(typecode)]
-    for path in input_files:
-        logging.info("Reading %s", path)
-        for line in _tracked(files.read_lines(path), "reading", "lines"):
-            line = line.strip()
-            if not line and len(documents[-1]):
-                documents.append(Document(typecode))
-            ids = encode(line)
-            if ids:
-                documents[-1].append(ids)
-    if not len(documents[-1]):
-        documents.pop()
-    if not documents:
+    group = DocumentGroup(typecode)
+    lines = itertools.chain.from_iterable(map(_lines, input_files))
+    for has_text, document in itertools.groupby(lines, key=bool):
+        if has_text:
+            group.add(len(group.documents), map(encode, document))
+    if not group.documents:
         raise ValueError(
             f"--input_file: no text in {', '.join(input_files[:3])}; expected "
             "one sentence on each line and a blank line between documents."
         )
-    logging.info("%d documents", len(documents))
-    return documents
+    logging.info("%d documents", len(group.documents))
+    return group
 
 
-def columns_of(
-    instances: Sequence[TrainingInstance], options: PretrainingDataOptions
+def _lines(path: str) -> Iterator[str]:
+    logging.info("Reading %s", path)
+    for line in _tracked(files.read_lines(path), "reading", "lines"):
+        yield line.strip()
+
+
+def _columns(
+    instances: Iterator[TrainingInstance],
+    options: PretrainingDataOptions,
+    typecode: str,
+) -> dict[str, np.ndarray]:
+    """Returns the columns of all instances."""
+    blocks = []
+    while block := list(itertools.islice(instances, _AT_ONCE)):
+        blocks.append(_padded(block, options, typecode))
+    return {
+        name: np.concatenate([block.pop(name) for block in blocks])
+        for name in list(blocks[0])
+    }
+
+
+def _padded(
+    instances: Sequence[TrainingInstance],
+    options: PretrainingDataOptions,
+    typecode: str,
 ) -> dict[str, np.ndarray]:
     """Pads instances to the columns of `feature_spec.pretraining_features`.
 
@@ -154,13 +140,13 @@ def columns_of(
     )
     if not options.next_sentence_prediction:
         random_next = [feature_spec.NO_PAIR] * len(tokens)
-    input_ids, input_mask = _pad(tokens, seq)
-    masked_lm_ids, masked_lm_weights = _pad(labels, predictions)
+    input_ids, input_mask = _pad(tokens, seq, typecode)
+    masked_lm_ids, masked_lm_weights = _pad(labels, predictions, typecode)
     return {
         "input_ids": input_ids,
         "input_mask": input_mask,
-        "segment_ids": _pad(segment_ids, seq)[0],
-        "masked_lm_positions": _pad(positions, predictions)[0],
+        "segment_ids": _pad(segment_ids, seq, "B")[0],
+        "masked_lm_positions": _pad(positions, predictions, "i")[0],
         "masked_lm_ids": masked_lm_ids,
         "masked_lm_weights": masked_lm_weights,
         "next_sentence_labels": np.array(random_next)[:, None],
@@ -168,75 +154,46 @@ def columns_of(
 
 
 def _pad(
-    rows: Sequence[Sequence[int]], length: int
+    rows: Sequence[Sequence[int]], length: int, typecode: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns rows [N, length] padded with 0, and a mask of the real values."""
     real = np.arange(length) < np.array([[len(row)] for row in rows])
-    values = np.zeros(real.shape, np.int32)
-    values[real] = np.fromiter(itertools.chain.from_iterable(rows), np.int32)
+    values = np.zeros(real.shape, typecode)
+    values[real] = np.fromiter(itertools.chain.from_iterable(rows), typecode)
     return values, real
 
 
-def _write_instances(
-    instances: InstanceList,
-    writers: Sequence[tfrecord.RecordWriter],
-    tokens_by_id: Mapping[int, str],
-    options: PretrainingDataOptions,
-) -> None:
-    """Writes the instances to the files in turn and logs the first three."""
-    specs = feature_spec.pretraining_features(
-        options.max_seq_length, options.max_predictions_per_seq
-    )
-    tracked = _tracked(instances, "writing", "examples")
-    turns = itertools.cycle(writers)
-    first = columns_of(list(itertools.islice(instances, 3)), options)
-    for text in describe_rows(first, tokens_by_id):
-        logging.info("%s", text)
-    while batch := list(itertools.islice(tracked, _ENCODED_AT_ONCE)):
-        columns = columns_of(batch, options)
-        for record in feature_spec.encode_examples(specs, columns):
-            next(turns).write(record)
-
-
-@contextlib.contextmanager
-def _open_all(
+def _write_shuffled(
+    columns: dict[str, np.ndarray],
+    rng: random.Random,
+    tools: Tools,
     paths: Sequence[str],
-) -> Iterator[list[tfrecord.RecordWriter]]:
-    """Opens record files and closes them at the end."""
-    with contextlib.ExitStack() as stack:
-        yield [
-            stack.enter_context(tfrecord.RecordWriter(path)) for path in paths
-        ]
-
-
-def _log(
-    report: Report,
-    documents: Sequence[Document],
-    options: PretrainingDataOptions,
 ) -> None:
-    """Logs the counts, and warns of what was lost."""
-    warn_of_unknown(report.unknown_share)
-    num_wordpieces = sum(len(document.tokens) for document in documents)
-    warn_of_cut_text(report.num_tokens, num_wordpieces, options.dupe_factor)
-    logging.info("Wrote %s", report)
+    """Writes rows to the files in turn and logs the first three."""
+    order = list(range(len(columns["input_ids"])))
+    shuffle(order, rng)
+    with contextlib.ExitStack() as stack:
+        shown = stack.enter_context(
+            progress.Progress("writing", total=len(order), unit="examples")
+        )
+        turns = itertools.cycle(
+            [stack.enter_context(tfrecord.RecordWriter(path)) for path in paths]
+        )
+        for start in range(0, len(order), _AT_ONCE):
+            some = order[start : start + _AT_ONCE]
+            rows = {name: values[some] for name, values in columns.items()}
+            if not start:
+                for text in describe_rows(rows, tools.tokens_by_id):
+                    logging.info("%s", text)
+            for record in feature_spec.encode_examples(tools.specs, rows):
+                next(turns).write(record)
+            shown.advance(len(some))
 
 
-def _unknown_share(
-    documents: Sequence[Document],
-    vocab: Mapping[str, int],
-    wordpieces: Wordpieces,
-) -> float:
-    """The share of [UNK] in all tokens."""
-    unk_ids = {vocab["[UNK]"], vocab["[UNK]"] + wordpieces.num_ids}
-    num_unknown = sum(
-        document.tokens.count(i) for document in documents for i in unk_ids
-    )
-    return num_unknown / sum(len(document.tokens) for document in documents)
-
-
-def _tracked(items: Iterable[T], doing: str, unit: str) -> Iterator[T]:
+def _tracked(
+    items: Iterable[T], doing: str, unit: str, total: int | None = None
+) -> Iterator[T]:
     """Yields items and shows the progress."""
-    total = len(items) if isinstance(items, Sized) else None
     with progress.Progress(doing, total=total, unit=unit) as shown:
         for item in items:
             yield item

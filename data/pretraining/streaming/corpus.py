@@ -1,12 +1,13 @@
 r"""Divides text files of any size into blocks of whole documents.
 
-    scan_file: one fast pass that checks every byte -> blocks
+    scan_file: one pass that checks every byte -> blocks
     read_block: one block in memory -> documents
 
 The scan finds unreadable text before the work starts. Only `\n` ends a line; a
 line of white space ends a document.
 """
 
+import io
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,10 +20,6 @@ MAX_LINE_BYTES = 4 << 20
 # A longer document continues in another block.
 MAX_BLOCK_BYTES = 8 << 20
 _CHUNK_BYTES = 1 << 20
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_ASCII_SPACES = bytes(b for b in range(128) if chr(b).isspace())
-# Other white space, such as U+3000, begins with one of these in UTF-8.
-_FIRST_BYTES = {0xC2, 0xE1, 0xE2, 0xE3}
 
 
 class Block(NamedTuple):
@@ -77,31 +74,19 @@ def scan_file(
             Block(path, start, position, number, count, block_checksum)
         )
 
-    for data in _whole_lines(path):
-        checksum = google_crc32c.extend(checksum, data)
-        _check_utf8(data, path, position)
-        origin = position
-        for line in data.removesuffix(b"\n").split(b"\n"):
-            if len(line) > MAX_LINE_BYTES:
-                raise _long_line(path, position)
-            if _is_blank(line if position else _without_mark(line)):
-                in_document = False
-            else:
-                limit = max_block_bytes if in_document else block_bytes
-                if num_documents > number and position - start >= limit:
-                    block_checksum = _extend(
-                        block_checksum, data, start - origin, position - origin
-                    )
-                    end_block()
-                    block_checksum, start = 0, position
-                    number = num_documents - in_document
-                num_documents += not in_document
-                in_document = True
-            position += len(line) + 1
-        position -= not data.endswith(b"\n")
-        block_checksum = _extend(
-            block_checksum, data, start - origin, position - origin
-        )
+    for place, line in enumerate(_lines(path), start=1):
+        is_text = _has_text(line, path, place)
+        if is_text:
+            limit = max_block_bytes if in_document else block_bytes
+            if num_documents > number and position - start >= limit:
+                end_block()
+                block_checksum, start = 0, position
+                number = num_documents - in_document
+            num_documents += not in_document
+        in_document = is_text
+        position += len(line)
+        checksum = google_crc32c.extend(checksum, line)
+        block_checksum = google_crc32c.extend(block_checksum, line)
     if num_documents > number:
         end_block()
     return FileScan(path, position, num_documents, checksum, tuple(blocks))
@@ -120,9 +105,9 @@ def read_block(block: Block) -> Iterator[tuple[int, list[str]]]:
         raise ValueError(
             f"{block.path} was changed while it was read; start again."
         )
-    if not block.start:
-        data = _without_mark(data)
     text = data.decode("utf-8")
+    if not block.start:
+        text = _without_mark(text)
     number, lines = block.number, []
     for line in text.replace("\r", "").split("\n"):
         if line := line.strip():
@@ -134,68 +119,39 @@ def read_block(block: Block) -> Iterator[tuple[int, list[str]]]:
         yield number, lines
 
 
-def _whole_lines(path: str) -> Iterator[bytes]:
-    """Yields the bytes of a file in chunks of whole lines."""
+def _lines(path: str) -> Iterator[bytes]:
+    """Yields lines with their ends, and of one that is too long the begin."""
     files.require_file(path, "text")
-    position, rest = 0, b""
+    rest = b""
     with files.open_read(path) as file:
         while chunk := file.read(_CHUNK_BYTES):
-            end = chunk.rfind(b"\n") + 1
-            if end:
-                yield rest + chunk[:end]
-                position += len(rest) + end
-                rest = chunk[end:]
-            else:
-                rest += chunk
+            lines = list(io.BytesIO(rest + chunk))
+            rest = b"" if lines[-1].endswith(b"\n") else lines.pop()
+            yield from lines
             if len(rest) > MAX_LINE_BYTES:
-                raise _long_line(path, position)
+                break
     if rest:
         yield rest
 
 
-def _extend(checksum: int, data: bytes, start: int, end: int) -> int:
-    """Extends a checksum; a negative start is in earlier data."""
-    return google_crc32c.extend(checksum, data[max(start, 0) : end])
+def _has_text(line: bytes, path: str, number: int) -> bool:
+    """Whether a line has more than white space; refuses unreadable ones."""
+    if len(line) > MAX_LINE_BYTES + line.endswith(b"\n"):
+        raise ValueError(
+            f"{path}, line {number}: the line has more than "
+            f"{MAX_LINE_BYTES:,} bytes; expected one sentence on each line. "
+            "Break it into sentences, or into paragraphs and pass "
+            "--split_sentences."
+        )
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        text = files.decode_line(line, lambda: f"{path}, line {number}")
+    return bool((_without_mark(text) if number == 1 else text).strip())
 
 
-def _long_line(path: str, position: int) -> ValueError:
-    return ValueError(
-        f"{_place(path, position)}: the line has more than "
-        f"{MAX_LINE_BYTES:,} bytes; expected one sentence on each line. Break "
-        "it into sentences, or into paragraphs and pass --split_sentences."
-    )
-
-
-def _without_mark(data: bytes) -> bytes:
-    """Removes a byte-order mark from the first bytes of a file."""
+def _without_mark(text: str) -> str:
+    """Removes a byte-order mark from the first text of a file."""
     # Differs from the original: a byte-order mark is dropped, because it would
     # change the first word.
-    return data.removeprefix(_BYTE_ORDER_MARK)
-
-
-def _check_utf8(data: bytes, path: str, position: int) -> None:
-    """Raises ValueError if lines at a position of a file are not UTF-8."""
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        # Slow, but only used to find the line.
-        start = data.rfind(b"\n", 0, error.start) + 1
-        end = data.find(b"\n", error.start) % (len(data) + 1)
-        place = _place(path, position + start)
-        files.decode_line(data[start:end], lambda: place)
-
-
-def _place(path: str, position: int) -> str:
-    """Returns the line that begins at a byte, as `corpus.txt, line 17`."""
-    number = 1
-    with files.open_read(path) as file:
-        while chunk := file.read(min(position, _CHUNK_BYTES)):
-            number += chunk.count(b"\n")
-            position -= len(chunk)
-    return f"{path}, line {number}"
-
-
-def _is_blank(line: bytes) -> bool:
-    """Whether `str.strip` leaves nothing of a line."""
-    rest = line.strip(_ASCII_SPACES)
-    return not rest or (rest[0] in _FIRST_BYTES and not rest.decode().strip())
+    return text.removeprefix("\ufeff")

@@ -9,61 +9,17 @@ flat array of ids. Truncation and rows use NumPy.
 
 import random
 from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from data.pretraining.groups import DocumentGroup
 from data.pretraining.options import PretrainingDataOptions, Wordpieces
 from data.records.feature_spec import NO_PAIR
 
 # Few enough that the arrays fit in the processor's cache.
 _ROWS_AT_ONCE = 2048
-
-
-class DocumentGroup:
-    """Documents in flat arrays that give each other random next sentences.
-
-    Sentence i is `tokens[sentence_bounds[i]:sentence_bounds[i + 1]]`, document
-    d the sentences `document_bounds[d]` to before `document_bounds[d + 1]`.
-    `numbers` has each document's number in the corpus; parts of a long document
-    have the same one. `separator` is an id before the first sentence of each
-    document but the first; None = none.
-    """
-
-    def __init__(self, typecode: str, separator: int | None = None):
-        self.separator = separator
-        self.tokens = array(typecode)
-        self.sentence_bounds = [0]
-        self.document_bounds = [0]
-        self.numbers: list[int] = []
-
-    def __len__(self) -> int:
-        """The number of documents."""
-        return len(self.numbers)
-
-    @property
-    def num_wordpieces(self) -> int:
-        """The number of tokens of all documents, without separators."""
-        if self.separator is None or not self.numbers:
-            return len(self.tokens)
-        return len(self.tokens) - (len(self) - 1)
-
-    def add(self, number: int, sentences: Iterable[list[int]]) -> None:
-        """Adds a document or a part of one; empty sentences are left out."""
-        separates = self.separator is not None and bool(self.numbers)
-        for sentence in sentences:
-            if sentence:
-                if separates:
-                    self.tokens.append(self.separator)
-                    separates = False
-                self.tokens.extend(sentence)
-                self.sentence_bounds.append(len(self.tokens))
-        last = len(self.sentence_bounds) - 1
-        if last > self.document_bounds[-1]:
-            self.document_bounds.append(last)
-            self.numbers.append(number)
 
 
 class Rows(NamedTuple):
@@ -128,15 +84,6 @@ def draw_rows(
         yield _join(tokens, *(c[some] for c in columns), wordpieces, options)
 
 
-def _target_length(options: PretrainingDataOptions, rng: random.Random) -> int:
-    """Draws how many tokens of text the rows of a document should have."""
-    # Most rows are full, because padding costs as much as text. A few are
-    # short, as in fine-tuning.
-    if rng.random() < options.short_seq_prob:
-        return rng.randint(2, options.max_num_tokens)
-    return options.max_num_tokens
-
-
 def _runs(
     group: DocumentGroup,
     num_documents: int,
@@ -144,23 +91,19 @@ def _runs(
     rng: random.Random,
 ) -> Iterator[tuple[int, int, int, int, int]]:
     """Yields start and end in `tokens` of runs of sentences, without b."""
-    bounds, joins = group.sentence_bounds, options.join_documents
-    ends = group.document_bounds[1 : num_documents + 1]
+    bounds, joins = group.bounds, options.join_documents
+    ends = [document.stop for document in group.documents[:num_documents]]
     with_separator = set(ends) if joins else ()
     start = 0
     for last in ends[-1:] if joins else ends:
-        target_length = _target_length(options, rng)
+        target_length = options.draw_target_length(rng)
         while start < last:
             # A row does not begin with the [SEP] between documents.
             first = bounds[start] + (start in with_separator)
-            # As many whole sentences as fit, but at least one.
-            wanted = first + target_length
-            end = bisect_right(bounds, wanted, start + 1, last + 1) - 1
-            end = max(end, start + 1)
-            yield first, bounds[end], 0, 0, NO_PAIR
-            start = end
+            start = group.end_within(first, start, last, target_length)
+            yield first, bounds[start], 0, 0, NO_PAIR
             if joins:
-                target_length = _target_length(options, rng)
+                target_length = options.draw_target_length(rng)
 
 
 def _pairs(
@@ -170,13 +113,12 @@ def _pairs(
     rng: random.Random,
 ) -> Iterator[tuple[int, int, int, int, int]]:
     """Yields start and end of a and of b in `tokens`, and the label."""
-    bounds = group.sentence_bounds
-    for document in range(num_documents):
-        start, last = group.document_bounds[document : document + 2]
-        target_length = _target_length(options, rng)
+    bounds = group.bounds
+    for document, sentences in enumerate(group.documents[:num_documents]):
+        start, last = sentences.start, sentences.stop
+        target_length = options.draw_target_length(rng)
         while start < last:
-            wanted = bounds[start] + target_length
-            end = bisect_left(bounds, wanted, start + 1, last)
+            end = group.end_reaching(start, last, target_length)
             num_sentences = end - start
             a_end = start + 1
             if num_sentences > 1:
@@ -216,12 +158,11 @@ def _random_next(
         )
     other = document
     while group.numbers[other] == number:
-        other = int(rng.random() * len(group))
-    first, last = group.document_bounds[other : other + 2]
-    start = first + int(rng.random() * (last - first))
-    bounds = group.sentence_bounds
-    end = bisect_left(bounds, bounds[start] + num_tokens, start + 1, last)
-    return bounds[start], bounds[end]
+        other = int(rng.random() * len(group.numbers))
+    sentences = group.documents[other]
+    start = sentences[int(rng.random() * len(sentences))]
+    end = group.end_reaching(start, sentences.stop, num_tokens)
+    return group.bounds[start], group.bounds[end]
 
 
 def _tokens_to_cut(

@@ -9,6 +9,7 @@ the number of shards.
 import dataclasses
 import hashlib
 import heapq
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -17,8 +18,9 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from data.pretraining.recipe import Recipe
 from data.pretraining.streaming.corpus import Block, FileScan, scan_file
-from data.pretraining.streaming.shards import ShardRecipe, ShardTask
+from data.pretraining.streaming.shards import ShardTask
 from data.storage import files, manifests
 
 # Part of the manifest: increase it when the same input gives other records.
@@ -55,7 +57,7 @@ class Plan:
 def make_plan(
     input_files: Sequence[str],
     output_files: Sequence[str],
-    recipe: ShardRecipe,
+    recipe: Recipe,
     map_: Map = map,
 ) -> Plan:
     """Reads and checks all text once and assigns it to shards.
@@ -70,42 +72,38 @@ def make_plan(
     block_bytes = min(
         num_bytes // (_BLOCKS_PER_SHARD * num_shards), _MAX_BLOCK_BYTES
     )
-    scans = _scan(input_files, block_bytes, map_)
+
+    def scan(block_bytes: int) -> list[FileScan]:
+        return list(map_(scan_file, input_files, itertools.repeat(block_bytes)))
+
+    scans = scan(block_bytes)
     _check_documents(scans, num_shards, recipe)
-    if sum(len(scan.blocks) for scan in scans) < num_shards:
+    if sum(len(found.blocks) for found in scans) < num_shards:
         # A few large and many small documents: a block for each document.
-        scans = _scan(input_files, 0, map_)
+        scans = scan(0)
     blocks = _number_documents(scans)
-    order = np.random.default_rng(recipe.options.numpy_seed).permutation(
-        len(blocks)
-    )
-    blocks = [blocks[i] for i in order]
+    rng = np.random.default_rng(recipe.options.numpy_seed)
+    blocks = [blocks[i] for i in rng.permutation(len(blocks))]
     facts = _facts(scans, num_shards, recipe)
     text = json.dumps(facts, sort_keys=True)
     mark = hashlib.sha256(text.encode()).hexdigest()[:12]
-    tasks = []
-    for index, (path, numbers) in enumerate(
-        zip(output_files, _deal(blocks, num_shards), strict=True)
-    ):
-        task = ShardTask(
+    tasks = [
+        ShardTask(
             recipe,
             index,
             files.incomplete(path, mark),
             tuple(blocks[i] for i in numbers),
             _spare_blocks(blocks, numbers[0] + 1),
         )
-        tasks.append(task)
+        for index, (path, numbers) in enumerate(
+            zip(output_files, _deal(blocks, num_shards), strict=True)
+        )
+    ]
     return Plan(tuple(tasks), tuple(output_files), facts)
 
 
-def _scan(
-    input_files: Sequence[str], block_bytes: int, map_: Map
-) -> list[FileScan]:
-    return list(map_(scan_file, input_files, [block_bytes] * len(input_files)))
-
-
 def _check_documents(
-    scans: Sequence[FileScan], num_shards: int, recipe: ShardRecipe
+    scans: Sequence[FileScan], num_shards: int, recipe: Recipe
 ) -> None:
     """Raises ValueError if there are too few documents."""
     num_documents = sum(scan.num_documents for scan in scans)
@@ -175,7 +173,7 @@ def _spare_blocks(blocks: Sequence[Block], first: int) -> tuple[Block, ...]:
 
 
 def _facts(
-    scans: Sequence[FileScan], num_shards: int, recipe: ShardRecipe
+    scans: Sequence[FileScan], num_shards: int, recipe: Recipe
 ) -> dict[str, Any]:
     """Returns all that the output depends on."""
     facts = {

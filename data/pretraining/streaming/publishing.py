@@ -16,41 +16,40 @@ from typing import Any
 from absl import logging
 
 from data.pretraining.streaming.plan import Plan
-from data.pretraining.streaming.shards import (
-    ShardReport,
-    load_report,
-    report_path,
-)
+from data.pretraining.streaming.shards import load_report, report_path
 from data.storage import files, manifests
 
+# Index of a shard -> its report.
+Reports = Mapping[int, Mapping[str, Any]]
 
-def finished_shards(plan: Plan) -> dict[int, ShardReport]:
-    """Returns index -> report of the shards that an earlier run finished.
+
+def finished_shards(plan: Plan) -> dict[int, dict[str, Any]]:
+    """Returns the reports of the shards that an earlier run finished.
 
     A shard that differs from its report is not finished.
     """
     reports = {}
-    of_manifest = _shards_of_manifest(plan)
-    for task, output in zip(plan.tasks, plan.output_files, strict=True):
+    manifest = manifests.read(plan.manifest_path, plan.facts) or {}
+    # A damaged manifest will be overwritten.
+    published = manifest.get("shards") or [None] * len(plan.tasks)
+    for task, output, other in zip(
+        plan.tasks, plan.output_files, published, strict=True
+    ):
         report = load_report(task.path)
-        if report and _is_whole(task.path, report):
-            reports[task.index] = report
-            continue
-        # The shard has its final name: the run ended or was stopped while it
-        # renamed the shards.
-        report = report or of_manifest.get(task.index)
-        if report and _is_whole(output, report):
-            reports[task.index] = report
+        # Without the first file, the shard has its final name: the run ended
+        # or was stopped while it renamed the shards.
+        if _is_whole(task.path, report) or _is_whole(output, report or other):
+            reports[task.index] = report or other
         elif files.exists(report_path(task.path)):
             files.remove(report_path(task.path))
     return reports
 
 
-def publish(plan: Plan, reports: Mapping[int, ShardReport]) -> dict[str, int]:
+def publish(plan: Plan, reports: Reports) -> dict[str, int]:
     """Renames all shards and writes the manifest; returns summed counts."""
     totals = Counter()
     for report in reports.values():
-        totals.update(report.counts)
+        totals.update(report["counts"])
     # Shards count each part of a divided document as a document.
     totals["documents"] = sum(f["documents"] for f in plan.facts["corpus"])
     manifest = _manifest(plan, reports, totals)
@@ -59,11 +58,11 @@ def publish(plan: Plan, reports: Mapping[int, ShardReport]) -> dict[str, int]:
         for task, output in zip(plan.tasks, plan.output_files, strict=True)
         if files.exists(task.path)
     ]
-    if waiting or not _holds(plan.manifest_path, manifest):
+    if waiting or manifests.read(plan.manifest_path) != manifest:
         manifests.remove(plan.output_files)
         for path, output in waiting:
             files.rename(path, output)
-        files.write_text(plan.manifest_path, manifest)
+        files.write_text(plan.manifest_path, json.dumps(manifest, indent=1))
     _clean_up(plan)
     _log_other_files(plan)
     return dict(totals)
@@ -82,28 +81,10 @@ def manifest_of(path: str) -> dict[str, Any] | None:
         return None
 
 
-def _shards_of_manifest(plan: Plan) -> dict[int, ShardReport]:
-    """The shards of a finished data set, if it has the same plan."""
-    manifest = manifests.read(plan.manifest_path, plan.facts)
-    try:
-        return {
-            index: ShardReport(index, shard["counts"], shard["sha256"])
-            for index, shard in enumerate(manifest["shards"])
-        }
-    except (KeyError, TypeError):
-        return {}  # no such manifest, or damaged: it will be overwritten
-
-
-def _is_whole(path: str, report: ShardReport) -> bool:
-    return manifests.is_complete(path, report.sha256, report.counts["bytes"])
-
-
-def _holds(path: str, text: str) -> bool:
-    """Whether a file exists and contains exactly this text."""
-    if not files.exists(path):
-        return False
-    with files.open_read(path) as file:
-        return file.read() == text.encode("utf-8")
+def _is_whole(path: str, report: Mapping[str, Any] | None) -> bool:
+    return report is not None and manifests.is_complete(
+        path, report["sha256"], report["counts"]["bytes"]
+    )
 
 
 def _clean_up(plan: Plan) -> None:
@@ -143,21 +124,18 @@ def _log_other_files(plan: Plan) -> None:
 
 
 def _manifest(
-    plan: Plan, reports: Mapping[int, ShardReport], totals: Mapping[str, int]
-) -> str:
-    """The manifest of the data set, as JSON."""
-    return json.dumps(
-        {
-            "counts": totals,
-            "made_from": plan.facts,
-            "shards": [
-                {
-                    "file": os.path.basename(output),
-                    "sha256": reports[index].sha256,
-                    "counts": reports[index].counts,
-                }
-                for index, output in enumerate(plan.output_files)
-            ],
-        },
-        indent=1,
-    )
+    plan: Plan, reports: Reports, totals: Mapping[str, int]
+) -> dict[str, Any]:
+    """The manifest of the data set."""
+    return {
+        "counts": totals,
+        "made_from": plan.facts,
+        "shards": [
+            {
+                "file": os.path.basename(output),
+                "sha256": reports[index]["sha256"],
+                "counts": reports[index]["counts"],
+            }
+            for index, output in enumerate(plan.output_files)
+        ],
+    }

@@ -14,28 +14,22 @@ import collections
 import dataclasses
 import functools
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from data.pretraining import words
+from data.pretraining.groups import DocumentGroup
 from data.pretraining.masking import Masker
-from data.pretraining.options import (
-    SPECIAL_TOKENS,
-    PretrainingDataOptions,
-    Wordpieces,
-)
+from data.pretraining.recipe import Recipe, make_tools
 from data.pretraining.report import describe_rows
 from data.pretraining.sentences import split_sentences
 from data.pretraining.streaming.corpus import Block, read_block
 from data.pretraining.streaming.disk_shuffle import DiskShuffle
-from data.pretraining.streaming.pairs import DocumentGroup, Rows, draw_rows
+from data.pretraining.streaming.pairs import Rows, draw_rows
 from data.records import feature_spec, tfrecord
 from data.storage import files, manifests
-from data.text import vocabulary
-from data.text.tokenization import FullTokenizer
+from data.storage.json_files import write_json
 
 # Bytes of text in a group, whose documents give each other's random next
 # sentences.
@@ -53,22 +47,8 @@ _PLACE_BYTES = 3
 # Records written between two checks whether to stop.
 _RECORDS_AT_ONCE = 4096
 
-
-@dataclasses.dataclass(frozen=True)
-class ShardRecipe:
-    """The settings that all shards of a run share.
-
-    With `split_sentences`, lines are paragraphs to split into sentences. For
-    `word_segmenter` see `words.check_name`; None = `##` tells the words.
-    """
-
-    options: PretrainingDataOptions
-    vocab_file: str
-    do_lower_case: bool
-    split_sentences: bool = False
-    compression: tfrecord.Compression = "none"
-    word_segmenter: str | None = None
-    never_split: tuple[str, ...] = ()
+# A process keeps them between shards.
+tools_of = functools.lru_cache(maxsize=1)(make_tools)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +59,7 @@ class ShardTask:
     sentences of groups with few documents.
     """
 
-    recipe: ShardRecipe
+    recipe: Recipe
     index: int
     path: str
     blocks: tuple[Block, ...]
@@ -91,51 +71,31 @@ class ShardTask:
         return sum(block.end - block.start for block in self.blocks)
 
 
-@dataclasses.dataclass(frozen=True)
-class ShardReport:
-    """The counts of a finished shard.
-
-    Attributes:
-      index: number of the shard.
-      counts: `examples`, their `tokens` (without padding), `masked` tokens
-        and `label_1` (next_sentence_labels of 1); the text's `documents`,
-        `sentences`, `wordpieces` and `unknown` wordpieces; the file's `bytes`.
-      sha256: checksum of the file.
-      samples: the first rows as text, of shard 0 only.
-    """
-
-    index: int
-    counts: dict[str, int]
-    sha256: str
-    samples: list[str] = dataclasses.field(default_factory=list)
-
-
-def check_vocabulary(recipe: ShardRecipe) -> None:
-    """Raises ValueError if the vocabulary cannot be used."""
-    _tools(recipe)
-
-
 def report_path(shard_path: str) -> str:
     """The path of a shard's report."""
     return f"{shard_path}.json"
 
 
-def load_report(shard_path: str) -> ShardReport | None:
+def load_report(shard_path: str) -> dict[str, Any] | None:
     """Reads a shard's report; None if the shard is not finished."""
     report = manifests.read(report_path(shard_path))
-    try:
-        return ShardReport(**report) if report else None
-    except TypeError:
-        return None  # damaged, for example by a power failure
+    # It may be damaged, for example by a power failure.
+    return report if report and {"counts", "sha256"} <= report.keys() else None
 
 
 def write_shard(
     task: ShardTask, advance: Callable[[int, int], None] = lambda *_: None
-) -> ShardReport:
+) -> dict[str, Any]:
     """Writes a shard, unless it is finished, and its report beside it.
 
     `advance` is called with the bytes of text read and the examples made since
     the last call. Raises ValueError if the text cannot be used.
+
+    Returns:
+      `counts`: `examples`, their `tokens` (without padding), `masked` tokens
+      and `label_1` (next_sentence_labels of 1); the text's `documents`,
+      `sentences`, `wordpieces` and `unknown` wordpieces; the file's `bytes`.
+      `sha256`, the file's checksum; `samples`, the first rows of shard 0.
     """
     if report := load_report(task.path):
         return report
@@ -146,7 +106,7 @@ def write_shard(
         samples = _make_records(task, rng, counts, shuffle, advance)
         if not counts["examples"]:
             raise ValueError(
-                f"--output_file names so many files that number {task.index} "
+                f"--output_file names too many files: number {task.index} "
                 "is empty: its documents have no tokens; name fewer files."
             )
         with files.whole_files([task.path]) as (temporary,):
@@ -156,14 +116,12 @@ def write_shard(
                         advance(0, 0)
                     writer.write_framed(framed_record)
     counts["bytes"] = files.size(task.path)
-    report = ShardReport(
-        task.index,
-        dict(counts),
-        writer.sha256,
-        samples if task.index == 0 else [],
-    )
-    text = json.dumps(dataclasses.asdict(report), indent=1)
-    files.write_text(report_path(task.path), text)
+    report = {
+        "counts": dict(counts),
+        "sha256": writer.sha256,
+        "samples": samples if task.index == 0 else [],
+    }
+    write_json(report_path(task.path), report)
     return report
 
 
@@ -175,16 +133,19 @@ def _make_records(
     advance: Callable[[int, int], None],
 ) -> list[str]:
     """Adds all records to `shuffle`; returns the first rows as text."""
-    tools, options = _tools(task.recipe), task.recipe.options
+    tools, options = tools_of(task.recipe), task.recipe.options
+    masker = None
+    if options.masking == "static":
+        masker = Masker(tools.wordpieces, options)
     samples: list[str] = []
     for group, num_documents, num_bytes in _groups(task, rng, counts):
         for _ in range(options.dupe_factor):
             for rows in draw_rows(
                 group, num_documents, tools.wordpieces, options, rng
             ):
-                columns = _columns(rows, tools.masker, rng)
+                columns = _columns(rows, masker, rng)
                 if not samples:
-                    samples = describe_rows(columns, tools.tokenizer.inv_vocab)
+                    samples = describe_rows(columns, tools.tokens_by_id)
                 _count(columns, counts)
                 framed = tfrecord.frames(
                     feature_spec.encode_examples(tools.specs, columns)
@@ -210,81 +171,30 @@ def _shuffle(task: ShardTask, rng: np.random.Generator) -> DiskShuffle:
     return DiskShuffle(path, num_bytes, rng)
 
 
-class _Tools(NamedTuple):
-    """The objects that a process keeps between shards."""
-
-    tokenizer: FullTokenizer
-    encode: Callable[[str], list[int]]
-    wordpieces: Wordpieces
-    masker: Masker | None
-    specs: tuple[feature_spec.FeatureSpec, ...]
-
-
-@functools.lru_cache(maxsize=1)
-def _tools(recipe: ShardRecipe) -> _Tools:
-    options = recipe.options
-    tokenizer = FullTokenizer(
-        recipe.vocab_file, recipe.do_lower_case, recipe.never_split
-    )
-    vocabulary.require_tokens(
-        tokenizer.vocab, SPECIAL_TOKENS, recipe.vocab_file
-    )
-    wordpieces = Wordpieces.from_vocab(
-        tokenizer.vocab, with_words=bool(recipe.word_segmenter)
-    )
-    is_static = options.masking == "static"
-    return _Tools(
-        tokenizer,
-        words.encoder(tokenizer, recipe.word_segmenter),
-        wordpieces,
-        Masker(wordpieces, options) if is_static else None,
-        feature_spec.pretraining_features(
-            options.max_seq_length,
-            options.max_predictions_per_seq,
-            masked=is_static,
-        ),
-    )
-
-
 def _groups(
     task: ShardTask,
     rng: np.random.Generator,
     counts: collections.Counter[str],
 ) -> Iterator[tuple[DocumentGroup, int, int]]:
     """Yields groups, their number of own documents, and bytes of text."""
-    tools = _tools(task.recipe)
-    unk_id = tools.tokenizer.vocab["[UNK]"]
-    unk_ids = {unk_id, unk_id + tools.wordpieces.num_ids}
+    tools, options = tools_of(task.recipe), task.recipe.options
+    separator = tools.wordpieces.sep_id if options.join_documents else None
     waiting = collections.deque(task.blocks)
     while waiting:
-        joins = task.recipe.options.join_documents
-        group = DocumentGroup(
-            tools.wordpieces.typecode,
-            tools.wordpieces.sep_id if joins else None,
-        )
+        group = DocumentGroup(tools.wordpieces.typecode, separator)
         num_bytes = 0
         while waiting and num_bytes < _GROUP_BYTES:
             block = waiting.popleft()
             num_bytes += block.end - block.start
-            _add_documents(group, block, task.recipe)
-        num_documents = len(group)
+            for number, lines in read_block(block):
+                group.add(number, _encode(lines, task.recipe))
+        num_documents = len(group.documents)
         if not num_documents:
             continue
-        counts["documents"] += num_documents
-        counts["sentences"] += len(group.sentence_bounds) - 1
-        counts["wordpieces"] += group.num_wordpieces
-        counts["unknown"] += sum(map(group.tokens.count, unk_ids))
-        if task.recipe.options.next_sentence_prediction:
+        counts.update(group.counts(tools.unknown_ids))
+        if options.next_sentence_prediction:
             _lend_documents(group, num_bytes, task, rng)
         yield group, num_documents, num_bytes
-
-
-def _add_documents(
-    group: DocumentGroup, block: Block, recipe: ShardRecipe
-) -> None:
-    """Reads and tokenizes a block."""
-    for number, lines in read_block(block):
-        group.add(number, _encode(lines, recipe))
 
 
 def _lend_documents(
@@ -318,11 +228,11 @@ def _passage(lines: list[str], start: int, size: int) -> list[str]:
     return lines[start : start + num_lines + 1]
 
 
-def _encode(lines: Iterable[str], recipe: ShardRecipe) -> Iterator[list[int]]:
+def _encode(lines: Iterable[str], recipe: Recipe) -> Iterator[list[int]]:
     """Tokenizes lines; splits them into sentences first if asked to."""
     if recipe.split_sentences:
         lines = itertools.chain.from_iterable(map(split_sentences, lines))
-    return map(_tools(recipe).encode, lines)
+    return map(tools_of(recipe).encode, lines)
 
 
 def _columns(

@@ -28,7 +28,7 @@ def read(goldens, version):
 def graph_windows(goldens, examples, lengths):
     tokenizer = InGraphTokenizer(str(goldens / "vocab.txt"))
     vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
-    contexts = tf.constant([example.context for example in examples])
+    contexts = tf.constant([example.paragraph.context for example in examples])
     pieces = tokenizer.tokenize_with_offsets(contexts)
     windows = windows_in_graph.make_windows(
         tokenizer.tokenize(
@@ -123,6 +123,17 @@ def check_null(prediction, probability, difference):
     assert probability == pytest.approx(null.probability, abs=0.01)
 
 
+def predicted(goldens, examples, scores, options):
+    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
+    return predict(
+        convert_examples(examples, tokenizer, LENGTHS, False),
+        *scores,
+        tokenizer=tokenizer,
+        window_options=LENGTHS,
+        options=options,
+    )
+
+
 @pytest.mark.parametrize(
     ("folder", "changes"),
     [
@@ -141,13 +152,8 @@ def test_answers_are_those_of_predictions_json(goldens, folder, changes):
     windows, contexts, (ids, starts, ends) = graph_windows(
         goldens, examples, LENGTHS
     )
-    wanted = predict(
-        examples,
-        *without_padding(windows, start, end),
-        tokenizer=FullTokenizer(str(goldens / "vocab.txt")),
-        window_options=LENGTHS,
-        options=options,
-    )
+    scores = without_padding(windows, start, end)
+    wanted = predicted(goldens, examples, scores, options)
     logits = tf.constant(np.stack([start, end], axis=2))
     spans_found = answers.best_spans(logits, windows, options)
     begin, stop = characters_of(spans_found, ids, starts, ends)
@@ -161,7 +167,7 @@ def test_answers_are_those_of_predictions_json(goldens, folder, changes):
             assert text == "" and probability[i] == 0
             continue
         best = found[0]
-        assert text == examples[i].context[begin[i, 0] : stop[i, 0]]
+        assert text == examples[i].paragraph.context[begin[i, 0] : stop[i, 0]]
         compared += 1
         equal += normalize_answer(text) == normalize_answer(best.text)
         score = best.start_logit + best.end_logit

@@ -15,7 +15,7 @@ def tokenizer(goldens):
 def test_a_literal_mask_is_one_wordpiece(tokenizer):
     query = queries.make_query("the [MASK][MASK] .", tokenizer)
     assert query.tokens == ("[CLS]", "the", "[MASK]", "[MASK]", ".", "[SEP]")
-    assert query.masked_positions == (2, 3)
+    assert query.masked_positions == [2, 3]
     assert not query.is_pair
 
 
@@ -42,7 +42,7 @@ def test_a_pair_has_two_segments_and_padding(tokenizer):
 
 
 def test_answers_are_the_best_words_in_order():
-    query = queries.Query("t", ("[CLS]", "[MASK]", "[SEP]"), 3, (1,))
+    query = queries.Query("t", ["[CLS]", "[MASK]", "[SEP]"], [0, 0, 0], [1])
     answer = queries.answer(
         query,
         np.array([[0.1, 0.6, 0.3], [1.0, 0.0, 0.0]]),

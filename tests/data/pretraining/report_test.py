@@ -2,7 +2,8 @@
 
 import pytest
 
-from data.pretraining.report import warn_of_cut_text
+from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.report import log_counts
 
 
 @pytest.mark.parametrize(
@@ -20,5 +21,10 @@ from data.pretraining.report import warn_of_cut_text
     ],
 )
 def test_text_that_is_cut_is_told_of(caplog, num_tokens, warning):
-    warn_of_cut_text(num_tokens, num_wordpieces=1000, dupe_factor=2)
+    counts = {"examples": 9, "wordpieces": 1000, "unknown": 0}
+    log_counts(
+        counts | {"tokens": num_tokens, "masked": 1},
+        PretrainingDataOptions(dupe_factor=2),
+        seconds=1.0,
+    )
     assert caplog.messages == ([warning] if warning else [])

@@ -15,13 +15,13 @@ WRITER = """
 import pathlib
 import sys
 from data.pretraining.options import PretrainingDataOptions
-from data.pretraining.streaming.shards import ShardRecipe
+from data.pretraining.recipe import Recipe
 from tests.data.pretraining.support import write
 
 if __name__ == "__main__":
     text, folder, vocab = sys.argv[1:]
     options = PretrainingDataOptions(dupe_factor=2)
-    recipe = ShardRecipe(options, vocab, do_lower_case=True)
+    recipe = Recipe(options, vocab, do_lower_case=True)
     write([text], pathlib.Path(folder), recipe, 4, num_processes=2)
 """
 

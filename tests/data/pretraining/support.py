@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from data.pretraining.options import PretrainingDataOptions, Wordpieces
+from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
-from data.pretraining.streaming.shards import ShardRecipe
 from data.records import tfrecord
 
 CLS, SEP, MASK = 2, 3, 4
@@ -57,7 +57,7 @@ def pad_rows(rows):
 
 def recipe_of(vocab_file, compression="none", **options):
     options = {"max_seq_length": 64, "max_predictions_per_seq": 10} | options
-    return ShardRecipe(
+    return Recipe(
         PretrainingDataOptions(**{"dupe_factor": 2} | options),
         str(vocab_file),
         True,

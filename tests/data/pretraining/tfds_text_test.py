@@ -1,5 +1,6 @@
 """Data sets made here, as text files."""
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -118,7 +119,7 @@ def test_finished_text_is_used_again(data_dir, tmp_path, monkeypatch, caplog):
         tfds_text.TfdsText("my_set", data_dir=data_dir), folder
     )
     with monkeypatch.context() as patched:
-        patched.delattr(tfds, "DataSet")
+        patched.delattr(tfds, "open_text")
         for write in (
             tfds_text.write_text_files,
             tfds_text.write_text_files_in_a_process,
@@ -154,15 +155,17 @@ def test_other_text_is_not_overwritten(data_dir, tmp_path):
     )
     with pytest.raises(
         ValueError,
-        match=r"holds other text: tfds='my_set' \(asked now: 'articles/en'\), "
-        r"split='train' \(asked now: 'test'\); give another folder, or remove",
+        match="was made with different flags or data: split train -> test; "
+        "tfds my_set -> articles/en; give another --output_file, or remove",
     ):
         tfds_text.write_text_files_in_a_process(
             tfds_text.TfdsText("articles/en", data_dir=data_dir, split="test"),
             folder,
         )
     (tmp_path / "text.json").write_text('{"mine": 1}')
-    with pytest.raises(ValueError, match="does not say which text lies beside"):
+    with pytest.raises(
+        ValueError, match="text.json is damaged: no asked; give another"
+    ):
         tfds_text.write_text_files(
             tfds_text.TfdsText("my_set", data_dir=data_dir), folder
         )
@@ -178,16 +181,18 @@ def test_a_run_that_ended_half_way_begins_again(
         )
 
     whole = text_of(write("whole"))
-    read_texts = tfds.DataSet.read_texts
+    open_text = tfds.open_text
 
-    def read_half(self):
-        for number, text in enumerate(read_texts(self)):
-            if number == 20:
-                raise KeyboardInterrupt
-            yield text
+    def open_half(*arguments):
+        def read_half():
+            yield from itertools.islice(opened.texts, 20)
+            raise KeyboardInterrupt
+
+        opened = open_text(*arguments)
+        return opened._replace(texts=read_half())
 
     with monkeypatch.context() as patched:
-        patched.setattr(tfds.DataSet, "read_texts", read_half)
+        patched.setattr(tfds, "open_text", open_half)
         with pytest.raises(KeyboardInterrupt):
             write("half")
     # Whole files, no half-written one, and no word of being finished.
@@ -234,7 +239,7 @@ def act_when_a_process_runs(act):
 
 def test_a_killed_process_is_an_error(data_dir, tmp_path):
     act_when_a_process_runs(lambda process: process.kill())
-    with pytest.raises(OSError, match="ended with exit code -9 .*memory"):
+    with pytest.raises(OSError, match="a worker process was killed, .*memory"):
         tfds_text.write_text_files_in_a_process(
             tfds_text.TfdsText("my_set", data_dir=data_dir), str(tmp_path)
         )
@@ -273,7 +278,7 @@ def test_a_data_set_without_text_is_an_error(tmp_path):
 
 def test_an_error_of_reading_is_not_taken_for_one_of_writing(tmp_path):
     prepare_texts(tmp_path, "latin", ["schön".encode("latin-1")] * 2)
-    with pytest.raises(ValueError, match="^--tfds=latin: byte 4"):
+    with pytest.raises(ValueError, match="^--tfds=latin/1.2.0: byte 4"):
         tfds_text.write_text_files(
             tfds_text.TfdsText("latin", data_dir=str(tmp_path)),
             str(tmp_path / "out"),

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from data.pretraining.exact import in_memory
 from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
-from data.pretraining.streaming.shards import ShardRecipe
-from data.pretraining.words import WordEncoder
+from data.pretraining.words import encoder
 from data.text.tokenization import FullTokenizer
 
 CHARACTERS = "的一是在不了有和人这中大为上个国我以要他"
@@ -54,10 +54,10 @@ def segmenters(tmp_path, monkeypatch):
     sys.modules.pop("segmenters", None)
 
 
-def words_of(tokenizer, encoder, line):
-    """The tokens of each word, as the encoder marks them."""
+def words_of(tokenizer, encode, line):
+    """The tokens of each word, as `encode` marks them."""
     words = []
-    for token_id in encoder.encode(line):
+    for token_id in encode(line):
         token = tokenizer.inv_vocab[token_id % len(VOCAB)]
         if token_id >= len(VOCAB) or token.startswith("##"):
             words[-1].append(token)
@@ -87,11 +87,11 @@ def words_of(tokenizer, encoder, line):
 def test_tokens_of_a_word_are_marked(
     tokenizer, segmenters, name, line, expected
 ):
-    encoder = WordEncoder(tokenizer, name)
-    words = words_of(tokenizer, encoder, line)
+    encode = encoder(tokenizer, name)
+    words = words_of(tokenizer, encode, line)
     assert words == expected
     text = line if name in ("space", "tab") else line.replace("/", "")
-    ids = [token_id % len(VOCAB) for token_id in encoder.encode(line)]
+    ids = [token_id % len(VOCAB) for token_id in encode(line)]
     assert ids == tokenizer.encode(text)
 
 
@@ -106,9 +106,9 @@ def test_tokens_of_a_word_are_marked(
 def test_words_that_are_not_the_lines_are_refused(
     tokenizer, segmenters, name, message
 ):
-    encoder = WordEncoder(tokenizer, f"segmenters:{name}")
+    encode = encoder(tokenizer, f"segmenters:{name}")
     with pytest.raises(ValueError, match=message):
-        encoder.encode("中国")
+        encode("中国")
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_words_that_are_not_the_lines_are_refused(
         ("random:lcut", "cannot be imported .*no attribute 'lcut'"),
         ("os:sep", "is '/'; expected a function of a line"),
         ("jieba", "expected what is between the words .*module:function"),
-        ("ab", "one character that is no letter"),
+        ("ab", "one character other than a letter"),
         ("", "expected what is between the words"),
     ],
 )
 def test_bad_segmenters_are_refused(tokenizer, name, message):
     with pytest.raises(ValueError, match=message):
-        WordEncoder(tokenizer, name)
+        encoder(tokenizer, name)
 
 
 def corpus(tmp_path, separator):
@@ -172,19 +172,10 @@ def rows(paths):
 
 def write(tmp_path, vocab_file, name, text, segmenter, num_processes):
     out = [str(tmp_path / f"{name}-{i}") for i in range(2)]
+    recipe = Recipe(options_of(), vocab_file, word_segmenter=segmenter)
     if not num_processes:
-        in_memory.write_pretraining_data(
-            [text],
-            out,
-            vocab_file=vocab_file,
-            do_lower_case=True,
-            options=options_of(),
-            word_segmenter=segmenter,
-        )
+        in_memory.write_pretraining_data([text], out, recipe)
     else:
-        recipe = ShardRecipe(
-            options_of(), vocab_file, True, word_segmenter=segmenter
-        )
         all_shards.write_shards(
             [text], out, recipe, num_processes=num_processes
         )

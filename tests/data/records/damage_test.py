@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from data.records import damage as record_damage
 from data.records import feature_spec, input_pipeline, tfrecord
-from data.records.damage import Losses, Segment
+from data.records.damage import Segment
 from data.records.tfrecord import DamagedError
 
 SPECS = (feature_spec.FeatureSpec("x", 1),)
@@ -82,9 +82,8 @@ def test_a_wrong_byte_of_a_plain_file_costs_what_it_touches(tmp_path):
 
 
 def find(path):
-    return record_damage.find_segments(
-        str(path), skip_bad_records=True, losses=Losses()
-    )
+    segments, _ = record_damage.find_segments(str(path), skip_bad_records=True)
+    return segments
 
 
 def test_a_cut_of_a_plain_file_costs_what_is_behind_it(tmp_path):

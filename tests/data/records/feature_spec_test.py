@@ -129,13 +129,16 @@ def test_unmasked_records_have_no_predictions():
     [
         (
             np.zeros((1, 2), int),
-            "feature ids has 2 values, but its spec",
+            "feature ids is int64 (1, 2), but its spec says int64 (1, 3).",
         ),
-        (np.zeros(3, int), "feature ids has shape (3,), expected [N, 3]"),
-        (np.zeros((1, 3)), "feature ids is float64, but its spec says int64."),
+        (np.zeros(3, int), "feature ids is int64 (3,), but its spec says int"),
+        (
+            np.zeros((1, 3)),
+            "feature ids is float64 (1, 3), but its spec says int64 (1, 3).",
+        ),
         (
             np.zeros((2, 3), int),
-            "features differ in their rows: {'ids': 2, 'weights': 1}.",
+            "feature weights is float32 (1, 2), but its spec says float32 (2, ",
         ),
     ],
 )

@@ -17,7 +17,7 @@ from data.squad.examples import (
     read_examples,
 )
 from data.squad.options import AnswerOptions, WindowOptions
-from data.squad.prediction_files import PredictionWriter
+from data.squad.predictions import open_writer
 from data.squad.windows import convert_examples
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
@@ -32,6 +32,10 @@ PREDICT = ExampleOptions(is_training=False)
 @pytest.fixture(scope="module")
 def tokenizer(goldens):
     return FullTokenizer(str(goldens / "vocab.txt"))
+
+
+def converted(examples, tokenizer, lengths):
+    return convert_examples(examples, tokenizer, lengths, False)
 
 
 @pytest.mark.parametrize(
@@ -50,9 +54,9 @@ def test_files_equal_the_original_s(
     with_null = version == "2.0"
     data = SquadData(str(goldens / f"squad/dev-v{version}.json")).read()
     options = AnswerOptions(20, 30, with_null, threshold)
-    with PredictionWriter(str(tmp_path), with_null) as writer:
+    with open_writer(str(tmp_path), with_null) as write:
         for prediction in predict(
-            read_examples(data, PREDICT),
+            converted(read_examples(data, PREDICT), tokenizer, GOLDEN),
             start_logits,
             end_logits,
             tokenizer=tokenizer,
@@ -60,7 +64,7 @@ def test_files_equal_the_original_s(
             options=options,
         ):
             assert prediction.text_at(threshold) == prediction.text
-            writer.write(prediction)
+            write(prediction)
     for name in FILES if with_null else FILES[:2]:
         expected = goldens / f"squad/{folder}/{name}.json"
         if not expected.exists():  # those of any threshold
@@ -140,7 +144,7 @@ def test_answers_equal_plain_rules_with_many_ties(
     rng = np.random.default_rng(seed)
     scores = rng.choice(np.array(values, np.float32), (2, num_windows, 16))
     found = predict(
-        examples,
+        converted(examples, tokenizer, SMALL),
         *scores,
         tokenizer=tokenizer,
         window_options=SMALL,
@@ -173,7 +177,7 @@ def assert_place(answer, example):
     if answer.start is None:
         assert answer.text in ("", "empty") and answer.end is None
         return
-    part = example.context[answer.start : answer.end]
+    part = example.paragraph.context[answer.start : answer.end]
     assert " ".join(reference.split_words(part)) == answer.text
 
 
@@ -200,8 +204,8 @@ def ask(tmp_path, tokenizer):
             tmp_path / "a.json", article(paragraph(context, *questions))
         )
         examples = list(read_examples(data, PREDICT))
-        converted = convert_examples(examples, tokenizer, SMALL, False)
-        num_windows = sum(len(windows) for _, windows in converted)
+        asked = list(converted(examples, tokenizer, SMALL))
+        num_windows = sum(len(windows) for _, windows in asked)
         scores = np.random.default_rng(0).normal(size=(2, num_windows, 16))
         scores = scores.astype(np.float32)
         for given_scores, row in zip((start, end), scores, strict=True):
@@ -209,7 +213,7 @@ def ask(tmp_path, tokenizer):
                 row[:] = given_scores
         return list(
             predict(
-                examples,
+                asked,
                 *scores,
                 tokenizer=tokenizer,
                 window_options=SMALL,
@@ -316,7 +320,7 @@ def test_scores_that_do_not_fit_are_an_error(tokenizer):
         scores = np.full(shape, value, dtype)
         return list(
             predict(
-                examples,
+                converted(examples, tokenizer, SMALL),
                 scores,
                 scores,
                 tokenizer=tokenizer,
@@ -361,9 +365,9 @@ def test_files_are_those_of_the_json_encoder(ask, tmp_path):
         question("zwei", "ü?"),
         version_2_with_negative=True,
     )
-    with PredictionWriter(str(tmp_path), True) as writer:
+    with open_writer(str(tmp_path), True) as write:
         for prediction in found:
-            writer.write(prediction)
+            write(prediction)
     fields = ("text", "probability", "start_logit", "end_logit")
     contents = (
         {one.example.qas_id: one.text for one in found},
@@ -387,8 +391,8 @@ def test_an_error_leaves_the_files_that_were_there(ask, tmp_path):
     (folder / "predictions.json").write_text("before")
     (found,) = ask("one two", question("1", "a"))
     with pytest.raises(ZeroDivisionError):
-        with PredictionWriter(str(folder), False) as writer:
-            writer.write(found)
+        with open_writer(str(folder), False) as write:
+            write(found)
             raise ZeroDivisionError
     assert (folder / "predictions.json").read_text() == "before"
     assert [path.name for path in folder.iterdir()] == ["predictions.json"]

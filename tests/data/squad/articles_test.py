@@ -30,16 +30,13 @@ def test_a_byte_order_mark_is_passed_over(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "bad.json, character 1: the file ends, Expecting value"),
-        ("not JSON", "bad.json, character 1: Expecting value. Is the file w"),
-        ('{"data": [1, 2', "character 15: the file ends, Expecting ','"),
-        ('{"data": [1, "abc', "character 14: Unterminated string"),
-        ('{"data": [1 2]}', "character 13: Expecting ','"),
-        ('{"data": []} {', "character 14: Extra data"),
-        ("[1]", r"bad.json holds a list, expected SQuAD's \{\"data\": \["),
-        ('{"data": {}}', r"bad.json: data is no list, expected SQuAD's"),
-        ('{"version": 2}', "not in SQuAD's form: there is no data, only ver"),
-        ("{}", "is not in SQuAD's form: there is no data, only nothing"),
+        ("", "bad.json: Expecting value: line 1 column 1 .* whole"),
+        ('{"data": [1, 2', "bad.json: Expecting ',' .* column 15"),
+        ('{"data": [1, "abc', "bad.json: Unterminated string .* column 14"),
+        ('{"data": []} {', "bad.json: Extra data: line 1 column 14"),
+        ("[1]", r"bad.json holds \[1\], expected SQuAD's form"),
+        ('{"data": {}}', r"bad.json holds {'data': {}}, expected SQuAD's"),
+        ('{"version": 2}', "bad.json holds {'version': 2}, expected SQuAD's"),
     ],
 )
 def test_bad_json_is_an_error(tmp_path, text, message):
@@ -53,7 +50,7 @@ def test_bytes_that_are_not_utf_8_are_an_error(tmp_path):
     path = tmp_path / "latin.json"
     path.write_bytes('{"data": ["Café"]}'.encode("latin-1"))
     with pytest.raises(
-        ValueError, match="latin.json, byte 15: 0xe9 is not UTF-8; conv"
+        ValueError, match="latin.json: .* byte 0xe9 in position 14: .* UTF-8"
     ):
         contents(path)
 
@@ -113,7 +110,7 @@ def test_a_data_set_of_tfds_is_read_like_a_file(tmp_path):
     )
     assert [
         (
-            example.title,
+            example.paragraph.title,
             example.question_text,
             example.orig_answer_text,
             example.start_position,

@@ -224,7 +224,7 @@ def test_what_cannot_be_averaged_is_refused(tmp_path):
             "nbest",
             {"q": [{"text": "Ada"}]},
             "json, question 'q': .* is not a list of answers, each with text, "
-            "probability, start_logit and end_logit; give folders that run_sq",
+            "probability, start_logit, end_logit; give folders that run_sq",
         ),
         ("nbest", {}, "nbest_predictions.json of .*good differ in 1 questions"),
         ("odds", {"q": "1.0"}, "json, question 'q': \"1.0\" is not a number"),

@@ -38,8 +38,8 @@ def test_a_question_is_read_with_its_answer(read):
         question("7", "Where?", [("near\nBonn", 15)]),
     )
     assert example.qas_id == "7" and example.question_text == "Where?"
-    assert example.title == "A title"
-    assert example.context == "  Ada\tlived \u202f near\nBonn."
+    assert example.paragraph.title == "A title"
+    assert example.paragraph.context == "  Ada\tlived \u202f near\nBonn."
     assert example.doc_tokens == ["Ada", "lived", "near", "Bonn."]
     assert example.paragraph.offsets == [2, 6, 14, 19]
     assert (example.start_position, example.end_position) == (2, 3)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from data.squad.examples import Paragraph, SquadExample
-from data.squad.page import PageWriter
+from data.squad.page import open_page
 from data.squad.predictions import Answer, Prediction
 from data.squad.scoring import QuestionScore
 from tests.support.pages_support import HOSTILE, Page
@@ -27,9 +27,9 @@ def prediction(context, text="", start=None, *, qas_id="q", answers=(), **more):
 
 def write(tmp_path, *added, title="dev.json, step 7"):
     path = tmp_path / "page.html"
-    with PageWriter(str(path), title) as page:
+    with open_page(str(path), title) as add:
         for each, score in added:
-            page.add(each, score)
+            add(each, score)
     return Page(path)
 
 
@@ -166,7 +166,7 @@ def test_a_page_of_no_question_is_one(tmp_path):
 
 def test_an_interrupted_page_does_not_appear(tmp_path):
     path = tmp_path / "page.html"
-    with pytest.raises(RuntimeError), PageWriter(str(path), "t") as page:
-        page.add(prediction("Text."), None)
+    with pytest.raises(RuntimeError), open_page(str(path), "t") as add:
+        add(prediction("Text."), None)
         raise RuntimeError
     assert not list(tmp_path.iterdir())

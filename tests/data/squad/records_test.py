@@ -230,7 +230,7 @@ def test_an_error_leaves_what_was_there(make, many, path, tmp_path):
         (
             True,
             (question("1", "a", [("b", 0)]),),
-            "none.json has no question to train on; 1 were left out because ",
+            "no question to train on; 1 answers are not at answer_start",
         ),
     ],
 )

@@ -139,7 +139,7 @@ def test_a_column_is_found_by_name_then_by_number():
         ),
         (
             lambda row: row.label(Column("a", 0), ("yes", "no")),
-            "t, line 7: column 'a' (or 0) is 'x', which is no label; expected "
+            "t, line 7: column 'a' (or 0) is 'x', which is not a label; expec"
             "one of yes, no",
         ),
     ],

@@ -161,11 +161,11 @@ def test_right_answers_in_the_form_of_each_kind():
         ),
         (
             lambda: get_task("cola", "d", language="de"),
-            "--language is no option of --task_name=cola, which takes none",
+            "--task_name=cola has no option --language; it takes none",
         ),
         (
             lambda: get_task("xnli", "d", label_column="de"),
-            "--label_column is no option of --task_name=xnli, which takes lang",
+            "--task_name=xnli has no option --label_column; it takes lang",
         ),
         (
             lambda: get_task("cola", None),
@@ -187,7 +187,7 @@ def test_what_cannot_be_had_is_an_error(make, message):
 
 
 def test_only_tasks_are_registered():
-    with pytest.raises(TypeError, match="is no subclass of Task or DataProc"):
+    with pytest.raises(TypeError, match="is not a subclass of Task or Data"):
         register("x", dict)
 
 

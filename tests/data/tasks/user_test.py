@@ -196,7 +196,7 @@ def test_labels_of_a_test_set_are_not_used(tsv, kind, more):
         (
             {},
             "text\tlabel\na\tmaybe\n",
-            "dev.tsv, line 2: column 'label' is 'maybe', which is no label; "
+            "dev.tsv, line 2: column 'label' is 'maybe', which is not a label; "
             "expected one of no, yes",
         ),
         (
@@ -232,7 +232,7 @@ def test_labels_of_a_test_set_are_not_used(tsv, kind, more):
         (
             {"kind": "choice", "choice_columns": ["text", "label"]},
             "text\tlabel\na\tyes\n",
-            "dev.tsv, line 2: column 'label' is 'yes', which is no label; "
+            "dev.tsv, line 2: column 'label' is 'yes', which is not a label; "
             "expected one of 0, 1",
         ),
         (

@@ -41,6 +41,6 @@ def test_another_language(folder):
 def test_a_language_that_is_not_there_is_an_error(folder):
     with pytest.raises(
         ValueError,
-        match="xnli.dev.tsv: no row is of --language=xx; it has de, zh",
+        match="xnli.dev.tsv: no row has --language=xx; it has de, zh",
     ):
         list(get_task("xnli", folder, language="xx").examples("dev"))

@@ -159,7 +159,7 @@ def test_settings_are_honoured(write, files, lower, never_split):
         ({FAST: {"added_tokens": [{"id": 6}]}}, "added tokens cannot be read"),
         (
             {FAST: {"model": 3}},
-            "is no tokenizer.json of Hugging Face: model is",
+            "is not a tokenizer.json of Hugging Face: model is",
         ),
         ({CONFIG: []}, "tokenizer_config.json is damaged: no JSON object; get"),
     ],

@@ -6,8 +6,9 @@ import pytest
 from absl import logging
 
 from data.text import tokenization, vocabulary, vocabulary_building
+from data.text.vocabulary import LearningOptions
 
-SPECIAL = list(vocabulary_building.SPECIAL_TOKENS)
+SPECIAL = list(vocabulary.SPECIAL_TOKENS)
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +52,22 @@ def test_rare_words_are_forgotten_when_there_are_too_many(
 
 
 def test_vocabulary_has_the_size_asked_for_and_covers_the_text(counts, corpus):
-    vocab = vocabulary_building.learn_vocab(counts, vocab_size=300)
+    vocab = vocabulary_building.learn_vocab(
+        counts, LearningOptions(vocab_size=300)
+    )
     assert len(vocab) == len(set(vocab)) == 300
     assert vocab[:5] == SPECIAL
     for char in set("".join(counts)):
         assert {char, f"##{char}"} <= set(vocab)
     coverage = vocabulary_building.measure_coverage(counts, vocab)
-    assert coverage.num_unknown == 0
-    assert coverage.num_words == sum(counts.values()) <= coverage.num_pieces
+    assert coverage["unknown"] == 0
+    assert coverage["words"] == sum(counts.values()) <= coverage["pieces"]
 
 
 def test_same_counts_in_any_order_give_the_same_vocabulary(counts):
     reversed_counts = dict(reversed(counts.items()))
     first, second = (
-        vocabulary_building.learn_vocab(c, vocab_size=250)
+        vocabulary_building.learn_vocab(c, LearningOptions(vocab_size=250))
         for c in (counts, reversed_counts)
     )
     assert first == second
@@ -72,14 +75,16 @@ def test_same_counts_in_any_order_give_the_same_vocabulary(counts):
 
 def test_frequent_words_stay_whole():
     counts = {"low": 100, "lower": 50, "lowest": 50, "slow": 3}
-    vocab = vocabulary_building.learn_vocab(counts, vocab_size=28)
+    vocab = vocabulary_building.learn_vocab(
+        counts, LearningOptions(vocab_size=28)
+    )
     assert {"low", "lower", "lowest"} <= set(vocab)
 
 
 def test_unused_tokens_give_the_released_ids():
     # In the released uncased vocabulary [UNK] is 100 and [MASK] 103.
     vocab = vocabulary_building.learn_vocab(
-        {"a": 9}, vocab_size=200, num_unused=99
+        {"a": 9}, LearningOptions(vocab_size=200, num_unused=99)
     )
     ids = {token: i for i, token in enumerate(vocab)}
     assert (ids["[PAD]"], ids["[unused0]"], ids["[unused98]"]) == (0, 1, 99)
@@ -89,17 +94,17 @@ def test_unused_tokens_give_the_released_ids():
 def test_rare_characters_are_left_out_and_their_words_unknown():
     counts = collections.Counter({"aaa": 50, "bb": 20, "az": 3})
     vocab = vocabulary_building.learn_vocab(
-        counts, vocab_size=20, max_characters=2
+        counts, LearningOptions(vocab_size=20, max_characters=2)
     )
     assert "z" not in vocab
     coverage = vocabulary_building.measure_coverage(counts, vocab)
-    assert coverage == vocabulary_building.Coverage(
-        num_words=73, num_distinct=3, num_pieces=73, num_unknown=3
-    )
+    assert coverage == {"words": 73, "pieces": 73, "unknown": 3}
 
 
 def test_small_text_gives_a_smaller_vocabulary():
-    vocab = vocabulary_building.learn_vocab({"once": 1}, vocab_size=100)
+    vocab = vocabulary_building.learn_vocab(
+        {"once": 1}, LearningOptions(vocab_size=100)
+    )
     assert set("once") < set(vocab) and len(vocab) < 100
 
 
@@ -111,15 +116,15 @@ def test_small_text_gives_a_smaller_vocabulary():
             "vocab_size=20 is too small: 5 reserved tokens and 52 for single "
             "characters need 57; raise it",
         ),
-        ({"vocab_size": 0}, "vocab_size=0, min_frequency=2 and max_char"),
-        ({"num_unused": -1}, "num_unused=-1 at least 0"),
+        ({"vocab_size": 0}, "--vocab_size=0; it must be at least 1"),
+        ({"num_unused": -1}, "--num_unused=-1; it must be at least 0"),
         (
             {"reserved_tokens": ["[UNK]", "[PAD]"]},
-            r"reserved_tokens are \[UNK\],\[PAD\]; they must begin with",
+            r"--reserved_tokens=\[UNK\],\[PAD\]; they must begin with",
         ),
         (
             {"reserved_tokens": [*SPECIAL, "a b"]},
-            "reserved token 'a b' is repeated, is empty or contains white",
+            "--reserved_tokens: 'a b' is repeated, is empty or contains w",
         ),
         (
             {"reserved_tokens": [*SPECIAL, "[UNK]"]},
@@ -130,7 +135,9 @@ def test_small_text_gives_a_smaller_vocabulary():
 def test_impossible_options_are_refused(options, message):
     counts = {char: 5 for char in "abcdefghijklmnopqrstuvwxyz"}
     with pytest.raises(ValueError, match=message):
-        vocabulary_building.learn_vocab(counts, **{"vocab_size": 99} | options)
+        vocabulary_building.learn_vocab(
+            counts, LearningOptions(**{"vocab_size": 99} | options)
+        )
 
 
 def test_empty_text_is_refused(tmp_path):
@@ -149,7 +156,9 @@ def test_text_that_is_not_utf8_is_refused(tmp_path):
 
 def test_learned_vocabulary_serves_the_tokenizer(counts, tmp_path):
     path = str(tmp_path / "vocab.txt")
-    vocab = vocabulary_building.learn_vocab(counts, vocab_size=300)
+    vocab = vocabulary_building.learn_vocab(
+        counts, LearningOptions(vocab_size=300)
+    )
     vocabulary.write_vocab(path, vocab)
     tokenizer = tokenization.FullTokenizer(path)
     assert list(tokenizer.vocab) == vocab

@@ -34,8 +34,8 @@ def test_later_duplicate_counts_and_is_reported(tmp_path, monkeypatch):
     path = write(tmp_path, b"a\nb\nc\nb\na\n")
     assert vocabulary.load_vocab(path) == {"a": 4, "b": 3, "c": 2}
     assert warnings == [
-        f"{path}: 2 of 5 lines repeat an earlier token, the first is 'b' with "
-        "the ids 1 and 3; the last id counts."
+        f"{path}: 2 of 5 lines repeat an earlier token, such as 'a' with the "
+        "ids 0 and 4; the last id counts."
     ]
 
 

@@ -148,12 +148,6 @@ def test_windows_hold_whole_batches_up_to_a_cost():
     assert window_sizes([], 4, 10) == []
 
 
-def test_batches_are_alike_in_length_and_hold_every_row():
-    rows = rows_of([3, 9, 1, 9, 5])
-    batches = list(text_rows.batches_by_length(rows, 2))
-    assert batches == [[1, 3], [4, 0], [2]]
-
-
 def test_padding():
     batch = text_rows.pad_rows(rows_of([2, 3]), batch_size=3, length=4)
     assert {x.dtype for x in batch.values()} == {np.dtype(np.int32)}

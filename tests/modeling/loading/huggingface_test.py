@@ -163,5 +163,5 @@ def test_a_vocabulary_in_tokenizer_json_is_read(goldens, tmp_path):
     tokenizer = modeling.load(folder).tokenizer
     assert tokenizer.vocab == expected.vocab
     (folder / "tokenizer.json").write_text('{"model": 3}')
-    with pytest.raises(ValueError, match=r"json is no tokenizer.json of Hug"):
+    with pytest.raises(ValueError, match=r"json is not a tokenizer.json of"):
         modeling.load(folder)

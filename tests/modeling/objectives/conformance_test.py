@@ -24,7 +24,7 @@ from tests.modeling.objectives.conformance_support import (
     trained,
 )
 from tests.support import fork_server, rounding
-from training.loop.evaluator import Evaluator
+from training.inference import Evaluator
 from training.loop.steps import TrainSteps
 
 # Objectives with their own options, where these change the arithmetic.

@@ -76,7 +76,8 @@ def test_values(parse):
 def test_only_flags_that_are_not_given_are_filled(parse):
     flags.define(Outer)
     parse("--t_place=x", "--t_size=8", "--t_layers=3")
-    flags.fill({"t_size": 2, "t_share": 0.25, "t_fuse": True})
+    for name, value in {"t_size": 2, "t_share": 0.25, "t_fuse": True}.items():
+        flags.FLAGS.set_default(name, value)
     options = flags.read(Outer)
     assert options.inner.t_size == 8
     assert (options.t_share, options.t_fuse) == (0.25, True)

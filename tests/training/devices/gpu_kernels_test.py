@@ -4,8 +4,6 @@ Steps are traced, not run, as if there were a GPU. The registry of kernels is
 that of TensorFlow's package, which contains those of a GPU.
 """
 
-import functools
-
 import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config as tensorflow_config
@@ -26,8 +24,7 @@ from tests.support import gpu_support
 from training.config.options import TrainOptions
 from training.devices import kinds
 from training.export.task_signatures import TaskServing
-from training.finetuning.predictions import OutputCollector
-from training.loop.evaluator import Evaluator
+from training.inference import Evaluator, OutputCollector
 from training.loop.steps import TrainSteps
 from training.pretraining import answers
 from training.start.description import TaskDescription
@@ -173,8 +170,7 @@ def test_pretraining_trains(config, policy, way):
 def test_pretraining_evaluates_and_answers_queries(config, policy):
     model = PretrainingModel(config, dtype=policy)
     check(traced(Evaluator(model)._replica_step, PRETRAINING))
-    long = Evaluator(model)
-    long._work = kinds.GPU.repaid
+    long = Evaluator(model, work=kinds.GPU.repaid)
     function = traced(long._replica_step, PRETRAINING)
     check(function)
     assert any(is_in for _, is_in in gpu_support.operations(function))
@@ -184,7 +180,8 @@ def test_pretraining_evaluates_and_answers_queries(config, policy):
         if name in ("input_ids", "input_mask", "segment_ids")
         or name == "masked_lm_positions"
     }
-    check(traced(functools.partial(answers.probabilities, model), asked))
+    step = answers.Answers(None, model, None, ())._replica_step
+    check(traced(step, asked))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

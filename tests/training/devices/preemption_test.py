@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from training import inference
 from training.devices import preemption
-from training.loop import evaluator
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_it_does_not_break_into_tensorflow():
     with pytest.raises(preemption.Preempted):
         preemption.check()
     # As one worker asks between two batches.
-    check = evaluator.PreemptionCheck(tf.distribute.get_strategy())
+    check = inference.PreemptionCheck(tf.distribute.get_strategy())
     with pytest.raises(preemption.Preempted):
         check()
 
@@ -132,9 +132,9 @@ def test_several_workers_break_off_at_the_same_batch(monkeypatch):
         # The other one is slower, and is the one that hears SIGTERM.
         return np.array([row, [0.1 * len(asked), len(asked) == 4]])
 
-    monkeypatch.setattr(evaluator, "num_workers", lambda _: 2)
-    monkeypatch.setattr(evaluator, "all_workers", all_workers)
-    check = evaluator.PreemptionCheck(tf.distribute.get_strategy())
+    monkeypatch.setattr(inference, "num_workers", lambda _: 2)
+    monkeypatch.setattr(inference, "all_workers", all_workers)
+    check = inference.PreemptionCheck(tf.distribute.get_strategy())
     calls = []
     with pytest.raises(preemption.Preempted):
         for _ in range(100):

@@ -35,16 +35,17 @@ from modeling.objectives.tasks import HEADS, KINDS
 from tests.support import rounding, tpu_support
 from tests.support.classifier_support import write_records
 from tests.support.pretraining_support import RECORDS
+from tests.training.finetuning_support import open_start
 from training.config.options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
-from training.finetuning.predictions import OutputCollector
+from training.inference import Evaluator, OutputCollector
 from training.loop import trainer
-from training.loop.evaluator import Evaluator
+from training.loop.checkpointing import CheckpointManager
 from training.loop.steps import TrainSteps
-from training.pretraining import answers, pretrainer
-from training.start.run_folder import RunFolder
+from training.pretraining import answers
+from training.runs import pretraining
+from training.runs import vectors as extraction
 from training.start.start import Start
-from training.vectors import extraction
 from training.vectors.extractor import Extractor, VectorOptions
 
 pytestmark = pytest.mark.all
@@ -262,7 +263,7 @@ def test_pretraining_answers_queries(config, goldens):
     )
     model = PretrainingModel(config, use_one_hot_embeddings=True)
     check_answers(
-        functools.partial(answers.probabilities, model),
+        answers.Answers(None, model, tokenizer, asked)._replica_step,
         {name: tf.constant(value) for name, value in batch.items()},
     )
 
@@ -389,22 +390,22 @@ def test_extract_features_runs_lines_of_one_shape(config, goldens, options):
 def test_every_program_looks_words_up_by_a_product(
     options, goldens, tmp_path, monkeypatch
 ):
-    class Made(Exception):
-        pass
+    class Made(Exception): ...
 
     def make(*_, use_one_hot_embeddings, **__):
         assert use_one_hot_embeddings
         raise Made
 
     # They have no --use_tpu: only the strategy tells.
-    names = ("bert_config_file", "device")
-    same = {name: getattr(options, name) for name in names}
+    config_file = options.bert_config_file
+    same = {"bert_config_file": config_file, "device": options.device}
     with pytest.raises(Made):
         start = Start(
-            finetuner.FinetuningOptions(train=options.train, **same),
-            BertConfig.from_json_file(options.bert_config_file),
-            make,
-            RunFolder(options.train.output_dir),
+            options=finetuner.FinetuningOptions(train=options.train, **same),
+            config=BertConfig.from_json_file(config_file),
+            make_model=make,
+            metric="",
+            manager=CheckpointManager(options.train.output_dir),
             first=None,
             head={},
             labels=None,
@@ -412,23 +413,25 @@ def test_every_program_looks_words_up_by_a_product(
         finetuner.Finetuning(start)
 
     class Model(PretrainingModel):
-        __init__ = make
+        def __init__(self, config, **encoder_options):
+            super().__init__(config)
+            if encoder_options:  # none if only shapes are asked for
+                make(**encoder_options)
 
-    monkeypatch.setattr(pretrainer.objectives, "get", lambda name: Model)
+    monkeypatch.setattr(pretraining.objectives, "get", lambda name: Model)
     with pytest.raises(Made):
-        pretrainer.run(options)
+        pretraining.run(options)
     monkeypatch.setattr(extraction, "BertModel", make)
+    of_vectors = extraction.ExtractionOptions(
+        input_file=str(goldens / "extract_features/input.txt"),
+        output_file=str(tmp_path / "vectors"),
+        init_checkpoint=options.init_checkpoint,
+        vocab_file=str(goldens / "vocab.txt"),
+        vectors=VectorOptions(layers=(-1,)),
+        **same,
+    )
     with pytest.raises(Made):
-        extraction.run(
-            extraction.ExtractionOptions(
-                input_file=str(goldens / "extract_features/input.txt"),
-                output_file=str(tmp_path / "vectors"),
-                init_checkpoint=options.init_checkpoint,
-                vocab_file=str(goldens / "vocab.txt"),
-                vectors=VectorOptions(layers=(-1,)),
-                **same,
-            )
-        )
+        extraction.run(of_vectors)
 
 
 @pytest.mark.parametrize("what", ["train", "predict"])
@@ -458,7 +461,7 @@ def test_a_run_on_a_tpu_never_trims(goldens, tmp_path, monkeypatch, what):
     make_model = functools.partial(
         TaskModel, kind="classification", num_labels=3
     )
-    run = finetuner.Finetuning(Start.open(options, make_model, trains=True))
+    run = finetuner.Finetuning(open_start(options, make_model))
     run.train(opened) if what == "train" else run.outputs(opened)
     tpu_support.assert_static(seen[0])
     assert seen[0].element_spec["input_ids"].shape[1] == 16

@@ -22,7 +22,7 @@ from modeling import BertConfig, PretrainingModel, TaskModel
 from tests.support import tpu_support
 from tests.support.classifier_support import write_records
 from training.config.options import TrainOptions
-from training.finetuning.predictions import OutputCollector
+from training.inference import OutputCollector
 from training.loop import steps as training_steps
 from training.loop.steps import TrainSteps
 from training.devices.strategy import distribute

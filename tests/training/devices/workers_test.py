@@ -161,25 +161,24 @@ def watch(monkeypatch, looks, waited=0.0, minutes=30.0):
     """Runs a watchdog that finds these missing, one look after the other."""
     monkeypatch.setattr(workers, "_LOOK_SECONDS", 0.001)
     monkeypatch.setattr(workers, "_SILENCE_SECONDS", 0.05)
-    ended = []
+    ended, stopped = [], threading.Event()
 
     def look(cluster):
         del cluster
         if not looks:
-            watchdog.stop()
+            stopped.set()
             return []
         time.sleep(0.03)
         return looks.pop(0)
 
-    cluster = workers.cluster_of(environment(TWO))
+    monkeypatch.setattr(workers, "unreachable", look)
+    monkeypatch.setattr(workers, "end_process", ended.append)
     now = [0.0]
     begun = Waits(lambda: now[0])
-    watchdog = workers.Watchdog(cluster, begun, minutes, look, ended.append)
     with begun.on("steps 5 to 8"):
         now[0] = waited
-        watchdog.start()
-        watchdog.join(timeout=10)
-    assert not watchdog.is_alive()
+        cluster = workers.cluster_of(environment(TWO))
+        workers._watch(cluster, begun, minutes, stopped)
     return ended
 
 
@@ -193,12 +192,10 @@ def test_a_wait_for_a_worker_that_hangs_ends(monkeypatch):
     ended = watch(monkeypatch, [], waited=1800.0)
     assert ended == [
         "worker 0 (localhost:1) has waited 30.0 minutes for the other workers, "
-        "at steps 5 to 8. One of them hangs: its machine, file system or GPU "
-        "does not respond, or it works alone for that long. It is the one "
-        "whose log does not end with this message. End it, then start all "
-        "workers again with the same commands; the run resumes from its last "
-        "checkpoint. --worker_timeout_minutes is the longest wait; 0 = no "
-        "limit."
+        "at steps 5 to 8. One of them hangs, or works alone for longer than "
+        "--worker_timeout_minutes: the one whose log does not end with this "
+        "message. End it, then start all workers again with the same commands; "
+        "the run resumes from its last checkpoint."
     ]
 
 
@@ -320,7 +317,7 @@ def refused(place, what):
     """The error for an existing file at a path."""
     return re.escape(
         f"{place} is {what}, but this worker needs its own folder there "
-        "(mode 0700). Remove it, or set TMPDIR to another folder."
+        "(mode 0700). Remove it, or set TMPDIR."
     )
 
 

@@ -1,4 +1,4 @@
-"""--export_signatures, --serving_default and the original's own clients.
+"""--export_signatures and the original's own clients.
 
 The requests are those of clients of the usual `serving_input_receiver_fn` for
 the original's run_classifier.py and run_squad.py: a placeholder of serialized
@@ -28,7 +28,7 @@ from tests.support.serving_support import (
     served,
 )
 from training.config.options import ExportOptions, ServingOptions
-from training.export import saved_model
+from training.export import interface, saved_model
 from training.export.predictor import Predictor
 from training.export.span_signatures import SpanServing
 from training.start.description import SpanDescription
@@ -71,7 +71,7 @@ def graph_of(version):
     return graph
 
 
-def interface_of(signature):
+def tensors_of(signature):
     """Name -> (type, shape) of inputs and of outputs."""
     return [
         {
@@ -118,7 +118,7 @@ def test_raw_ids_with_labels_are_answered_as_by_the_original(
     signature = graph.signature_def["serving_default"]
     assert signature.method_name == PREDICT
     ids = ("int32", [None, None])
-    assert interface_of(signature) == [
+    assert tensors_of(signature) == [
         dict.fromkeys(INPUTS, ids) | {"label_ids": ("int32", None)},
         # The only output: by REST an answer is a list of numbers.
         {"probabilities": ("float32", [None, 2])},
@@ -156,7 +156,6 @@ def test_examples_are_answered_as_by_the_original(finished, asked, tmp_path):
         finished[0],
         tmp_path,
         signatures=("examples",),
-        default="examples",
         like_original=True,
     )
     graph = graph_of(version)
@@ -164,7 +163,7 @@ def test_examples_are_answered_as_by_the_original(finished, asked, tmp_path):
         "serve_examples",
         "serving_default",
     ]
-    assert interface_of(graph.signature_def["serving_default"]) == [
+    assert tensors_of(graph.signature_def["serving_default"]) == [
         {"examples": ("string", [None])},
         {"probabilities": ("float32", [None, 2])},
     ]
@@ -184,31 +183,10 @@ def test_examples_are_answered_as_by_the_original(finished, asked, tmp_path):
     )
 
 
-def test_ids_may_be_int64(finished, asked):
-    rows, wanted = asked
-    signatures = (
-        saved_model.load(finished[0])
-        .interface(ServingOptions(ids_dtype="int64"))
-        .signatures
-    )
-    ids = {name: tf.constant(rows[name], tf.int64) for name in INPUTS}
-    answer = signatures["serving_default"](**ids)
-    assert set(answer) == {"probabilities", "labels", "label", "score"}
-    for got in answer, signatures["serve_ids"](ids["input_ids"]):
-        np.testing.assert_allclose(
-            got["probabilities"], wanted, rtol=0, atol=rounding.EQUAL
-        )
-    # 2^32 is 0 as int32; it must not be taken for [PAD].
-    for wrong in 2**32, -(2**32):
-        with pytest.raises(
-            tf.errors.InvalidArgumentError, match="input_ids must be 0 to"
-        ):
-            signatures["serve_ids"](ids["input_ids"] + wrong)
-
-
 def test_the_default_takes_texts(finished):
     serving = saved_model.load(finished[0])
-    chosen = serving.interface(ServingOptions(default="text"))
+    signatures = ("text", "ids", "examples")
+    chosen = interface.choose(serving, ServingOptions(signatures=signatures))
     assert sorted(chosen.signatures) == [
         "serve_examples",
         "serve_ids",
@@ -225,7 +203,7 @@ def test_the_default_takes_texts(finished):
 
 def test_nothing_changes_by_default(finished):
     serving = saved_model.load(finished[0])
-    chosen = serving.interface(ServingOptions())
+    chosen = interface.choose(serving, ServingOptions())
     assert chosen.signatures == serving.signatures
     assert list(chosen.signatures)[0] == "serving_default"
     rows = chosen.signatures["serving_default"].get_concrete_function()
@@ -239,9 +217,7 @@ def test_nothing_changes_by_default(finished):
 
 @pytest.mark.all
 def test_an_export_of_texts_and_examples_is_loaded(finished, asked, tmp_path):
-    version = export(
-        finished[0], tmp_path, signatures=("examples", "text"), default="text"
-    )
+    version = export(finished[0], tmp_path, signatures=("text", "examples"))
     graph = graph_of(version)
     assert list(filter(is_of_text, operations_of(graph)))
     signatures = tf.saved_model.load(version).signatures
@@ -261,17 +237,13 @@ def test_an_export_of_texts_and_examples_is_loaded(finished, asked, tmp_path):
 
 def test_the_card_of_an_export_without_texts(finished, tmp_path):
     version = export(
-        finished[0],
-        tmp_path,
-        signatures=("ids",),
-        ids_dtype="int64",
-        like_original=True,
+        finished[0], tmp_path, signatures=("ids",), like_original=True
     )
     with open(f"{version}/README.md", encoding="utf-8") as file:
         card = file.read()
     assert "tensorflow_text" not in card
     assert "operations of TensorFlow alone" in card
-    assert "`label_ids` int64 [...]" in card
+    assert "`label_ids` int32 [...]" in card
     code = card.split("```python")[2].split("```")[0]
     printed = []
     exec(
@@ -313,9 +285,9 @@ def questions(goldens):
 
 @pytest.mark.parametrize("form", ["ids", "examples"])
 def test_questions_come_back_with_their_ids(questions, form):
-    chosen = questions.interface(
-        ServingOptions(default=form, like_original=True)
-    )
+    options = ServingOptions(signatures=(form,), like_original=True)
+    chosen = interface.choose(questions, options)
+    default = chosen.signatures["serving_default"].get_concrete_function()
     ids = questions.random_ids(np.random.default_rng(1), 3)
     mask = np.ones_like(ids)
     mask[1, 9:] = 0
@@ -323,23 +295,21 @@ def test_questions_come_back_with_their_ids(questions, form):
     wanted = questions.signatures["serving_default"](**rows)
     unique = np.array([1000000000, 1000000001, 7])
     if form == "ids":
-        answer = chosen.signatures["serving_default"](
-            **rows, unique_ids=unique.astype(np.int32)
+        answer = default(
+            **{name: tf.constant(x) for name, x in rows.items()},
+            unique_ids=tf.constant(unique, tf.int32),
         )
     else:
         columns = rows | {"unique_ids": unique[:, np.newaxis]}
         specs = [FeatureSpec(n, x.shape[1]) for n, x in columns.items()]
-        answer = chosen.signatures["serving_default"](
-            tf.constant(encode_examples(specs, columns))
-        )
+        records = tf.constant(encode_examples(specs, columns))
+        answer = default(examples=records)
     assert set(answer) == {"unique_ids", "start_logits", "end_logits"}
     np.testing.assert_array_equal(answer["unique_ids"], unique)
     for name in "start_logits", "end_logits":
         np.testing.assert_array_equal(answer[name], wanted[name])
     sample = chosen.samples["serving_default"]
-    outputs = chosen.signatures["serving_default"](
-        **{name: tf.constant(x) for name, x in sample.items()}
-    )
+    outputs = default(**{n: tf.constant(x) for n, x in sample.items()})
     assert outputs["unique_ids"].numpy().tolist() == [0]
 
 
@@ -348,20 +318,10 @@ def test_questions_come_back_with_their_ids(questions, form):
     [
         ({"signatures": ("ids", "texts")}, "=ids,texts; it must be some of"),
         ({"signatures": ("ids", "ids")}, "ids,examples,text, each once."),
-        ({"signatures": ()}, "--export_signatures is empty; give some of"),
-        ({"default": "words"}, "--serving_default=words; it must be one of"),
+        ({"signatures": ()}, "--export_signatures=; it must be some of"),
         (
-            {"default": "text", "signatures": ("ids",)},
-            "--serving_default=text is not exported by --export_signatures=ids",
-        ),
-        ({"ids_dtype": "int16"}, "--serving_ids=int16; it must be one of"),
-        (
-            {"ids_dtype": "int64", "signatures": ("text",)},
-            "no signature takes ids by --export_signatures=text; add ids",
-        ),
-        (
-            {"default": "text", "like_original": True},
-            "send ids or examples; give --serving_default=ids or examples.",
+            {"signatures": ("text", "ids"), "like_original": True},
+            "send ids or examples; name one of them first in --export_sig",
         ),
     ],
 )

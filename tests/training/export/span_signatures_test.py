@@ -110,12 +110,14 @@ def expected(answered, goldens):
     _, examples, _, serving = answered
     rows = rows_of(windows_of(goldens, examples, serving))
     logits = serving.signatures["serving_default"](**rows)
+    tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
+    windows = serving.description.windows
     return predict(
-        examples,
+        convert_examples(examples, tokenizer, windows, False),
         logits["start_logits"].numpy(),
         logits["end_logits"].numpy(),
-        tokenizer=FullTokenizer(str(goldens / "vocab.txt")),
-        window_options=serving.description.windows,
+        tokenizer=tokenizer,
+        window_options=windows,
         options=serving.description.answers,
     )
 
@@ -129,11 +131,11 @@ def test_answers_are_exact_slices_and_those_of_the_program(answered, goldens):
         examples, answers, expected(answered, goldens), strict=True
     ):
         place = slice(answer["start"], answer["end"])
-        assert answer["answer"] == example.context[place]
+        assert answer["answer"] == example.paragraph.context[place]
         wanted = prediction.text.removesuffix("empty")
         equal += normalize_answer(answer["answer"]) == normalize_answer(wanted)
         assert answer["probability"] == pytest.approx(
-            prediction.answer.probability * bool(example.context),
+            prediction.answer.probability * bool(example.paragraph.context),
             abs=rounding.EQUAL,
         )
         if version == "v2.0":

@@ -18,8 +18,9 @@ from tests.training.finetuning_support import (
 from training.config import finetuning_options
 from training.config.finetuning_options import FinetuningOptions
 from training.config.options import DeviceOptions, TrainOptions
-from training.finetuning import best_checkpoint, classifier, metric_values
+from training.finetuning import best_checkpoint, metric_values
 from training.loop.checkpointing import CheckpointManager
+from training.runs import classifier
 
 
 class Number:
@@ -60,6 +61,11 @@ class Number:
         return self.train(None, None)
 
 
+def best_of(model, evaluate, names):
+    choice = best_checkpoint.open_choice(model.options, names)
+    return best_checkpoint.BestCheckpoint(model, evaluate, choice)
+
+
 def choose_among(model, scores, metric="f1"):
     """A selection to which step N has the N-th score; the steps it saw."""
     seen = []
@@ -70,7 +76,7 @@ def choose_among(model, scores, metric="f1"):
         return {"dev": {metric: scores[step - 1], "loss": 0.0}}
 
     names = {"dev": [metric, "loss"]}
-    return best_checkpoint.BestCheckpoint(model, evaluate, names), seen
+    return best_of(model, evaluate, names), seen
 
 
 def read_record(folder):
@@ -211,7 +217,7 @@ def test_without_save_best_the_last_weights_are_used(tmp_path):
         seen.append(step)
         return {"dev": {"f1": 0.0}}  # must not be used for "stop"
 
-    choice = best_checkpoint.BestCheckpoint(model, evaluate, {})
+    choice = best_of(model, evaluate, {})
     assert choice.train(None) == 6
     assert seen == [1, 2, 3, 4, 5]
     assert not (tmp_path / "best").exists()
@@ -221,7 +227,7 @@ def test_without_save_best_the_last_weights_are_used(tmp_path):
 def test_at_step_0_the_weights_are_those_of_init_checkpoint(tmp_path):
     model = Number(tmp_path, save_best="")
     model.first = types.SimpleNamespace(prefix=lambda _: "/a/b")
-    choice = best_checkpoint.BestCheckpoint(model, None, {})
+    choice = best_of(model, None, {})
     assert choice.weights(0) == "/a/b"
     assert choice.weights(6) == str(tmp_path / "model.ckpt-6")
 
@@ -234,8 +240,8 @@ def test_a_metric_is_found_in_any_set(tmp_path):
         ("dev_b/f1", "dev_b/f1"),
     ):
         model = Number(tmp_path, given)
-        choice = best_checkpoint.BestCheckpoint(model, None, names)
-        assert choice.metric == metric
+        found = best_checkpoint.open_choice(model.options, names)
+        assert found.metric == metric
     results = {"dev_a": {"f1": 1.0, "loss": 2.0}, "dev_b": {"f1": 3.0}}
     assert metric_values.value_of(results, "f1") == 1.0
     assert metric_values.value_of(results, "dev_b/f1") == 3.0

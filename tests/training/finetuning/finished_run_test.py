@@ -9,9 +9,9 @@ from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
 from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import TrialOptions, check_strip
-from training.finetuning import classifier
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs import trials
+from training.runs import classifier
 
 
 @pytest.fixture

@@ -13,24 +13,24 @@ from tests.support.classifier_support import write_records
 from tests.training.finetuning_support import (
     LENGTHS,
     make_options,
+    open_start,
     options_of,
     outputs_of_devices,
     record_losses,
     write_tagged,
 )
-from training.config import finetuning_options
-from training.config.options import DeviceOptions, TrainOptions
-from training.finetuning import classifier, finetuner
-from training.loop.checkpointing import ResumePoint
-from training.start.run_folder import RunFolder
-from training.start.start import Start
+from training.config.options import DeviceOptions
+from training.finetuning import finetuner
+from training.loop.checkpointing import CheckpointManager, ResumePoint
+from training.runs import classifier
+from training.start.start import Start, check_folder
 
 
 def make_run(options, *, mix="weighted_all", head="bilstm", kind="tagging"):
     make_model = functools.partial(
         TaskModel, kind=kind, num_labels=3, feature_based=mix, head=head
     )
-    return finetuner.Finetuning(Start.open(options, make_model, trains=True))
+    return finetuner.Finetuning(open_start(options, make_model))
 
 
 def test_a_frozen_encoder_stays_bit_for_bit_and_has_no_slots(goldens, tmp_path):
@@ -178,10 +178,9 @@ tf.config.set_logical_device_configuration(
 import pytest
 from modeling import TaskModel, bilstm
 from tests.training.finetuning_support import (
-    make_options, record_losses, write_tagged)
+    make_options, open_start, record_losses, write_tagged)
 from training.config.options import DeviceOptions
 from training.finetuning import finetuner
-from training.start.start import Start
 bilstm.DROPOUT = 0.0
 kind = "mirrored" if int(devices) > 1 else "one_device"
 files = write_tagged(out)
@@ -191,7 +190,7 @@ options = make_options(
 make_model = functools.partial(
     TaskModel, kind="tagging", num_labels=3, feature_based="weighted_all",
     head="bilstm")
-run = finetuner.Finetuning(Start.open(options, make_model, trains=True))
+run = finetuner.Finetuning(open_start(options, make_model))
 run.model._head_dropout = 0.0
 losses = record_losses(pytest.MonkeyPatch())
 run.train(files)
@@ -214,15 +213,14 @@ def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
 @pytest.mark.parametrize(
     "change", [{"trainable_layers": 0}, {"layerwise_lr_decay": 0.9}]
 )
-def test_flags_of_a_learning_encoder_are_refused(change):
-    options = TrainOptions(output_dir="out", num_train_steps=1, **change)
-    finetuning_options.check_frozen(options, "")
+def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
+    options = options_of(goldens, tmp_path, "tagging", change)
     (flag,) = change
     with pytest.raises(
         ValueError,
         match=f"^--{flag}=.*, but --feature_based=last freezes the whole enc",
     ):
-        finetuning_options.check_frozen(options, "last")
+        options.replace(feature_based="last")
 
 
 def test_an_encoder_without_weights_is_refused(goldens, tmp_path):
@@ -237,7 +235,7 @@ def test_an_encoder_without_weights_is_refused(goldens, tmp_path):
             TaskModel, kind="tagging", num_labels=3, feature_based=mix
         )
         head = {"feature_based": mix}
-        return Start.open(options, make_model, trains=True, head=head)
+        return open_start(options, make_model, head=head)
 
     start("", None)
     start("last", str(goldens / "model/trained"))
@@ -267,10 +265,18 @@ def test_a_rate_of_fine_tuning_is_warned_of(
 
 def test_a_folder_keeps_its_head(goldens, tmp_path):
     config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
-    folder, path = RunFolder(str(tmp_path)), tmp_path / "head.json"
+    options = make_options(goldens, tmp_path)
+    manager, path = CheckpointManager(str(tmp_path)), tmp_path / "head.json"
 
     def keep(mix, head):
-        folder.keep(config, {"feature_based": mix, "head": head}, None)
+        head = {"feature_based": mix, "head": head}
+        if manager.steps():
+            check_folder(str(tmp_path), head, None)
+        Start(
+            **{"options": options, "config": config, "head": head},
+            **{"manager": manager, "first": None, "labels": None},
+            **{"make_model": None, "metric": ""},
+        ).keep()
 
     keep("last", "bilstm")
     assert path.exists()
@@ -278,7 +284,7 @@ def test_a_folder_keeps_its_head(goldens, tmp_path):
     keep("", "linear")
     assert not path.exists()
     keep("last", "bilstm")
-    folder.manager.save({}, ResumePoint(4, 32, 12345, 19))
+    manager.save({}, ResumePoint(4, 32, 12345, 19))
     keep("last", "bilstm")
     for other, head, message in (
         (

@@ -19,8 +19,8 @@ from data.text.tokenization import FullTokenizer
 from tests.support import fork_server, rounding
 from tests.training.finetuning_support import options_of
 from training.export.predictor import Predictor
-from training.finetuning import classifier
-from training.many_runs import trials
+from training.many_runs.made_from import facts_of
+from training.runs import classifier
 
 LENGTH, ROOM, STRIDE = 24, 22, 9
 WORDS = ["old", "the", "mill", "river", "snow", "town"]
@@ -230,11 +230,14 @@ def test_trials_of_earlier_versions_count_as_finished(goldens, tmp_path):
     """Their facts do not hold the options of long texts."""
     write_long_table(tmp_path / "data", "single")
     options = options_of(goldens, tmp_path)
-    inputs = classifier.prepare(classifier.open_run(options))
-    names = trials.facts_of(options, inputs)
+    inputs = classifier.make_records(classifier.open_run(options))
+    names = facts_of(options, inputs)
     assert not [name for name in names if name.startswith("long_text")]
+    # Which flags the command gives is none of the facts.
+    given = options.replace(given=frozenset(["seed"]))
+    assert facts_of(given, inputs) == names
     windows = options.replace(long_text=LongTextOptions(mode="windows"))
-    assert trials.facts_of(windows, inputs)["long_text.mode"] == "windows"
+    assert facts_of(windows, inputs)["long_text.mode"] == "windows"
 
 
 SCRIPT = """

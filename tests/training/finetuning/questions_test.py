@@ -10,8 +10,8 @@ import tensorflow as tf
 import modeling
 from data.records import input_pipeline
 from data.squad import windows
+from data.squad.questions import Questions
 from data.storage import files
-from modeling import BertConfig
 from tests.data.squad import support
 from tests.support import rounding
 from tests.training.finetuning_support import record_losses
@@ -23,10 +23,12 @@ from tests.training.squad_support import (
     same_answers,
     without_answers,
 )
-from training.finetuning import answers, questions
+from training.finetuning import answers
 from training.finetuning.finetuner import Finetuning
 from training.loop import trainer
 from training.loop.steps import TrainSteps
+from training.runs import questions
+from training.start.start import read_files
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +139,48 @@ def test_a_run_reads_each_file_of_questions_once(
     assert opened[options.train_file] == opened[options.predict_file] == 1
 
 
+def test_a_run_converts_each_text_of_the_dev_set_once(
+    goldens, tmp_path, monkeypatch, same_outputs
+):
+    texts = []
+
+    class Counted(windows.TokenizedParagraph):
+        def __init__(self, paragraph, tokenizer):
+            super().__init__(paragraph, tokenizer)
+            texts.append(paragraph.context)
+
+    monkeypatch.setattr(windows, "TokenizedParagraph", Counted)
+
+    def train(self, train_files, evaluate, num_examples):
+        for step in (2, 4):
+            evaluate(step)
+        return 4
+
+    monkeypatch.setattr(Finetuning, "train", train)
+    options = make_options(
+        goldens,
+        tmp_path,
+        "v2.0",
+        do_train=True,
+        train_file=str(goldens / "squad/train-v1.1.json"),
+        eval_every_steps=2,
+        find_null_threshold=True,
+    )
+    data = options.predict_data.read()
+    expected = [
+        paragraph["context"]
+        for article in data.articles
+        for paragraph in article.content["paragraphs"]
+    ]
+    of_dev_set = collections.Counter(expected)
+    questions.run(options)
+    counts = collections.Counter(text for text in texts if text in of_dev_set)
+    assert counts == of_dev_set
+
+
 def test_with_score_padding_no_batch_is_trimmed(goldens, tmp_path):
     options = make_options(goldens, tmp_path, score_padding=True)
-    start = questions._open(options)
-    finetuning = questions._make_finetuning(options, start)
+    finetuning = questions.make_model(questions.open_run(options))
     assert not finetuning.options.trim_batches
     assert finetuning.model._score_padding
 
@@ -151,15 +191,10 @@ def test_padding_is_never_among_the_best_but_if_wanted(goldens, tmp_path):
         "predictions": rng.normal(size=(2, 40, 2)).astype(np.float32),
         "num_tokens": np.array([40, 13]),
     }
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
 
     def scores_of(**changes):
         options = make_options(goldens, tmp_path, **changes)
-        tokenizer = questions._load_tokenizer(options, config)
-        answering = questions._make_scorer(
-            options, options.predict_data.read(), tokenizer
-        )
-        return answering._scores(outputs)
+        return questions.open_run(options).scorer._scores(outputs)
 
     scores = scores_of()
     assert scores.shape == (2, 96, 2)
@@ -273,7 +308,7 @@ def test_a_threshold_of_other_weights_is_a_warning(tmp_path, caplog):
     assert answers.saved_threshold(str(tmp_path), 24) == -0.5
     assert (
         "null_threshold.json: --null_score_diff_threshold=-0.5000, found on f "
-        "at step 1, but the weights are of step 24; give --find_null_threshol"
+        "at step 1, but the weights have step 24; give --find_null_threshol"
     ) in caplog.text
 
 
@@ -340,7 +375,6 @@ def test_files_of_an_earlier_prediction_do_not_stay(
     caplog.set_level("INFO", logger="absl")
     out = tmp_path / "out"
     out.mkdir()
-    config = BertConfig.from_json_file(str(goldens / "bert_config.json"))
     outputs = {
         "predictions": np.ones((1, 96, 2), np.float32),
         "num_tokens": np.array([96]),
@@ -355,9 +389,9 @@ def test_files_of_an_earlier_prediction_do_not_stay(
             predict_file=data.name,
             version_2_with_negative=write_html,
         )
-        tokenizer = questions._load_tokenizer(options, config)
-        answering = questions._make_scorer(options, data, tokenizer)
-        answering.write(outputs, 0, write_html)
+        tokenizer = read_files(options).tokenizer
+        asked = Questions(data, tokenizer, options.windows)
+        questions._make_scorer(options, asked).write(outputs, 0, write_html)
 
     def written():
         return {path.name: path.read_bytes() for path in out.glob("*.*")}

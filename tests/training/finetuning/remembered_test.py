@@ -13,8 +13,8 @@ from tests.support.classifier_support import write_table
 from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
 from training.config.finetuning_options import TrialOptions
-from training.finetuning import classifier, questions
 from training.many_runs import trials
+from training.runs import classifier, questions
 from training.start import description
 
 TEXT = "The Sentence is longer than a row of wordpieces. " * 5

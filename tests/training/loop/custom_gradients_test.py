@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from modeling import BertConfig, PretrainingModel
 from training.config.options import TrainOptions
+from training.inference import Evaluator
 from training.loop import optimizers
-from training.loop.evaluator import Evaluator
 from training.loop.lamb import Lamb
 from training.loop.steps import TrainSteps
 
@@ -52,7 +52,8 @@ def graph_of_training(fuse=False, gradient_checkpointing=False):
 
 def graph_of_evaluation():
     evaluator = Evaluator(PretrainingModel(CONFIG))
-    traced = evaluator._step.get_concrete_function(a_batch())
+    batches = iter(tf.data.Dataset.from_tensors(a_batch()))
+    traced = evaluator._step.get_concrete_function(batches)
     return weakref.ref(traced.graph)
 
 

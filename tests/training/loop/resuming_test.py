@@ -35,8 +35,8 @@ def resume(monkeypatch, folder, change, **options):
             num_train_steps=10,
             continue_from=options.get("continue_from", ""),
         ),
-        num_examples=50,
-        strategy=tf.distribute.get_strategy(),
+        ResumePoint(0, 0, 12345, 50),
+        tf.distribute.get_strategy(),
     )
 
 

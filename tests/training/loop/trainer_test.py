@@ -192,7 +192,7 @@ def test_a_loss_that_becomes_nan_names_its_step(goldens, tmp_path):
 
     def poisoned(self, iterator, *, first_step, **call):
         if first_step > 4:
-            weight = self.weights["bert/pooler/dense/kernel"]
+            weight = self._steps.weights["bert/pooler/dense/kernel"]
             weight.assign(weight * np.nan)
             # As of a run that went back to an earlier step.
             (tmp_path / "model.ckpt-9.index").touch()

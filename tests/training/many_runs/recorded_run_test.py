@@ -62,6 +62,6 @@ def test_other_facts_are_refused(tmp_path):
     with pytest.raises(ValueError) as error:
         RecordedRun(str(tmp_path), "run.json", {"seed": 2})
     assert str(error.value) == (
-        f"{tmp_path} was made with different flags or data: seed 1 -> 2. Give "
+        f"{tmp_path} was made with different flags or data: seed 1 -> 2; give "
         "another --output_dir, or remove that folder to repeat it."
     )

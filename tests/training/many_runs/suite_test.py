@@ -10,10 +10,10 @@ import tensorflow as tf
 from data.tasks import get_task
 from tests.training.finetuning_support import make_options
 from training.config.finetuning_options import TrialOptions
-from training.finetuning import classifier
-from training.finetuning.classifier import ClassifierOptions, Outcome
-from training.many_runs import suite, trials
+from training.many_runs import repeat, suite, trials
 from training.many_runs.suite import Score
+from training.runs import classifier
+from training.runs.classifier import ClassifierOptions, Outcome
 
 ONCE = TrialOptions()
 # The paper's Table 1 in its order, with the averages it prints.
@@ -184,7 +184,7 @@ def of_two_workers(monkeypatch):
     points = []
     monkeypatch.setattr(suite, "num_workers", lambda strategy: 2)
     monkeypatch.setattr(
-        suite, "check_together", lambda strategy, point: points.append(point)
+        repeat, "check_together", lambda strategy, point: points.append(point)
     )
     return points
 
@@ -198,9 +198,9 @@ def test_several_workers_come_to_each_task_together(
     with pytest.raises(ValueError, match="^1 of 3 tasks failed: CoLA"):
         suite.run(options_of(goldens, tmp_path, "CoLA,RTE,MRPC"), runs())
     assert of_two_workers == [
-        "task CoLA, with none failed before",
-        "task RTE, with CoLA failed before",
-        "task MRPC, with CoLA failed before",
+        "Task CoLA, with none failed before",
+        "Task RTE, with CoLA failed before",
+        "Task MRPC, with CoLA failed before",
     ]
 
 
@@ -225,7 +225,7 @@ def test_of_several_workers_none_goes_on_alone(
     with pytest.raises(type(error)) as caught:
         suite.run(options_of(goldens, tmp_path, "CoLA,RTE"), runs())
     assert caught.value is error
-    assert of_two_workers == ["task CoLA, with none failed before"]
+    assert of_two_workers == ["Task CoLA, with none failed before"]
     assert not (tmp_path / "out/glue.json").exists()
 
 

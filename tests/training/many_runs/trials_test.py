@@ -10,11 +10,11 @@ import pytest
 from tests.support.classifier_support import write_table
 from tests.training.finetuning_support import make_options
 from training.config.finetuning_options import TrialOptions
-from training.finetuning import classifier
-from training.finetuning.classifier import Outcome
 from training.loop.checkpointing import CheckpointManager
-from training.many_runs import trials
+from training.many_runs import repeat, trials
 from training.many_runs.trial_choice import Trial, choose, short, summarize
+from training.runs import classifier
+from training.runs.classifier import Outcome
 
 
 def classifier_options(goldens, folder, **changes):
@@ -61,7 +61,7 @@ def test_a_setting_is_summed_up_by_its_finished_trials(goldens, tmp_path):
     )
     first, second = summarize(found, "f1")
     # The deviation of 1, 4, 2: mean 7/3, squares 42/9, over n - 1 = 2.
-    assert first.row() == [
+    assert first == [
         "5e-5",
         "1",
         "8",
@@ -71,7 +71,7 @@ def test_a_setting_is_summed_up_by_its_finished_trials(goldens, tmp_path):
         pytest.approx(math.sqrt(42 / 9 / 2) / 10),
         "4 (1 failed)",
     ]
-    assert second.row() == ["3e-5", "1", "8", 0.7, 0.7, 0.7, None, "1"]
+    assert second == ["3e-5", "1", "8", 0.7, 0.7, 0.7, None, "1"]
 
 
 @pytest.mark.parametrize(
@@ -297,17 +297,17 @@ def test_workers_come_to_each_trial_together(
     write_table(tmp_path / "data", "single")
     points = []
     monkeypatch.setattr(
-        trials, "check_together", lambda strategy, point: points.append(point)
+        repeat, "check_together", lambda strategy, point: points.append(point)
     )
     options = classifier_options(goldens, tmp_path)
     for num_trials in (1, 2):
         asked = TrialOptions(num_trials=num_trials, learning_rates=(1e-3,))
         run(options, asked)
-    name = "trial-lr0.001-epochs1-batch8-seed"
+    name = "Trial trial-lr0.001-epochs1-batch8-seed"
     assert points == [
-        f"{name}12345 (to do)",
-        f"{name}12345 (done)",
-        f"{name}12346 (to do)",
+        f"{name}12345 (to do), with none failed before",
+        f"{name}12345 (done before), with none failed before",
+        f"{name}12346 (to do), with none failed before",
     ]
 
 
@@ -343,7 +343,7 @@ def test_a_trial_of_other_flags_or_data_is_refused(goldens, tmp_path, trained):
     with pytest.raises(
         ValueError,
         match="seed12345 was made with different flags or data: "
-        r"warmup_proportion 0.1 -> 0.2. Give another --output_dir, or remove",
+        r"warmup_proportion 0.1 -> 0.2; give another --output_dir, or remove",
     ):
         other = {"warmup_proportion": 0.2}
         run(classifier_options(goldens, tmp_path, finetuning=other), two)

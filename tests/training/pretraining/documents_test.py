@@ -8,7 +8,7 @@ from tests.data.pretraining.support import recipe_of, shard_names
 from tests.data.pretraining.support import write as write_shards
 from tests.support import rounding
 from tests.support.pretraining_support import read_all
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 _MASKING = PretrainingDataOptions(max_seq_length=64, max_predictions_per_seq=10)
 
@@ -46,7 +46,7 @@ def separated(options, joined, goldens):
 
 def _run(options, folder, **changes):
     """Returns the weights, and the lines of eval_results.txt."""
-    pretrainer.run(options.replace(output_dir=str(folder), **changes))
+    pretraining.run(options.replace(output_dir=str(folder), **changes))
     return read_all(folder / "model.ckpt-2"), (
         folder / "eval_results.txt"
     ).read_text()
@@ -69,7 +69,7 @@ def test_training_and_evaluation_see_one_document(
     assert scores != others
     # The same weights, evaluated in both ways.
     for name, separates in (("same", True), ("other", False)):
-        pretrainer.run(
+        pretraining.run(
             separated.replace(
                 do_train=False,
                 init_checkpoint=str(tmp_path / "apart/model.ckpt-2"),
@@ -118,7 +118,7 @@ def test_other_objectives_see_one_document_too(separated, tmp_path, objective):
 def test_pairs_are_refused_before_training(options, goldens, tmp_path):
     message = "^--separate_documents: .* holds sentence pairs, whose parts must"
     with pytest.raises(ValueError, match=message):
-        pretrainer.run(
+        pretraining.run(
             options.replace(
                 vocab_file=str(goldens / "vocab.txt"), separate_documents=True
             )

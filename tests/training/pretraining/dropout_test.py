@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from tests.support.pretraining_support import read_all
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 _NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
@@ -18,7 +18,7 @@ def _train(options, folder, dropout, **changes):
     config_file = folder / "config.json"
     config_file.write_text(json.dumps(config))
     place = {"output_dir": str(folder), "bert_config_file": str(config_file)}
-    pretrainer.run(options.replace(**place, **changes))
+    pretraining.run(options.replace(**place, **changes))
     return read_all(folder / "model.ckpt-2")
 
 

@@ -17,7 +17,8 @@ from tests.support.objectives_support import (
     write_vocab,
 )
 from tests.support.pretraining_support import read_all
-from training.pretraining import first_values, pretrainer
+from training.pretraining import first_values
+from training.runs import pretraining
 
 WORDS = 30
 CONFIG = BertConfig(
@@ -175,10 +176,10 @@ def from_neighbors(request, options, tmp_path):
 
 
 def test_a_resumed_run_keeps_what_it_has_learned(from_neighbors, tmp_path):
-    pretrainer.run(from_neighbors)
+    pretraining.run(from_neighbors)
     parts = from_neighbors.replace(output_dir=str(tmp_path / "parts"))
-    pretrainer.run(parts.replace(stop_at_step=2))
-    pretrainer.run(parts)
+    pretraining.run(parts.replace(stop_at_step=2))
+    pretraining.run(parts)
     whole = read_all(tmp_path / "out/model.ckpt-4")
     resumed = read_all(tmp_path / "parts/model.ckpt-4")
     for name, value in whole.items():
@@ -191,12 +192,11 @@ def test_a_resumed_run_keeps_what_it_has_learned(from_neighbors, tmp_path):
         (
             {"init_checkpoint": "bert_model.ckpt"},
             "--first_weights=neighbors is for weights that are random "
-            "otherwise, but --init_checkpoint=bert_model.ckpt gives them; drop "
-            "one of the two.",
+            "otherwise; drop it, or --init_checkpoint and --continue_from.",
         ),
         (
             {"continue_from": "other"},
-            "--continue_from=other gives them",
+            "drop it, or --init_checkpoint and --continue_from.",
         ),
     ],
 )

@@ -8,7 +8,7 @@ from data.pretraining.options import PretrainingDataOptions
 from data.records import feature_spec, length_batches, reading, tfrecord
 from tests.support import rounding
 from tests.support.pretraining_support import RECORDS, read_all
-from training.pretraining import pretrainer
+from training.runs import pretraining
 
 _STEPS = 6
 
@@ -27,7 +27,7 @@ def grouped(options):
 
 
 def _train(options, folder, **changes):
-    pretrainer.run(options.replace(output_dir=str(folder), **changes))
+    pretraining.run(options.replace(output_dir=str(folder), **changes))
     return read_all(folder / f"model.ckpt-{_STEPS}")
 
 
@@ -105,7 +105,7 @@ def test_a_stopped_run_ends_as_an_uninterrupted_one(
     )
     whole = _train(grouped, tmp_path / "whole")
     stopped = {"output_dir": str(tmp_path / "stopped"), "stop_at_step": 2}
-    pretrainer.run(grouped.replace(**stopped))
+    pretraining.run(grouped.replace(**stopped))
     resumed = _train(grouped, tmp_path / "stopped")
     for name, value in whole.items():
         np.testing.assert_array_equal(resumed[name], value, err_msg=name)

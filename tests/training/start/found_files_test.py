@@ -22,11 +22,11 @@ from training.config.finetuning_options import (
     TrialOptions,
 )
 from training.config.options import DeviceOptions, TrainOptions
-from training.finetuning import questions
 from training.many_runs import trials
-from training.pretraining import pretrainer
+from training.runs import pretraining, questions
+from training.runs import vectors as extraction
 from training.start import found_files
-from training.vectors import extraction
+from training.start.source import Source
 
 NOTHING = {"vocab_file": None, "bert_config_file": None}
 
@@ -46,7 +46,7 @@ def find(out=None, init=None, needed=tuple(found_files.FILES), **given):
     return found_files.find(
         NOTHING | given,
         output_dir=out and str(out),
-        init_checkpoint=init and str(init),
+        source=Source(init and str(init)),
         needed=needed,
     )
 
@@ -287,7 +287,7 @@ def test_a_pretraining_run_keeps_its_vocabulary(
     options, goldens, released, tmp_path
 ):
     options = options.replace(init_checkpoint=str(released), **NOTHING)
-    pretrainer.run(options)
+    pretraining.run(options)
     out = tmp_path / "out"
     assert (out / "vocab.txt").read_bytes() == (
         goldens / "vocab.txt"
@@ -297,7 +297,7 @@ def test_a_pretraining_run_keeps_its_vocabulary(
     assert loaded.report.source == f"{out}/model.ckpt-2"
     queries = tmp_path / "queries.txt"
     queries.write_text("the [MASK] went home .\n")
-    pretrainer.run(
+    pretraining.run(
         dataclasses.replace(
             options,
             init_checkpoint=None,
@@ -310,6 +310,6 @@ def test_a_pretraining_run_keeps_its_vocabulary(
     (released / "vocab.txt").unlink()
     (out / "vocab.txt").unlink()
     with pytest.raises(ValueError, match="Flag --vocab_file must have a val"):
-        pretrainer.run(
+        pretraining.run(
             options.replace(do_predict=True, predict_file=str(queries))
         )

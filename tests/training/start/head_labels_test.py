@@ -10,8 +10,8 @@ from modeling import checkpoints
 from tests.support import huggingface_support as theirs
 from tests.training.finetuning_support import make_options, make_run
 from training.convert import conversion
-from training.finetuning import classifier
-from training.finetuning.classifier import ClassifierOptions
+from training.runs import classifier
+from training.runs.classifier import ClassifierOptions
 
 MNLI = "classifier/MNLI/expected/model.ckpt-16"
 TASK = ["contradiction", "entailment", "neutral"]

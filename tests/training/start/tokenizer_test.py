@@ -7,11 +7,16 @@ import pytest
 from data.text.tokenizer_files import read_settings
 from modeling import BertConfig
 from tests.support.model_folder_support import write_huggingface
+from training.start.source import Source
 from training.start.tokenizer import (
     keep_vocabulary,
     load_tokenizer,
-    trained_with,
 )
+
+
+def load(*arguments, init_checkpoint=None, **options):
+    source = Source(init_checkpoint)
+    return load_tokenizer(*arguments, source=source, **options)
 
 
 @pytest.fixture
@@ -21,7 +26,7 @@ def config(goldens):
 
 def test_a_vocabulary_that_fits_is_loaded(goldens, config):
     path = str(goldens / "vocab.txt")
-    tokenizer = load_tokenizer(path, True, config, "c", tokens=["[MASK]"])
+    tokenizer = load(path, True, config, "c", tokens=["[MASK]"])
     assert tokenizer.tokenize("The") == ["the"]
 
 
@@ -32,7 +37,7 @@ def test_a_vocabulary_of_another_size_is_refused(goldens, config):
         ValueError,
         match=r"wordpieces, but c/config\.json says vocab_size 2200; give",
     ):
-        load_tokenizer(path, True, other, "c/config.json")
+        load(path, True, other, "c/config.json")
 
 
 def test_a_vocabulary_without_a_special_token_is_refused(
@@ -42,12 +47,12 @@ def test_a_vocabulary_without_a_special_token_is_refused(
     text = (goldens / "vocab.txt").read_text("utf-8")
     path.write_text(text.replace("[SEP]\n", "[no]\n"), "utf-8")
     with pytest.raises(ValueError, match=r"vocab\.txt.*\[SEP\]"):
-        load_tokenizer(str(path), True, config, "c")
+        load(str(path), True, config, "c")
 
 
 def test_a_checkpoint_of_the_other_case_is_refused(goldens, config):
     with pytest.raises(ValueError, match="do_lower_case"):
-        load_tokenizer(
+        load(
             str(goldens / "vocab.txt"),
             True,
             config,
@@ -68,19 +73,19 @@ def theirs(goldens, tmp_path):
 
 
 def test_the_settings_of_a_model_are_flags(goldens, theirs, tmp_path):
-    assert trained_with(str(theirs)) == {
+    assert Source(str(theirs)).tokenizer_flags == {
         "do_lower_case": False,
         "never_split": ("the",),
     }
     for says_nothing in (None, str(goldens / "model/trained"), "/no/such/one"):
-        assert trained_with(says_nothing) == {}
+        assert Source(says_nothing).tokenizer_flags == {}
 
 
 @pytest.mark.parametrize("lower", [True, False])
 def test_flags_that_differ_from_the_model_are_warned_of(
     goldens, config, theirs, caplog, lower
 ):
-    load_tokenizer(
+    load(
         str(goldens / "vocab.txt"),
         lower,
         config,
@@ -108,9 +113,7 @@ def test_a_model_with_another_tokenizer_is_refused(goldens, config, theirs):
     vocab_file, init_checkpoint = str(goldens / "vocab.txt"), str(theirs)
     message = f"^{path} says strip_accents: false, .* correct the file"
     with pytest.raises(ValueError, match=message):
-        load_tokenizer(
-            vocab_file, True, config, "c", init_checkpoint=init_checkpoint
-        )
+        load(vocab_file, True, config, "c", init_checkpoint=init_checkpoint)
 
 
 def test_a_run_keeps_only_the_vocabulary_of_its_model(

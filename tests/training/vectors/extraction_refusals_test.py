@@ -13,7 +13,7 @@ from training.config.extraction_options import (
     ExtractionOptions,
     parse_layers,
 )
-from training.vectors import extraction
+from training.runs import vectors as extraction
 from training.vectors.extractor import Extractor
 
 
@@ -34,9 +34,9 @@ def test_the_help_names_flags_that_there_are():
 
 def test_layers_are_read():
     assert parse_layers("-1,-2, 0,embeddings") == (-1, -2, 0, "embeddings")
-    with pytest.raises(ValueError, match="'last' is no layer; give numbers"):
+    with pytest.raises(ValueError, match="'last' is not a layer; give numbers"):
         parse_layers("-1,last")
-    with pytest.raises(ValueError, match="'' is no layer"):
+    with pytest.raises(ValueError, match="'' is not a layer"):
         parse_layers("-1,")
 
 

@@ -17,7 +17,7 @@ from training.config.extraction_options import (
     VectorOptions,
 )
 from training.config.options import DeviceOptions
-from training.vectors import extraction
+from training.runs import vectors as extraction
 from training.vectors.extractor import Extractor
 
 

@@ -12,8 +12,9 @@ from data.pretraining.exact.examples import (
     create_instances_from_document,
     create_masked_lm_predictions,
     create_training_instances,
+    shuffle,
 )
-from data.pretraining.exact.instances import Document
+from data.pretraining.groups import DocumentGroup
 
 CLS, SEP, MASK = 2, 3, 4
 # Ids 10 to 14 continue a word.
@@ -168,15 +169,23 @@ DOCUMENTS = st.lists(
 )
 
 
+def group_of(documents):
+    group = DocumentGroup("H")
+    for number, sentences in enumerate(documents):
+        group.add(number, sentences)
+    return group
+
+
 @given(DOCUMENTS, st.integers(5, 40), st.integers(0, 99))
 def test_pairs_are_well_formed(corpus, max_seq_length, seed):
-    documents = [Document("H", sentences) for sentences in corpus]
+    group = group_of(corpus)
     options = PretrainingDataOptions(
         max_seq_length=max_seq_length, dupe_factor=2, short_seq_prob=0.5
     )
     instances = create_training_instances(
-        documents, WORDPIECES, options, random.Random(seed)
+        group, WORDPIECES, options, random.Random(seed)
     )
+    instances = list(instances)
     assert len(instances) >= 2 * len(corpus)
     for instance in instances:
         tokens = restored(instance)
@@ -189,7 +198,7 @@ def test_pairs_are_well_formed(corpus, max_seq_length, seed):
 
 @given(DOCUMENTS, st.integers(15, 40), st.integers(0, 99))
 def test_without_pairs_rows_hold_each_document_once(corpus, length, seed):
-    documents = [Document("H", sentences) for sentences in corpus]
+    group = group_of(corpus)
     options = PretrainingDataOptions(
         max_seq_length=length,
         short_seq_prob=0.0,
@@ -198,7 +207,7 @@ def test_without_pairs_rows_hold_each_document_once(corpus, length, seed):
     for index, sentences in enumerate(corpus):
         rows = list(
             create_instances_from_document(
-                documents, index, WORDPIECES, options, random.Random(seed)
+                group, index, WORDPIECES, options, random.Random(seed)
             )
         )
         for row in rows:
@@ -212,12 +221,12 @@ def test_without_pairs_rows_hold_each_document_once(corpus, length, seed):
 
 
 def test_without_pairs_a_row_takes_the_sentences_that_fit():
-    document = Document("H", [[5] * 4, [6] * 4, [7] * 3, [8] * 30])
+    group = group_of([[[5] * 4, [6] * 4, [7] * 3, [8] * 30]])
     options = PretrainingDataOptions(
         max_seq_length=12, short_seq_prob=0.0, next_sentence_prediction=False
     )
     rows = create_instances_from_document(
-        [document], 0, WORDPIECES, options, random.Random(0)
+        group, 0, WORDPIECES, options, random.Random(0)
     )
     assert [restored(row) for row in rows] == [
         [CLS, *[5] * 4, *[6] * 4, SEP],
@@ -228,10 +237,20 @@ def test_without_pairs_a_row_takes_the_sentences_that_fit():
 
 def test_a_lone_document_calls_itself_random():
     # The original's quirk, after ten draws that all hit the same document.
-    document = Document("H", [[5, 6, 7]])
+    group = group_of([[[5, 6, 7]]])
     rows = create_instances_from_document(
-        [document], 0, WORDPIECES, PretrainingDataOptions(), random.Random(0)
+        group, 0, WORDPIECES, PretrainingDataOptions(), random.Random(0)
     )
     (row,) = rows
     assert restored(row) == [CLS, 5, 6, 7, SEP, 5, 6, 7, SEP]
     assert row.is_random_next
+
+
+@given(st.integers(0, 300), st.integers(0, 2**32))
+def test_shuffle_equals_pythons(length, seed):
+    ours, pythons = random.Random(seed), random.Random(seed)
+    items, expected = list(range(length)), list(range(length))
+    shuffle(items, ours)
+    pythons.shuffle(expected)
+    assert items == expected
+    assert ours.getstate() == pythons.getstate()

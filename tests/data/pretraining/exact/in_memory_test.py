@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from data.pretraining.exact import in_memory
 from data.pretraining.exact.examples import PretrainingDataOptions
+from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards, publishing
-from data.pretraining.streaming.shards import ShardRecipe
 from data.records import reading
 from data.storage import files
 from data.text.tokenization import FullTokenizer
@@ -56,9 +56,7 @@ def write(tmp_path, vocab_file):
         return in_memory.write_pretraining_data(
             [str(path)],
             [str(tmp_path / output)],
-            vocab_file=vocab,
-            do_lower_case=True,
-            options=options,
+            Recipe(options, vocab),
         )
 
     return write
@@ -74,24 +72,19 @@ def test_records_are_the_originals(goldens, tmp_path, whole_words):
         dupe_factor=2,
         do_whole_word_mask=whole_words,
     )
-    report = in_memory.write_pretraining_data(
+    counts = in_memory.write_pretraining_data(
         [str(folder / "corpus.txt")],
         outputs,
-        vocab_file=str(goldens / "vocab.txt"),
-        do_lower_case=True,
-        options=options,
+        Recipe(options, str(goldens / "vocab.txt")),
     )
     kind = "whole_word" if whole_words else "wordpiece"
     expected = read(folder / f"{kind}_masking.tf_record")
     for i, output in enumerate(outputs):
         assert read(output) == expected[i::3]
-    assert report.num_examples == len(expected)
-    assert report.num_tokens == sum(sum(r["input_mask"]) for r in expected)
+    assert counts["examples"] == len(expected)
+    assert counts["tokens"] == sum(sum(r["input_mask"]) for r in expected)
     num_masked = sum(sum(r["masked_lm_weights"]) for r in expected)
-    assert report.masked_share == num_masked / report.num_tokens
-    assert report.padding_share == pytest.approx(
-        1 - report.num_tokens / (64 * len(expected))
-    )
+    assert counts["masked"] == num_masked
 
 
 def test_without_pairs_there_is_one_segment(write, tmp_path):
@@ -132,7 +125,7 @@ def test_only_blank_lines_part_documents(lines):
             pathlib.Path(path).write_bytes(
                 "".join(f"{line}\n" for line in ["a", *lines, "b"]).encode()
             )
-        documents = in_memory.read_documents(paths, tokenizer.encode, "H")
+        group = in_memory.read_documents(paths, tokenizer.encode, "H")
     # As the original: all files are one text, TensorFlow's reader drops
     # carriage returns, and blank is what has nothing but white space.
     expected = [[]]
@@ -143,8 +136,8 @@ def test_only_blank_lines_part_documents(lines):
         elif ids := tokenizer.encode(line):
             expected[-1].append(ids)
     assert [
-        [document.slice(i, i + 1) for i in range(len(document))]
-        for document in documents
+        [group.slice(i, i + 1) for i in document]
+        for document in group.documents
     ] == list(filter(None, expected))
 
 
@@ -163,7 +156,7 @@ def test_a_manifest_of_earlier_records_is_removed(write, tmp_path, vocab_file):
     text = "old mill\n\nmills\n"
     (tmp_path / "in.txt").write_text(text)
     path = str(tmp_path / "out-00000-of-00001")
-    recipe = ShardRecipe(GOLDEN, vocab_file, True)
+    recipe = Recipe(GOLDEN, vocab_file, True)
     all_shards.write_shards([str(tmp_path / "in.txt")], [path], recipe)
     before = (tmp_path / "out.manifest.json").read_bytes()
     with pytest.raises(ValueError, match="in.txt, line 1: byte 1 of the line"):
@@ -202,9 +195,7 @@ def test_an_output_is_written_once_and_over_no_input(tmp_path, vocab_file):
         in_memory.write_pretraining_data(
             [str(tmp_path / "in.txt")],
             list(outputs),
-            vocab_file=vocab_file,
-            do_lower_case=True,
-            options=GOLDEN,
+            Recipe(GOLDEN, vocab_file),
         )
 
     with pytest.raises(
@@ -250,11 +241,13 @@ def warnings(monkeypatch):
 
 
 def test_many_unknown_tokens_are_reported(write, warnings):
-    assert write("old mill\n" * 100 + "new").unknown_share == 1 / 201
+    counts = write("old mill\n" * 100 + "new")
+    assert (counts["unknown"], counts["wordpieces"]) == (1, 201)
     assert warnings == []
-    assert write("old mill\n" * 49 + "new mill").unknown_share == 0.01
+    counts = write("old mill\n" * 49 + "new mill")
+    assert (counts["unknown"], counts["wordpieces"]) == (1, 100)
     assert warnings == []
-    assert write("old new\n").unknown_share == 0.5
+    write("old new\n")
     assert warnings == [
         "50.0 % of the tokens are [UNK]: is --vocab_file for this language, "
         "and does --do_lower_case fit it?"
@@ -313,12 +306,13 @@ def test_novels_give_as_many_examples_as_the_original(real_data, tmp_path):
         (real_data / "novels" / "novels_train.txt.gz").read_bytes()
     )
     (tmp_path / "novels.txt").write_bytes(text)
-    report = in_memory.write_pretraining_data(
+    counts = in_memory.write_pretraining_data(
         [str(tmp_path / "novels.txt")],
         [str(tmp_path / "out")],
-        vocab_file=str(real_data / "vocab" / "uncased" / "vocab.txt"),
-        do_lower_case=True,
-        options=PretrainingDataOptions(dupe_factor=5),
+        Recipe(
+            PretrainingDataOptions(dupe_factor=5),
+            str(real_data / "vocab" / "uncased" / "vocab.txt"),
+        ),
     )
-    assert report.num_examples == 270_156
+    assert counts["examples"] == 270_156
     assert reading.count_records(str(tmp_path / "out")) == 270_156

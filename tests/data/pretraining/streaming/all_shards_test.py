@@ -85,7 +85,7 @@ def test_the_output_does_not_depend_on_the_number_of_processes(
 
 
 def test_the_report_and_the_manifest_count_the_records(out, golden):
-    report = write(folder=out, **golden)
+    returned = write(folder=out, **golden)
     manifest = json.loads((out / "out.manifest.json").read_text())
     for shard in manifest["shards"]:
         rows = decode(golden["recipe"], records_of(out, shard["file"]))
@@ -95,12 +95,8 @@ def test_the_report_and_the_manifest_count_the_records(out, golden):
         assert shard["counts"]["label_1"] == rows["next_sentence_labels"].sum()
     counts = manifest["counts"]
     assert counts["documents"] == 40
-    assert report.num_examples == counts["examples"] > 2 * 40
-    assert report.num_tokens == counts["tokens"]
-    assert report.num_masked == counts["masked"]
-    assert report.max_seq_length == 64
-    assert report.unknown_share == counts["unknown"] / counts["wordpieces"]
-    assert report.duration_s > 0
+    assert returned == counts
+    assert counts["examples"] > 2 * 40
 
 
 def test_every_document_is_in_the_shards_as_often_as_asked(out, numbers):
@@ -162,7 +158,7 @@ def test_a_finished_run_is_left_as_it_is(out, golden, logged, num_processes):
     again = write(folder=out, num_processes=num_processes, **golden)
     assert states(out) == before
     assert "2 of 2 shards are finished already." in logged
-    assert again.num_examples == first.num_examples
+    assert again == first
 
 
 def test_a_damaged_shard_is_made_again_and_no_other(out, golden, logged):

@@ -167,8 +167,8 @@ def test_a_file_of_one_huge_line_is_refused_at_once(tmp_path, monkeypatch):
     chunks = []
     monkeypatch.setattr(
         corpus,
-        "_whole_lines",
-        lambda path, inner=corpus._whole_lines: map(
+        "_lines",
+        lambda path, inner=corpus._lines: map(
             lambda chunk: chunks.append(len(chunk)) or chunk, inner(path)
         ),
     )

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.pretraining.exact.examples import create_instances_from_document
-from data.pretraining.exact.instances import Document
+from data.pretraining.groups import DocumentGroup
 from data.pretraining.options import PretrainingDataOptions, Wordpieces
 from data.pretraining.streaming.pairs import (
-    DocumentGroup,
     _tokens_to_cut,
     draw_rows,
 )
@@ -70,7 +69,7 @@ def test_pairs_are_runs_of_documents(lengths, max_seq_length, seed):
     rows = corpus.rows(
         seed=seed, max_seq_length=max_seq_length, short_seq_prob=0.5
     )
-    assert len(rows) >= len(corpus.group)
+    assert len(rows) >= len(corpus.group.documents)
     for a, b, label in rows:
         assert is_run(a) and is_run(b)
         assert 2 <= len(a) + len(b) <= max_seq_length - 3
@@ -179,10 +178,9 @@ def test_empty_sentences_and_documents_do_not_count():
     group.add(4, [[], [7, 8], []])
     group.add(5, [])
     group.add(6, [[9]])
-    assert len(group) == 2
     assert group.numbers == [4, 6]
-    assert group.sentence_bounds == [0, 2, 3]
-    assert group.document_bounds == [0, 1, 2]
+    assert group.bounds.tolist() == [0, 2, 3]
+    assert group.documents == [range(0, 1), range(1, 2)]
     assert group.tokens.tolist() == [7, 8, 9]
 
 
@@ -264,21 +262,22 @@ def draw_both(documents, options):
     rng = np.random.default_rng(1)
     ours = []
     for _ in range(NUM_PASSES):
-        (rows,) = draw_rows(group, len(group), WORDPIECES, options, rng)
+        (rows,) = draw_rows(
+            group, len(group.documents), WORDPIECES, options, rng
+        )
         num_b = rows.segment_ids.sum(axis=1)
         num_a = rows.lengths - num_b - 2
         num_b = np.maximum(num_b - 1, 0)
         labels = rows.next_sentence_labels == 1
         ours.append(figures(np.stack([num_a, num_b, labels], axis=1)))
     draw = random.Random(2)
-    in_memory = [Document("H", sentences) for sentences in documents]
     pieces = Wordpieces(CLS, SEP, MASK, [0], [True] * 2000)
     theirs = []
     for _ in range(NUM_PASSES):
         rows = []
-        for index in range(len(in_memory)):
+        for index in range(len(documents)):
             for row in create_instances_from_document(
-                in_memory, index, pieces, options, draw
+                group, index, pieces, options, draw
             ):
                 num_b = max(sum(row.segment_ids) - 1, 0)
                 num_a = row.segment_ids.count(0) - 2

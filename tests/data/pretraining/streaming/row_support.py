@@ -3,8 +3,9 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from data.pretraining.groups import DocumentGroup
 from data.pretraining.options import PretrainingDataOptions, Wordpieces
-from data.pretraining.streaming.pairs import DocumentGroup, draw_rows
+from data.pretraining.streaming.pairs import draw_rows
 from tests.data.pretraining.support import CLS, MASK, SEP
 
 # Every token of a corpus has an id of its own, from here on.
@@ -41,7 +42,7 @@ class Corpus:
 
     def draw(self, num_documents=None, seed=0, **options):
         if num_documents is None:
-            num_documents = len(self.group)
+            num_documents = len(self.group.documents)
         return draw_rows(
             self.group,
             num_documents,

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.pretraining.streaming.pairs import DocumentGroup
+from data.pretraining.groups import DocumentGroup
 from tests.data.pretraining.streaming.row_support import (
     CORPUS,
     FIRST_ID,
@@ -90,9 +90,9 @@ def test_parts_of_a_long_document_are_joined_as_documents_are():
 
 def test_separators_are_no_wordpieces_of_the_text():
     corpus = Corpus([[2], [0], [2, 1], [3]], separator=SEP)
-    assert corpus.group.num_wordpieces == 8
-    assert Corpus([[2], [3]]).group.num_wordpieces == 5
-    assert DocumentGroup("i", SEP).num_wordpieces == 0
+    assert corpus.group.counts([])["wordpieces"] == 8
+    assert Corpus([[2], [3]]).group.counts([])["wordpieces"] == 5
+    assert DocumentGroup("i", SEP).counts([])["wordpieces"] == 0
 
 
 def test_of_a_joined_sentence_longer_than_a_row_only_text_is_cut():

@@ -1,0 +1,103 @@
+"""What makes records of text, apart from the names of the files."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+from data.pretraining import words
+from data.pretraining.options import (
+    SPECIAL_TOKENS,
+    PretrainingDataOptions,
+    Wordpieces,
+)
+from data.records import feature_spec
+from data.settings import Settings, setting
+from data.text import vocabulary
+from data.text.tokenization import FullTokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe(Settings):
+    """How text is read, and how records are written."""
+
+    options: PretrainingDataOptions
+    vocab_file: str = setting(help="The model's WordPiece vocabulary.")
+    do_lower_case: bool = setting(
+        True, "Lower-case the text: True for uncased models."
+    )
+    never_split: tuple[str, ...] = setting(
+        (),
+        "[new] Tokens of the vocabulary, comma-separated, that stay whole "
+        "wherever a text has them, such as [ENTITY].",
+    )
+    word_segmenter: str | None = setting(
+        None,
+        "[new] What is a word for --do_whole_word_mask in text without spaces "
+        "between words, such as Chinese: the separator in text that is divided "
+        "into words already (space, tab, or one character such as /, which is "
+        "no part of the text), or a function of a line that returns its words, "
+        "such as jieba:lcut.",
+    )
+    split_sentences: bool = setting(
+        False, "[new] Lines are paragraphs: split them into sentences."
+    )
+    compression: str = setting(
+        "none",
+        "[new] Compression of the records; run_pretraining.py reads both.",
+        choices=("none", "gzip"),
+    )
+
+    def _check(self) -> None:
+        if not self.word_segmenter:
+            return
+        words.check_name(self.word_segmenter)
+        name = f"--word_segmenter={self.word_segmenter}"
+        if not self.options.do_whole_word_mask:
+            raise ValueError(
+                f"{name} says what --do_whole_word_mask masks, which is not "
+                "given; give both, or neither."
+            )
+        if self.options.masking == "dynamic":
+            raise ValueError(
+                f"{name}; with --masking=dynamic the records have no masks, "
+                "and run_pretraining.py does not know the words. Give "
+                "--masking=static."
+            )
+
+
+class Tools(NamedTuple):
+    """What a recipe makes of its vocabulary.
+
+    `encode` makes ids of a line, `specs` are the features of a record,
+    `unknown_ids` all ids of [UNK].
+    """
+
+    encode: Callable[[str], list[int]]
+    tokens_by_id: dict[int, str]
+    wordpieces: Wordpieces
+    unknown_ids: set[int]
+    specs: tuple[feature_spec.FeatureSpec, ...]
+
+
+def make_tools(recipe: Recipe) -> Tools:
+    """Reads the vocabulary; raises ValueError if it cannot be used."""
+    options = recipe.options
+    tokenizer = FullTokenizer(
+        recipe.vocab_file, recipe.do_lower_case, recipe.never_split
+    )
+    vocab, encode = tokenizer.vocab, tokenizer.encode
+    vocabulary.require_tokens(vocab, SPECIAL_TOKENS, recipe.vocab_file)
+    wordpieces = Wordpieces.from_vocab(vocab, bool(recipe.word_segmenter))
+    if recipe.word_segmenter:
+        encode = words.encoder(tokenizer, recipe.word_segmenter)
+    return Tools(
+        encode,
+        tokenizer.inv_vocab,
+        wordpieces,
+        {vocab["[UNK]"], vocab["[UNK]"] + wordpieces.num_ids},
+        feature_spec.pretraining_features(
+            options.max_seq_length,
+            options.max_predictions_per_seq,
+            masked=options.masking == "static",
+        ),
+    )

@@ -1,0 +1,130 @@
+"""A run opens each file that it begins with once."""
+
+import collections
+import dataclasses
+import json
+import shutil
+
+import pytest
+import tensorflow as tf
+
+from data.storage import files
+from tests.support.classifier_support import write_table
+from tests.support.model_folder_support import write_original
+from tests.support.pretraining_support import RECORDS, make_options
+from tests.training.finetuning_support import options_of
+from training.config.extraction_options import (
+    ExtractionOptions,
+    VectorOptions,
+)
+from training.config.options import DeviceOptions
+from training.runs import classifier, pretraining, vectors
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """How often each file was opened to read it, and each checkpoint."""
+    counts = collections.Counter()
+
+    def counted(open_file):
+        def call(path, mode="r", **options):
+            counts[str(path)] += "r" in mode
+            return open_file(path, mode, **options)
+
+        return call
+
+    def read_checkpoint(prefix):
+        counts[prefix] += 1
+        return reader(prefix)
+
+    reader = tf.compat.v1.train.NewCheckpointReader
+    train = tf.compat.v1.train
+    monkeypatch.setattr(train, "NewCheckpointReader", read_checkpoint)
+    monkeypatch.setattr(tf.io.gfile, "GFile", counted(tf.io.gfile.GFile))
+    local = staticmethod(counted(open))
+    monkeypatch.setattr(files._LocalDisk, "GFile", local)
+    return counts
+
+
+def times(opened, folder, *names):
+    return {name: opened[f"{folder}/{name}"] for name in names}
+
+
+def test_a_run_and_a_later_command(goldens, tmp_path, opened):
+    released = write_original(goldens, tmp_path / "released")
+    data, out = tmp_path / "data", tmp_path / "out"
+    write_table(data, "single")
+    options = options_of(
+        goldens,
+        tmp_path,
+        finetuning={
+            "init_checkpoint": f"{released}/bert_model.ckpt",
+            "bert_config_file": None,
+            "num_train_epochs": 1.0,
+        },
+        vocab_file=None,
+        do_eval=False,
+        given=frozenset(),
+    )
+    classifier.run(options)
+    # The vocabulary is read, and copied to output_dir.
+    assert times(
+        *(opened, released, "bert_config.json", "bert_model.ckpt", "vocab.txt")
+    ) == {"bert_config.json": 1, "bert_model.ckpt": 1, "vocab.txt": 2}
+    assert opened[f"{out}/task.json"] == 0
+    # Tables are read as streams, anew for each use: labels, checks, records.
+    assert max(times(opened, data, "train.jsonl", "test.jsonl").values()) <= 6
+    opened.clear()
+    later = dataclasses.replace(options, do_train=False)
+    classifier.run(later.replace(init_checkpoint=None))
+    names = ("bert_config.json", "vocab.txt", "task.json")
+    assert times(opened, out, *names) == dict.fromkeys(names, 1)
+
+
+def test_a_pretraining(goldens, tmp_path, opened):
+    released = write_original(goldens, tmp_path / "released")
+    records = tmp_path / "records"
+    shutil.copy(goldens / RECORDS, records)
+    shard = {"file": "records", "counts": {"examples": 1}}
+    manifest = tmp_path / f"records{files.MANIFEST_SUFFIX}"
+    manifest.write_text(json.dumps({"made_from": {}, "shards": [shard]}))
+    queries = tmp_path / "queries.txt"
+    queries.write_text("the [MASK]\n")
+    pretraining.run(
+        make_options(goldens, tmp_path / "out").replace(
+            bert_config_file=None,
+            vocab_file=None,
+            init_checkpoint=f"{released}/bert_model.ckpt",
+            input_file=str(records),
+            do_eval=True,
+            max_eval_steps=1,
+            do_predict=True,
+            predict_file=str(queries),
+            num_train_steps=1,
+            given=frozenset(),
+        )
+    )
+    # The vocabulary is read for queries, copied, and its checksum is compared.
+    assert times(
+        *(opened, released, "bert_config.json", "bert_model.ckpt", "vocab.txt")
+    ) == {"bert_config.json": 1, "bert_model.ckpt": 1, "vocab.txt": 3}
+    assert times(opened, tmp_path, "queries.txt", manifest.name) == {
+        "queries.txt": 1,
+        manifest.name: 1,
+    }
+
+
+def test_vectors(goldens, tmp_path, opened):
+    released = write_original(goldens, tmp_path / "released")
+    vectors.run(
+        ExtractionOptions(
+            input_file=str(goldens / "extract_features/input.txt"),
+            output_file=str(tmp_path / "vectors"),
+            init_checkpoint=f"{released}/bert_model.ckpt",
+            vectors=VectorOptions(layers=(-1,)),
+            device=DeviceOptions(),
+            given=frozenset(),
+        )
+    )
+    names = ("bert_config.json", "bert_model.ckpt", "vocab.txt")
+    assert times(opened, released, *names) == dict.fromkeys(names, 1)

@@ -1,0 +1,305 @@
+"""Inference: batches through a model on all devices, in order, with progress.
+
+Evaluations, predictions, vectors and answers to queries run in this loop.
+
+Axes: N examples.
+"""
+
+import abc
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from data.finetuning.feature_options import EXAMPLE_NUMBER
+from data.progress import Progress
+from data.records.shard import Shard
+from modeling import kernels, losses
+from training.devices import preemption
+from training.devices.strategy import (
+    all_workers,
+    distribute,
+    inference_form,
+    num_workers,
+    waits,
+)
+from training.loop import custom_gradients
+from training.loop.model import Batch, ExampleModel, Model
+
+# Features of a batch that are returned beside the outputs of a model.
+_KEPT = (
+    "example_index",
+    "is_real_example",
+    "label_ids",
+    "label_mask",
+    EXAMPLE_NUMBER,
+)
+
+
+class PreemptionCheck:
+    """Stops a loop over batches after SIGTERM, on all workers together.
+
+    All workers must call it equally often.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self._strategy = strategy
+        self._asked = time.monotonic()
+        self._every = self._left = 1  # calls
+
+    def __call__(self) -> None:
+        """Raises `Preempted` if any worker received SIGTERM."""
+        if num_workers(self._strategy) == 1:
+            preemption.check()
+            return
+        self._left -= 1
+        if self._left:
+            return
+        seconds, is_requested = all_workers(
+            self._strategy,
+            [time.monotonic() - self._asked, preemption.requested()],
+        ).max(axis=0)
+        if is_requested:
+            raise preemption.Preempted
+        # About once a second, and equally often on all workers.
+        most = int(self._every / max(seconds, 1e-3))
+        self._every = self._left = max(1, min(2 * self._every, most))
+        self._asked = time.monotonic()
+
+
+class Inference(abc.ABC):
+    """Computes the outputs of batches; create it in the strategy's scope.
+
+    `dtype` is that of the computations; for `work` see `inference_form`.
+    """
+
+    def __init__(self, dtype: str, work: float = 0.0):
+        self._dtype = dtype
+        self._work = work
+        self._strategy = tf.distribute.get_strategy()
+        self._gathers = num_workers(self._strategy) > 1
+        self._check = PreemptionCheck(self._strategy)
+
+    @abc.abstractmethod
+    def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """Computes a device's part of a batch: name -> tensor [rows, ...]."""
+
+    def over(
+        self,
+        make_batches: Callable[[Shard], tf.data.Dataset],
+        what: str,
+        num_steps: int | None = None,
+    ) -> Iterator[dict[str, list[np.ndarray]]]:
+        """Yields the outputs of each batch: name -> an array of each device.
+
+        `make_batches` returns a shard's rows of every batch; `what` is a word
+        for errors. `num_steps` None = up to the end of the input. With several
+        workers it must be given, because a worker without batches would leave
+        the others waiting.
+        """
+        iterator = iter(distribute(self._strategy, make_batches))
+        steps = itertools.count() if num_steps is None else range(num_steps)
+        for _ in steps:
+            self._check()
+            try:
+                with waits(self._strategy).on(what):
+                    outputs = self._arrays(self._step(iterator))
+            except tf.errors.OutOfRangeError:
+                if num_steps is None:
+                    return
+                raise
+            yield outputs
+
+    def given(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Computes a batch whose rows can be divided among the devices."""
+        count = self._strategy.num_replicas_in_sync
+
+        def part(context):
+            number = context.replica_id_in_sync_group
+            return {
+                name: tf.constant(np.split(values, count)[number])
+                for name, values in batch.items()
+            }
+
+        self._check()
+        parts = self._strategy.experimental_distribute_values_from_function(
+            part
+        )
+        with waits(self._strategy).on("an answer"):
+            outputs = self._arrays(self._given_step(parts))
+        return {name: np.concatenate(x) for name, x in outputs.items()}
+
+    def _arrays(self, outputs):
+        """Copies outputs from the replicas; with several workers, from one."""
+        last = 1 if self._gathers else None  # every replica has all rows
+        return {
+            name: [
+                part.numpy()
+                for part in self._strategy.experimental_local_results(x)[:last]
+            ]
+            for name, x in outputs.items()
+        }
+
+    @tf.function(autograph=False)
+    def _step(self, iterator):
+        return self._on_devices(next(iterator))
+
+    # One graph for batches of all lengths and sizes.
+    @tf.function(reduce_retracing=True, autograph=False)
+    def _given_step(self, batch):
+        return self._on_devices(batch)
+
+    def _on_devices(self, batch):
+        with custom_gradients.released():
+            return self._strategy.run(self._replica_step, args=(batch,))
+
+    def _replica_step(self, batch):
+        form = inference_form(self._strategy, self._dtype, self._work)
+        with kernels.form(form):
+            outputs = self.compute(batch)
+        if not self._gathers:
+            return outputs
+        replica = tf.distribute.get_replica_context()
+        # `identity` copies the values to the replica's device.
+        return {
+            name: replica.all_gather(tf.identity(value), axis=0)
+            for name, value in outputs.items()
+        }
+
+
+def in_order(
+    rows: Sequence[Any],
+    compute: Callable[[list], Sequence[Any]],
+    *,
+    length: Callable[[Any], int],
+    batch_size: int,
+    done: Callable[[int], None] | None = None,
+) -> list:
+    """Computes rows in batches of like length; returns outputs in their order.
+
+    The longest rows are first: if memory is too small, the first batch fails.
+    `done` is called with the number of rows of each batch.
+    """
+    order = sorted(range(len(rows)), key=lambda i: -length(rows[i]))
+    outputs = [None] * len(rows)
+    for start in range(0, len(order), batch_size):
+        places = order[start : start + batch_size]
+        found = compute([rows[i] for i in places])
+        for i, output in zip(places, found, strict=True):
+            outputs[i] = output
+        if done:
+            done(len(places))
+    return outputs
+
+
+class Evaluator(Inference):
+    """Averages a model's metrics over batches, without dropout."""
+
+    def __init__(self, model: Model, work: float = 0.0):
+        super().__init__(model.layers[0].compute_dtype, work)
+        self._model = model
+
+    def evaluate(
+        self,
+        make_batches: Callable[[Shard], tf.data.Dataset],
+        *,
+        num_steps: int,
+    ) -> dict[str, float]:
+        """Averages the metrics of `num_steps` batches of equal size.
+
+        Returns metric name -> mean over all examples; `loss` is the mean of
+        the losses of the batches, as in the original.
+        """
+        sums = defaultdict(float)
+        with Progress(
+            "evaluating", total=num_steps, unit="batches"
+        ) as progress:
+            for outputs in self.over(make_batches, "an evaluation", num_steps):
+                for name, parts in outputs.items():
+                    metric = np.concatenate(parts).sum(axis=0)
+                    sums[name] += metric.astype(np.float64)
+                progress.advance()
+        return {name: losses.mean(metric) for name, metric in sums.items()}
+
+    def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """Computes sum and weight of each metric, [1, 2]."""
+        replica = tf.distribute.get_replica_context()
+        weights = replica.all_reduce(
+            tf.distribute.ReduceOp.SUM, self._model.loss_weights(batch)
+        )
+        loss, metrics = self._model.losses(batch, weights, None)
+        mean = tf.stack([loss, 1.0 / replica.num_replicas_in_sync])
+        return {n: x[tf.newaxis] for n, x in {**metrics, "loss": mean}.items()}
+
+
+class OutputCollector(Inference):
+    """Collects the outputs of an `ExampleModel` for every example."""
+
+    def __init__(self, model: ExampleModel):
+        super().__init__(model.layers[0].compute_dtype)
+        self._model = model
+
+    def collect(
+        self,
+        make_batches: Callable[[Shard], tf.data.Dataset],
+        *,
+        num_examples: int,
+        num_steps: int | None,
+        what: str,
+        work: float = 0.0,
+    ) -> dict[str, np.ndarray]:
+        """Computes name -> array [N, ...] in the order of the files.
+
+        There are no fillers; `label_ids`, `label_mask` and `example_number` are
+        there if the records have them. Rows of shorter batches are padded with
+        zeros.
+
+        Args:
+          make_batches: see `over` and `length_batches.all_examples`.
+          num_examples: in all batches.
+          num_steps: see `over`.
+          what: a word for the progress line.
+          work: see `inference_form`; the value in the first call counts.
+        """
+        columns = defaultdict(list)
+        self._work = work
+        with Progress(what, total=num_examples, unit="examples") as progress:
+            for outputs in self.over(make_batches, what, num_steps):
+                for name, parts in outputs.items():
+                    columns[name] += parts
+                real = outputs["is_real_example"]
+                progress.advance(int(sum(part.sum() for part in real)))
+        return _in_file_order(columns)
+
+    def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """See `ExampleModel.score_examples`."""
+        kept = {name: batch[name] for name in _KEPT if name in batch}
+        return self._model.score_examples(batch) | kept
+
+
+def _in_file_order(columns) -> dict[str, np.ndarray]:
+    """Sorts the rows of all batches by their place; drops the fillers."""
+    real = np.concatenate([x[:, 0] for x in columns.pop("is_real_example")]) > 0
+    places = np.concatenate([x[:, 0] for x in columns.pop("example_index")])
+    # Ranks among the real examples.
+    order = np.argsort(places[real], kind="stable")
+    return {
+        name: _stacked(parts)[real][order] for name, parts in columns.items()
+    }
+
+
+def _stacked(parts):
+    """Concatenates batches; pads shorter ones with zeros."""
+    shape = np.max([part.shape for part in parts], axis=0)
+    shape[0] = sum(len(part) for part in parts)
+    stacked = np.zeros(shape, parts[0].dtype)
+    start = 0
+    for part in parts:
+        rows = slice(start, start + len(part))
+        stacked[(rows, *(slice(size) for size in part.shape[1:]))] = part
+        start = rows.stop
+    return stacked

@@ -1,0 +1,388 @@
+"""A run of run_classifier.py on one task."""
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from data import metrics
+from data.finetuning.feature_options import FeatureOptions
+from data.finetuning.records import make_records as make_record_file
+from data.records import input_pipeline
+from data.storage import files
+from data.tasks import Task, class_weights, get_task
+from data.text.tokenization import FullTokenizer
+from modeling.checkpoints.model_folder import LABELS
+from modeling.config import BertConfig
+from modeling.embeddings import require_pairs
+from modeling.objectives.tasks import TaskModel
+from training.config.finetuning_options import ClassifierOptions, TaskOptions
+from training.finetuning.best_checkpoint import (
+    BestCheckpoint,
+    Choice,
+    open_choice,
+)
+from training.finetuning.checkpoint_table import compare_checkpoints
+from training.finetuning.finetuner import Finetuning
+from training.finetuning.metric_values import Results
+from training.finetuning.prediction_files import (
+    write_dev_predictions,
+    write_predictions,
+)
+from training.finetuning.predictions import summary_names
+from training.finetuning.task_run import Inputs, Outcome
+from training.finetuning.task_scorer import TaskScorer
+from training.start.description import (
+    Description,
+    TaskDescription,
+    keep,
+    place_of_weights,
+)
+from training.start.start import Start, check_outputs, read_files
+
+_RESULTS = (
+    *("eval_results.txt", "metrics.json", "checkpoints.tsv", "errors.html"),
+    *("predictions.tsv", "dev_predictions.tsv", "test_results.tsv"),
+)
+# A BiLSTM does not learn with the smaller rates of fine-tuning.
+_LEAST_RATE = 1e-4
+
+
+class Opened(NamedTuple):
+    """A run whose files are read and checked; nothing is written yet.
+
+    Attributes:
+      options: of the run, with what the command leaves out.
+      task: its task.
+      sets: `train`, `eval` and `predict`, if asked for -> sets that exist.
+      start: configuration, folder and first weights.
+      tokenizer: of the vocabulary.
+      described: `task.json` of output_dir.
+      choice: see `BestCheckpoint`.
+    """
+
+    options: ClassifierOptions
+    task: Task
+    sets: Mapping[str, Sequence[str]]
+    start: Start
+    tokenizer: FullTokenizer
+    described: Description | None
+    choice: Choice
+
+    @property
+    def output_dir(self) -> str:
+        """The folder of the run."""
+        return self.options.finetuning.train.output_dir
+
+
+def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
+    """Trains, evaluates and predicts, after checking that all inputs fit.
+
+    Args:
+      options: what to do.
+      inputs: what `make_records` returned, perhaps for another run; None = it
+        is called.
+
+    Returns:
+      The outcome.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit; all of them are
+        checked before the first training step.
+      FloatingPointError: training diverged.
+    """
+    opened = open_run(options, inputs)
+    inputs = inputs or make_records(opened)
+    model = make_model(opened, inputs)
+    scorer, outcome = train_and_score(opened, inputs, model)
+    answer(opened, inputs, model, scorer)
+    describe(opened, outcome.weights)
+    if options.do_train:
+        model.finish(keeps_all=options.eval_checkpoints != "last")
+    return outcome
+
+
+def open_run(
+    options: ClassifierOptions, inputs: Inputs | None = None
+) -> Opened:
+    """Refuses missing files and weights that do not fit; writes no records.
+
+    Args:
+      options: of the run, with the sets that are needed.
+      inputs: see `run`; None = the data of the task are checked, too.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit.
+    """
+    options, config, tokenizer, source, described = read_files(options)
+    _check_outputs(options)
+    task = inputs.task if inputs else _task_of(options)
+    sets = {} if inputs else _existing_sets(options, task, config)
+    metrics.check(task.metrics, task.kind, task.labels)
+    model = _model_of(options, task)
+    weights = _class_weights(options, task) if options.do_train else ()
+    has_names = task.kind not in ("choice", "regression")
+    start = Start.open(
+        options.finetuning,
+        config,
+        source,
+        functools.partial(TaskModel, **model, class_weights=weights),
+        trains=options.do_train,
+        head={name: model[name] for name in ("feature_based", "head")},
+        labels=task.labels,
+        rows=task.labels if has_names else (),
+    )
+    names = [*summary_names(start.metric), *task.metrics]
+    dev_sets = inputs.dev if inputs else sets.get("eval", ())
+    choice = open_choice(options.finetuning, dict.fromkeys(dev_sets, names))
+    return Opened(options, task, sets, start, tokenizer, described, choice)
+
+
+def _check_outputs(options: ClassifierOptions) -> None:
+    """Refuses tables that the run would replace."""
+    folder, given = options.data_dir or "", options.task_options
+    tables = {
+        flag: os.path.join(folder, given[flag])
+        for flag in ("train_file", "dev_file", "test_file")
+        if given.get(flag)
+    }
+    check_outputs(options.finetuning.train.output_dir, tables, _RESULTS)
+
+
+def _task_of(options: ClassifierOptions) -> Task:
+    """The task; without training, it can do without its train set."""
+    task = get_task(options.task_name, options.data_dir, **options.task_options)
+    path = os.path.join(options.finetuning.train.output_dir, LABELS)
+    if not options.do_train and files.exists(path):
+        task.model_labels = tuple(files.read_lines(path))
+    return task
+
+
+def _existing_sets(
+    options: ClassifierOptions, task: Task, config: BertConfig
+) -> dict[str, list[str]]:
+    """Returns `Opened.sets`, each of which has an example that fits."""
+    watched = options.finetuning.train.eval_every_steps and options.do_train
+    asked = {
+        "train": (options.do_train, task.train_sets[:1]),
+        "eval": (options.do_eval or watched, task.dev_sets),
+        "predict": (options.do_predict, task.test_sets),
+    }
+    sets = {name: [] for name, (is_asked, _) in asked.items() if is_asked}
+    for name, found in sets.items():
+        for set_name in asked[name][1]:
+            try:
+                example = next(task.examples(set_name))
+            except FileNotFoundError as error:
+                # The original reads only the first set of MNLI; a folder may
+                # lack the other.
+                if not found:
+                    raise
+                logging.warning("%s is left out: %s", set_name, error)
+                continue
+            is_pair = getattr(example, "text_b", None) is not None
+            if is_pair or task.kind == "choice":
+                require_pairs(config, f"--task_name={task.name}, {set_name}")
+            found.append(set_name)
+        if not found:
+            has = (*task.train_sets, *task.dev_sets, *task.test_sets)
+            raise ValueError(
+                f"--task_name={task.name} has no set for --do_{name}, only "
+                f"{', '.join(has)}."
+            )
+    return sets
+
+
+def _model_of(options: ClassifierOptions, task: Task) -> dict[str, Any]:
+    """Arguments of `TaskModel` for a task."""
+    return {
+        "kind": task.kind,
+        "num_labels": max(1, len(task.labels)),
+        "feature_based": options.feature_based,
+        "head": options.head,
+    }
+
+
+def _class_weights(options: ClassifierOptions, task: Task) -> tuple[float, ...]:
+    """Weights of the labels in the loss; () = all count alike."""
+    weights = class_weights.of_labels(options.class_weights, task)
+    if weights:
+        of_labels = zip(task.labels, weights, strict=True)
+        text = ", ".join(f"{label} {weight:.4g}" for label, weight in of_labels)
+        logging.info("Weights of the labels in the loss: %s", text)
+    return weights
+
+
+def make_records(opened: Opened, folder: str = "") -> Inputs:
+    """Writes the records of a run, or finds them.
+
+    Args:
+      opened: the run.
+      folder: where to, if several runs share them; "" = its output_dir.
+
+    Returns:
+      The inputs of `run`.
+
+    Raises:
+      ValueError, OSError: an example is wrong, output_dir was trained on other
+        data, or a file cannot be written.
+    """
+    task, made = opened.task, {"train": {}, "eval": {}, "predict": {}}
+    length = opened.options.finetuning.max_seq_length
+    features = FeatureOptions.of_task(
+        task,
+        length,
+        opened.options.document_context,
+        opened.options.long_text.stride_of(length),
+    )
+    limits = {
+        "input_ids": opened.start.config.vocab_size,
+        "segment_ids": opened.start.config.type_vocab_size,
+    }
+    if task.kind == "multilabel":
+        limits["label_ids"] = 2  # absent or present
+    elif task.kind != "regression":
+        limits["label_ids"] = len(task.labels)
+    for name, set_names in opened.sets.items():
+        check = opened.start.check_input if name == "train" else None
+        for set_name in set_names:
+            stem = f"{name}_{set_name}" if made[name] else name
+            path = os.path.join(
+                folder or opened.output_dir, f"{stem}.tf_record"
+            )
+            make_record_file(
+                task, set_name, path, opened.tokenizer, features, check
+            )
+            made[name][set_name] = input_pipeline.open_records(
+                [path], features.specs, limits=limits
+            )
+    train = next(iter(made["train"].values()), None)
+    return Inputs(task, train, made["eval"], made["predict"])
+
+
+def make_model(opened: Opened, inputs: Inputs) -> Finetuning:
+    """The model in its output_dir, described there if it is to be trained."""
+    task = opened.task
+    _warn_of_rate(opened.options)
+    model = Finetuning(
+        opened.start,
+        num_choices=len(task.labels) if task.kind == "choice" else 1,
+        batch_sizes=["eval_batch_size"] * bool(inputs.dev)
+        + ["predict_batch_size"] * bool(inputs.test),
+        pooling=opened.options.long_text.pooling,
+    )
+    if opened.options.do_train:
+        describe(opened)
+    return model
+
+
+def _warn_of_rate(options: ClassifierOptions) -> None:
+    rate = options.finetuning.train.learning_rate
+    if options.do_train and options.feature_based and rate < _LEAST_RATE:
+        logging.warning(
+            "--learning_rate=%g is a rate of fine-tuning; a head trained from "
+            "scratch on a frozen encoder wants 1e-3 to 3e-3.",
+            rate,
+        )
+
+
+def train_and_score(
+    opened: Opened, inputs: Inputs, model: Finetuning
+) -> tuple[TaskScorer, Outcome]:
+    """Trains, and scores the dev sets with the weights that are kept."""
+    options, output_dir = opened.options, opened.output_dir
+    scorer = TaskScorer(model.evaluate, opened.task, inputs.dev, output_dir)
+    best = BestCheckpoint(model, scorer.write, opened.choice)
+    step = best.train(inputs.train) if options.do_train else best.restore()
+    if options.eval_checkpoints != "last":
+
+        def score(step: int) -> Results:
+            model.load(model.manager.prefix(step))
+            return scorer.score()
+
+        compare_checkpoints(
+            options.eval_checkpoints, score, model.manager, output_dir
+        )
+        step = best.restore()
+    # Requested by --do_eval, or evaluated during training.
+    if inputs.dev:
+        if scorer.step != step:
+            scorer.write(step)
+        scorer.write_metrics(best.note())
+    return scorer, Outcome(step, scorer.results, best.weights(step))
+
+
+def answer(
+    opened: Opened, inputs: Inputs, model: Finetuning, scorer: TaskScorer
+) -> None:
+    """Writes the predictions of the dev and test sets."""
+    for number, set_name in enumerate(inputs.dev):
+        write_dev_predictions(
+            opened.task,
+            set_name,
+            scorer.scores[set_name],
+            opened.output_dir,
+            is_first=number == 0,
+            step=scorer.step,
+        )
+    for number, (set_name, record_files) in enumerate(inputs.test.items()):
+        write_predictions(
+            opened.task,
+            set_name,
+            model.predict(record_files),
+            opened.output_dir,
+            is_first=number == 0,
+        )
+
+
+def describe(opened: Opened, weights: str = "") -> None:
+    """Writes what the model is made with; "" = its training begins.
+
+    A command that does not train keeps what is written of its weights.
+    """
+    options, output_dir = opened.options, opened.output_dir
+    place = weights and place_of_weights(weights, output_dir)
+    if not options.do_train and keep(output_dir, opened.described, place):
+        return
+    length = options.finetuning.max_seq_length
+    was_begun = options.do_train and bool(weights)
+    task = opened.task
+    TaskDescription(
+        task_name=task.name,
+        kind=task.kind,
+        labels=task.labels,
+        is_pair=_is_pair(task),
+        cut=task.cut,
+        label_separator=task.label_separator,
+        max_seq_length=length,
+        do_lower_case=options.do_lower_case,
+        never_split=options.never_split,
+        document_context=options.document_context,
+        stride=options.long_text.stride_of(length),
+        pooling=options.long_text.pooling,
+        model=_model_of(options, task),
+        weights=place,
+        save_best=options.finetuning.save_best,
+        columns={
+            name: value
+            for name, value in options.task_options.items()
+            if name not in TaskOptions.OF_ONE_COMMAND
+        },
+    ).write(output_dir, None if was_begun else options.vocab_file)
+
+
+def _is_pair(task: Task) -> bool:
+    """Returns whether the task's first example has two texts."""
+    for set_name in (*task.train_sets, *task.dev_sets, *task.test_sets):
+        try:
+            example = next(task.examples(set_name))
+        except (FileNotFoundError, ValueError, StopIteration):
+            continue  # The folder does not have this set, or it is empty.
+        return getattr(example, "text_b", None) is not None
+    raise FileNotFoundError(
+        f"--task_name={task.name}: no set is in --data_dir={task.data_dir}, so "
+        "nothing says whether the model reads single texts or pairs; give the "
+        "task's data."
+    )

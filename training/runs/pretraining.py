@@ -1,0 +1,391 @@
+"""A run of run_pretraining.py."""
+
+import dataclasses
+import functools
+import os
+from typing import NamedTuple
+
+import tensorflow as tf
+from absl import logging
+
+from data.pretraining.options import SPECIAL_TOKENS
+from data.pretraining.queries import Query, read_queries
+from data.records import length_batches
+from data.records.damage import naming_damage
+from data.storage import files
+from data.text.tokenization import FullTokenizer
+from data.text.vocabulary import load_vocab
+from modeling import checkpoints, objectives
+from modeling.choices import FIRST_WEIGHTS
+from modeling.config import BertConfig
+from modeling.objectives.base import PretrainingObjective
+from training.config.pretraining_options import PretrainingOptions
+from training.devices.strategy import check_batch_size, create_strategy
+from training.inference import Evaluator
+from training.loop import events
+from training.loop.resuming import warn_of_changes
+from training.loop.steps import trimming, with_fusion
+from training.loop.trainer import Trainer
+from training.pretraining import first_values, run_records
+from training.pretraining.answers import (
+    RESULTS,
+    Answers,
+    require_heads,
+    require_pair_head,
+)
+from training.pretraining.batches import Records
+from training.start import found_files, setup
+from training.start.source import Source
+from training.start.start import Start, check_outputs
+from training.start.tokenizer import (
+    check_vocabulary,
+    keep_vocabulary,
+    load_tokenizer,
+)
+
+STRIPPED_NAME = "bert_model.ckpt"
+_DATA = ".data-00000-of-00001"
+
+
+class Opened(NamedTuple):
+    """A run whose files are read and checked; nothing is written yet.
+
+    Attributes:
+      options: of the run, with what the command leaves out.
+      objective: the class of the model.
+      start: configuration, folder and first weights.
+      strategy: of its devices.
+      vocab: token -> id; {} = the run does not need it.
+      tokenizer: of the queries; None = there are none.
+      queries: of --predict_file.
+    """
+
+    options: PretrainingOptions
+    objective: type[PretrainingObjective]
+    start: Start
+    strategy: tf.distribute.Strategy
+    vocab: dict[str, int]
+    tokenizer: FullTokenizer | None
+    queries: list[Query]
+
+
+def run(options: PretrainingOptions) -> None:
+    """Trains, evaluates and predicts, after checking that all inputs fit.
+
+    Raises:
+      ValueError, OSError: an input is missing, damaged or does not fit; all
+        inputs are checked before the first training step.
+    """
+    opened = open_run(options)
+    records = open_records(opened)
+    with opened.strategy.scope():
+        model = make_model(opened, records)
+        step = train_and_score(opened, records, model)
+        if options.do_predict:
+            answer(opened, model)
+    if options.strip_checkpoint:
+        strip(opened, step)
+
+
+def open_run(options: PretrainingOptions) -> Opened:
+    """Finds, reads and checks what the run begins with, but for records.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit.
+    """
+    objective = objectives.get(options.objective)
+    needed = ("bert_config_file", *options.needs_vocab)
+    options, source, _ = found_files.fill(options, needed, objective.configure)
+    _check_objective(options, objective)
+    given = source.read_config(options.bert_config_file)
+    config = objective.configure(given)
+    vocab, tokenizer = _read_vocabulary(options, config, source)
+    arguments = options.objectives.arguments(options.objective)
+    tokens = options.objectives.tokens(options.objective)
+    if tokens:
+        arguments["token_ids"] = [vocab[token] for token in tokens]
+    if options.do_predict:
+        asked = {"predict_file": options.predict_file}
+        check_outputs(options.train.output_dir, asked, [RESULTS])
+    strategy = create_strategy(options.device)
+    start = Start.open(
+        options,
+        config,
+        source,
+        functools.partial(
+            _model_of, objective, options.dropout_prob, **arguments
+        ),
+        # --strip_checkpoint without a checkpoint is refused below.
+        trains=options.do_train or options.strip_checkpoint,
+        heads=(),
+    )
+    _check_folders(options, start, changes_config=config != given)
+    queries = []
+    if tokenizer:
+        path, longest = options.predict_file, options.max_seq_length
+        queries = read_queries(path, tokenizer, max_seq_length=longest)
+    return Opened(
+        options, objective, start, strategy, vocab, tokenizer, queries
+    )
+
+
+def _check_objective(
+    options: PretrainingOptions, objective: type[PretrainingObjective]
+) -> None:
+    """Refuses a flag that the run's objective cannot follow."""
+    flag = f"--objective={options.objective}"
+    if options.masking and not objective.reads_masks:
+        raise ValueError(
+            f"--masking=dynamic masks the records, but {flag} reads them "
+            "without masks; leave --masking out."
+        )
+    if options.do_predict and not objective.answers_queries:
+        raise ValueError(
+            "--do_predict asks for masked words and pairs of sentences, which "
+            f"{flag} does not predict; leave one of them out."
+        )
+
+
+def _read_vocabulary(
+    options: PretrainingOptions, config: BertConfig, source: Source
+) -> tuple[dict[str, int], FullTokenizer | None]:
+    """Reads the vocabulary if it is needed, and refuses another model's."""
+    tokens = [*options.objectives.tokens(options.objective)]
+    tokens += ["[SEP]"] * options.separate_documents
+    if options.masking or options.do_predict:
+        tokens += SPECIAL_TOKENS
+    path, config_file = options.vocab_file, options.bert_config_file
+    if options.do_predict:
+        tokenizer = load_tokenizer(
+            path,
+            options.do_lower_case,
+            config,
+            config_file,
+            source=source,
+            tokens=tokens,
+            never_split=options.never_split,
+        )
+        return tokenizer.vocab, tokenizer
+    vocab = load_vocab(path) if tokens else {}
+    if tokens:
+        check_vocabulary(vocab, path, config, config_file, tokens)
+    return vocab, None
+
+
+def _model_of(
+    objective: type[PretrainingObjective],
+    dropout_prob: float | None,
+    config: BertConfig,
+    **options,
+) -> PretrainingObjective:
+    """Makes a model with the dropout of the run."""
+    if dropout_prob is not None:
+        config = dataclasses.replace(
+            config,
+            hidden_dropout_prob=dropout_prob,
+            attention_probs_dropout_prob=dropout_prob,
+        )
+    return objective(config, **options)
+
+
+def _check_folders(
+    options: PretrainingOptions, start: Start, changes_config: bool
+) -> None:
+    """Refuses folders without a run, or with a run of another model."""
+    if changes_config and start.manager.steps():
+        setup.check_same_model(options.train.output_dir, start.config)
+    strips = options.strip_checkpoint and not options.do_train
+    if strips and not start.manager.steps():
+        raise ValueError(
+            "--strip_checkpoint strips the checkpoint of a run, but "
+            f"--output_dir={options.train.output_dir} holds none; give the "
+            "--output_dir of a run, or train first (--do_train)."
+        )
+    before = options.train.continue_from
+    if before and not tf.io.gfile.isdir(before):
+        raise FileNotFoundError(
+            f"--continue_from={before} is not there; it must be the "
+            "--output_dir of another run."
+        )
+    if before:
+        setup.check_same_model(before, start.config)
+
+
+def open_records(opened: Opened) -> Records:
+    """Opens and checks the records that the run trains on and is scored by.
+
+    Raises:
+      ValueError, OSError: they are missing, damaged or do not fit, or they
+        need weights that are not trained.
+    """
+    options, config, vocab = opened.options, opened.start.config, opened.vocab
+    train = dev = None
+    if options.do_train:
+        train = run_records.open_records(
+            options.input_file, options, config, vocab
+        )
+    if options.do_eval or options.do_train and options.train.eval_every_steps:
+        check_batch_size(
+            "eval_batch_size",
+            options.eval_batch_size,
+            opened.strategy.num_replicas_in_sync,
+        )
+        dev = train
+        if options.eval_file or not train:
+            patterns = options.eval_file or options.input_file
+            dev = run_records.open_records(patterns, options, config, vocab)
+    if train and dev:
+        run_records.check_same_kind(train, dev)
+    if opened.start.first and not options.do_train:
+        untrained = opened.start.first.untrained
+        has_pairs = dev and run_records.hold_pairs(dev)
+        require_heads(options, untrained, has_pairs, opened.queries)
+    return Records.of(options, vocab, train, dev)
+
+
+def make_model(opened: Opened, records: Records) -> PretrainingObjective:
+    """Makes the model with its first weights, and keeps its files."""
+    options, start = opened.options, opened.start
+    start.keep()
+    if options.vocab_file:
+        keep_vocabulary(
+            options.train.output_dir,
+            options.vocab_file,
+            start.config,
+            options.bert_config_file,
+        )
+    model = start.load(opened.strategy)
+    begins = options.do_train and not start.manager.steps()
+    if begins and options.first_weights != FIRST_WEIGHTS[0]:
+        _assign_first_values(opened, records, model)
+    return model
+
+
+def _assign_first_values(
+    opened: Opened, records: Records, model: PretrainingObjective
+) -> None:
+    """Gives the model the values of --first_weights."""
+    options = opened.options
+    # At most one pass: repeated, rare wordpieces would look rarer.
+    number = min(first_values.NUM_EXAMPLES, records.train.count)
+    batches = records.training_batches()
+    with naming_damage(records.train.segments, records.train.specs):
+        first_values.assign(
+            options.first_weights,
+            checkpoints.variables_by_name(model.layers),
+            opened.start.config,
+            batches.take(-(-number // options.train.train_batch_size)),
+            options.train.seed,
+        )
+
+
+def train_and_score(
+    opened: Opened, records: Records, model: PretrainingObjective
+) -> int:
+    """Trains and evaluates as asked; returns the step of the weights."""
+    options, manager = opened.options, opened.start.manager
+    weights = checkpoints.variables_by_name(model.layers)
+    wordpieces = options.eval_batch_size * options.max_seq_length
+    size = model.config.num_hidden_layers * model.config.hidden_size
+    evaluator = Evaluator(model, options.max_eval_steps * wordpieces * size)
+    evaluate = functools.partial(_evaluate, opened, records, model, evaluator)
+    if not options.do_train:
+        _warn_of_changes(opened)
+        step = setup.restore_trained(
+            weights,
+            manager,
+            options.train.output_dir,
+            options.init_checkpoint,
+        )
+    else:
+        learns_pairs = run_records.hold_pairs(records.train)
+        if not (learns_pairs or options.train.continue_from):
+            manager.restore(weights)
+            require_pair_head(model, opened.queries)
+        step = _train(opened, records, model, evaluate)
+    if records.dev:
+        evaluate(step)
+    return step
+
+
+def _train(
+    opened: Opened, records: Records, model: PretrainingObjective, evaluate
+) -> int:
+    """Trains to the end; returns the last step."""
+    options, train = opened.options, opened.options.train
+    if train.num_train_minutes:
+        logging.info("Training for %g minutes.", train.num_train_minutes)
+    else:
+        logging.info(
+            "Training to step %d, %d examples each: %.2f passes over the "
+            "input from step 0.",
+            train.last_step,
+            train.train_batch_size,
+            train.last_step * train.train_batch_size / records.train.count,
+        )
+    train = with_fusion(
+        train,
+        model.config,
+        seq_length=options.max_seq_length,
+        trims=options.group_by_length,
+    )
+
+    def make_batches(*place):
+        if not options.group_by_length:
+            return records.training_batches(*place)
+        arrange = length_batches.grouping(train.seed)
+        batches = records.training_batches(*place, arrange)
+        return length_batches.trimmed(batches, **trimming(train))
+
+    with naming_damage(records.train.segments, records.train.specs):
+        return Trainer(model, train).train(
+            make_batches,
+            opened.start.manager,
+            num_examples=records.train.count,
+            made_from=run_records.made_from(options, records.train),
+            evaluate=evaluate,
+        )
+
+
+def _warn_of_changes(opened: Opened) -> None:
+    """Warns if a run evaluates with other settings than it was trained with."""
+    before = opened.start.manager.made_from()
+    if opened.options.do_eval and before:
+        now = run_records.made_from(opened.options, None)
+        records = {"records_sha256": before["records_sha256"]}
+        output_dir = opened.options.train.output_dir
+        warn_of_changes(output_dir, before, now | records)
+
+
+def _evaluate(
+    opened: Opened,
+    records: Records,
+    model: PretrainingObjective,
+    evaluator: Evaluator,
+    step: int,
+) -> None:
+    """Evaluates; writes eval_results.txt and a TensorBoard point."""
+    options = opened.options
+    with naming_damage(records.dev.segments, records.dev.specs):
+        metrics = evaluator.evaluate(
+            records.evaluation_batches, num_steps=options.max_eval_steps
+        )
+    metrics |= model.further_results(metrics)
+    events.write_eval_results(options.train.output_dir, metrics, step)
+
+
+def answer(opened: Opened, model: PretrainingObjective) -> None:
+    """Answers --predict_file; writes and prints predict_results.jsonl."""
+    Answers(opened.options, model, opened.tokenizer, opened.queries).write()
+
+
+def strip(opened: Opened, step: int) -> None:
+    """Writes a checkpoint without slots, as released."""
+    source = opened.start.manager.prefix(step)
+    target = os.path.join(opened.options.train.output_dir, STRIPPED_NAME)
+    kept = checkpoints.strip(source, target)
+    size, whole = (files.size(x + _DATA) / 1e6 for x in (target, source))
+    logging.info(
+        "%s: %d weights without optimizer slots, %.1f MB (%s has %.1f MB).",
+        *(target, kept, size, source, whole),
+    )

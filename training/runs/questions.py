@@ -1,0 +1,315 @@
+"""A run of run_squad.py."""
+
+import dataclasses
+import functools
+import os
+from typing import NamedTuple
+
+from absl import logging
+
+from data.records import input_pipeline
+from data.records.input_pipeline import RecordFiles
+from data.squad.articles import SquadArticles
+from data.squad.examples import ExampleOptions, SquadReport
+from data.squad.options import NUM_SPECIAL, WindowOptions
+from data.squad.questions import Questions
+from data.squad.records import make_records as make_record_file
+from data.squad.windows import feature_specs
+from modeling.embeddings import require_pairs
+from modeling.objectives.spans import SpanModel
+from training.config.squad_options import SquadOptions
+from training.finetuning.answers import (
+    QuestionScorer,
+    read_threshold,
+    saved_threshold,
+)
+from training.finetuning.best_checkpoint import (
+    BestCheckpoint,
+    Choice,
+    open_choice,
+)
+from training.finetuning.finetuner import Finetuning
+from training.finetuning.metric_values import Results
+from training.start.description import (
+    Description,
+    SpanDescription,
+    keep,
+    place_of_weights,
+)
+from training.start.start import Start, check_outputs, read_files
+
+_RESULTS = (
+    *("predictions.json", "nbest_predictions.json", "null_odds.json"),
+    *("metrics.json", "predictions.html"),
+)
+_RECORDS = ("train.tf_record", "eval.tf_record")
+
+
+class Opened(NamedTuple):
+    """A run whose files are read and checked; nothing is written yet.
+
+    Attributes:
+      options: of the run, with what the command leaves out.
+      start: configuration, folder and first weights.
+      scorer: of the questions to answer or to evaluate on; None = none.
+      described: `task.json` of output_dir.
+      choice: see `BestCheckpoint`.
+    """
+
+    options: SquadOptions
+    start: Start
+    scorer: QuestionScorer | None
+    described: Description | None
+    choice: Choice
+
+    @property
+    def output_dir(self) -> str:
+        """The folder of the run."""
+        return self.options.finetuning.train.output_dir
+
+
+class Inputs(NamedTuple):
+    """The records of a run; None = do not train, or do not answer.
+
+    `num_examples` is the size of an epoch; None = the number of records.
+    """
+
+    train: RecordFiles | None
+    num_examples: int | None
+    dev: RecordFiles | None
+
+
+def run(options: SquadOptions) -> None:
+    """Trains and predicts after checking all inputs.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit; all inputs are
+        checked before the first training step.
+
+    Source: `run_squad.main`.
+    """
+    opened = open_run(options)
+    inputs = make_records(opened)
+    model = make_model(opened)
+    step, weights = train_and_score(opened, inputs, model)
+    threshold = answer(opened, inputs, model, step)
+    describe(opened, threshold, weights)
+    if options.do_train:
+        model.finish()
+
+
+def open_run(options: SquadOptions) -> Opened:
+    """Refuses missing files and weights that do not fit; writes no records.
+
+    Raises:
+      ValueError, OSError: an input is missing or does not fit.
+    """
+    options, config, tokenizer, source, described = read_files(options)
+    _warn_of_stride(options.windows)
+    if options.score_padding:
+        options = options.replace(trim_batches=False)
+    output_dir = options.finetuning.train.output_dir
+    check_outputs(
+        output_dir,
+        {
+            "train_file": options.train_file,
+            "predict_file": options.predict_file,
+        },
+        (*_RESULTS, *_RECORDS),
+    )
+    start = Start.open(
+        options.finetuning,
+        config,
+        source,
+        functools.partial(
+            SpanModel, score_padding=options.score_padding, head=options.head
+        ),
+        trains=options.do_train,
+        head={"head": options.head},
+    )
+    require_pairs(config, "a question and its text")
+    answers = options.answers
+    if answers.version_2_with_negative and (
+        answers.null_score_diff_threshold is None
+    ):
+        read_threshold(output_dir)
+    scorer, names = None, {}
+    if options.predict_data:
+        data = options.predict_data.read()
+        scorer = _make_scorer(
+            options, Questions(data, tokenizer, options.windows)
+        )
+        names = {"dev": scorer.metric_names} if scorer.has_answers else {}
+    choice = open_choice(options.finetuning, names)
+    return Opened(options, start, scorer, described, choice)
+
+
+def _warn_of_stride(windows: WindowOptions) -> None:
+    room = windows.max_seq_length - windows.max_query_length - NUM_SPECIAL
+    if windows.doc_stride >= room:
+        logging.warning(
+            "--doc_stride=%d: windows with the longest questions have %d "
+            "places for the text, so they do not overlap, and no window "
+            "contains an answer on their border. A third of --max_seq_length "
+            "is usual.",
+            windows.doc_stride,
+            room,
+        )
+
+
+def _make_scorer(options: SquadOptions, asked: Questions) -> QuestionScorer:
+    """Warns if the questions do not fit the flags, and refuses unknown ones."""
+    scorer, name = QuestionScorer(asked, options), asked.data.name
+    watches = options.do_train and options.finetuning.train.eval_every_steps
+    if not scorer.has_answers:
+        if watches or options.find_null_threshold:
+            raise ValueError(
+                f"{name} has no answers to score by; leave out "
+                f"--{'eval_every_steps' if watches else 'find_null_threshold'}."
+            )
+        logging.info("%s has no answers: no scores.", name)
+    unanswerable = [x for x in asked.examples if x.answers == ()]
+    if unanswerable and not options.answers.version_2_with_negative:
+        logging.warning(
+            "%s has %d unanswerable questions: as in SQuAD 1.1, they will be "
+            "answered but not scored. For SQuAD 2.0, pass "
+            "--version_2_with_negative.",
+            name,
+            len(unanswerable),
+        )
+    return scorer
+
+
+def make_records(opened: Opened) -> Inputs:
+    """Writes the records of a run to its output_dir, or finds them there.
+
+    Raises:
+      ValueError, OSError: the data are missing or wrong, output_dir was trained
+        on other data, or a file cannot be written.
+    """
+    options = opened.options
+    train = dev = num_examples = None
+    # Freed before the training: 170 MB for SQuAD 2.0.
+    train_data = options.train_data and options.train_data.read()
+    if opened.scorer:
+        dev, _ = _records(opened, opened.scorer.questions.data)
+    if train_data:
+        train, report = _records(opened, train_data, is_training=True)
+        num_examples = None if options.count_windows else report.num_examples
+    return Inputs(train, num_examples, dev)
+
+
+def _records(
+    opened: Opened, data: SquadArticles, is_training: bool = False
+) -> tuple[RecordFiles, SquadReport]:
+    """Writes train.tf_record or eval.tf_record, unless it exists."""
+    options, windows = opened.options, opened.options.windows
+    path = os.path.join(opened.output_dir, _RECORDS[not is_training])
+    report = make_record_file(
+        data,
+        path,
+        vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
+        never_split=options.never_split,
+        example_options=ExampleOptions(
+            is_training, options.answers.version_2_with_negative
+        ),
+        window_options=windows,
+        num_processes=options.num_processes,
+        check=opened.start.check_input if is_training else None,
+        questions=None if is_training else opened.scorer.questions,
+    )
+    if not report.num_windows:
+        raise ValueError(
+            f"{data.name}: all {report.num_empty_paragraphs} paragraphs are "
+            "empty; give a file with texts."
+        )
+    record_files = input_pipeline.open_records(
+        [path],
+        feature_specs(windows.max_seq_length, is_training),
+        limits={
+            "input_ids": opened.start.config.vocab_size,
+            "segment_ids": opened.start.config.type_vocab_size,
+            "start_positions": windows.max_seq_length,
+            "end_positions": windows.max_seq_length,
+        },
+    )
+    return record_files, report
+
+
+def make_model(opened: Opened) -> Finetuning:
+    """The model in its output_dir, described there if it is to be trained."""
+    model = Finetuning(
+        opened.start, batch_sizes=["predict_batch_size"] * bool(opened.scorer)
+    )
+    if opened.options.do_train:
+        describe(opened, opened.options.answers.null_score_diff_threshold)
+    return model
+
+
+def train_and_score(
+    opened: Opened, inputs: Inputs, model: Finetuning
+) -> tuple[int, str]:
+    """Trains; returns the step of the kept weights, and their checkpoint."""
+    scorer = opened.scorer
+
+    def evaluate(step: int) -> Results:
+        return {"dev": scorer.evaluate(model.outputs(inputs.dev), step)}
+
+    best = BestCheckpoint(model, evaluate, opened.choice)
+    if inputs.train:
+        step = best.train(inputs.train, inputs.num_examples)
+    else:
+        step = best.restore()
+    # --do_predict scores what it answers.
+    if scorer and not opened.options.do_predict and scorer.step != step:
+        evaluate(step)
+    return step, best.weights(step)
+
+
+def answer(
+    opened: Opened, inputs: Inputs, model: Finetuning, step: int
+) -> float | None:
+    """Writes the answers; returns the threshold of no answer, if known."""
+    options = opened.options
+    threshold = options.answers.null_score_diff_threshold
+    if options.do_predict:
+        outputs = model.outputs(inputs.dev)
+        threshold = opened.scorer.write(outputs, step, options.write_html)
+    if threshold is None and options.answers.version_2_with_negative:
+        threshold = saved_threshold(opened.output_dir, step)
+    return threshold
+
+
+def describe(
+    opened: Opened, threshold: float | None, weights: str = ""
+) -> None:
+    """Writes what the model is made with; "" = its training begins.
+
+    A command that does not train keeps what is written of its weights, but for
+    a threshold that it has found.
+    """
+    options, output_dir = opened.options, opened.output_dir
+    place = weights and place_of_weights(weights, output_dir)
+    found = {}
+    if options.find_null_threshold:
+        found["null_score_diff_threshold"] = threshold
+    if not options.do_train and keep(
+        output_dir, opened.described, place, **found
+    ):
+        return
+    answers = options.answers.replace(
+        null_score_diff_threshold=threshold or 0.0
+    )
+    was_begun = options.do_train and bool(weights)
+    SpanDescription(
+        task_name="SQuAD 2.0" if answers.version_2_with_negative else "SQuAD",
+        kind="span",
+        model={},
+        weights=place,
+        save_best=options.finetuning.save_best,
+        do_lower_case=options.do_lower_case,
+        never_split=options.never_split,
+        **dataclasses.asdict(options.windows),
+        **dataclasses.asdict(answers),
+    ).write(output_dir, None if was_begun else options.vocab_file)

@@ -1,0 +1,224 @@
+"""A run of extract_features.py: text to vectors."""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from itertools import islice
+from typing import NamedTuple
+
+import tensorflow as tf
+from absl import logging
+
+from data.progress import Progress
+from data.storage import files, outputs
+from data.text import packing
+from data.text.tokenization import FullTokenizer
+from data.vectors import attention_picture, text_rows, vector_files
+from data.vectors.text_rows import TextRow
+from modeling import checkpoints
+from modeling.bert import BertModel
+from modeling.config import BertConfig
+from modeling.embeddings import require_pairs
+from training.config.extraction_options import ExtractionOptions
+from training.devices.strategy import (
+    check_batch_size,
+    cluster_of,
+    create_strategy,
+    is_tpu,
+    policy_of,
+)
+from training.start import first_weights, setup
+from training.start.first_weights import FirstWeights
+from training.start.source import Source
+from training.start.start import read_files
+from training.vectors.extractor import Extractor, check_layer
+
+# Results held in memory, in numbers: 256 MB of float32. The outputs are sorted
+# into the order of the lines within this window.
+_NUMBERS_AT_ONCE = 1 << 26
+
+
+class Opened(NamedTuple):
+    """A run whose files are read and checked; nothing is written yet.
+
+    Attributes:
+      options: of the run, with what the command leaves out.
+      config: sizes of the model.
+      tokenizer: of the vocabulary.
+      source: the model of --init_checkpoint.
+      strategy: of the devices.
+      num_lines: of the input.
+    """
+
+    options: ExtractionOptions
+    config: BertConfig
+    tokenizer: FullTokenizer
+    source: Source
+    strategy: tf.distribute.Strategy
+    num_lines: int
+
+    def rows(self) -> Iterator[TextRow]:
+        """Yields a row for each line of the input."""
+        return text_rows.read_rows(
+            self.options.input_file,
+            self.tokenizer,
+            max_seq_length=self.options.max_seq_length,
+        )
+
+
+def run(options: ExtractionOptions) -> None:
+    """Writes the vectors of all lines, after checking that all inputs fit.
+
+    Raises:
+      ValueError, OSError: an input is missing, damaged or does not fit; all
+        inputs are checked before the first batch.
+    """
+    opened = open_run(options)
+    with opened.strategy.scope():
+        extractor = make_model(opened)
+    if options.attention_png:
+        draw(opened, extractor)
+    answer(opened, extractor)
+
+
+def open_run(options: ExtractionOptions) -> Opened:
+    """Finds, reads and checks what the run begins with."""
+    options, config, tokenizer, source, _ = read_files(options)
+    _check_model(options, config)
+    num_lines = text_rows.count_lines(options.input_file)
+    if config.type_vocab_size < 2:
+        _refuse_pairs(options.input_file, config)
+    _check_outputs(options, num_lines)
+    if cluster_of(options.device):
+        raise ValueError(
+            "vectors are made by one process, but TF_CONFIG names several; "
+            "unset it, and give each of them a part of the text."
+        )
+    strategy = create_strategy(options.device)
+    check_batch_size(
+        "batch_size", options.batch_size, strategy.num_replicas_in_sync
+    )
+    return Opened(options, config, tokenizer, source, strategy, num_lines)
+
+
+def _check_model(options: ExtractionOptions, config: BertConfig) -> None:
+    """Refuses layers, heads and lengths that the model does not have."""
+    setup.check_length(options.max_seq_length, config, options.bert_config_file)
+    model = f"the model of {options.bert_config_file}"
+    asked = [("layers", layer) for layer in options.vectors.layers]
+    if options.attention_png:
+        asked.append(("attention_layer", options.attention_layer))
+    for flag, layer in asked:
+        check_layer(f"--{flag}", layer, config.num_hidden_layers, model)
+    heads, head = config.num_attention_heads, options.attention_head
+    if head is not None and not 0 <= head < heads:
+        raise ValueError(
+            f"--attention_head={head}; {model} has {heads}: 0 to {heads - 1}."
+        )
+
+
+def _refuse_pairs(path: str, config: BertConfig) -> None:
+    """Refuses pairs of texts for a model with one segment type."""
+    for number, line in enumerate(files.read_lines(path), start=1):
+        if packing.split_pair(line.strip())[1]:
+            require_pairs(config, f"{path}, line {number}")
+
+
+def _check_outputs(options: ExtractionOptions, num_lines: int) -> None:
+    """Refuses outputs that cannot be written, and a line that is missing."""
+    written = {"output_file": [options.output_file]}
+    if options.attention_png:
+        written["attention_png"] = [options.attention_png]
+        if options.attention_line >= num_lines:
+            raise ValueError(
+                f"--attention_line={options.attention_line}, but "
+                f"{options.input_file} has {num_lines} lines: 0 to "
+                f"{num_lines - 1}."
+            )
+    names = ("input_file", "vocab_file", "bert_config_file")
+    outputs.check({name: [getattr(options, name)] for name in names}, written)
+
+
+def make_model(opened: Opened) -> Extractor:
+    """Makes what computes vectors, with the weights of the checkpoint."""
+    options, one_hot = opened.options, opened.options.use_one_hot_embeddings
+    extractor = Extractor(
+        BertModel(
+            opened.config,
+            dtype=policy_of(options.device),
+            use_one_hot_embeddings=one_hot or is_tpu(opened.strategy),
+        ),
+        options.vectors,
+        max_seq_length=options.max_seq_length,
+        batch_size=options.batch_size,
+    )
+    first_weights.compare(opened.source, opened.config)
+    weights = checkpoints.variables_by_name([extractor.model])
+    FirstWeights(opened.source, weights).load(weights)
+    return extractor
+
+
+def draw(opened: Opened, extractor: Extractor) -> None:
+    """Draws the attention weights of --attention_line."""
+    options, head = opened.options, opened.options.attention_head
+    row = next(islice(opened.rows(), options.attention_line, None))
+    maps = extractor.attention(row, options.attention_layer)
+    heads = range(len(maps)) if head is None else [head]
+    number = options.attention_layer % opened.config.num_hidden_layers
+    attention_picture.draw(
+        options.attention_png,
+        maps[list(heads)],
+        row.tokens,
+        title=f"Layer {number}, line {row.index} of "
+        f"{os.path.basename(options.input_file)}: each row looks at columns",
+        heads=heads,
+    )
+    logging.info("%s: attention of layer %d.", options.attention_png, number)
+
+
+def answer(opened: Opened, extractor: Extractor) -> None:
+    """Writes the vectors of all lines."""
+    options, num_lines = opened.options, opened.num_lines
+    windows = text_rows.windows(
+        opened.rows(),
+        batch_size=options.batch_size,
+        cost=extractor.cost,
+        max_cost=_NUMBERS_AT_ONCE,
+    )
+    num_written = num_cut = 0
+    with (
+        _open_writer(opened) as write,
+        Progress("extracting", total=num_lines, unit="lines") as progress,
+    ):
+        for window in windows:
+            for line in extractor.extract(window, progress.advance):
+                write(line)
+            num_written += len(window)
+            num_cut += sum(row.num_lost > 0 for row in window)
+        if num_written != num_lines:
+            raise ValueError(
+                f"{options.input_file} had {num_lines} lines at first and "
+                f"{num_written} when read again; give a file that stays as it "
+                "is (a pipe can be read only once)."
+            )
+    logging.info("%s: vectors of %d lines.", options.output_file, num_lines)
+    if num_cut:
+        logging.warning(
+            "%d of %d lines were longer than --max_seq_length=%d wordpieces "
+            "and lost what did not fit.",
+            num_cut,
+            num_lines,
+            options.max_seq_length,
+        )
+
+
+def _open_writer(opened: Opened) -> AbstractContextManager:
+    """Opens --output_file; the number of pooled vectors is known before."""
+    options, shape = opened.options, None
+    layers = options.vectors.layer_names
+    if options.vectors.pooling != "none":
+        width = options.vectors.width(opened.config)
+        shape = (opened.num_lines, len(layers), width)
+    return vector_files.open_writer(
+        options.output_file, options.format, layers=layers, pooled_shape=shape
+    )

@@ -1,0 +1,73 @@
+"""The model of --init_checkpoint: each file beside its weights is read once."""
+
+import functools
+from typing import Any
+
+from data.text.tokenizer_files import TokenizerSettings, read_settings
+from modeling.checkpoints import model_folder
+from modeling.checkpoints.model_folder import ModelFolder
+from modeling.config import BertConfig
+
+
+class Source:
+    """The model that a run begins with.
+
+    Args:
+      path: see `model_folder.find`; None = the run begins with random weights.
+    """
+
+    def __init__(self, path: str | None):
+        self.path = path
+
+    @functools.cached_property
+    def folder(self) -> ModelFolder | None:
+        """Its files; None = there are none, or they cannot be read."""
+        try:
+            return model_folder.find(self.path) if self.path else None
+        except (ValueError, OSError):
+            # The weights may be gone when a run that began with them goes on.
+            return None
+
+    def require(self) -> None:
+        """Raises ValueError or OSError if the files cannot be read."""
+        if self.path and not self.folder:
+            model_folder.find(self.path)
+
+    @property
+    def files(self) -> dict[str, str | None]:
+        """Flag -> path of the file that it names; {} if there is no folder."""
+        if not self.folder:
+            return {}
+        return {
+            "vocab_file": self.folder.vocab_file,
+            "bert_config_file": self.folder.config_file,
+        }
+
+    @functools.cached_property
+    def settings(self) -> TokenizerSettings:
+        """What the folder says about its tokenizer."""
+        if not self.folder:
+            return TokenizerSettings()
+        return read_settings(self.folder.path, self.folder.facts)
+
+    @property
+    def tokenizer_flags(self) -> dict[str, Any]:
+        """The tokenizer's flags that the folder has, {} if none."""
+        settings, said = self.settings, {}
+        if settings.do_lower_case is not None:
+            said["do_lower_case"] = settings.do_lower_case
+        if settings.never_split:
+            said["never_split"] = settings.never_split
+        return said
+
+    @functools.cached_property
+    def config(self) -> BertConfig | None:
+        """The configuration beside the weights; None = there is none."""
+        path = self.folder and self.folder.config_file
+        return BertConfig.from_json_file(path) if path else None
+
+    def read_config(self, path: str) -> BertConfig:
+        """Reads a configuration, unless it is the one beside the weights."""
+        if self.folder and self.folder.config_file == path:
+            return self.config
+        return BertConfig.from_json_file(path)
