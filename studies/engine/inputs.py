@@ -15,6 +15,7 @@ from data.text import vocabulary, vocabulary_building
 from modeling.checkpoints import model_folder
 from studies.engine import casing, plan
 from studies.engine.declaring import Row
+from studies.engine.measures import SPANS
 from studies.engine.options import StudyData
 from studies.engine.scales import Scale
 
@@ -106,18 +107,14 @@ def task_flags(name: str, data: StudyData) -> dict[str, Any]:
             "data_dir": data.conllu_dir,
             "task_options": {"train_file": train, "dev_file": dev},
         }
-    of_tfds = {"tfds_data_dir": data.tfds_data_dir}
-    if name == "similarity":
-        if name in data.tfds:
-            place, options = None, {"tfds": "", **of_tfds}
-        else:
-            place, options = os.path.dirname(data.files_of("glue_dir")[0]), {}
-        return {
-            "task_name": "STS-B",
-            "data_dir": place,
-            "task_options": options,
-        }
     if name in data.tfds:
-        return {"tfds": "squad", **of_tfds}
-    train, dev = data.files_of("squad_dir")
-    return {"train_file": train, "predict_file": dev}
+        place = {"tfds_data_dir": data.tfds_data_dir}
+        if name == SPANS:
+            return {"tfds": "squad", **place}
+        options = {"tfds": "", **place}
+        return {"task_name": "STS-B", "data_dir": None, "task_options": options}
+    if name == SPANS:
+        train, dev = data.files_of("squad_dir")
+        return {"train_file": train, "predict_file": dev}
+    folder = os.path.dirname(data.files_of("glue_dir")[0])
+    return {"task_name": "STS-B", "data_dir": folder}

@@ -141,13 +141,22 @@ class StudyData(Settings):
         names = ("num_hidden_layers", "hidden_size")
         return {name: getattr(config, name) for name in names}
 
-    def check(self, study: Study) -> None:
-        """Refuses a study whose data are missing; the error names the flag."""
+    def has(self, measure: str) -> bool:
+        """Whether the data of a measure are given."""
+        flag = MEASURES[measure].needs
+        return not flag or bool(getattr(self, flag)) or measure in self.tfds
+
+    def check_files(self) -> None:
+        """Raises an error that names the flag of a file that is missing."""
         if self.text:
             files.require_file(self.text, "text")
         for flag in _PAIRS:
             if getattr(self, flag):
                 self.files_of(flag)
+
+    def check(self, study: Study) -> None:
+        """Refuses a study whose data are missing; the error names the flag."""
+        self.check_files()
         if self.init_checkpoint and not study.takes_model:
             raise ValueError(
                 f"--init_checkpoint={self.init_checkpoint}: the rows of this "
@@ -183,11 +192,7 @@ class StudyData(Settings):
     def _asked(self, study: Study) -> list[str]:
         """The measures of `measures_of`, whatever the text is."""
         needs = {name: MEASURES[name].needs for name in study.measures}
-        tasks = [
-            name
-            for name, flag in needs.items()
-            if flag and (getattr(self, flag) or name in self.tfds)
-        ]
+        tasks = [name for name in needs if needs[name] and self.has(name)]
 
         def serves(name):
             if needs[name]:
