@@ -4,7 +4,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 from absl import logging
 
 from data.tasks.table_files import TableFiles
@@ -30,89 +29,57 @@ def check_share(share: float, files: TableFiles) -> None:
 def dev_places(
     rows: Iterable[tuple[Sequence[str], str]], share: float, seed: int = _SEED
 ) -> list[int]:
-    """Draws the rows of a dev set, with about the same share of every label.
+    """Draws the rows of a dev set by a hash of each row's text.
 
-    Rows of the same text are drawn together, so that no text is in both sets.
-    Such a group counts for its rarest label. At least one row of each label
-    stays in the train set. The draw follows a hash of the texts, not the order
-    of the rows, so the same rows, share and seed always give the same set.
+    A row stays in its set when rows are added later, and rows of the same text
+    are in the same set. If all rows of a label were drawn, the text with the
+    highest hash stays in the train set.
 
-    `rows` are the labels, () = none, and the text of each row. Returns sorted
-    places: `share` of all rows, rounded, or a few more or less if there are
-    groups or labels with one row. Raises ValueError if there are too few rows.
+    Args:
+      rows: the labels, () = none, and the text of each row.
+      share: probability of a text to be drawn, above 0 and below 1.
+      seed: seed of the hash.
+
+    Returns:
+      The places of the rows, sorted.
+
+    Raises:
+      ValueError: no row was drawn.
     """
     labels: list[Sequence[str]] = []
-    copies: dict[bytes, list[int]] = {}
+    drawn: dict[float, list[int]] = {}  # hash -> rows of one text
+    learned: Counter = Counter()
     for place, (names, text) in enumerate(rows):
         labels.append(tuple(names) or ("",))
-        copies.setdefault(_hash(text, seed), []).append(place)
-    left = Counter(name for names in labels for name in names)
-    strata = _by_rarest_label(labels, copies, left)
-    sizes = np.array([sum(map(len, groups)) for groups in strata.values()], int)
-    chosen = []
-    for groups, count in zip(
-        strata.values(), _counts(sizes, share), strict=True
-    ):
-        chosen += _draw(groups, int(count), labels, left)
+        if (value := _hash(text, seed)) < share:
+            drawn.setdefault(value, []).append(place)
+        else:
+            learned.update(labels[place])
+    for value in sorted(drawn, reverse=True):
+        names = [name for place in drawn[value] for name in labels[place]]
+        if not all(map(learned.__getitem__, names)):
+            learned.update(names)
+            del drawn[value]
+    chosen = sorted(place for places in drawn.values() for place in places)
     if not chosen:
         raise ValueError(
             f"a share of {share} for the dev set: {len(labels)} training rows, "
-            f"{len(copies)} different texts, {len(strata)} labels; too few to "
-            "leave rows of each label for both sets. Give more rows, a larger "
-            "share, or a dev file."
+            f"{len(learned)} labels; none of the rows was drawn. Give more "
+            "rows, a larger share, or a dev file."
         )
+    missing = {*learned} - {name for place in chosen for name in labels[place]}
     logging.info(
-        "The dev set is %d of %d training rows. %d rows have the text of "
-        "another row; equal texts are in the same set.",
-        len(chosen),
-        len(labels),
-        len(labels) - len(copies),
+        "The dev set is %d of %d training rows.", len(chosen), len(labels)
     )
-    return sorted(chosen)
-
-
-def _hash(text: str, seed: int) -> bytes:
-    """Returns a value that is equal for rows of the same text."""
-    return hashlib.blake2b(f"{seed} {text}".encode(), digest_size=16).digest()
-
-
-def _by_rarest_label(
-    labels: Sequence[Sequence[str]],
-    copies: dict[bytes, list[int]],
-    counts: Counter,
-) -> dict[str, list[list[int]]]:
-    """Label -> groups of rows of one text, in the order of their hashes."""
-    strata: dict[str, list[list[int]]] = {}
-    for _, group in sorted(copies.items()):
-        names = {name for place in group for name in labels[place]}
-        rarest = min(names, key=lambda name: (counts[name], name))
-        strata.setdefault(rarest, []).append(group)
-    return dict(sorted(strata.items()))
-
-
-def _counts(sizes: np.ndarray, share: float) -> np.ndarray:
-    """The number of rows to draw for each label: largest remainders."""
-    exact = share * sizes
-    counts = np.floor(exact).astype(int)
-    missing = round(share * int(sizes.sum())) - int(counts.sum())
-    by_remainder = np.argsort(counts - exact, kind="stable")
-    for label in by_remainder[: max(0, missing)]:
-        counts[label] += 1
-    return counts
-
-
-def _draw(
-    groups: Sequence[Sequence[int]],
-    count: int,
-    labels: Sequence[Sequence[str]],
-    left: Counter,
-) -> list[int]:
-    """Draws groups of about `count` rows; takes their labels out of `left`."""
-    chosen: list[int] = []
-    for group in groups:
-        lost = Counter(name for place in group for name in labels[place])
-        is_near = 2 * len(chosen) + len(group) <= 2 * count
-        if is_near and all(left[name] > n for name, n in lost.items()):
-            chosen += group
-            left.subtract(lost)
+    if missing:
+        logging.warning(
+            "The dev set has no row of the labels %s.",
+            ", ".join(sorted(missing)),
+        )
     return chosen
+
+
+def _hash(text: str, seed: int) -> float:
+    """Returns a number from 0 to below 1, the same for the same text."""
+    digest = hashlib.blake2b(f"{seed} {text}".encode(), digest_size=6).digest()
+    return int.from_bytes(digest) / 2**48

@@ -161,8 +161,8 @@ class TaskOptions(Settings):
     test_file: str | None = setting(None, "[new] The same for the test set.")
     dev_share: float | None = setting(
         None,
-        "[new] Tables: draw this share of each label's rows from the train set "
-        "as dev set, the same in every run; equal texts stay together.",
+        "[new] Tables: draw this share of the train set's rows as dev set by a "
+        "hash of their text, so that a row keeps its set when rows are added.",
     )
     text_columns: list[str] | None = setting(
         None, "[new] tsv, csv, jsonl: columns of the text, or of both."
