@@ -139,8 +139,8 @@ class BertConfig:
                 continue
             is_right = isinstance(value, field.type | int)
             is_right &= isinstance(value, bool) is (field.type is bool)
-            expected = _EXPECTED[field.type]
-            yield not is_right, f"{name} is {value!r}; give {expected}."
+            message = f"{name} is {value!r}; give {_EXPECTED[field.type]}."
+            yield not is_right, message
             if field.type is float:
                 message = (
                     f"{name} is {value}; it must be at least 0 and below 1."
@@ -159,13 +159,12 @@ class BertConfig:
             f"{self.hidden_size}, but they are the same in a BERT; leave "
             'embedding_size out, or add "electra": true.',
         )
-        heads = self.num_attention_heads
+        size, heads = self.hidden_size, self.num_attention_heads
         yield (
-            self.hidden_size % heads > 0,
-            f"hidden_size {self.hidden_size} is not a multiple of "
-            f"num_attention_heads {heads}; take hidden_size "
-            f"{self.hidden_size // heads * heads or heads} or another number "
-            "of heads (released models have hidden_size / 64).",
+            size % heads > 0,
+            f"hidden_size {size} is not a multiple of num_attention_heads "
+            f"{heads}; take hidden_size {size // heads * heads or heads} or "
+            "another number of heads (released models have hidden_size / 64).",
         )
         yield (
             activation_name(self.hidden_act) not in ACTIVATIONS,

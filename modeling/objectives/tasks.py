@@ -119,9 +119,8 @@ class TaskModel(ItemObjective):
         head: str = "linear",
         **options: Any,
     ):
-        for is_wrong, message in _refusals(
-            kind, num_labels, class_weights, feature_based, head
-        ):
+        arguments = kind, num_labels, class_weights, feature_based, head
+        for is_wrong, message in _refusals(*arguments):
             if is_wrong:
                 raise ValueError(message)
         self.kind = kind
@@ -133,8 +132,7 @@ class TaskModel(ItemObjective):
             # A layer that is not trainable gets no gradient, slots or decay.
             bert.trainable = False
         self.mix = LayerMix(config, feature_based or "last", dtype=dtype)
-        self.bilstm = None
-        size = self.mix.output_size
+        self.bilstm, size = None, self.mix.output_size
         if head == "bilstm":
             self.bilstm = BiLSTM(size, config.hidden_size, dtype=dtype)
             size = self.bilstm.output_size
