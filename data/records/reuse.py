@@ -86,6 +86,12 @@ def made_from(path: str) -> dict[str, Any]:
     return (manifest or {}).get("made_from", {})
 
 
+def num_examples(path: str) -> int:
+    """Returns how many examples `make_once` wrote to a file; 0 = unknown."""
+    manifest = manifests.read(path + files.MANIFEST_SUFFIX)
+    return (manifest or {}).get("report", {}).get("num_examples", 0)
+
+
 def tokenizer_facts(tokenizer: FullTokenizer) -> dict[str, Any]:
     """The `facts` of `make_once` that describe a tokenizer."""
     vocab = json.dumps(list(tokenizer.vocab.items())).encode()

@@ -145,6 +145,16 @@ class FirstWeights:
         checkpoints.write(prefix, values)
         return prefix
 
+    def _missing(self) -> list[str]:
+        """Returns the variables of the heads that would be random."""
+        heads = [n for n in self.untrained if not checkpoints.is_of_encoder(n)]
+        return heads + self._missing_pooler
+
+    @property
+    def has_heads(self) -> bool:
+        """Whether these are the weights of a model with the same labels."""
+        return self._match.rows is not None and not self._missing()
+
     def require_heads(self) -> None:
         """Raises ValueError if the heads are missing or have other labels."""
         if self._match.rows is None:
@@ -154,10 +164,7 @@ class FirstWeights:
                 "file, in the order of the rows. Or train first (--do_train), "
                 "which loads all weights but those of the output layer."
             )
-        missing = [
-            n for n in self.untrained if not checkpoints.is_of_encoder(n)
-        ]
-        missing += self._missing_pooler
+        missing = self._missing()
         # Differs from the original: this is an error, because the original
         # predicts with random weights.
         if missing:

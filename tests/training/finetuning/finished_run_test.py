@@ -1,5 +1,6 @@
 """What a finished fine-tuning leaves on the disk, and what can follow it."""
 
+import json
 import shutil
 
 import pytest
@@ -113,3 +114,17 @@ def test_best_weights_are_the_same_without_slots(run, tmp_path):
     assert again == first == run(best, do_train=False)
     (path,) = (tmp_path / "out").glob("model.ckpt-*.index")
     assert not any("adam" in n for n in names(path.with_suffix("")))
+
+
+def test_a_finished_model_is_scored_before_it_is_trained_further(
+    goldens, tmp_path, finished_classifier, caplog
+):
+    caplog.set_level("INFO", logger="absl")
+    write_table(tmp_path / "data", "single")
+    old = str(finished_classifier / "out")
+    finetuning = {"init_checkpoint": old, "num_train_epochs": 1.0}
+    classifier.run(options_of(goldens, tmp_path, finetuning=finetuning))
+    assert f"--init_checkpoint={old} was trained on 24 examples" in caplog.text
+    (line,) = [x for x in caplog.messages if "before and after" in x]
+    before = json.loads((finished_classifier / "out/metrics.json").read_text())
+    assert f"accuracy {before['dev']['accuracy']:.4f} -> " in line
