@@ -7,8 +7,8 @@ import contextlib
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from absl import logging
 
@@ -18,6 +18,9 @@ from data.storage import files
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 # Most characters of a quoted cell, to limit the memory of an unclosed quote.
 _MAX_CELL = 2**27
+_MOST_SHOWN = 20  # bad rows in an error
+
+Converted = TypeVar("Converted")
 
 
 class Column(NamedTuple):
@@ -46,6 +49,10 @@ class Column(NamedTuple):
         return f"{self.name!r} (or {self.number})"
 
 
+class BadRow(ValueError):
+    """A row that cannot be converted; see `converted`."""
+
+
 class Row(NamedTuple):
     """One row of a table.
 
@@ -62,8 +69,8 @@ class Row(NamedTuple):
     cells: Sequence[Any]
 
     def fail(self, message: str) -> NoReturn:
-        """Raises ValueError with file and line before the message."""
-        raise ValueError(f"{self.path}, line {self.line}: {message}")
+        """Raises BadRow with file and line before the message."""
+        raise BadRow(f"{self.path}, line {self.line}: {message}")
 
     def has(self, column: Column) -> bool:
         """Whether the row has a column."""
@@ -83,8 +90,9 @@ class Row(NamedTuple):
         place = self._place(column)
         if place is None:
             columns = ", ".join(self.names) or f"{len(self.cells)} columns"
-            self.fail(
-                f"there is no column {column}; it has {columns}. "
+            raise ValueError(  # of the whole table
+                f"{self.path}, line {self.line}: there is no column {column}; "
+                f"it has {columns}. "
                 f"{self._hint(column)}Name the columns as they are in the "
                 "file, or number them from "
                 f"0{column.flag and f', by --{column.flag}'}."
@@ -161,6 +169,47 @@ class Row(NamedTuple):
                 f"column {column} is {label!r}, which is not a label; expected "
                 f"{describe_labels(labels)}."
             )
+
+
+def converted(
+    table: Iterable[Row], convert: Callable[[Row], Converted]
+) -> Iterator[Converted]:
+    """Yields what `convert` makes of each row of a table.
+
+    Raises ValueError after the last row, with the first twenty bad rows and how
+    many there are.
+    """
+    shown, count = [], 0
+    for row in table:
+        try:
+            found = convert(row)
+        except BadRow as error:
+            count += 1
+            shown += [str(error)] * (count <= _MOST_SHOWN)
+            continue
+        yield found
+    if count == 1:
+        raise ValueError(shown[0])
+    if count:
+        more = f", the first {len(shown)}" if count > len(shown) else ""
+        raise ValueError(f"{count} rows are wrong{more}:\n" + "\n".join(shown))
+
+
+def without_missing(
+    table: Iterable[Row], columns: Sequence[Column]
+) -> Iterator[Row]:
+    """Leaves out the rows with an empty cell in a column; logs how many."""
+    left_out = []
+    for row in table:
+        if any(is_missing(x) or x == "" for x in map(row.value, columns)):
+            left_out.append(row.line)
+        else:
+            yield row
+    if left_out:
+        logging.warning(
+            "%s: --drop_missing leaves out %d rows, the first is line %d.",
+            *(row.path, len(left_out), left_out[0]),
+        )
 
 
 def label_text(value: Any) -> str:

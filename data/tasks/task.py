@@ -81,8 +81,9 @@ class Task:
 
     def read(self, set_name: str) -> Iterator[Example]:
         """Yields the examples of one of the sets; see `examples`."""
-        for row in self.table(set_name):
-            yield self.example(row, set_name)
+        return rows.converted(
+            self.table(set_name), lambda row: self.example(row, set_name)
+        )
 
     @property
     def main_metric(self) -> str:

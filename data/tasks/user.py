@@ -72,6 +72,7 @@ class UserTable(Task):
         labels: Sequence[str] = (),
         metrics: Sequence[str] = (),
         dev_share: float | None = None,
+        drop_missing: bool = False,
     ):
         super().__init__(data_dir)
         self.name = self.suffixes[0][1:]
@@ -88,6 +89,7 @@ class UserTable(Task):
         self._given_labels = tuple(map(rows.label_text, labels))
         rows.check_labels(self._given_labels, "--labels")
         self._given_metrics = tuple(metrics)
+        self._drop_missing = drop_missing
         self._dev_share = dev_share
         if dev_share is not None:
             splits.check_share(dev_share, self._files)
@@ -134,8 +136,10 @@ class UserTable(Task):
             choices = self._choices_of(first) if first else ()
             return tuple(str(i) for i in range(len(choices)))
         counts, first = Counter(), None
-        for row in self.table("train"):
-            labels = self._labels_of(row)
+        table = self.table("train")
+        for row, labels in rows.converted(
+            table, lambda row: (row, self._labels_of(row))
+        ):
             for label in set(labels) - counts.keys():
                 place = f"{row.path}, line {row.line}, column {self._label}"
                 rows.check_labels([label], place)
@@ -154,21 +158,29 @@ class UserTable(Task):
 
     def table(self, set_name: str) -> Iterator[Row]:
         """Yields the rows of a set's file."""
-        return self._files.read(set_name)
+        table = self._files.read(set_name)
+        if not self._drop_missing:
+            return table
+        columns = [*self._texts, *self._choices]
+        columns += [self._label] * (set_name != "test")
+        return rows.without_missing(table, columns)
 
     def read(self, set_name: str) -> Iterator[Example]:
         """Yields examples; with `dev_share`, train and dev share a file."""
         is_divided = self._dev_share is not None and set_name != "test"
         table = self.table("train" if is_divided else set_name)
-        for place, row in enumerate(table):
-            is_dev = is_divided and place in self.dev_places
-            if not is_divided or is_dev == (set_name == "dev"):
-                yield self.example(row, set_name)
+        if is_divided:
+            table = (
+                row
+                for place, row in enumerate(table)
+                if (place in self.dev_places) == (set_name == "dev")
+            )
+        return rows.converted(table, lambda row: self.example(row, set_name))
 
     @functools.cached_property
     def dev_places(self) -> frozenset[int]:
         """Which rows of the training file, from 0, are the dev set."""
-        described = map(self._labels_and_text, self.table("train"))
+        described = rows.converted(self.table("train"), self._labels_and_text)
         return frozenset(splits.dev_places(described, self._dev_share))
 
     def _labels_and_text(self, row: Row) -> tuple[tuple[str, ...], str]:

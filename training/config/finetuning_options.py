@@ -164,6 +164,11 @@ class TaskOptions(Settings):
         "[new] Tables: draw this share of the train set's rows as dev set by a "
         "hash of their text, so that a row keeps its set when rows are added.",
     )
+    drop_missing: bool | None = setting(
+        None,
+        "[new] Tables: leave out rows with an empty text or label; default: "
+        "they are refused, or kept if only a text is empty.",
+    )
     text_columns: list[str] | None = setting(
         None, "[new] tsv, csv, jsonl: columns of the text, or of both."
     )

@@ -328,3 +328,32 @@ def test_the_train_set_rules_over_the_labels_of_a_model(table):
     task = table({"train.csv": ROWS})
     task.model_labels = ("other",)
     assert task.labels == ("a", "b")
+
+
+def test_all_bad_rows_are_in_one_error(table):
+    bad = [f"t{i},{'z' if i % 2 else 'a'}\n" for i in range(60)]
+    task = table({"train.csv": "text,label\n" + "".join(bad)}, labels=("a",))
+    with pytest.raises(
+        ValueError, match="30 rows are wrong, the first 20:"
+    ) as e:
+        list(task.examples("train"))
+    first, *lines = str(e.value).splitlines()
+    assert len(lines) == 20
+    assert "train.csv, line 3: column 'label' is 'z'" in lines[0]
+    # The labels are looked for in all rows, too.
+    task = table({"train.csv": "text,label\nx,a\ny,\nz,\n"})
+    with pytest.raises(ValueError, match="2 rows are wrong:\n.*line 3: no lab"):
+        _ = task.labels
+
+
+def test_rows_with_empty_cells_are_left_out_if_asked(table, caplog):
+    content = 'text,label\none,a\n,a\nthree,\n"",\nfive,b\n'
+    task = table({"train.csv": content, "test.csv": content}, drop_missing=True)
+    assert train(task) == [("one", "a"), ("five", "b")]
+    assert task.labels == ("a", "b")
+    assert "--drop_missing leaves out 3 rows, the first is line 3" in (
+        caplog.text
+    )
+    # The labels of a test set may be missing.
+    texts = [example.text_a for example in task.examples("test")]
+    assert texts == ["one", "three", "five"]
