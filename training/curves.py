@@ -48,11 +48,9 @@ def read(patterns: Sequence[str]) -> Runs:
 
 def _events(folder: str) -> dict[str, events.Points]:
     """Returns the points of a folder and of those directly below it."""
-    below = filter(files.is_folder, files.find_in(folder, "*"))
-    points = {
-        os.path.relpath(path, folder).replace(".", ""): events.read_points(path)
-        for path in (folder, *below)
-    }
+    points = {"": events.read_points(folder)}
+    for path in filter(files.is_folder, files.find_in(folder, "*")):
+        points[os.path.basename(path)] = events.read_points(path)
     return {name: found for name, found in points.items() if found}
 
 

@@ -297,6 +297,7 @@ LOCAL = {
     "data/squad/page.py": "names its own script",
     "data/squad/ensembling.py": "compares paths; reads none",
     "modeling/checkpoints/tf1.py": "makes a local disk write what it holds",
+    "data/pretraining/corpus.py": "the documentation that Python carries",
     "modeling/checkpoints/huggingface.py": "a local copy, to be mapped",
     "training/loop/checkpointing.py": "local folders, not links; free space",
     "training/devices/gpus.py": "devices of this machine",

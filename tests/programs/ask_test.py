@@ -227,14 +227,14 @@ def test_questions_on_one_text(ask, folders, loaded, tmp_path):
             "pretraining",
             ["", "a [MASK]", "b"],
             [],
-            "lines.txt, line 3 has no [MASK]: 'b'; write [MASK] for each",
+            "lines.txt, line 3 has no [MASK]; write one for each word",
         ),
         (
             "span",
             ["who?"],
             [],
-            "line 1 is a question without a text: 'who?'; write both with a "
-            "tab between, or give --context_file.",
+            "line 1 is a question without a text; write both with a tab "
+            "between, or give --context_file: 'who?'.",
         ),
         (
             "tagging",

@@ -1,6 +1,7 @@
 """create_pretraining_data.py as its users start it."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -70,7 +71,7 @@ def test_help_names_every_flag_with_the_originals_default():
         _, found, text = done.stdout.partition(f"--{flag}:")
         assert found, flag
         if default:
-            words = " ".join(text.partition("  --")[0].split())
+            words = " ".join(re.split(r"  --|\n\n", text)[0].split())
             assert words.endswith(f"Default: {default}."), flag
 
 

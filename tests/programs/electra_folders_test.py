@@ -252,7 +252,7 @@ def test_a_finished_run_answers_and_is_exported(goldens, tmp_path):
     with pytest.raises(
         ValueError,
         match=r"an ELECTRA with an output layer \(classification\).*one more "
-        "dense layer.*Only tagging",
+        "dense layer.*only those for tagging",
     ):
         convert(tmp_path, tmp_path / "theirs")
 

@@ -213,6 +213,6 @@ def test_help_teaches(pytestconfig):
         "python run_pretraining.py --do_train",
         "--iterations_per_loop",
         "Default: 10000.",
-        "[new] Arithmetic",
+        "[new] Where and in which arithmetic",
     ):
         assert words in done.stdout

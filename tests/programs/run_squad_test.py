@@ -102,7 +102,7 @@ def test_the_export_answers_as_the_program(answered, goldens):
     data = SquadData(str(goldens / "squad/dev-v2.0.json")).read()
     examples = list(read_examples(data, ExampleOptions(False, True)))[::3]
     answers = Predictor.load(str(folder / "export")).predict(
-        [(x.question_text, x.context) for x in examples]
+        [(x.question_text, x.paragraph.context) for x in examples]
     )
     predictions = read(folder / "predictions.json")
     odds = read(folder / "null_odds.json")

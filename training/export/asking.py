@@ -49,9 +49,10 @@ def named(kind: str, answer: dict[str, Any]) -> dict[str, Any]:
         return {n: answer[n] for n in ("choice", "score", "probabilities")}
     labels, probabilities = answer["labels"], answer["probabilities"]
     by_label = dict(zip(labels, probabilities, strict=True))
-    best = {"label": answer["label"], "score": answer["score"]}
     if kind == "multilabel":
         best = {"labels": [name for name, p in by_label.items() if p > 0.5]}
+    else:
+        best = {"label": answer["label"], "score": answer["score"]}
     return best | {"probabilities": by_label}
 
 

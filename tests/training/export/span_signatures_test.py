@@ -124,7 +124,7 @@ def expected(answered, goldens):
 
 def test_answers_are_exact_slices_and_those_of_the_program(answered, goldens):
     version, examples, _, serving = answered
-    texts = [(x.question_text, x.context) for x in examples]
+    texts = [(x.question_text, x.paragraph.context) for x in examples]
     answers = Predictor(serving.signatures).predict(texts, batch_size=7)
     equal = 0
     for example, answer, prediction in zip(
@@ -173,7 +173,7 @@ def test_a_plain_session_answers_alike(answered, tmp_path):
     for count in 1, 33:
         inputs = {
             "question": [e.question_text for e in examples[:count]],
-            "context": [e.context for e in examples[:count]],
+            "context": [e.paragraph.context for e in examples[:count]],
         }
         inputs["context"][-1] = ""
         asked[f"texts{count}"] = "serve_text", inputs

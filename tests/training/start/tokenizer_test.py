@@ -100,7 +100,7 @@ def test_flags_that_differ_from_the_model_are_warned_of(
         return
     case, split = about_model
     assert case.startswith(
-        f"{path} says do_lower_case: false, but here it is true: text becomes"
+        f"{path} says do_lower_case: false, but here it is true, so texts "
     )
     assert case.endswith("; give --do_lower_case=false.")
     assert "says that the are never split" in split
