@@ -110,7 +110,7 @@ def test_the_export_answers_as_the_program(answered, goldens):
         wanted = predictions[example.qas_id]
         assert normalize_answer(answer["answer"]) == normalize_answer(wanted)
         place = slice(answer["start"], answer["end"])
-        assert answer["answer"] == example.context[place]
+        assert answer["answer"] == example.paragraph.context[place]
         assert answer["null_score_diff"] == pytest.approx(
             odds[example.qas_id], abs=2 * LOGIT
         )

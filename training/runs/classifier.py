@@ -10,7 +10,7 @@ from absl import logging
 from data import metrics
 from data.finetuning.feature_options import FeatureOptions
 from data.finetuning.records import make_records as make_record_file
-from data.records import input_pipeline, reuse
+from data.records import input_pipeline
 from data.storage import files
 from data.tasks import Task, class_weights, get_task
 from data.text.tokenization import FullTokenizer
@@ -19,6 +19,7 @@ from modeling.config import BertConfig
 from modeling.embeddings import require_pairs
 from modeling.objectives.tasks import TaskModel
 from training.config.finetuning_options import ClassifierOptions, TaskOptions
+from training.finetuning import earlier_model
 from training.finetuning.best_checkpoint import (
     BestCheckpoint,
     Choice,
@@ -46,7 +47,6 @@ _RESULTS = (
     *("eval_results.txt", "metrics.json", "checkpoints.tsv", "errors.html"),
     *("predictions.tsv", "dev_predictions.tsv", "test_results.tsv"),
 )
-_TRAIN_RECORDS = "train.tf_record"
 # A BiLSTM does not learn with the smaller rates of fine-tuning.
 _LEAST_RATE = 1e-4
 
@@ -296,7 +296,9 @@ def train_and_score(
     options, output_dir = opened.options, opened.output_dir
     scorer = TaskScorer(model.evaluate, opened.task, inputs.dev, output_dir)
     best = BestCheckpoint(model, scorer.write, opened.choice)
-    before = _score_before(opened, inputs, model, scorer)
+    before = {}
+    if options.do_train:
+        before = earlier_model.score(model.first, inputs.train, scorer)
     step = best.train(inputs.train) if options.do_train else best.restore()
     if options.eval_checkpoints != "last":
 
@@ -313,37 +315,8 @@ def train_and_score(
         if scorer.step != step:
             scorer.write(step)
         scorer.write_metrics(best.note())
-    for set_name, results in before.items():
-        logging.info(
-            "%s, before and after this training: %s",
-            set_name,
-            ", ".join(
-                f"{name} {results[name]:.4f} -> "
-                f"{scorer.results[set_name][name]:.4f}"
-                for name in opened.task.metrics
-            ),
-        )
+    earlier_model.log(before, scorer.results, opened.task.metrics)
     return scorer, Outcome(step, scorer.results, best.weights(step))
-
-
-def _score_before(
-    opened: Opened, inputs: Inputs, model: Finetuning, scorer: TaskScorer
-) -> Results:
-    """Scores --init_checkpoint, if it is a model with the labels of the task.
-
-    It also logs how many rows it was trained on.
-    """
-    if not (opened.options.do_train and model.first and model.first.has_heads):
-        return {}
-    folder = opened.options.finetuning.init_checkpoint
-    if before := reuse.num_examples(os.path.join(folder, _TRAIN_RECORDS)):
-        path = inputs.train.paths[0]
-        logging.info(
-            "--init_checkpoint=%s was trained on %d examples; this run trains "
-            "on %d.",
-            *(folder, before, reuse.num_examples(path)),
-        )
-    return scorer.score()
 
 
 def answer(

@@ -48,6 +48,7 @@ class FirstWeights:
         may lack.
 
     Attributes:
+      path: of --init_checkpoint.
       untrained: names of the variables that the checkpoint does not have, or
         has for other labels. They must be trained before they are used.
 
@@ -64,7 +65,7 @@ class FirstWeights:
         labels: Sequence[str] = (),
         reads_pooler: bool = False,
     ):
-        self._path = source.path
+        self.path = source.path
         weights = source.folder.weights if source.folder else source.path
         self._checkpoint = checkpoints.open_checkpoint(weights)
         self._heads = [name for name in heads if name in variables]
@@ -112,7 +113,7 @@ class FirstWeights:
         """Yields what begins with random values, or with an uncertain order."""
         if self._missing_pooler:
             yield (
-                f"--init_checkpoint={self._path} has no "
+                f"--init_checkpoint={self.path} has no "
                 f"{' and '.join(self._missing_pooler)}, which the output layer "
                 "reads: it starts from random values."
             )
@@ -125,7 +126,7 @@ class FirstWeights:
             yield self._match.message
         if self._report.misshapen:
             yield (
-                f"--init_checkpoint={self._path} has another head, such as one "
+                f"--init_checkpoint={self.path} has another head, such as one "
                 "for other labels: all but its head is taken, and the head of "
                 f"this task begins anew ({'; '.join(self._report.misshapen)})."
             )
@@ -169,7 +170,7 @@ class FirstWeights:
         # predicts with random weights.
         if missing:
             raise ValueError(
-                f"--init_checkpoint={self._path} has no "
+                f"--init_checkpoint={self.path} has no "
                 f"{' and '.join(missing)} for this task; train first "
                 "(--do_train), or give the checkpoint, or the --output_dir, of "
                 "a model fine-tuned on it."
