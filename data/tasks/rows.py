@@ -196,16 +196,20 @@ def converted(
 
 
 def without_missing(
-    table: Iterable[Row], columns: Sequence[Column]
+    table: Iterable[Row], columns: Sequence[Column], said: set[str]
 ) -> Iterator[Row]:
-    """Leaves out the rows with an empty cell in a column; logs how many."""
+    """Leaves out the rows with an empty cell in a column.
+
+    It logs how many, unless the file is in `said`, and adds it there.
+    """
     left_out = []
     for row in table:
         if any(is_missing(x) or x == "" for x in map(row.value, columns)):
             left_out.append(row.line)
         else:
             yield row
-    if left_out:
+    if left_out and row.path not in said:
+        said.add(row.path)
         logging.warning(
             "%s: --drop_missing leaves out %d rows, the first is line %d.",
             *(row.path, len(left_out), left_out[0]),

@@ -90,6 +90,7 @@ class UserTable(Task):
         rows.check_labels(self._given_labels, "--labels")
         self._given_metrics = tuple(metrics)
         self._drop_missing = drop_missing
+        self._said: set[str] = set()  # files with rows that were left out
         self._dev_share = dev_share
         if dev_share is not None:
             splits.check_share(dev_share, self._files)
@@ -163,7 +164,7 @@ class UserTable(Task):
             return table
         columns = [*self._texts, *self._choices]
         columns += [self._label] * (set_name != "test")
-        return rows.without_missing(table, columns)
+        return rows.without_missing(table, columns, self._said)
 
     def read(self, set_name: str) -> Iterator[Example]:
         """Yields examples; with `dev_share`, train and dev share a file."""

@@ -354,6 +354,8 @@ def test_rows_with_empty_cells_are_left_out_if_asked(table, caplog):
     assert "--drop_missing leaves out 3 rows, the first is line 3" in (
         caplog.text
     )
+    list(task.examples("train"))
+    assert caplog.text.count("train.csv: --drop_missing") == 1
     # The labels of a test set may be missing.
     texts = [example.text_a for example in task.examples("test")]
     assert texts == ["one", "three", "five"]
