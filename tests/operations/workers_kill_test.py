@@ -234,7 +234,7 @@ def test_workers_with_different_flags_are_refused(
     assert [process.wait() for process in run.processes] == [1, 1]
     for here in ("--log_steps=1; --seed=12345", "--log_steps=10; --seed=7"):
         assert (
-            f"in --log_steps, --seed (here: {here}). Start the same command"
+            f"in --log_steps, --seed (here: {here}). Start the same version"
         ) in run.log()
     assert "error: worker 1 (127.0.0.1:" in run.log()
     assert not list(run.folder.glob("*"))

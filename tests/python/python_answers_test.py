@@ -314,7 +314,7 @@ def test_an_export_answers_as_its_run(finished, tmp_path):
                     assert x == y
     with pytest.raises(ValueError, match="is an export, .* no vectors; load"):
         export.encode(["a"])
-    with pytest.raises(ValueError, match="fixed; leave out max_seq_length, or"):
+    with pytest.raises(ValueError, match="fixed settings; leave out max_seq_l"):
         bert.load(place, max_seq_length=16)
 
 

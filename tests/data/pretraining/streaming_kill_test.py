@@ -244,10 +244,9 @@ def test_a_killed_worker_ends_the_run_and_loses_no_finished_shard(
     writer = start(text, dupe_factor=40, hit="kill a worker", num_finished=1)
     code, said = writer.end()
     assert code != 0
-    assert said.rstrip().endswith(
-        "OSError: a worker process was killed, probably because memory ran "
-        "out; run the same command with a smaller --num_processes."
-    )
+    *_, last = said.rstrip().splitlines()
+    assert "OSError: a worker process was killed, probably because" in last
+    assert "a smaller --num_processes" in last
     num_finished = check_unfinished(tmp_path / "out")
     assert num_finished >= 1
     wait_for_end(writer)
