@@ -8,6 +8,10 @@ r"""Converts a model between the original's files and Hugging Face's.
   python convert_checkpoint.py --model=$BERT_BASE_DIR --output_dir=medical \
     --output_format=original --extra_words=words.txt
 
+  python convert_checkpoint.py --model=$BERT_BASE_DIR --output_dir=small \
+    --output_format=original --keep_layers=6 --keep_words=8000 \
+    --input_file=corpus/*.txt
+
 A folder with config.json and model.safetensors becomes bert_model.ckpt,
 bert_config.json, vocab.txt and, if it has labels, labels.txt. A checkpoint, or
 the output_dir of run_pretraining.py, run_classifier.py or run_squad.py, becomes
@@ -17,7 +21,7 @@ with --save_best these are the best weights, otherwise the last; for trials,
 those of the chosen one. --output_format chooses the format of the result.
 
 --extra_words adds words and --max_position_embeddings adds positions. Both need
-training afterwards.
+training afterwards. --keep_layers and --keep_words take layers and words away.
 
 The programs need no conversion to begin with a model of Hugging Face: they take
 its folder as --init_checkpoint, its config.json as --bert_config_file and its

@@ -38,13 +38,13 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_160,
-    "training": 10_350,
+    "training": 10_510,
     "modeling": 3_830,
     "studies": 1_540,
     "demo": 225,
     "programs": 715,
 }
-MOST_DOCSTRINGS = 7_900
+MOST_DOCSTRINGS = 7_940
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

@@ -1,12 +1,29 @@
 """Options of convert_checkpoint.py."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from data.settings import Settings, refuse, setting
 from data.tasks import KINDS
 
 FORMATS = ("original", "huggingface")
 ELECTRA_PARTS = ("discriminator", "generator")
+
+
+def parse_layer_numbers(text: str | Sequence[int]) -> tuple[int, ...]:
+    """Numbers of layers: "0,2,4" or [0, 2, 4]; "" = none.
+
+    Raises ValueError if something else is between the commas.
+    """
+    if not isinstance(text, str):
+        return tuple(text)
+    parts = [part.strip() for part in text.split(",") if text]
+    if not all(part.isdecimal() for part in parts):
+        raise ValueError(
+            f"--keep_layers={text}; it must be numbers from 0 on, such as "
+            "0,2,4, or one number of layers."
+        )
+    return tuple(map(int, parts))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,6 +72,23 @@ class ConversionOptions(Settings):
         "[unusedN] tokens, then follow its last one, with the mean of their "
         "wordpieces' weights.",
     )
+    keep_layers: tuple[int, ...] = setting(
+        (),
+        "Layers to keep, such as 0,2,4, or how many, evenly: 3 of 6 are 0,2,4. "
+        "The others are left out.",
+        parse=parse_layer_numbers,
+    )
+    keep_words: int | None = setting(
+        None,
+        "Size of a smaller vocabulary: special tokens, single characters, then "
+        "the wordpieces most frequent in --input_file.",
+        least=1,
+    )
+    input_file: str | None = setting(
+        None,
+        "For --keep_words: comma-separated UTF-8 text files or globs, of the "
+        "texts that the model will read.",
+    )
     never_split: tuple[str, ...] = setting(
         (),
         "Words of --extra_words that the tokenizer would split, such as "
@@ -72,5 +106,10 @@ class ConversionOptions(Settings):
                 self.never_split and not self.extra_words,
                 f"--never_split={','.join(self.never_split)} is for words of "
                 "--extra_words, which is not given; give both, or neither.",
-            )
+            ),
+            (
+                (self.keep_words is None) != (self.input_file is None),
+                "--keep_words and --input_file need each other: a text says "
+                "which words are kept; give both, or neither.",
+            ),
         )

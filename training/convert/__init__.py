@@ -2,5 +2,6 @@
 
 generator   the generator of an ELECTRA, as a checkpoint of its own
 growth      more words and positions for a model
+cutting     fewer words and layers
 conversion  the original's files to Hugging Face's, and back
 """

@@ -1,6 +1,7 @@
 """Converts all files of a model to Hugging Face's format, and back.
 
-A model may get more words and positions on the way, see `growth`.
+A model may get more words and positions on the way, see `growth`, or fewer
+words and layers, see `cutting`.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from data.storage import files
 from data.tasks import KINDS
 from data.text import tokenizer_files, vocabulary
 from data.text.tokenizer_files import TokenizerSettings
+from data.text.vocabulary_building import count_words
 from modeling import checkpoints
 from modeling.bert import BertModel
 from modeling.checkpoints import (
@@ -28,7 +30,8 @@ from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig, to_huggingface
 from training.config.conversion_options import FORMATS, ConversionOptions
-from training.convert import growth
+from training.convert import cutting, growth
+from training.convert.cutting import Cut
 from training.convert.generator import (
     Generator,
     has_encoder,
@@ -188,8 +191,8 @@ def _to_huggingface(
     logging.info("Its class in transformers is %s.", name)
 
 
-def _grown(options: ConversionOptions, found: ModelFolder) -> Grown:
-    """Opens a model, with the words and positions that the options add."""
+def _grown(options: ConversionOptions, found: ModelFolder) -> Grown | Cut:
+    """Opens a model; adds and takes away what the options say."""
     config_file = (
         options.bert_config_file
         or found.config_file
@@ -220,11 +223,32 @@ def _grown(options: ConversionOptions, found: ModelFolder) -> Grown:
             options.never_split,
             source=f"--extra_words={options.extra_words}",
         )
+    if options.keep_layers or options.keep_words:
+        return _cut(options, model, _texts(options, found, model))
     return model
 
 
+def _cut(
+    options: ConversionOptions, model: Grown, texts: TokenizerSettings
+) -> Cut:
+    """Takes away the layers and words that the options do not keep."""
+    cut, layers = Cut(model), options.keep_layers
+    if len(layers) == 1 and 0 < layers[0] <= model.config.num_hidden_layers:
+        layers = cutting.evenly(*layers, of=model.config.num_hidden_layers)
+    if layers:
+        cut.keep_layers(layers)
+    if options.keep_words:
+        word_counts = count_words(
+            files.expand_patterns(options.input_file),
+            do_lower_case=texts.do_lower_case,
+        )
+        cut.keep_words(options.keep_words, word_counts, texts.never_split)
+    cut.log_size()
+    return cut
+
+
 def _texts(
-    options: ConversionOptions, found: ModelFolder, model: Grown
+    options: ConversionOptions, found: ModelFolder, model: Grown | Cut
 ) -> TokenizerSettings:
     """How the model's texts become wordpieces."""
     settings = tokenizer_files.read_settings(found.path, found.facts)
@@ -238,7 +262,7 @@ def _texts(
 
 
 def _write_tokenizer(
-    folder: str, model: Grown, settings: TokenizerSettings
+    folder: str, model: Grown | Cut, settings: TokenizerSettings
 ) -> dict[str, int]:
     """Writes the vocabulary and its settings; returns the vocabulary."""
     # The settings are Hugging Face's in both formats, because the original has

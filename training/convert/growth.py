@@ -23,11 +23,13 @@ from training.convert.generator import Generator
 
 _POSITIONS = "/embeddings/position_embeddings"
 # The variables with a row for each token.
-_BY_TOKEN = (
-    "bert/embeddings/word_embeddings",
-    "cls/predictions/output_bias",
-    "electra/embeddings/word_embeddings",
-    "generator_predictions/output_bias",
+BY_TOKEN = frozenset(
+    (
+        "bert/embeddings/word_embeddings",
+        "cls/predictions/output_bias",
+        "electra/embeddings/word_embeddings",
+        "generator_predictions/output_bias",
+    )
 )
 _UNUSED = re.compile(r"\[unused\d+\]")
 _MOST_NAMED = 8
@@ -66,7 +68,7 @@ class Grown:
             # Row i is row i modulo their number.
             rows = np.arange(self.config.max_position_embeddings)
             return value[rows % len(value)]
-        if name not in _BY_TOKEN:
+        if name not in BY_TOKEN:
             return value
         more = self.config.vocab_size - len(value)
         grown = np.pad(value, [(0, more)] + [(0, 0)] * (value.ndim - 1))
