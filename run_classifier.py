@@ -26,7 +26,7 @@ from training.config.finetuning_options import (
     check_strip,
     task_names,
 )
-from training.config.options import DeviceOptions, ExportOptions
+from training.config.run_options import DeviceOptions, ExportOptions
 
 
 def define_flags() -> None:

@@ -20,11 +20,11 @@ from typing import Any
 
 from absl import logging
 
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from training import program
 from training.config import flags, recipes
-from training.config.options import DeviceOptions, ExportOptions
 from training.config.pretraining_options import PretrainingOptions
+from training.config.run_options import DeviceOptions, ExportOptions
 
 # The others concern create_pretraining_data.py alone.
 _MASKING = (

@@ -20,7 +20,7 @@ that was stopped.
 from training import program
 from training.config import flags
 from training.config.finetuning_options import check_strip
-from training.config.options import DeviceOptions, ExportOptions
+from training.config.run_options import DeviceOptions, ExportOptions
 from training.config.squad_options import SquadOptions
 
 

@@ -21,7 +21,7 @@ from training.config import flags
 
 def define_flags() -> None:
     """Defines this program's flags."""
-    from studies.engine.options import StudyData, StudyOptions
+    from studies.engine.study_options import StudyData, StudyOptions
 
     flags.define(StudyOptions)
     flags.define(StudyData)
@@ -31,8 +31,8 @@ def main() -> None:
     """Prints the paper's commands, or makes the study."""
     import studies
     from studies.engine.commands import paper_commands
-    from studies.engine.options import StudyData, StudyOptions, check_rows
     from studies.engine.scales import PAPER
+    from studies.engine.study_options import StudyData, StudyOptions, check_rows
 
     options, data = flags.read(StudyOptions), flags.read(StudyData)
     study = studies.get(options.study)

@@ -25,7 +25,7 @@ from absl import logging  # noqa: E402
 from benchmarks.budget.rungs import BASELINE, LAST, QUARTER, RUNGS  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
 from data.storage import files  # noqa: E402
-from studies.engine.options import StudyData  # noqa: E402
+from studies.engine.study_options import StudyData  # noqa: E402
 from training import program  # noqa: E402
 from training.config import flags  # noqa: E402
 

@@ -10,7 +10,7 @@ from benchmarks.budget.rungs import Rung, Settings
 from benchmarks.peers import compare
 from benchmarks.programs import run_with_log
 from data.storage.json_files import read_json, write_json
-from studies.engine.options import StudyData
+from studies.engine.study_options import StudyData
 from training.loop.checkpointing import CheckpointManager
 from training.loop.events import read_eval_results
 from training.many_runs.recorded_run import RecordedRun

@@ -6,7 +6,7 @@ from benchmarks.programs import run_with_log
 from data.storage.json_files import read_json
 from studies.engine.inputs import task_flags
 from studies.engine.measures import FINETUNING, MEASURES
-from studies.engine.options import StudyData
+from studies.engine.study_options import StudyData
 
 NAMES = ("similarity", "tags", "spans")
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from benchmarks.check_gpu.results import Found, Request
 from tests.support import rounding
 from tests.training import support
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.devices import strategy
 
 _TRAJECTORY = "model/pretraining_trajectory.npz"

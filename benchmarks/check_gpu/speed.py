@@ -18,7 +18,11 @@ import tensorflow as tf
 from benchmarks.check_gpu import profile
 from benchmarks.check_gpu.results import Found, Request
 from modeling import BertConfig, PretrainingModel
-from training.config.options import DeviceOptions, TrainOptions, dtype_policy
+from training.config.run_options import (
+    DeviceOptions,
+    TrainOptions,
+    dtype_policy,
+)
 from training.devices import gpus, strategy
 from training.loop.trainer import Trainer
 

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from benchmarks.peers import inputs
 from benchmarks.peers.cases import VOCAB_SIZE
+from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.masking import Masker
-from data.pretraining.options import PretrainingDataOptions, Wordpieces
 from data.records import feature_spec, input_pipeline, tfrecord
 from data.records.input_pipeline import Shard
 

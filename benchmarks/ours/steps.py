@@ -9,7 +9,7 @@ import tensorflow as tf
 from benchmarks.ours import arithmetic, step_parts
 from benchmarks.peers.protocol import elapsed
 from modeling import BertConfig, objectives
-from training.config.options import TrainOptions, dtype_policy
+from training.config.run_options import TrainOptions, dtype_policy
 from training.loop.trainer import Trainer
 
 

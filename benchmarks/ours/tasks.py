@@ -23,7 +23,7 @@ from data.squad.examples import ExampleOptions
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, SpanModel, TaskModel
-from training.config.options import (
+from training.config.run_options import (
     DeviceOptions,
     ServingOptions,
     TrainOptions,

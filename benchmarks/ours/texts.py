@@ -23,9 +23,9 @@ from data.squad import records
 from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
-from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.predictions import open_writer
 from data.squad.questions import Questions
+from data.squad.window_options import AnswerOptions, WindowOptions
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 

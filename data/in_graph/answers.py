@@ -9,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from data.in_graph.windows import GraphWindows
-from data.squad.options import AnswerOptions
+from data.squad.window_options import AnswerOptions
 
 # Spans of a question that are searched for n different texts: the same text
 # often occurs in several places.

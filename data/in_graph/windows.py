@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from data.in_graph import packing
-from data.squad.options import WindowOptions
+from data.squad.window_options import WindowOptions
 
 
 class GraphWindows(NamedTuple):

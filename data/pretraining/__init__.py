@@ -1,6 +1,6 @@
 """Text to pretraining records.
 
-options          options of the examples
+data_options     options of the examples
 sentences        divides paragraphs into sentences
 corpus           a small corpus in two parts, that of the demo and the studies
 tfds_text        the text of a tensorflow-datasets data set, as files

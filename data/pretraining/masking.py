@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data.pretraining.options import PretrainingDataOptions, Wordpieces
+from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 
 
 class MaskedRows(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from data.pretraining import words
-from data.pretraining.options import (
+from data.pretraining.data_options import (
     SPECIAL_TOKENS,
     PretrainingDataOptions,
     Wordpieces,

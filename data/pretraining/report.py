@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from absl import logging
 
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from data.records.feature_spec import NO_PAIR
 
 _NUM_ROWS = 3

@@ -1,17 +1,17 @@
 """Questions on paragraphs, each answered by a part of its paragraph.
 
-articles     the articles of a SQuAD file or data set
-options      options of windows and answers
-examples     articles to questions with the position of the answer
-predictions  the predicted answers to questions, and their files
-windows      questions to rows as long as the model takes
-questions    the questions of a file with their windows, converted once
-rows         windows as arrays
-records      windows to record files, made once
-candidates   the best pairs of a start and an end
-final_text   wordpieces back to the paragraph's own text
-answers      scores of windows to answers
-scoring      exact match and F1, by SQuAD's own rules
-page         predictions as one HTML page
-ensembling   answer files of several runs to those of one
+articles        the articles of a SQuAD file or data set
+window_options  options of windows and answers
+examples        articles to questions with the position of the answer
+predictions     the predicted answers to questions, and their files
+windows         questions to rows as long as the model takes
+questions       the questions of a file with their windows, converted once
+rows            windows as arrays
+records         windows to record files, made once
+candidates      the best pairs of a start and an end
+final_text      wordpieces back to the paragraph's own text
+answers         scores of windows to answers
+scoring         exact match and F1, by SQuAD's own rules
+page            predictions as one HTML page
+ensembling      answer files of several runs to those of one
 """

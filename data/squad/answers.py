@@ -16,9 +16,9 @@ from data.squad.candidates import (
 )
 from data.squad.examples import SquadExample
 from data.squad.final_text import FinalTexts
-from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.predictions import Answer, Prediction
 from data.squad.questions import Question
+from data.squad.window_options import AnswerOptions, WindowOptions
 from data.text.tokenization import FullTokenizer
 
 _WINDOWS_AT_ONCE = 128

@@ -14,9 +14,9 @@ from absl import logging
 from data.settings import Settings, refuse, setting
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
-from data.squad.options import check_null_threshold
 from data.squad.predictions import remove_unwritten
 from data.squad.scoring import Scorer, find_best_thresholds
+from data.squad.window_options import check_null_threshold
 from data.storage import files, outputs
 from data.storage.json_files import read_json, write_json
 

@@ -9,7 +9,7 @@ from data.squad.examples import (
     SquadReport,
     read_examples,
 )
-from data.squad.options import WindowOptions
+from data.squad.window_options import WindowOptions
 from data.squad.windows import Window, convert_examples
 from data.text.tokenization import FullTokenizer
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from data.records.feature_spec import FeatureSpec
 from data.squad.examples import Paragraph, SquadExample, SquadReport
-from data.squad.options import NUM_SPECIAL, WindowOptions
+from data.squad.window_options import NUM_SPECIAL, WindowOptions
 from data.text.spans import spans
 from data.text.tokenization import FullTokenizer
 

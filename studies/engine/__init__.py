@@ -6,7 +6,7 @@ declaring    what a study states: rows, measures, the paper's numbers
 scales       the sizes and settings of a study on a small machine
 measures     what is measured, by which program and with which flags
 casing       the task `casing`: how the words of a text are cased
-options      the flags of run_study.py
+study_options  the flags of run_study.py
 plan         the runs of a study, in order, with their settings
 commands     the commands of a study at the paper's size, and their cost
 inputs       text, vocabulary, records and data sets of a study

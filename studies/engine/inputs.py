@@ -7,7 +7,7 @@ from absl import logging
 
 from data import settings
 from data.pretraining import corpus
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.storage import files
@@ -16,8 +16,8 @@ from modeling.checkpoints import model_folder
 from studies.engine import casing, plan
 from studies.engine.declaring import Row
 from studies.engine.measures import SPANS
-from studies.engine.options import StudyData
 from studies.engine.scales import Scale
+from studies.engine.study_options import StudyData
 
 SETS = ("train", "eval")
 

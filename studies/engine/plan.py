@@ -13,8 +13,8 @@ from studies.engine.measures import (
     SPANS,
     applies,
 )
-from studies.engine.options import StudyData, StudyOptions
 from studies.engine.scales import LENGTH, SCALES, SIZES, Scale
+from studies.engine.study_options import StudyData, StudyOptions
 
 PRETRAINING = "pretraining"
 NUM_PREDICTIONS = 10

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from data import settings
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from data.storage import files
 from data.storage.json_files import read_json
 from data.text import vocabulary
@@ -19,9 +19,9 @@ from studies.engine import plan
 from studies.engine.declaring import Row, Study
 from studies.engine.inputs import Inputs
 from studies.engine.measures import HELD_OUT, SPANS
-from studies.engine.options import StudyData, StudyOptions
 from studies.engine.plan import PRETRAINING, Job
 from studies.engine.scales import SCALES
+from studies.engine.study_options import StudyData, StudyOptions
 from training.config.finetuning_options import ClassifierOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.config.squad_options import SquadOptions

@@ -13,9 +13,9 @@ from data.storage import files
 from data.storage.json_files import read_json
 from studies.engine import picture, plan, report
 from studies.engine.declaring import Study
-from studies.engine.options import NO_CASING, StudyData, StudyOptions
 from studies.engine.plan import Job
 from studies.engine.scales import LENGTH, SCALES, SIZES
+from studies.engine.study_options import NO_CASING, StudyData, StudyOptions
 from training.many_runs.recorded_run import RecordedRun
 
 _STUDY, _RUN = "study.json", "run.json"

@@ -30,7 +30,7 @@ from modeling import (  # noqa: E402
     TaskModel,
 )
 from modeling.kernels import vocabulary  # noqa: E402
-from training.config.options import TrainOptions  # noqa: E402
+from training.config.run_options import TrainOptions  # noqa: E402
 from training.inference import OutputCollector  # noqa: E402
 from training.loop import steps  # noqa: E402
 from training.vectors.extractor import Extractor, VectorOptions  # noqa: E402

@@ -18,7 +18,7 @@ import ctypes, os, resource, sys
 from absl import logging
 from training.runs import pretraining
 from training.loop.checkpointing import CheckpointManager
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 
 records, config, folder, left = sys.argv[1:]
 left = int(left)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact.in_memory import write_pretraining_data
-from data.pretraining.options import PretrainingDataOptions
 from data.pretraining.recipe import Recipe
 from data.squad.ensembling import EnsembleOptions, average_runs
 from data.storage import files
@@ -30,7 +30,11 @@ from training.config.finetuning_options import (
     FinetuningOptions,
     TrialOptions,
 )
-from training.config.options import DeviceOptions, ExportOptions, TrainOptions
+from training.config.run_options import (
+    DeviceOptions,
+    ExportOptions,
+    TrainOptions,
+)
 from training.convert import conversion
 from training.convert.conversion import ConversionOptions
 from training.export import saved_model

@@ -17,7 +17,7 @@ from tests.support import huggingface_support as theirs
 from tests.support.electra_support import CHANGES, SMALL, E, config_of, convert
 from tests.support.model_folders import write_released
 from tests.support.serving_support import TEXTS, finished_run
-from training.config.options import ExportOptions
+from training.config.run_options import ExportOptions
 from training.export import saved_model
 
 

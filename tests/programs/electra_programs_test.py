@@ -18,7 +18,7 @@ from training.config.finetuning_options import (
     ClassifierOptions,
     FinetuningOptions,
 )
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 from training.runs import classifier, questions
 from training.runs import vectors as extraction
 

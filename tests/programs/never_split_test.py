@@ -13,14 +13,14 @@ import tensorflow as tf
 import bert
 from data.finetuning import features
 from data.finetuning.records import make_records
+from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
-from data.pretraining.options import PretrainingDataOptions
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.squad import records as squad_records
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
-from data.squad.options import WindowOptions
+from data.squad.window_options import WindowOptions
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
 from data.vectors import text_rows

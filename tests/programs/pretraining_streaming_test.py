@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from tests.support import tfds_support
 from tests.support.pretraining_support import latest_step, read_all
 from training.runs import pretraining

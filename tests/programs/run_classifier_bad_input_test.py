@@ -15,7 +15,7 @@ from tests.training.finetuning_support import (
     make_run,
     run_table,
 )
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.devices import session
 from training.start import tokenizer
 
@@ -145,7 +145,7 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from tests.training.finetuning_support import run_table
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.loop.trainer import Trainer
 goldens, folder = map(pathlib.Path, sys.argv[1:])
 for name in ("eval", "predict", "train"):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact.in_memory import write_pretraining_data
-from data.pretraining.options import PretrainingDataOptions
 from data.pretraining.recipe import Recipe
 from data.records import feature_spec, reading, tfrecord
 from modeling import checkpoints

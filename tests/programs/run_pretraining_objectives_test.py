@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import modeling
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from modeling import checkpoints
 from tests.support import fork_server, rounding
 from tests.support.objectives_support import (

@@ -27,8 +27,12 @@ from tests.support.serving_support import (
     rows_of,
 )
 from tests.training import squad_support
-from training.config.options import DeviceOptions, ExportOptions, TrainOptions
 from training.config.pretraining_options import PretrainingOptions
+from training.config.run_options import (
+    DeviceOptions,
+    ExportOptions,
+    TrainOptions,
+)
 from training.export import saved_model
 from training.runs import pretraining
 

@@ -11,7 +11,7 @@ from tests.support.serving_support import (
     close,
 )
 from training.config.extraction_options import ExtractionOptions, VectorOptions
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.runs import vectors as extraction
 
 

@@ -9,14 +9,14 @@ import pytest
 
 import studies
 from data import settings
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from modeling import objectives
 from modeling.choices import LAYERS_OF_MIXES, OBJECTIVES
 from modeling.config import BertConfig
 from studies.engine import commands, plan
 from studies.engine.measures import MEASURES, applies
-from studies.engine.options import StudyData, StudyOptions
 from studies.engine.scales import PAPER, SCALES
+from studies.engine.study_options import StudyData, StudyOptions
 from tests.support import flags_support
 from training.config.finetuning_options import ClassifierOptions
 from training.config.pretraining_options import PretrainingOptions

@@ -6,8 +6,8 @@ import pytest
 
 import studies
 from studies.engine import plan
-from studies.engine.options import StudyData, StudyOptions
 from studies.engine.programs import Programs
+from studies.engine.study_options import StudyData, StudyOptions
 
 pytestmark = pytest.mark.all
 

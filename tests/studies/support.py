@@ -3,8 +3,8 @@
 import numpy as np
 
 from studies.engine.declaring import Row, Study
-from studies.engine.options import StudyData, StudyOptions
 from studies.engine.plan import PRETRAINING
+from studies.engine.study_options import StudyData, StudyOptions
 
 PAPER = (80.0, 81.5, 79.0, 80.0)
 NAMES = ("base", "better", "worse", "equal")

@@ -4,8 +4,8 @@ import sys
 
 from modeling import checkpoints
 from tests.support import fork_server
-from training.config.options import DeviceOptions, TrainOptions
 from training.config.pretraining_options import PretrainingOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 
 RECORDS = "pretraining_data/wordpiece_masking.tf_record"
 

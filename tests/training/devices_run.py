@@ -25,7 +25,7 @@ from tests.support.classifier_support import write_records
 from tests.support.pretraining_support import read_all
 from tests.training import squad_support
 from tests.training.finetuning_support import open_start
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 from training.devices import session, strategy
 from training.finetuning import finetuner
 from training.loop import trainer

@@ -8,7 +8,7 @@ from modeling import BertConfig, TaskModel
 from tests.support import fork_server
 from tests.support.classifier_support import write_records
 from training.config.finetuning_options import ClassifierOptions
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
 from training.loop import trainer
 from training.runs import classifier

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 
-from data.squad.options import AnswerOptions, WindowOptions
+from data.squad.window_options import AnswerOptions, WindowOptions
 from tests.support import rounding
 from training.config.finetuning_options import FinetuningOptions
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 from training.config.squad_options import SquadOptions
 from training.runs import questions
 

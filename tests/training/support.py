@@ -11,7 +11,7 @@ import tensorflow as tf
 from data.records import feature_spec, input_pipeline
 from modeling import BertConfig, PretrainingModel, TaskModel, checkpoints
 from tests.support import rounding
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.loop import optimizers, steps
 from training.loop import trainer as loop
 from training.loop.checkpointing import CheckpointManager

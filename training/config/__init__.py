@@ -1,6 +1,6 @@
 """Options of the programs, and the flags made of them. No TensorFlow.
 
-options              for devices, training and export
+run_options          for devices, training and export
 finetuning_options   for fine-tuning, and for run_classifier.py
 squad_options        for run_squad.py
 objective_options    for single pretraining objectives

@@ -6,7 +6,7 @@ from data.settings import Settings, refuse, setting
 from data.vectors.vector_files import FORMATS
 from modeling.choices import EMBEDDINGS, LAYER_MIXES, POOLINGS
 from modeling.config import BertConfig
-from training.config.options import (
+from training.config.run_options import (
     DO_LOWER_CASE,
     INIT_CHECKPOINT,
     NEVER_SPLIT,

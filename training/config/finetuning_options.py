@@ -9,7 +9,7 @@ from data.finetuning.long_text import LongTextOptions
 from data.settings import Settings, group, refuse, setting
 from data.tasks.class_weights import ClassWeights, parse_weights
 from modeling.choices import HEADS, MIXES
-from training.config.options import (
+from training.config.run_options import (
     BERT_CONFIG_FILE,
     DO_EXPORT,
     DO_LOWER_CASE,

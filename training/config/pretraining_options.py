@@ -3,11 +3,11 @@
 import dataclasses
 import os
 
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from data.settings import Settings, group, refuse, setting
 from modeling.choices import FIRST_WEIGHTS, OBJECTIVES
 from training.config.objective_options import ObjectiveOptions
-from training.config.options import (
+from training.config.run_options import (
     BERT_CONFIG_FILE,
     DO_LOWER_CASE,
     INIT_CHECKPOINT,

@@ -4,7 +4,7 @@ import dataclasses
 
 from data.settings import Settings, group, refuse, setting
 from data.squad.articles import SquadData
-from data.squad.options import (
+from data.squad.window_options import (
     AnswerOptions,
     WindowOptions,
     check_null_threshold,
@@ -14,7 +14,7 @@ from training.config.finetuning_options import (
     FinetuningOptions,
     check_selection,
 )
-from training.config.options import (
+from training.config.run_options import (
     DO_EXPORT,
     DO_LOWER_CASE,
     NEVER_SPLIT,

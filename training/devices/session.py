@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from data.storage import files, locks
 from modeling import checkpoints
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.devices import preemption, strategy, workers
 
 

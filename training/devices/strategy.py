@@ -18,7 +18,7 @@ from absl import logging
 
 from data.records.shard import Shard
 from modeling.kernels import Form, has_gpu
-from training.config.options import DeviceOptions, dtype_policy
+from training.config.run_options import DeviceOptions, dtype_policy
 from training.devices import gpus, kinds, precision, workers
 from training.devices.waits import Waits
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from training.config.options import ServingOptions
+from training.config.run_options import ServingOptions
 from training.export.functions import as_function
 from training.export.requests import Inputs
 from training.export.serving import DEFAULT, Serving

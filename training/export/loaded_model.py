@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from data.settings import check_names, names_of
-from data.squad.options import AnswerOptions, WindowOptions
+from data.squad.window_options import AnswerOptions, WindowOptions
 from data.tasks.task import KINDS
 from modeling.checkpoints.model_folder import DESCRIPTION
 from modeling.embeddings import require_pairs

@@ -24,7 +24,7 @@ from data.storage import files
 from data.storage.json_files import read_json
 from modeling import checkpoints, loading
 from modeling.checkpoints.model_folder import chosen_trial
-from training.config.options import ExportOptions, dtype_policy
+from training.config.run_options import ExportOptions, dtype_policy
 from training.export import interface, model_card, requests
 from training.export.interface import Interface
 from training.export.serving import Serving, class_of

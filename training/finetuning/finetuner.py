@@ -15,7 +15,7 @@ from data.records.input_pipeline import RecordFiles
 from data.records.shard import Shard
 from modeling import checkpoints
 from training.config.finetuning_options import FinetuningOptions
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.devices.strategy import (
     check_batch_size,
     create_strategy,

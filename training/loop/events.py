@@ -10,7 +10,7 @@ from absl import logging
 
 from data.storage import files
 from modeling import losses
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 
 # Tag -> step -> value.
 Points = dict[str, dict[int, float]]

@@ -10,7 +10,7 @@ import tensorflow as tf
 from absl import logging
 
 from data.storage import manifests
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.devices.strategy import all_workers, num_workers
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.devices.strategy import all_workers
 
 

@@ -14,7 +14,7 @@ from data.records.length_batches import trimmed_lengths
 from modeling import checkpoints, kernels
 from modeling.config import BertConfig
 from modeling.kernels import Form, seeds
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.devices import gpus, kinds
 from training.devices.strategy import has_onednn, is_tpu, kind_of
 from training.loop import custom_gradients, optimizers, rates

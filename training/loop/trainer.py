@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from data.progress import Progress
 from data.records.shard import Shard
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.devices import gpus, preemption
 from training.devices.strategy import (
     all_workers,

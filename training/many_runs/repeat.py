@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from absl import logging
 
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.devices.strategy import check_together, create_strategy
 
 Settings = TypeVar("Settings")

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, Self
 import tensorflow as tf
 
 from data.pretraining import documents
+from data.pretraining.data_options import Wordpieces
 from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.masking import Masker
-from data.pretraining.options import Wordpieces
 from data.records import input_pipeline
 from data.records.input_pipeline import Arrange, RecordFiles
 from data.records.shard import WHOLE, Shard

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from data.pretraining.options import SPECIAL_TOKENS
+from data.pretraining.data_options import SPECIAL_TOKENS
 from data.pretraining.queries import Query, read_queries
 from data.records import length_batches
 from data.records.damage import naming_damage

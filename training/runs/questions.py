@@ -11,9 +11,9 @@ from data.records import input_pipeline
 from data.records.input_pipeline import RecordFiles
 from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions, SquadReport
-from data.squad.options import NUM_SPECIAL, WindowOptions
 from data.squad.questions import Questions
 from data.squad.records import make_records as make_record_file
+from data.squad.window_options import NUM_SPECIAL, WindowOptions
 from data.squad.windows import feature_specs
 from modeling.embeddings import require_pairs
 from modeling.objectives.spans import SpanModel

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from data.finetuning.long_text import LongTextOptions
-from data.squad.options import AnswerOptions, WindowOptions
+from data.squad.window_options import AnswerOptions, WindowOptions
 from data.storage import files
 from data.storage.json_files import read_json, write_json
 from data.tasks.task import KINDS

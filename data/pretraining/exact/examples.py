@@ -8,8 +8,8 @@ import random
 from collections.abc import Callable, Iterable, Iterator, MutableSequence
 from typing import Any, NamedTuple
 
+from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 from data.pretraining.groups import DocumentGroup
-from data.pretraining.options import PretrainingDataOptions, Wordpieces
 from data.text import packing
 
 

@@ -17,13 +17,13 @@ import numpy as np
 from absl import logging
 
 from data import progress
+from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact.examples import (
     TrainingInstance,
     create_training_instances,
     shuffle,
 )
 from data.pretraining.groups import DocumentGroup
-from data.pretraining.options import PretrainingDataOptions
 from data.pretraining.recipe import Recipe, Tools, make_tools
 from data.pretraining.report import (
     describe_rows,

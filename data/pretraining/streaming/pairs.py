@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 from data.pretraining.groups import DocumentGroup
-from data.pretraining.options import PretrainingDataOptions, Wordpieces
 from data.records.feature_spec import NO_PAIR
 
 # Few enough that the arrays fit in the processor's cache.

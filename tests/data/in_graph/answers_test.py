@@ -10,8 +10,8 @@ from data.in_graph.tokenization import InGraphTokenizer
 from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
-from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.scoring import normalize_answer
+from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import convert_examples, spans
 from data.text.tokenization import FullTokenizer
 from tests.data.squad.support import token_is_max_context

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.dynamic_masking import _RowsRandom, mask_batches
 from data.pretraining.masking import Masker
-from data.pretraining.options import PretrainingDataOptions
 from data.records.input_pipeline import Shard
 from tests.data.pretraining.support import CLS, MASK, SEP, WORDPIECES
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact.examples import create_masked_lm_predictions
 from data.pretraining.masking import Masker, _choose_units
-from data.pretraining.options import PretrainingDataOptions
 from tests.data.pretraining.support import (
     CLS,
     MASK,

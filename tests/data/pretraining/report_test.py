@@ -2,7 +2,7 @@
 
 import pytest
 
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.report import log_counts
 
 

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.alone]
 WRITER = """
 import pathlib
 import sys
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.recipe import Recipe
 from tests.data.pretraining.support import write
 

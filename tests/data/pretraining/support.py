@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from data.pretraining.options import PretrainingDataOptions, Wordpieces
+from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.records import tfrecord

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
-from data.pretraining.options import PretrainingDataOptions
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.pretraining.words import encoder

@@ -16,8 +16,8 @@ from data.squad.examples import (
     SquadExample,
     read_examples,
 )
-from data.squad.options import AnswerOptions, WindowOptions
 from data.squad.predictions import open_writer
+from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import convert_examples
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference

@@ -10,8 +10,8 @@ from data.records import tfrecord
 from data.squad import records
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions
-from data.squad.options import WindowOptions
 from data.squad.records import make_records
+from data.squad.window_options import WindowOptions
 from tests.data.squad.support import article, paragraph, question, write
 
 GOLDEN = WindowOptions(max_seq_length=96, doc_stride=32, max_query_length=16)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from modeling import BertConfig, checkpoints, objectives
 from training.config.objective_options import ObjectiveOptions
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.loop.checkpointing import CheckpointManager
 from training.loop.trainer import Trainer
 

@@ -195,7 +195,7 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from tests.modeling.objectives.conformance_support import trained
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.devices.strategy import create_strategy
 strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
 assert strategy.num_replicas_in_sync == 2

@@ -21,7 +21,7 @@ from modeling import (
 from modeling.objectives.left_to_right import LeftToRightModel
 from modeling.objectives.tasks import HEADS, KINDS
 from tests.support import gpu_support
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.devices import kinds
 from training.export.task_signatures import TaskServing
 from training.inference import Evaluator, OutputCollector

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from modeling import BertConfig
 from tests.support import rounding
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 from training.devices import gpus, strategy
 from training.loop import optimizers, steps
 from training.loop.steps import with_fusion

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.config.options import DeviceOptions, TrainOptions, dtype_policy
+from training.config.run_options import (
+    DeviceOptions,
+    TrainOptions,
+    dtype_policy,
+)
 from training.devices import precision, session, strategy
 
 NONE = "flags\t\t: fpu sse2 avx2 fma\n"

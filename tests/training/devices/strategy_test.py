@@ -16,7 +16,7 @@ from modeling import BertConfig
 from modeling.kernels import Form
 from tests.support import fork_server, rounding
 from tests.training.support import golden_run
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 from training.devices import kinds, strategy
 from training.loop.steps import with_fusion
 
@@ -27,7 +27,7 @@ goldens, out, micro_batches = sys.argv[1:]
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.devices.strategy import create_strategy
 from tests.training.support import golden_run
 strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))

@@ -14,9 +14,9 @@ import pytest
 import tensorflow as tf
 
 from data.pretraining import documents, queries
+from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 from data.pretraining.dynamic_masking import mask_batches
 from data.pretraining.masking import Masker
-from data.pretraining.options import PretrainingDataOptions, Wordpieces
 from data.records import feature_spec, input_pipeline, length_batches
 from data.records.input_pipeline import Shard
 from data.squad.windows import feature_specs
@@ -36,7 +36,7 @@ from tests.support import rounding, tpu_support
 from tests.support.classifier_support import write_records
 from tests.support.pretraining_support import RECORDS
 from tests.training.finetuning_support import open_start
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import finetuner
 from training.inference import Evaluator, OutputCollector
 from training.loop import trainer

@@ -21,7 +21,7 @@ from data.records import feature_spec, input_pipeline, length_batches
 from modeling import BertConfig, PretrainingModel, TaskModel
 from tests.support import tpu_support
 from tests.support.classifier_support import write_records
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.inference import OutputCollector
 from training.loop import steps as training_steps
 from training.loop.steps import TrainSteps

@@ -27,7 +27,7 @@ from tests.support.serving_support import (
     rows_of,
     served,
 )
-from training.config.options import ExportOptions, ServingOptions
+from training.config.run_options import ExportOptions, ServingOptions
 from training.export import interface, saved_model
 from training.export.predictor import Predictor
 from training.export.span_signatures import SpanServing

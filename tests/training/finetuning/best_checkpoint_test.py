@@ -17,7 +17,7 @@ from tests.training.finetuning_support import (
 )
 from training.config import finetuning_options
 from training.config.finetuning_options import FinetuningOptions
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import best_checkpoint, metric_values
 from training.loop.checkpointing import CheckpointManager
 from training.runs import classifier

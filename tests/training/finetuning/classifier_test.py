@@ -11,7 +11,7 @@ from tests.data.tasks.fixtures import FOLDERS, write_files
 from tests.support.classifier_support import rows_of, write_table
 from tests.support.pages_support import Page
 from training.config.finetuning_options import FinetuningOptions
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import prediction_files
 from training.finetuning.predictions import ExampleScores
 from training.runs import classifier

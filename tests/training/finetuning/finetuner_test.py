@@ -311,7 +311,7 @@ import pytest
 from tests.support.classifier_support import write_records
 from tests.training.finetuning_support import (
     LENGTHS, make_options, make_run, record_losses)
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 kind = "mirrored" if int(devices) > 1 else "one_device"
 files = write_records(out, LENGTHS, kind="tagging", seq_length=64,
                       num_labels=3)

@@ -19,7 +19,7 @@ from tests.training.finetuning_support import (
     record_losses,
     write_tagged,
 )
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.finetuning import finetuner
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 from training.runs import classifier
@@ -179,7 +179,7 @@ import pytest
 from modeling import TaskModel, bilstm
 from tests.training.finetuning_support import (
     make_options, open_start, record_losses, write_tagged)
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.finetuning import finetuner
 bilstm.DROPOUT = 0.0
 kind = "mirrored" if int(devices) > 1 else "one_device"

@@ -248,7 +248,7 @@ tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from data.finetuning.long_text import LongTextOptions
 from tests.training.finetuning_support import run_table
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 goldens, folder, stride = sys.argv[1:]
 run_table(
     pathlib.Path(goldens), pathlib.Path(folder),

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import BertConfig, PretrainingModel
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.inference import Evaluator
 from training.loop import optimizers
 from training.loop.lamb import Lamb

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.loop import resuming
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 

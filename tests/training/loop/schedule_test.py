@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from modeling import checkpoints
 from tests.training.support import golden_run
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.loop import schedule
 from training.loop.schedule import Schedule
 

@@ -17,7 +17,7 @@ from tests.training.support import (
     sgd_by_hand,
     sgd_run,
 )
-from training.config.options import TrainOptions
+from training.config.run_options import TrainOptions
 from training.loop.optimizers import AdamWeightDecay
 from training.loop.steps import with_fusion
 
@@ -32,7 +32,7 @@ tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from modeling import checkpoints
 from training.loop.optimizers import AdamWeightDecay
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.devices.strategy import create_strategy
 from tests.training.support import golden_run, sgd_run
 strategy = create_strategy(DeviceOptions(distribution_strategy="mirrored"))
@@ -71,7 +71,7 @@ tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from modeling import BertConfig, PretrainingModel
 from tests.support.gpu_support import operations
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 from training.devices import kinds
 from training.devices.strategy import create_strategy
 from training.loop.steps import TrainSteps

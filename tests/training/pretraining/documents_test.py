@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from tests.data.pretraining.support import recipe_of, shard_names
 from tests.data.pretraining.support import write as write_shards
 from tests.support import rounding

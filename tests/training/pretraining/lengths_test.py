@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.pretraining.options import PretrainingDataOptions
+from data.pretraining.data_options import PretrainingDataOptions
 from data.records import feature_spec, length_batches, reading, tfrecord
 from tests.support import rounding
 from tests.support.pretraining_support import RECORDS, read_all

@@ -21,7 +21,7 @@ from training.config.finetuning_options import (
     FinetuningOptions,
     TrialOptions,
 )
-from training.config.options import DeviceOptions, TrainOptions
+from training.config.run_options import DeviceOptions, TrainOptions
 from training.many_runs import trials
 from training.runs import pretraining, questions
 from training.runs import vectors as extraction

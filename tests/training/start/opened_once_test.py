@@ -17,7 +17,7 @@ from training.config.extraction_options import (
     ExtractionOptions,
     VectorOptions,
 )
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.runs import classifier, pretraining, vectors
 
 

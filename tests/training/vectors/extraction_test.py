@@ -16,7 +16,7 @@ from tests.training.vectors.extraction_support import changed
 from training.config.extraction_options import (
     VectorOptions,
 )
-from training.config.options import DeviceOptions
+from training.config.run_options import DeviceOptions
 from training.runs import vectors as extraction
 from training.vectors.extractor import Extractor
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 from data.pretraining.exact.examples import create_instances_from_document
 from data.pretraining.groups import DocumentGroup
-from data.pretraining.options import PretrainingDataOptions, Wordpieces
 from data.pretraining.streaming.pairs import (
     _tokens_to_cut,
     draw_rows,

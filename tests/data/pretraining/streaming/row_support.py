@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 from data.pretraining.groups import DocumentGroup
-from data.pretraining.options import PretrainingDataOptions, Wordpieces
 from data.pretraining.streaming.pairs import draw_rows
 from tests.data.pretraining.support import CLS, MASK, SEP
 

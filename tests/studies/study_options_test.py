@@ -4,7 +4,7 @@ import pytest
 
 import studies
 from studies.engine import scales
-from studies.engine.options import StudyData, StudyOptions, check_rows
+from studies.engine.study_options import StudyData, StudyOptions, check_rows
 from tests.studies.support import made_up_study
 
 pytestmark = pytest.mark.all

@@ -9,7 +9,7 @@ from data.storage import files
 from studies.engine import casing, scales
 from studies.engine.declaring import Study
 from studies.engine.measures import HELD_OUT, MEASURES
-from training.config.options import PRECISIONS
+from training.config.run_options import PRECISIONS
 
 TFDS = ("similarity", "spans")  # measures whose data tensorflow-datasets has
 NO_CASING = "the casing of its words hardly differs"
