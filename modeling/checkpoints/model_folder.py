@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from data.storage import files
-from data.storage.json_files import read_json
+from data.storage.json_files import find_json, read_json
 from modeling.checkpoints import huggingface, tf1
 from modeling.checkpoints.assign import (
     LoadReport,
@@ -231,7 +231,6 @@ def _original(folder: str, prefix: str) -> ModelFolder:
     description = _read_description(folder)
     facts = description or records_made_from(folder)
     labels = _first(places, (LABELS,))
-    head = existing(folder, (HEAD,))
     return ModelFolder(
         path=folder,
         weights=prefix,
@@ -241,7 +240,7 @@ def _original(folder: str, prefix: str) -> ModelFolder:
         labels_file=labels,
         facts=facts,
         kind=facts.get("kind"),
-        head=read_json(head) if head else {},
+        head=find_json(os.path.join(folder, HEAD)),
         description=description,
     )
 

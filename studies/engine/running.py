@@ -10,7 +10,7 @@ from absl import logging
 
 from data.progress import Progress
 from data.storage import files
-from data.storage.json_files import read_json
+from data.storage.json_files import find_json, read_json
 from studies.engine import picture, plan, report
 from studies.engine.declaring import Study
 from studies.engine.options import NO_CASING, StudyData, StudyOptions
@@ -128,5 +128,4 @@ def _settings(
 
 def _is_done(job: Job) -> bool:
     """Whether a run has recorded a result."""
-    path = os.path.join(job.folder, _RUN)
-    return files.exists(path) and "seconds" in read_json(path)
+    return "seconds" in find_json(os.path.join(job.folder, _RUN))

@@ -14,12 +14,7 @@ from data.squad.options import AnswerOptions, WindowOptions
 from data.storage import files
 from data.storage.json_files import read_json, write_json
 from data.tasks.task import KINDS
-from modeling.checkpoints import tf1
-from modeling.checkpoints.model_folder import (
-    DESCRIPTION,
-    VOCABULARIES,
-    chosen_trial,
-)
+from modeling.checkpoints import model_folder, tf1
 from training.start.setup import write_vocabulary
 
 _REMEDY = (
@@ -82,7 +77,8 @@ class Description:
         """
         if vocab_file:
             write_vocabulary(output_dir, vocab_file)
-        _write(output_dir, self)
+        path = os.path.join(output_dir, model_folder.DESCRIPTION)
+        write_json(path, dataclasses.asdict(self))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -175,7 +171,7 @@ class PretrainingDescription(Description, kinds=("pretraining",)):
 
 def is_there(output_dir: str) -> bool:
     """Whether a folder, or the chosen trial in it, has a `task.json`."""
-    return find(chosen_trial(output_dir)) is not None
+    return find(model_folder.chosen_trial(output_dir)) is not None
 
 
 def find(output_dir: str) -> Description | None:
@@ -190,7 +186,7 @@ def find(output_dir: str) -> Description | None:
     Raises:
       ValueError: it is damaged, or of another version.
     """
-    path = os.path.join(output_dir, DESCRIPTION)
+    path = os.path.join(output_dir, model_folder.DESCRIPTION)
     if not files.exists(path):
         return None
     return of_facts(read_json(path, ("kind",), _REMEDY), path)
@@ -218,7 +214,7 @@ def keep(
     changes["weights"] = found.weights or weights
     kept = dataclasses.replace(found, **changes)
     if kept != found:
-        _write(output_dir, kept)
+        kept.write(output_dir, vocab_file=None)
     return True
 
 
@@ -238,9 +234,9 @@ def read(output_dir: str) -> Description:
     found = find(output_dir)
     if not found:
         raise ValueError(
-            f"{output_dir} has no {DESCRIPTION}, so it does not say what its "
-            "model is for; give the --output_dir of a finished run, or also "
-            "the flags of the run that trained it."
+            f"{output_dir} has no {model_folder.DESCRIPTION}, so it does not "
+            "say what its model is for; give the --output_dir of a finished "
+            "run, or also the flags of the run that trained it."
         )
     if not found.weights:
         raise ValueError(
@@ -273,7 +269,7 @@ def of_facts(facts: Mapping[str, Any], path: str) -> Description:
 
 def vocab_of(output_dir: str) -> str:
     """Returns the path of the copy that a run makes of its vocabulary."""
-    return os.path.join(output_dir, VOCABULARIES[0])
+    return os.path.join(output_dir, model_folder.VOCABULARIES[0])
 
 
 def place_of_weights(prefix: str, output_dir: str) -> str:
@@ -291,8 +287,3 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
     if inside != prefix or "://" in prefix:
         return inside
     return os.path.abspath(prefix)
-
-
-def _write(output_dir: str, described: Description) -> None:
-    path = os.path.join(output_dir, DESCRIPTION)
-    write_json(path, dataclasses.asdict(described))

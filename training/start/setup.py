@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 from absl import logging
 
-from data.storage import files
+from data.storage import files, manifests
 from data.text import vocabulary
 from modeling.checkpoints.model_folder import VOCABULARIES
 from modeling.config import BertConfig, activation_name
@@ -51,11 +51,7 @@ def changes(before: BertConfig, now: BertConfig) -> list[str]:
         ).to_dict()
         for config in (before, now)
     )
-    return [
-        f"{key} {old.get(key)} -> {new.get(key)}"
-        for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key)
-    ]
+    return manifests.changes(old, new)
 
 
 def check_same_model(folder: str, config: BertConfig) -> None:

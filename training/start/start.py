@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, Self
 
 import keras
 import tensorflow as tf
+from absl import logging
 
 from data.storage import files, outputs
-from data.storage.json_files import read_json, write_json
+from data.storage.json_files import find_json, write_json
 from data.text.tokenization import FullTokenizer
 from modeling import checkpoints
 from modeling.checkpoints.model_folder import CONFIG, HEAD, LABELS
@@ -140,18 +141,18 @@ class Start:
         manager.check(variables)
         # Differs from the original: a head for another number of labels is
         # left out, because a model of MNLI is a good start for RTE.
-        first = first_weights.open_first(
-            source,
-            variables,
-            manager,
-            options.train.output_dir,
-            config,
-            heads,
-            rows,
-            getattr(model, "reads_pooler", False),
-        )
+        first = None
+        if source.path and not manager.steps():
+            first_weights.compare(source, config)
+            reads_pooler = getattr(model, "reads_pooler", False)
+            first = FirstWeights(source, variables, heads, rows, reads_pooler)
         if not manager.steps():
             _check_first(first, options, head, heads, trains)
+        elif source.path:
+            logging.info(
+                "--init_checkpoint is not used: %s holds checkpoints.",
+                options.train.output_dir,
+            )
         return cls(
             options=options,
             config=config,
@@ -263,9 +264,8 @@ def check_folder(
     Raises:
       ValueError: says what differs.
     """
-    path, before = os.path.join(folder, HEAD), _LINEAR
-    if files.exists(path):
-        before = read_json(path, tuple(_LINEAR), f"it should hold {_LINEAR}")
+    path, remedy = os.path.join(folder, HEAD), f"it should hold {_LINEAR}"
+    before = find_json(path, tuple(_LINEAR), remedy) or _LINEAR
     changed = [
         f"--{name} {before[name]!r} -> {value!r}"
         for name, value in head.items()
