@@ -104,10 +104,9 @@ def _settings(
         f"{sizes['num_hidden_layers']} layers x {sizes['hidden_size']} where a "
         "row does not say otherwise"
     )
-    minutes = scale.minutes_of(study)
-    length = f"{minutes:g} minutes"
-    if not minutes:
-        length = f"{scale.steps_of(study)} steps"
+    length = f"{scale.steps_of(study)} steps"
+    if minutes := scale.minutes_of(study):
+        length = f"{minutes:g} minutes"
     pretraining = (
         f"{length} of {scale.batch_size} x {LENGTH} wordpieces, from "
         "--first_weights=neighbors"
