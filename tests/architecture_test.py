@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_136,
-    "training": 10_306,
-    "modeling": 3_805,
-    "studies": 1_527,
+    "data": 10_104,
+    "training": 10_281,
+    "modeling": 3_803,
+    "studies": 1_525,
     "demo": 221,
     "programs": 712,
 }
-MOST_DOCSTRINGS = 7_861
+MOST_DOCSTRINGS = 7_859
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

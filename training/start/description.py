@@ -9,13 +9,13 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from data import settings
 from data.finetuning.long_text import LongTextOptions
 from data.squad.options import AnswerOptions, WindowOptions
-from data.storage import files
-from data.storage.json_files import read_json, write_json
+from data.storage.json_files import find_json, write_json
 from data.tasks.task import KINDS
+from data.text import vocabulary
 from modeling.checkpoints import model_folder, tf1
-from training.start.setup import write_vocabulary
 
 _REMEDY = (
     "remove it, and run the program of its run again with --do_eval or "
@@ -76,7 +76,8 @@ class Description:
           OSError: a file cannot be read or written.
         """
         if vocab_file:
-            write_vocabulary(output_dir, vocab_file)
+            tokens = list(vocabulary.read_tokens(vocab_file))
+            vocabulary.write_vocab(vocab_of(output_dir), tokens)
         path = os.path.join(output_dir, model_folder.DESCRIPTION)
         write_json(path, dataclasses.asdict(self))
 
@@ -145,17 +146,12 @@ class SpanDescription(Description, kinds=("span",)):
     @property
     def windows(self) -> WindowOptions:
         """Lengths of the windows."""
-        return _part(self, WindowOptions)
+        return settings.make(WindowOptions, vars(self))
 
     @property
     def answers(self) -> AnswerOptions:
         """How answers are chosen."""
-        return _part(self, AnswerOptions)
-
-
-def _part(described: SpanDescription, options_class: type) -> Any:
-    names = [field.name for field in dataclasses.fields(options_class)]
-    return options_class(**{name: getattr(described, name) for name in names})
+        return settings.make(AnswerOptions, vars(self))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -187,9 +183,8 @@ def find(output_dir: str) -> Description | None:
       ValueError: it is damaged, or of another version.
     """
     path = os.path.join(output_dir, model_folder.DESCRIPTION)
-    if not files.exists(path):
-        return None
-    return of_facts(read_json(path, ("kind",), _REMEDY), path)
+    facts = find_json(path, ("kind",), _REMEDY)
+    return of_facts(facts, path) if facts else None
 
 
 def keep(

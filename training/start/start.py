@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from data.storage import files, outputs
+from data.storage import files, manifests, outputs
 from data.storage.json_files import find_json, write_json
 from data.text.tokenization import FullTokenizer
 from modeling import checkpoints
@@ -20,7 +20,6 @@ from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
 from training.loop.model import Model
-from training.loop.resuming import require_same_input
 from training.start import first_weights, found_files, setup
 from training.start.description import Description
 from training.start.first_weights import FirstWeights
@@ -185,10 +184,16 @@ class Start:
         return model
 
     def check_input(self, made_from: Mapping[str, Any]) -> None:
-        """Refuses other training data; see `resuming.require_same_input`."""
-        require_same_input(
-            self.manager, self.options.train.output_dir, made_from
-        )
+        """Raises ValueError if the run was trained on other data."""
+        before, folder = self.manager.made_from(), self.options.train.output_dir
+        changed = manifests.changes(before, made_from) if before else []
+        if changed:
+            raise ValueError(
+                f"{folder} holds a run that was trained on other data: "
+                f"{'; '.join(changed)}. To train from the beginning, give "
+                "another --output_dir; to start from its weights, also "
+                f"--init_checkpoint={folder}."
+            )
 
     def keep(self) -> None:
         """Writes bert_config.json, head.json and labels.txt to output_dir.
