@@ -59,9 +59,7 @@ def number_documents(batches: tf.data.Dataset, sep_id: int) -> tf.data.Dataset:
         numbers = tf.cumsum(is_separator, axis=1, exclusive=True)
         return batch | {"document_ids": numbers}
 
-    return batches.map(
-        add, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-    ).prefetch(tf.data.AUTOTUNE)
+    return input_pipeline.mapped(batches, add)
 
 
 def _is_separator(batch, sep_id):

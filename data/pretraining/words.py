@@ -16,7 +16,8 @@ from data.text.tokenization import FullTokenizer
 Segmenter = Callable[[str], tuple[str, list[str]]]
 
 _CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-_SEPARATORS = ("space", "tab")
+# Name, or the character itself -> what `str.split` takes.
+_SEPARATORS = {"space": None, " ": None, "tab": "\t", "\t": "\t"}
 _SHOWN = 60  # characters of a line in an error
 
 
@@ -63,10 +64,8 @@ def _segmenter(name: str) -> Segmenter:
     check_name(name)
     if _CALLABLE.fullmatch(name):
         return functools.partial(_words_of, name, _load(name))
-    if name in ("space", " "):
-        return lambda line: (line, line.split())
-    if name in ("tab", "\t"):
-        return lambda line: (line, line.split("\t"))
+    if name in _SEPARATORS:
+        return lambda line: (line, line.split(_SEPARATORS[name]))
     return lambda line: (line.replace(name, ""), line.split(name))
 
 

@@ -79,11 +79,8 @@ def training_batches(
 
 def trimmed(batches: tf.data.Dataset, **options: Any) -> tf.data.Dataset:
     """Cuts the padding of every batch with `trim_batch` and its options."""
-    return batches.map(
-        functools.partial(trim_batch, **options),
-        num_parallel_calls=tf.data.AUTOTUNE,
-        deterministic=True,
-    ).prefetch(tf.data.AUTOTUNE)
+    trim = functools.partial(trim_batch, **options)
+    return input_pipeline.mapped(batches, trim)
 
 
 def all_examples(
@@ -117,11 +114,15 @@ def all_examples(
         batch["example_index"] = tf.cast(indices, tf.int32)[:, tf.newaxis]
         batch = _filled_up(batch, batch_size)
         if trim:
-            return trim_batch(batch, num_choices, exact=True, multiple=multiple)
-        return {
-            name: tf.ensure_shape(x, [batch_size, *x.shape[1:]])
-            for name, x in batch.items()
-        }
+            batch = trim_batch(
+                batch, num_choices, exact=True, multiple=multiple
+            )
+        else:
+            batch = {
+                name: tf.ensure_shape(x, [batch_size, *x.shape[1:]])
+                for name, x in batch.items()
+            }
+        return own_rows(batch) if shard.count > 1 else batch
 
     def own_rows(batch):
         ids = batch["example_index"]
@@ -129,12 +130,7 @@ def all_examples(
         rows = slice(shard.index * size, (shard.index + 1) * size)
         return {name: x[rows] for name, x in batch.items()}
 
-    batches = stream.map(
-        parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-    )
-    if shard.count > 1:
-        batches = batches.map(own_rows)
-    return batches.prefetch(tf.data.AUTOTUNE)
+    return input_pipeline.mapped(stream, parse)
 
 
 @tf.autograph.experimental.do_not_convert

@@ -62,7 +62,7 @@ def make_once(
     """
     if check:
         check(facts)
-    manifest = manifests.read(path + files.MANIFEST_SUFFIX, facts) or {}
+    manifest = manifests.read(path + files.MANIFEST_SUFFIX, facts)
     try:
         report = report_type(**manifest["report"])
         report.reused = manifests.is_complete(path, manifest["sha256"])
@@ -82,14 +82,13 @@ def make_once(
 
 def made_from(path: str) -> dict[str, Any]:
     """Returns the facts with which `make_once` wrote a file; {} = unknown."""
-    manifest = manifests.read(path + files.MANIFEST_SUFFIX)
-    return (manifest or {}).get("made_from", {})
+    return manifests.read(path + files.MANIFEST_SUFFIX).get("made_from", {})
 
 
 def num_examples(path: str) -> int:
     """Returns how many examples `make_once` wrote to a file; 0 = unknown."""
     manifest = manifests.read(path + files.MANIFEST_SUFFIX)
-    return (manifest or {}).get("report", {}).get("num_examples", 0)
+    return manifest.get("report", {}).get("num_examples", 0)
 
 
 def tokenizer_facts(tokenizer: FullTokenizer) -> dict[str, Any]:

@@ -239,16 +239,11 @@ def _is_number(value: Any) -> bool:
 
 def _is_nbest(value: Any) -> bool:
     """Whether a value is the list of a question's answers."""
-    return (
-        bool(value) and isinstance(value, list) and all(map(_is_answer, value))
-    )
-
-
-def _is_answer(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("text"), str)
-        and all(_is_number(value.get(name)) for name in _NUMBERS)
+    return isinstance(value, list) and all(
+        isinstance(answer, dict)
+        and isinstance(answer.get("text"), str)
+        and all(_is_number(answer.get(name)) for name in _NUMBERS)
+        for answer in value or [None]
     )
 
 

@@ -2,18 +2,13 @@
 
 import functools
 
+from data.squad import examples
 from data.squad.articles import SquadArticles
-from data.squad.examples import (
-    ExampleOptions,
-    SquadExample,
-    SquadReport,
-    read_examples,
-)
 from data.squad.window_options import WindowOptions
 from data.squad.windows import Window, convert_examples
 from data.text.tokenization import FullTokenizer
 
-Question = tuple[SquadExample, list[Window]]
+Question = tuple[examples.SquadExample, list[Window]]
 
 
 class Questions:
@@ -39,9 +34,11 @@ class Questions:
         self.data = data
         self.tokenizer = tokenizer
         self.options = options
-        self.report = SquadReport()
+        self.report = examples.SquadReport()
         self.examples = list(
-            read_examples(data, ExampleOptions(is_training=False), self.report)
+            examples.read_examples(
+                data, examples.ExampleOptions(is_training=False), self.report
+            )
         )
 
     @functools.cached_property

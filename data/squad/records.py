@@ -22,13 +22,8 @@ from data.processes import Workers
 from data.progress import Progress
 from data.records import reuse, tfrecord
 from data.records.feature_spec import encode_examples
+from data.squad import examples
 from data.squad.articles import Article, SquadArticles
-from data.squad.examples import (
-    ExampleOptions,
-    SquadReport,
-    article_examples,
-    note_id,
-)
 from data.squad.questions import Questions
 from data.squad.rows import Row, columns, to_row
 from data.squad.windows import WindowOptions, convert_examples, feature_specs
@@ -58,7 +53,7 @@ class _Recipe(NamedTuple):
     vocab_file: str
     do_lower_case: bool
     never_split: tuple[str, ...]
-    example_options: ExampleOptions
+    example_options: examples.ExampleOptions
     window_options: WindowOptions
 
     @property
@@ -76,13 +71,13 @@ def make_records(
     *,
     vocab_file: str,
     do_lower_case: bool,
-    example_options: ExampleOptions,
+    example_options: examples.ExampleOptions,
     window_options: WindowOptions,
     num_processes: int = 1,
     never_split: tuple[str, ...] = (),
     check: Callable[[Mapping[str, Any]], None] | None = None,
     questions: Questions | None = None,
-) -> SquadReport:
+) -> examples.SquadReport:
     """Writes the windows of all questions, unless an earlier run did so.
 
     The file is used again if data, vocabulary and options are the same (see
@@ -125,7 +120,7 @@ def make_records(
     report = reuse.make_once(
         path,
         facts,
-        SquadReport,
+        examples.SquadReport,
         lambda: _write(data, path, recipe, num_processes, questions),
         check,
     )
@@ -134,7 +129,7 @@ def make_records(
     return report
 
 
-def _list_not_found(report: SquadReport, folder: str) -> None:
+def _list_not_found(report: examples.SquadReport, folder: str) -> None:
     """Lists the questions left out, or removes the list of an earlier run."""
     path = os.path.join(folder, NOT_FOUND_FILE)
     if report.not_found:
@@ -162,9 +157,9 @@ def _write(
     recipe: _Recipe,
     num_processes: int,
     given: Questions | None,
-) -> tuple[SquadReport, str]:
+) -> tuple[examples.SquadReport, str]:
     """Writes the records; returns the report and the file's SHA-256."""
-    report = SquadReport()
+    report = examples.SquadReport()
     if given or data.num_bytes < _SMALL_BYTES:
         num_processes = 1
     with (
@@ -194,7 +189,9 @@ def _write(
     return report, writer.sha256
 
 
-def _rows_of(given: Questions, report: SquadReport) -> Iterator[list[Row]]:
+def _rows_of(
+    given: Questions, report: examples.SquadReport
+) -> Iterator[list[Row]]:
     """Yields the rows of questions whose windows are needed later, too."""
     for _, windows in given.converted:
         yield [to_row(window, given.tokenizer) for window in windows]
@@ -206,7 +203,7 @@ def _convert_all(
     recipe: _Recipe,
     workers: Workers,
     num_processes: int,
-    report: SquadReport,
+    report: examples.SquadReport,
 ) -> Iterator[list[Row]]:
     """Yields the rows of each question, in the order of the file."""
     seen: set[str] = set()
@@ -217,7 +214,7 @@ def _convert_all(
             some = data.articles[start : start + step]
             for questions, of_article in workers.map(convert, some):
                 for qas_id, rows in questions:
-                    note_id(qas_id, seen, data.name)
+                    examples.note_id(qas_id, seen, data.name)
                     yield rows
                 report.add(of_article)
                 progress.advance(len(questions))
@@ -225,11 +222,11 @@ def _convert_all(
 
 def _convert(
     recipe: _Recipe, article: Article
-) -> tuple[list[tuple[str, list[Row]]], SquadReport]:
+) -> tuple[list[tuple[str, list[Row]]], examples.SquadReport]:
     """Converts an article to ids and rows of its questions, in any process."""
-    tokenizer, report = recipe.tokenizer(), SquadReport()
+    tokenizer, report = recipe.tokenizer(), examples.SquadReport()
     converted = convert_examples(
-        article_examples(article, recipe.example_options, report),
+        examples.article_examples(article, recipe.example_options, report),
         tokenizer,
         recipe.window_options,
         recipe.is_training,
@@ -265,7 +262,7 @@ def _write_rows(
     rows: list[Row],
     recipe: _Recipe,
     writer: tfrecord.RecordWriter,
-    report: SquadReport,
+    report: examples.SquadReport,
 ) -> None:
     """Numbers and writes rows; logs the first ones."""
     if not writer.num_records:

@@ -30,6 +30,13 @@ def read_json(
     return values
 
 
+def find_json(
+    path: str, names: Sequence[str] = (), remedy: str = "remove it"
+) -> dict[str, Any]:
+    """Reads a file as `read_json` does; {} if it is missing."""
+    return read_json(path, names, remedy) if files.exists(path) else {}
+
+
 def write_json(path: str, values: Mapping[str, Any]) -> None:
     """Writes a JSON object, indented; see `files.whole_files`."""
     files.write_text(path, json.dumps(values, indent=1) + "\n")

@@ -1,13 +1,12 @@
 """Manifests: JSON files that say what other files were made from."""
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from data.storage import files
-from data.storage.json_files import read_json
+from data.storage.json_files import find_json, read_json
 
 _SHARD_SUFFIX = re.compile(r"-\d{5}-of-\d{5}$")
 
@@ -29,27 +28,19 @@ def remove(paths: Sequence[str]) -> None:
             files.remove(manifest)
 
 
-def read(
-    path: str, facts: Mapping[str, Any] | None = None
-) -> dict[str, Any] | None:
+def read(path: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Reads the manifest of an earlier run.
 
-    None if it is missing, not a JSON object, or has other facts in `made_from`
+    {} if it is missing, not a JSON object, or has other facts in `made_from`
     than `facts` (None = any will do); what it describes is then to be made
     again.
     """
-    if not files.exists(path):
-        return None
-    with files.open_read(path) as file:
-        try:
-            manifest = json.loads(file.read())
-        except ValueError:
-            return None
-    if not isinstance(manifest, dict):
-        return None
-    if facts is not None and manifest.get("made_from") != facts:
-        return None
-    return manifest
+    try:
+        manifest = find_json(path)
+    except ValueError:
+        return {}
+    is_same = facts is None or manifest.get("made_from") == facts
+    return manifest if is_same else {}
 
 
 def of_shard(path: str) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from data.storage import files
-from data.storage.json_files import read_json
+from data.storage.json_files import find_json
 from data.text import vocabulary
 from data.text.vocabulary import ADDED, FAST, AddedToken
 
@@ -100,10 +100,7 @@ def read_settings(
             never_split=tuple(facts.get("never_split", ())),
             source=folder,
         )
-    said = {
-        name: _flat(os.path.join(folder, name), _read(folder, name))
-        for name in _FILES
-    }
+    said = {name: _read(os.path.join(folder, name)) for name in _FILES}
     for name, values in said.items():
         _check_honoured(os.path.join(folder, name), values)
     lower = _lower_case(folder, said)
@@ -123,14 +120,9 @@ def read_settings(
     )
 
 
-def _read(folder: str, name: str) -> dict[str, Any]:
-    """Returns the content of a file, {} if there is none."""
-    path = os.path.join(folder, name)
-    return read_json(path, remedy=_AGAIN) if files.exists(path) else {}
-
-
-def _flat(path: str, content: dict[str, Any]) -> dict[str, Any]:
+def _read(path: str) -> dict[str, Any]:
     """Returns a file's content, with the keys of its parts as `part.key`."""
+    content = find_json(path, remedy=_AGAIN)
     flat = dict(content)
     for part in filter(content.__contains__, _PARTS):
         values = content[part]

@@ -9,7 +9,7 @@ from absl import logging
 
 from data.settings import Settings, setting
 from data.storage import files
-from data.storage.json_files import read_json
+from data.storage.json_files import find_json, read_json
 
 # Files of Hugging Face: a fast tokenizer with its vocabulary, and added tokens.
 FAST, ADDED = "tokenizer.json", "added_tokens.json"
@@ -173,8 +173,7 @@ def _named_tokens(
     """Yields the file, id and description of each added token."""
 
     def read(name: str) -> Any:
-        path = os.path.join(folder, name)
-        return read_json(path) if files.exists(path) else {}
+        return find_json(os.path.join(folder, name))
 
     for token, i in read(ADDED).items():
         yield ADDED, i, {"content": token}

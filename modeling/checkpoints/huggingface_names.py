@@ -16,17 +16,14 @@ class _Name(NamedTuple):
     is_transposed: bool = False
 
 
-def _dense(theirs: str, ours: str) -> tuple[_Name, _Name]:
+def _layer(ours: str, theirs: str = "") -> tuple[_Name, _Name]:
+    """The rows of a LayerNorm or a dense layer, usually of the same name."""
+    theirs = theirs or ours.replace("layer_#", "layer.#").replace("/", ".")
+    is_dense = not ours.endswith("LayerNorm")
+    weight, bias = ("kernel", "bias") if is_dense else ("gamma", "beta")
     return (
-        _Name(f"{theirs}.weight", f"{ours}/kernel", is_transposed=True),
-        _Name(f"{theirs}.bias", f"{ours}/bias"),
-    )
-
-
-def _layer_norm(theirs: str, ours: str) -> tuple[_Name, _Name]:
-    return (
-        _Name(f"{theirs}.LayerNorm.weight", f"{ours}/LayerNorm/gamma"),
-        _Name(f"{theirs}.LayerNorm.bias", f"{ours}/LayerNorm/beta"),
+        _Name(f"{theirs}.weight", f"{ours}/{weight}", is_transposed=is_dense),
+        _Name(f"{theirs}.bias", f"{ours}/{bias}"),
     )
 
 
@@ -37,60 +34,44 @@ def _output(theirs: str, ours: str) -> tuple[_Name, _Name]:
     )
 
 
-def _encoder(scope: str) -> tuple[_Name, ...]:
-    """The rows of an encoder, whose first word is the same on both sides."""
-    theirs, ours = f"{scope}.encoder.layer.#", f"{scope}/encoder/layer_#"
-    tables = ("word_embeddings", "token_type_embeddings", "position_embeddings")
-    return (
-        *(
-            _Name(
-                f"{scope}.embeddings.{name}.weight",
-                f"{scope}/embeddings/{name}",
-            )
-            for name in tables
-        ),
-        *_layer_norm(f"{scope}.embeddings", f"{scope}/embeddings"),
-        *(
-            row
-            for name in ("query", "key", "value")
-            for row in _dense(
-                f"{theirs}.attention.self.{name}",
-                f"{ours}/attention/self/{name}",
-            )
-        ),
-        *_dense(
-            f"{theirs}.attention.output.dense", f"{ours}/attention/output/dense"
-        ),
-        *_layer_norm(f"{theirs}.attention.output", f"{ours}/attention/output"),
-        *_dense(f"{theirs}.intermediate.dense", f"{ours}/intermediate/dense"),
-        *_dense(f"{theirs}.output.dense", f"{ours}/output/dense"),
-        *_layer_norm(f"{theirs}.output", f"{ours}/output"),
-    )
-
-
-_TABLE = (
-    *_encoder("bert"),
-    *_dense("bert.pooler.dense", "bert/pooler/dense"),
-    *_encoder("electra"),
-    *_dense("electra.embeddings_project", "electra/embeddings_project"),
+_SCOPES = ("bert", "electra")
+_ENCODER = (
+    "embeddings/LayerNorm",
+    *(f"encoder/layer_#/attention/self/{x}" for x in ("query", "key", "value")),
+    "encoder/layer_#/attention/output/dense",
+    "encoder/layer_#/attention/output/LayerNorm",
+    "encoder/layer_#/intermediate/dense",
+    "encoder/layer_#/output/dense",
+    "encoder/layer_#/output/LayerNorm",
+)
+_LAYERS = (
+    *(f"{scope}/{name}" for scope in _SCOPES for name in _ENCODER),
+    "bert/pooler/dense",
+    "electra/embeddings_project",
     # Pretraining.
-    *_dense(
-        "cls.predictions.transform.dense", "cls/predictions/transform/dense"
+    "cls/predictions/transform/dense",
+    "cls/predictions/transform/LayerNorm",
+    "discriminator_predictions/dense",
+    "generator_predictions/dense",
+    "generator_predictions/LayerNorm",
+)
+_TABLE = (
+    *(
+        _Name(f"{scope}.embeddings.{x}.weight", f"{scope}/embeddings/{x}")
+        for scope in _SCOPES
+        for x in (
+            *("word_embeddings", "token_type_embeddings"),
+            "position_embeddings",
+        )
     ),
-    *_layer_norm("cls.predictions.transform", "cls/predictions/transform"),
-    _Name("cls.predictions.bias", "cls/predictions/output_bias"),
-    *_output("cls.seq_relationship", "cls/seq_relationship/"),
-    # Of an ELECTRA.
-    *_dense(
-        "discriminator_predictions.dense", "discriminator_predictions/dense"
-    ),
-    *_dense(
-        "discriminator_predictions.dense_prediction",
+    *(row for name in _LAYERS for row in _layer(name)),
+    *_layer(
         "discriminator_predictions/dense_1",
+        "discriminator_predictions.dense_prediction",
     ),
-    *_dense("generator_predictions.dense", "generator_predictions/dense"),
-    *_layer_norm("generator_predictions", "generator_predictions"),
+    _Name("cls.predictions.bias", "cls/predictions/output_bias"),
     _Name("generator_lm_head.bias", "generator_predictions/output_bias"),
+    *_output("cls.seq_relationship", "cls/seq_relationship/"),
     # Sequence and token classification, multiple choice.
     *_output("classifier", ""),
     # Question answering.

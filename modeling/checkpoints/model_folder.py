@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from data.storage import files
-from data.storage.json_files import read_json
+from data.storage.json_files import find_json, read_json
 from modeling.checkpoints import huggingface, tf1
 from modeling.checkpoints.assign import (
     LoadReport,
@@ -231,7 +231,6 @@ def _original(folder: str, prefix: str) -> ModelFolder:
     description = _read_description(folder)
     facts = description or records_made_from(folder)
     labels = _first(places, (LABELS,))
-    head = existing(folder, (HEAD,))
     return ModelFolder(
         path=folder,
         weights=prefix,
@@ -241,7 +240,7 @@ def _original(folder: str, prefix: str) -> ModelFolder:
         labels_file=labels,
         facts=facts,
         kind=facts.get("kind"),
-        head=read_json(head) if head else {},
+        head=find_json(os.path.join(folder, HEAD)),
         description=description,
     )
 
@@ -272,21 +271,20 @@ def _beside(prefix: str) -> str:
 def _read_description(folder: str) -> dict[str, Any] | None:
     """Returns the content of `task.json`, or None."""
     path = os.path.join(folder, DESCRIPTION)
-    if not files.exists(path):
-        return None
     remedy = (
         "remove it, and run the program of its run again with --do_eval or "
         "--do_predict and all flags of that run, which writes it anew"
     )
-    content = read_json(path, ("kind", "weights", "model"), remedy)
-    if not isinstance(content["weights"], str) or not isinstance(
-        content["model"], dict
+    content = find_json(path, ("kind", "weights", "model"), remedy)
+    if content and not (
+        isinstance(content["weights"], str)
+        and isinstance(content["model"], dict)
     ):
         raise ValueError(
             f"{path} is damaged: weights is {content['weights']!r} and model "
             f"{content['model']!r}, expected a path and an object; {remedy}."
         )
-    return content
+    return content or None
 
 
 def _first(places: Iterable[str], names: tuple[str, ...]) -> str | None:

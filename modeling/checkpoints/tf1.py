@@ -174,6 +174,12 @@ class Checkpoint:
         except _UNREADABLE as error:
             raise self._damaged(error) from None
 
+    def weights(self) -> dict[str, np.ndarray]:
+        """Reads all variables but optimizer slots, step and loss scale."""
+        return {
+            name: self.read(name) for name in filter(is_weight, self.shapes)
+        }
+
     def _damaged(self, error: Exception) -> ValueError:
         return ValueError(
             f"{self.prefix}: this checkpoint is damaged or incomplete "
@@ -308,12 +314,7 @@ def strip(source: str, target: str) -> int:
 
     The copy is a third of the size. Returns the number of variables kept.
     """
-    checkpoint = Checkpoint(source)
-    kept = {
-        name: checkpoint.read(name)
-        for name in checkpoint.shapes
-        if is_weight(name)
-    }
+    kept = Checkpoint(source).weights()
     write(target, kept)
     return len(kept)
 

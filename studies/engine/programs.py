@@ -30,6 +30,8 @@ from training.loop.checkpointing import CheckpointManager
 from training.many_runs.made_from import facts_of
 from training.runs import classifier, pretraining, questions
 
+_RECORDS = "*.tf_record*"  # with their manifests
+
 
 class Programs:
     """What each run of a study depends on, and the function that does it."""
@@ -180,7 +182,7 @@ class Programs:
             _copy_records(shared, job.folder)
             questions.run(options)
             _copy_records(job.folder, shared)
-            for path in _records_in(job.folder):
+            for path in files.find_in(job.folder, _RECORDS):
                 files.remove(path)
             return read_json(os.path.join(job.folder, "metrics.json"), ("f1",))
 
@@ -206,14 +208,9 @@ def _check_model(folder: str, rows: Iterable[Row]) -> None:
             )
 
 
-def _records_in(folder: str) -> list[str]:
-    """The record files of a folder, with their manifests."""
-    return files.find_in(folder, "*.tf_record*")
-
-
 def _copy_records(source: str, folder: str) -> None:
     """Copies record files that are not there yet."""
-    for path in _records_in(source):
+    for path in files.find_in(source, _RECORDS):
         target = os.path.join(folder, os.path.basename(path))
         if not files.exists(target):
             files.copy(path, target)

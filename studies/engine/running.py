@@ -10,7 +10,7 @@ from absl import logging
 
 from data.progress import Progress
 from data.storage import files
-from data.storage.json_files import read_json
+from data.storage.json_files import find_json, read_json
 from studies.engine import picture, plan, report
 from studies.engine.declaring import Study
 from studies.engine.plan import Job
@@ -104,10 +104,9 @@ def _settings(
         f"{sizes['num_hidden_layers']} layers x {sizes['hidden_size']} where a "
         "row does not say otherwise"
     )
-    minutes = scale.minutes_of(study)
-    length = f"{minutes:g} minutes"
-    if not minutes:
-        length = f"{scale.steps_of(study)} steps"
+    length = f"{scale.steps_of(study)} steps"
+    if minutes := scale.minutes_of(study):
+        length = f"{minutes:g} minutes"
     pretraining = (
         f"{length} of {scale.batch_size} x {LENGTH} wordpieces, from "
         "--first_weights=neighbors"
@@ -128,5 +127,4 @@ def _settings(
 
 def _is_done(job: Job) -> bool:
     """Whether a run has recorded a result."""
-    path = os.path.join(job.folder, _RUN)
-    return files.exists(path) and "seconds" in read_json(path)
+    return "seconds" in find_json(os.path.join(job.folder, _RUN))

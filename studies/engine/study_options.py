@@ -191,17 +191,12 @@ class StudyData(Settings):
 
     def _asked(self, study: Study) -> list[str]:
         """The measures of `measures_of`, whatever the text is."""
-        needs = {name: MEASURES[name].needs for name in study.measures}
-        tasks = [name for name in needs if needs[name] and self.has(name)]
-
-        def serves(name):
-            if needs[name]:
-                return name in tasks
-            if MEASURES[name].run == HELD_OUT:
-                return not self.init_checkpoint  # pretrained on other text
-            return not tasks
-
-        return list(filter(serves, needs))
+        found = [name for name in study.measures if self.has(name)]
+        if self.init_checkpoint:  # pretrained on other text
+            found = [name for name in found if MEASURES[name].run != HELD_OUT]
+        if any(MEASURES[name].needs for name in found):
+            found = [name for name in found if not name.startswith("casing")]
+        return found
 
 
 def check_rows(study: Study, options: StudyOptions) -> None:

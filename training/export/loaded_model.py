@@ -13,12 +13,6 @@ from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
 from training.export.serving import class_of
 from training.start import description
-from training.start.description import (
-    Description,
-    PretrainingDescription,
-    SpanDescription,
-    TaskDescription,
-)
 
 TOP_K = 5
 # Kind -> the fields of its `Description` that may differ from its run's.
@@ -62,7 +56,7 @@ def signatures_of(
     return serving(loaded.model, described, loaded.tokenizer.vocab).signatures
 
 
-def describe(loaded: LoadedModel) -> Description:
+def describe(loaded: LoadedModel) -> description.Description:
     """Describes a model as its run did, else by the programs' defaults.
 
     Raises ValueError if `task.json` was written by another version.
@@ -83,9 +77,9 @@ def describe(loaded: LoadedModel) -> Description:
         "weights": "",
     }
     if loaded.kind == "pretraining":
-        return PretrainingDescription(**known, top_k=TOP_K)
+        return description.PretrainingDescription(**known, top_k=TOP_K)
     if loaded.kind in KINDS:
-        return TaskDescription(
+        return description.TaskDescription(
             **known,
             labels=_labels_of(loaded),
             is_pair=False,
@@ -96,7 +90,7 @@ def describe(loaded: LoadedModel) -> Description:
     windows = dataclasses.asdict(WindowOptions())
     windows["max_seq_length"] = min(windows["max_seq_length"], most)
     answers = dataclasses.asdict(AnswerOptions())
-    return SpanDescription(**known | windows | answers)
+    return description.SpanDescription(**known | windows | answers)
 
 
 def _labels_of(loaded: LoadedModel) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from absl import logging
 
 from data.records import tfrecord
 from data.storage import files
-from data.storage.json_files import read_json
+from data.storage.json_files import find_json
 from modeling import checkpoints, loading
 from modeling.checkpoints.model_folder import chosen_trial
 from training.config.run_options import ExportOptions, dtype_policy
@@ -206,8 +206,7 @@ def _data(output_dir: str) -> dict[str, Any]:
         for name in "train", "eval":
             path = os.path.join(folder, f"{name}.tf_record")
             path += files.MANIFEST_SUFFIX
-            if files.exists(path):
-                made = read_json(path, ("made_from", "report"), _REMEDY)
+            if made := find_json(path, ("made_from", "report"), _REMEDY):
                 found[name] = {"examples": made["report"].get("num_examples")}
                 for key in ("data_sha256", "examples_sha256"):
                     if key in made["made_from"]:
@@ -219,8 +218,6 @@ def _data(output_dir: str) -> dict[str, Any]:
 def _metrics(output_dir: str) -> dict[str, Any]:
     """Returns the metrics of the last evaluation; {} = there was none."""
     path = os.path.join(output_dir, "metrics.json")
-    if not files.exists(path):
-        return {}
-    found = read_json(path, remedy=_REMEDY)
+    found = find_json(path, remedy=_REMEDY)
     found.pop("details", None)  # too long for a card
     return found

@@ -286,9 +286,7 @@ def _strip(prefix: str, step: int) -> None:
     record = read_record(prefix)
     if record.get("is_stripped"):
         return
-    checkpoint = tf1.Checkpoint(prefix)
-    names = filter(is_weight, checkpoint.shapes)
-    kept = {name: checkpoint.read(name) for name in names}
+    kept = tf1.Checkpoint(prefix).weights()
     # The index changes twice while a checkpoint is replaced. A record without
     # checksums fits each of them, if the run is killed meanwhile.
     record.pop("index_sha256", None)

@@ -4,16 +4,10 @@ import math
 
 import tensorflow as tf
 
-from training.loop.optimizers import (
-    BETA_1,
-    BETA_2,
-    EPSILON,
-    AdamWeightDecay,
-    accepts_rows,
-)
+from training.loop import optimizers
 
 
-@accepts_rows
+@optimizers.accepts_rows
 def lamb_update(
     param: tf.Tensor,
     m: tf.Tensor,
@@ -37,10 +31,11 @@ def lamb_update(
     Source: You et al., "Large Batch Optimization for Deep Learning: Training
       BERT in 76 minutes", arXiv:1904.00962, algorithm 2.
     """
-    m = BETA_1 * m + (1.0 - BETA_1) * grad
-    v = BETA_2 * v + (1.0 - BETA_2) * tf.square(grad)
-    direction = (m / _one_minus_power(BETA_1, step)) / (
-        tf.sqrt(v / _one_minus_power(BETA_2, step)) + EPSILON
+    m = optimizers.BETA_1 * m + (1.0 - optimizers.BETA_1) * grad
+    v = optimizers.BETA_2 * v + (1.0 - optimizers.BETA_2) * tf.square(grad)
+    direction = (m / _one_minus_power(optimizers.BETA_1, step)) / (
+        tf.sqrt(v / _one_minus_power(optimizers.BETA_2, step))
+        + optimizers.EPSILON
     )
     if weight_decay:
         direction += weight_decay * param
@@ -58,7 +53,7 @@ def _one_minus_power(base: float, step: tf.Tensor) -> tf.Tensor:
     return -tf.math.expm1(tf.cast(step, tf.float32) * math.log(base))
 
 
-class Lamb(AdamWeightDecay):
+class Lamb(optimizers.AdamWeightDecay):
     """LAMB with the slots, names, decay and clipping of `AdamWeightDecay`."""
 
     new_values = staticmethod(lamb_update)

@@ -91,21 +91,6 @@ def warn_of_changes(
         )
 
 
-def require_same_input(
-    manager: CheckpointManager, output_dir: str, now: Mapping[str, Any]
-) -> None:
-    """Raises ValueError if a run was trained on other data than `now`'s."""
-    before = manager.made_from()
-    changed = manifests.changes(before, now) if before else []
-    if changed:
-        raise ValueError(
-            f"{output_dir} holds a run that was trained on other data: "
-            f"{'; '.join(changed)}. To train from the beginning, give another "
-            "--output_dir; to start from its weights, also "
-            f"--init_checkpoint={output_dir}."
-        )
-
-
 def _check_workers(
     point: ResumePoint,
     saved: Mapping[str, tf.Variable],

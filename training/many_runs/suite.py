@@ -284,11 +284,9 @@ def write_table(
         "failures": dict(failures),
     }
     write_json(os.path.join(output_dir, "glue.json"), found)
-    notes = []
+    notes = ""
     if len(ran) < len(asked):
-        notes.append(f"{len(ran)} of {len(asked)} tasks")
+        notes = f"\n({len(ran)} of {len(asked)} tasks)"
     if _NOT_AVERAGED in ran:
-        notes.append("WNLI is not in the average, as in the paper")
-    logging.info(
-        "\n%s%s", aligned(rows), "".join(f"\n({note})" for note in notes)
-    )
+        notes += "\n(WNLI is not in the average, as in the paper)"
+    logging.info("\n%s%s", aligned(rows), notes)

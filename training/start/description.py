@@ -9,18 +9,13 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from data import settings
 from data.finetuning.long_text import LongTextOptions
 from data.squad.window_options import AnswerOptions, WindowOptions
-from data.storage import files
-from data.storage.json_files import read_json, write_json
+from data.storage.json_files import find_json, write_json
 from data.tasks.task import KINDS
-from modeling.checkpoints import tf1
-from modeling.checkpoints.model_folder import (
-    DESCRIPTION,
-    VOCABULARIES,
-    chosen_trial,
-)
-from training.start.setup import write_vocabulary
+from data.text import vocabulary
+from modeling.checkpoints import model_folder, tf1
 
 _REMEDY = (
     "remove it, and run the program of its run again with --do_eval or "
@@ -81,8 +76,10 @@ class Description:
           OSError: a file cannot be read or written.
         """
         if vocab_file:
-            write_vocabulary(output_dir, vocab_file)
-        _write(output_dir, self)
+            tokens = list(vocabulary.read_tokens(vocab_file))
+            vocabulary.write_vocab(vocab_of(output_dir), tokens)
+        path = os.path.join(output_dir, model_folder.DESCRIPTION)
+        write_json(path, dataclasses.asdict(self))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -149,17 +146,12 @@ class SpanDescription(Description, kinds=("span",)):
     @property
     def windows(self) -> WindowOptions:
         """Lengths of the windows."""
-        return _part(self, WindowOptions)
+        return settings.make(WindowOptions, vars(self))
 
     @property
     def answers(self) -> AnswerOptions:
         """How answers are chosen."""
-        return _part(self, AnswerOptions)
-
-
-def _part(described: SpanDescription, options_class: type) -> Any:
-    names = [field.name for field in dataclasses.fields(options_class)]
-    return options_class(**{name: getattr(described, name) for name in names})
+        return settings.make(AnswerOptions, vars(self))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -175,7 +167,7 @@ class PretrainingDescription(Description, kinds=("pretraining",)):
 
 def is_there(output_dir: str) -> bool:
     """Whether a folder, or the chosen trial in it, has a `task.json`."""
-    return find(chosen_trial(output_dir)) is not None
+    return find(model_folder.chosen_trial(output_dir)) is not None
 
 
 def find(output_dir: str) -> Description | None:
@@ -190,10 +182,9 @@ def find(output_dir: str) -> Description | None:
     Raises:
       ValueError: it is damaged, or of another version.
     """
-    path = os.path.join(output_dir, DESCRIPTION)
-    if not files.exists(path):
-        return None
-    return of_facts(read_json(path, ("kind",), _REMEDY), path)
+    path = os.path.join(output_dir, model_folder.DESCRIPTION)
+    facts = find_json(path, ("kind",), _REMEDY)
+    return of_facts(facts, path) if facts else None
 
 
 def keep(
@@ -218,7 +209,7 @@ def keep(
     changes["weights"] = found.weights or weights
     kept = dataclasses.replace(found, **changes)
     if kept != found:
-        _write(output_dir, kept)
+        kept.write(output_dir, vocab_file=None)
     return True
 
 
@@ -238,9 +229,9 @@ def read(output_dir: str) -> Description:
     found = find(output_dir)
     if not found:
         raise ValueError(
-            f"{output_dir} has no {DESCRIPTION}, so it does not say what its "
-            "model is for; give the --output_dir of a finished run, or also "
-            "the flags of the run that trained it."
+            f"{output_dir} has no {model_folder.DESCRIPTION}, so it does not "
+            "say what its model is for; give the --output_dir of a finished "
+            "run, or also the flags of the run that trained it."
         )
     if not found.weights:
         raise ValueError(
@@ -273,7 +264,7 @@ def of_facts(facts: Mapping[str, Any], path: str) -> Description:
 
 def vocab_of(output_dir: str) -> str:
     """Returns the path of the copy that a run makes of its vocabulary."""
-    return os.path.join(output_dir, VOCABULARIES[0])
+    return os.path.join(output_dir, model_folder.VOCABULARIES[0])
 
 
 def place_of_weights(prefix: str, output_dir: str) -> str:
@@ -291,8 +282,3 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
     if inside != prefix or "://" in prefix:
         return inside
     return os.path.abspath(prefix)
-
-
-def _write(output_dir: str, described: Description) -> None:
-    path = os.path.join(output_dir, DESCRIPTION)
-    write_json(path, dataclasses.asdict(described))

@@ -11,7 +11,6 @@ from absl import logging
 from modeling import checkpoints
 from modeling.checkpoints import huggingface
 from modeling.config import BertConfig
-from training.loop.checkpointing import CheckpointManager
 from training.start.source import Source
 
 # Transformers writes LABEL_0 if the user gave no names.
@@ -175,46 +174,6 @@ class FirstWeights:
                 "(--do_train), or give the checkpoint, or the --output_dir, of "
                 "a model fine-tuned on it."
             )
-
-
-def open_first(
-    source: Source,
-    weights: Mapping[str, tf.Variable],
-    manager: CheckpointManager,
-    output_dir: str,
-    config: BertConfig,
-    heads: Collection[str] = (),
-    labels: Sequence[str] = (),
-    reads_pooler: bool = False,
-) -> FirstWeights | None:
-    """Opens --init_checkpoint unless the run has a checkpoint; logs it.
-
-    Args:
-      source: the model of --init_checkpoint.
-      weights: full name -> variable; only shapes are read.
-      manager: the run's checkpoints.
-      output_dir: the run's folder, for the log.
-      config: the model's configuration; a warning is logged if the weights
-        were trained with another one.
-      heads: variables of the output layer, as in `FirstWeights`.
-      labels: names of the rows of the heads; () = no names.
-      reads_pooler: whether the heads read the pooler.
-
-    Returns:
-      The weights, to be loaded; None = nothing to load.
-
-    Raises:
-      FileNotFoundError, ValueError: as `FirstWeights` does.
-    """
-    if not source.path:
-        return None
-    if manager.steps():
-        logging.info(
-            "--init_checkpoint is not used: %s holds checkpoints.", output_dir
-        )
-        return None
-    compare(source, config)
-    return FirstWeights(source, weights, heads, labels, reads_pooler)
 
 
 def compare(source: Source, config: BertConfig) -> None:

@@ -8,7 +8,7 @@ from absl import logging
 
 from data.settings import Settings, names_of
 from data.storage import files
-from data.storage.json_files import read_json
+from data.storage.json_files import find_json
 from data.tasks import task_options
 from data.text import vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
@@ -101,7 +101,7 @@ def _settings_of(folder: str, described: Description | None) -> dict[str, Any]:
     """Returns what a folder's `task.json` and `head.json` say of options."""
     head = os.path.join(folder, model_folder.HEAD)
     values = described.options() if described else {}
-    return values | (read_json(head) if files.exists(head) else {})
+    return values | find_json(head)
 
 
 def _with_settings(

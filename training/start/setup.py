@@ -7,9 +7,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 from absl import logging
 
-from data.storage import files
-from data.text import vocabulary
-from modeling.checkpoints.model_folder import VOCABULARIES
+from data.storage import files, manifests
 from modeling.config import BertConfig, activation_name
 from training.loop.checkpointing import CheckpointManager
 
@@ -51,11 +49,7 @@ def changes(before: BertConfig, now: BertConfig) -> list[str]:
         ).to_dict()
         for config in (before, now)
     )
-    return [
-        f"{key} {old.get(key)} -> {new.get(key)}"
-        for key in sorted(old.keys() | new.keys())
-        if old.get(key) != new.get(key)
-    ]
+    return manifests.changes(old, new)
 
 
 def check_same_model(folder: str, config: BertConfig) -> None:
@@ -138,10 +132,3 @@ def require_weights(output_dir: str, init_checkpoint: str | None) -> None:
             f"{output_dir} holds no checkpoint; train first, "
             "or give --init_checkpoint."
         )
-
-
-def write_vocabulary(output_dir: str, vocab_file: str) -> None:
-    """Copies a vocabulary to a run's folder as `vocab.txt`."""
-    tokens = list(vocabulary.read_tokens(vocab_file))
-    path = os.path.join(output_dir, VOCABULARIES[0])
-    vocabulary.write_vocab(path, tokens)

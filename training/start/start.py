@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, Self
 
 import keras
 import tensorflow as tf
+from absl import logging
 
-from data.storage import files, outputs
-from data.storage.json_files import read_json, write_json
+from data.storage import files, manifests, outputs
+from data.storage.json_files import find_json, write_json
 from data.text.tokenization import FullTokenizer
 from modeling import checkpoints
 from modeling.checkpoints.model_folder import CONFIG, HEAD, LABELS
@@ -19,7 +20,6 @@ from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
 from training.loop.model import Model
-from training.loop.resuming import require_same_input
 from training.start import first_weights, found_files, setup
 from training.start.description import Description
 from training.start.first_weights import FirstWeights
@@ -140,18 +140,18 @@ class Start:
         manager.check(variables)
         # Differs from the original: a head for another number of labels is
         # left out, because a model of MNLI is a good start for RTE.
-        first = first_weights.open_first(
-            source,
-            variables,
-            manager,
-            options.train.output_dir,
-            config,
-            heads,
-            rows,
-            getattr(model, "reads_pooler", False),
-        )
+        first = None
+        if source.path and not manager.steps():
+            first_weights.compare(source, config)
+            reads_pooler = getattr(model, "reads_pooler", False)
+            first = FirstWeights(source, variables, heads, rows, reads_pooler)
         if not manager.steps():
             _check_first(first, options, head, heads, trains)
+        elif source.path:
+            logging.info(
+                "--init_checkpoint is not used: %s holds checkpoints.",
+                options.train.output_dir,
+            )
         return cls(
             options=options,
             config=config,
@@ -184,10 +184,16 @@ class Start:
         return model
 
     def check_input(self, made_from: Mapping[str, Any]) -> None:
-        """Refuses other training data; see `resuming.require_same_input`."""
-        require_same_input(
-            self.manager, self.options.train.output_dir, made_from
-        )
+        """Raises ValueError if the run was trained on other data."""
+        before, folder = self.manager.made_from(), self.options.train.output_dir
+        changed = manifests.changes(before, made_from) if before else []
+        if changed:
+            raise ValueError(
+                f"{folder} holds a run that was trained on other data: "
+                f"{'; '.join(changed)}. To train from the beginning, give "
+                "another --output_dir; to start from its weights, also "
+                f"--init_checkpoint={folder}."
+            )
 
     def keep(self) -> None:
         """Writes bert_config.json, head.json and labels.txt to output_dir.
@@ -263,9 +269,8 @@ def check_folder(
     Raises:
       ValueError: says what differs.
     """
-    path, before = os.path.join(folder, HEAD), _LINEAR
-    if files.exists(path):
-        before = read_json(path, tuple(_LINEAR), f"it should hold {_LINEAR}")
+    path, remedy = os.path.join(folder, HEAD), f"it should hold {_LINEAR}"
+    before = find_json(path, tuple(_LINEAR), remedy) or _LINEAR
     changed = [
         f"--{name} {before[name]!r} -> {value!r}"
         for name, value in head.items()

@@ -17,19 +17,11 @@ import numpy as np
 from absl import logging
 
 from data import progress
+from data.pretraining import report
 from data.pretraining.data_options import PretrainingDataOptions
-from data.pretraining.exact.examples import (
-    TrainingInstance,
-    create_training_instances,
-    shuffle,
-)
+from data.pretraining.exact import examples
 from data.pretraining.groups import DocumentGroup
 from data.pretraining.recipe import Recipe, Tools, make_tools
-from data.pretraining.report import (
-    describe_rows,
-    log_counts,
-    warn_of_few_predictions,
-)
 from data.records import feature_spec, tfrecord
 from data.storage import files, manifests, outputs
 
@@ -57,11 +49,11 @@ def write_pretraining_data(
         {"input_file": input_files, "vocab_file": [recipe.vocab_file]},
         {"output_file": output_files},
     )
-    warn_of_few_predictions(options)
+    report.warn_of_few_predictions(options)
     tools = make_tools(recipe)
     group = read_documents(input_files, tools.encode, tools.wordpieces.typecode)
     rng = random.Random(options.random_seed)
-    instances = create_training_instances(
+    instances = examples.create_training_instances(
         *(group, tools.wordpieces, options, rng),
         lambda turns: _tracked(turns, "masking", "documents", len(turns)),
     )
@@ -74,7 +66,7 @@ def write_pretraining_data(
         "tokens": int(columns["input_mask"].sum()),
         "masked": int(columns["masked_lm_weights"].sum()),
     }
-    log_counts(counts, options, time.monotonic() - start_s)
+    report.log_counts(counts, options, time.monotonic() - start_s)
     return counts
 
 
@@ -111,7 +103,7 @@ def _lines(path: str) -> Iterator[str]:
 
 
 def _columns(
-    instances: Iterator[TrainingInstance],
+    instances: Iterator[examples.TrainingInstance],
     options: PretrainingDataOptions,
     typecode: str,
 ) -> dict[str, np.ndarray]:
@@ -126,7 +118,7 @@ def _columns(
 
 
 def _padded(
-    instances: Sequence[TrainingInstance],
+    instances: Sequence[examples.TrainingInstance],
     options: PretrainingDataOptions,
     typecode: str,
 ) -> dict[str, np.ndarray]:
@@ -171,7 +163,7 @@ def _write_shuffled(
 ) -> None:
     """Writes rows to the files in turn and logs the first three."""
     order = list(range(len(columns["input_ids"])))
-    shuffle(order, rng)
+    examples.shuffle(order, rng)
     with contextlib.ExitStack() as stack:
         shown = stack.enter_context(
             progress.Progress("writing", total=len(order), unit="examples")
@@ -183,7 +175,7 @@ def _write_shuffled(
             some = order[start : start + _AT_ONCE]
             rows = {name: values[some] for name, values in columns.items()}
             if not start:
-                for text in describe_rows(rows, tools.tokens_by_id):
+                for text in report.describe_rows(rows, tools.tokens_by_id):
                     logging.info("%s", text)
             for record in feature_spec.encode_examples(tools.specs, rows):
                 next(turns).write(record)

@@ -15,20 +15,14 @@ from absl import logging
 from data import progress
 from data.pretraining.recipe import Recipe
 from data.pretraining.report import log_counts, warn_of_few_predictions
+from data.pretraining.streaming import shards
 from data.pretraining.streaming.plan import Plan, make_plan
 from data.pretraining.streaming.publishing import finished_shards, publish
-from data.pretraining.streaming.shards import (
-    ShardTask,
-    load_report,
-    report_path,
-    tools_of,
-    write_shard,
-)
 from data.processes import Workers
 from data.storage import files, outputs
 
 # Writes the given shards and returns when all are finished.
-Runner = Callable[[Sequence[ShardTask]], None]
+Runner = Callable[[Sequence[shards.ShardTask]], None]
 
 
 def write_shards(
@@ -94,7 +88,9 @@ def _write_missing(
     except BaseException:
         # A report is there if its shard is complete. Nothing is read: ^C should
         # not wait for terabytes.
-        written = [files.exists(report_path(task.path)) for task in missing]
+        written = [
+            files.exists(shards.report_path(task.path)) for task in missing
+        ]
         logging.info(
             "%d of %d shards are finished and kept; the same command continues "
             "with the others.",
@@ -102,7 +98,7 @@ def _write_missing(
         )
         raise
     for task in missing:
-        if not (report := load_report(task.path)):
+        if not (report := shards.load_report(task.path)):
             raise OSError(
                 f"{task.path} is missing: does another run write to the same "
                 "--output_file, or can a machine of --runner not access its "
@@ -111,7 +107,7 @@ def _write_missing(
         reports[task.index] = report
 
 
-def _write_here(tasks: Sequence[ShardTask], workers: Workers) -> None:
+def _write_here(tasks: Sequence[shards.ShardTask], workers: Workers) -> None:
     """Writes shards on the workers and shows progress."""
     total = sum(task.num_bytes for task in tasks)
     num_examples = num_finished = 0
@@ -126,7 +122,7 @@ def _write_here(tasks: Sequence[ShardTask], workers: Workers) -> None:
                 "shards",
             )
 
-        for _ in workers.run(write_shard, tasks, advance):
+        for _ in workers.run(shards.write_shard, tasks, advance):
             num_finished += 1
             advance(0, 0)
 
@@ -150,4 +146,4 @@ def check(
             "reads what it wrote, to resume. Give the path of a file, or leave "
             "out --num_processes."
         )
-    tools_of(recipe)
+    shards.tools_of(recipe)

@@ -29,7 +29,7 @@ def finished_shards(plan: Plan) -> dict[int, dict[str, Any]]:
     A shard that differs from its report is not finished.
     """
     reports = {}
-    manifest = manifests.read(plan.manifest_path, plan.facts) or {}
+    manifest = manifests.read(plan.manifest_path, plan.facts)
     # A damaged manifest will be overwritten.
     published = manifest.get("shards") or [None] * len(plan.tasks)
     for task, output, other in zip(

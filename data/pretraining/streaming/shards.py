@@ -80,7 +80,7 @@ def load_report(shard_path: str) -> dict[str, Any] | None:
     """Reads a shard's report; None if the shard is not finished."""
     report = manifests.read(report_path(shard_path))
     # It may be damaged, for example by a power failure.
-    return report if report and {"counts", "sha256"} <= report.keys() else None
+    return report if {"counts", "sha256"} <= report.keys() else None
 
 
 def write_shard(
