@@ -64,7 +64,7 @@ def main() -> None:
     out = pathlib.Path(options.output_dir)
     _clear(out, options.text)
     # Python's documentation is English of a known size.
-    chosen = Sizes(True, options.vocab_size, 128, "")
+    chosen = Sizes(True, options.vocab_size, "")
     _make_text(out, options.text)
     num_train_steps = options.num_train_steps
     if options.text:
@@ -76,7 +76,7 @@ def main() -> None:
             f"{out}/train.tf_record", _TRAIN_BATCH * _LENGTH, num_train_steps
         )
     program.load_tensorflow()
-    _pretrain(out, num_train_steps, chosen)
+    _pretrain(out, num_train_steps)
     facts = _show_results(out)
     fillings = _show_fillings(out, chosen.do_lower_case)
     from demo import page  # after TensorFlow
@@ -156,17 +156,17 @@ def _make_records(out: pathlib.Path, chosen: Sizes) -> None:
         )
 
 
-def _pretrain(out: pathlib.Path, num_train_steps: int, chosen: Sizes) -> None:
+def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
     """Trains and evaluates a small model."""
     vocab_size = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
     from data.records import reading  # after TensorFlow
 
     config = BertConfig(
         vocab_size=vocab_size,
-        hidden_size=chosen.hidden_size,
+        hidden_size=128,
         num_hidden_layers=2,
         num_attention_heads=4,
-        intermediate_size=4 * chosen.hidden_size,
+        intermediate_size=512,
         max_position_embeddings=_LENGTH,
         type_vocab_size=2,
     )
