@@ -15,7 +15,7 @@ from data.storage import files
 from data.vectors import attention_picture
 
 _NUM_WORDS, _NUM_NEIGHBORS = 24, 6
-_NUM_PICTURES = 2
+_LAYERS = {0: "First", -1: "Last"}  # that are drawn
 _SKIPPED = 40  # the most frequent words say little
 _STYLE = """
 :root { color-scheme: light dark; --page: #f6f5f1; --card: #fff;
@@ -64,9 +64,9 @@ def write(
         "<h2>Neighbors of words</h2><p class='soft'>Frequent words, and those "
         "with the most similar vectors (cosine of the input embeddings).</p>",
         _table(["Word", "Nearest"], _neighbors(out, model)),
-        "<h2>Attention</h2><p class='soft'>The last layer. Each row looks at "
+        "<h2>Attention</h2><p class='soft'>Each row looks at "
         "columns; a pale map that is nearly uniform has learned nothing.</p>",
-        *(_picture(model, text) for text, *_ in fillings[:_NUM_PICTURES]),
+        *(_picture(model, fillings[0][0], layer) for layer in _LAYERS),
     ]
     path = f"{out}/page.html"
     files.write_text(path, "\n".join(parts))
@@ -121,13 +121,14 @@ def _neighbors(out: pathlib.Path, model: "bert.Model") -> list[list[str]]:
     return rows
 
 
-def _picture(model: "bert.Model", text: str) -> str:
-    """The attention of a sentence in the last layer, as a picture."""
-    tokens, maps = model.attention(text)
+def _picture(model: "bert.Model", text: str, layer: int) -> str:
+    """The attention of a sentence in a layer, as a picture."""
+    tokens, maps = model.attention(text, layer)
+    title = f"{_LAYERS[layer]} layer: {text}"
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/attention.png"
         attention_picture.draw(
-            path, maps, tokens, title=text, heads=range(len(maps))
+            path, maps, tokens, title=title, heads=range(len(maps))
         )
         data = base64.b64encode(pathlib.Path(path).read_bytes()).decode()
     return f"<p><img alt='attention' src='data:image/png;base64,{data}'></p>"

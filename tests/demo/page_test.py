@@ -23,7 +23,7 @@ class FakeModel:
     def get_embedding_table(self):
         return np.array([[1, 0, 0], [0, 1, 0], [0.9, 0.1, 0], [0, 0, 1.0]])
 
-    def attention(self, text):
+    def attention(self, text, layer):
         assert "[MASK]" in text
         return ["[CLS]", "[MASK]", "[SEP]"], np.full((1, 3, 3), 1 / 3)
 
@@ -39,4 +39,4 @@ def test_masks_neighbors_and_attention(tmp_path, monkeypatch):
     assert "<b>Mill</b> 50%" in text and "&lt;b&gt; 25%" in text
     assert "1 &lt; 2" in text and "<script" not in text
     assert "<td dir='auto'>mill</td><td dir='auto'>corn " in text
-    assert text.count("src='data:image/png;base64,") == 1
+    assert text.count("src='data:image/png;base64,") == 2

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from absl import logging
 
+from data.records.input_pipeline import RecordFiles
 from data.storage import files, manifests
 from data.text import vocabulary
 from modeling.checkpoints import model_folder, tf1
@@ -126,3 +127,14 @@ def log_size(options: PretrainingOptions, num_examples: int) -> None:
         "little more than their frequencies (docs/recipes.md).",
         *(f"{number:,}", least),
     )
+
+
+def warn_of_own_text(train: RecordFiles, dev: RecordFiles | None) -> None:
+    """Says that an evaluation reads the records that are trained on."""
+    if dev and {*train.paths} & {*dev.paths}:
+        logging.warning(
+            "The evaluation reads records of --input_file, the text that is "
+            "trained on: its metrics say how well the text is remembered, not "
+            "how well another text is predicted. Give --eval_file, records of "
+            "other text."
+        )

@@ -238,7 +238,7 @@ def open_records(opened: Opened) -> Records:
             dev = run_records.open_records(patterns, options, config, vocab)
     if train:
         text_size.log_size(options, train.count)
-        _warn_of_own_text(options, train, dev)
+        text_size.warn_of_own_text(train, dev)
     if train and dev:
         run_records.check_same_kind(train, dev)
     if opened.start.first and not options.do_train:
@@ -246,17 +246,6 @@ def open_records(opened: Opened) -> Records:
         has_pairs = dev and run_records.hold_pairs(dev)
         require_heads(options, untrained, has_pairs, opened.queries)
     return Records.of(options, vocab, train, dev)
-
-
-def _warn_of_own_text(options, train, dev) -> None:
-    """Says that an evaluation reads the records that are trained on."""
-    if dev and {*train.paths} & {*dev.paths}:
-        logging.warning(
-            "The evaluation reads records of --input_file, the text that is "
-            "trained on: its metrics say how well the text is remembered, not "
-            "how well another text is predicted. Give --eval_file, records of "
-            "other text."
-        )
 
 
 def make_model(opened: Opened, records: Records) -> PretrainingObjective:
