@@ -34,7 +34,7 @@ machine:
 	if sys.version_info >= (3, 14) else 0)"
 
 ## demo: raw text to a pretrained BERT, on text every Python carries
-##       (make demo TEXT=my.txt takes yours)
+##       (make demo TEXT=my.txt takes yours, in any language)
 demo: $(READY)
 	$(RUN) -m demo.run_demo $(if $(TEXT),--text="$(TEXT)")
 

@@ -16,6 +16,7 @@ The records come from create_pretraining_data.py; give the same
 eval_results.txt; the same command again resumes a run that was stopped.
 """
 
+import os
 from typing import Any
 
 from absl import logging
@@ -70,6 +71,10 @@ def main() -> None:
         facts = _facts(here.output_dir) if exported else {}
         if options:
             pretraining.run(options.replace(output_dir=here.output_dir))
+            if "bert_config_file" in facts:
+                # The flag's file may have another vocab_size than the model.
+                path = os.path.join(here.output_dir, "bert_config.json")
+                facts["bert_config_file"] = path
         if exported and here.is_chief:
             pretraining_signatures.describe(here.output_dir, **facts)
             saved_model.run(exported)

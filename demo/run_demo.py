@@ -22,17 +22,20 @@ import time
 
 from data.settings import Settings, setting
 from data.storage import files
+from demo import sizes
+from demo.sizes import Sizes
 from modeling.config import BertConfig
 from training import program
 from training.config import flags
 
 _LENGTH = 64
 _PREDICTIONS = 10
-_EVAL_BATCH = 64
+_EVAL_BATCH, _TRAIN_BATCH = 64, 32
 _PARTS = {"train": 10, "eval": 5}  # text and records -> copies of the text
 _FILES = (
     *(f"{part}.{kind}" for part in _PARTS for kind in ("txt", "tf_record")),
-    *("vocab.txt", "bert_config.json", "questions.txt"),
+    *(f"{part}.tf_record.manifest.json" for part in _PARTS),
+    *("vocab.txt", "bert_config.json", "questions.txt", "page.html"),
 )
 _MARK = "made_by_the_demo.txt"  # its folder may be replaced
 _NUM_QUESTIONS = 6
@@ -46,8 +49,12 @@ class DemoOptions(Settings):
     output_dir: str = setting(
         "build/demo", "Folder of the results, replaced by each run."
     )
-    vocab_size: int = setting(5000, "Most wordpieces of the vocabulary.")
-    num_train_steps: int = setting(2800, "Number of training steps.")
+    vocab_size: int = setting(
+        5000, "Most wordpieces of the vocabulary; a small text gets fewer."
+    )
+    num_train_steps: int = setting(
+        2800, "Most training steps; a small --text gets fewer."
+    )
 
 
 def main() -> None:
@@ -56,11 +63,28 @@ def main() -> None:
     options = flags.read(DemoOptions)
     out = pathlib.Path(options.output_dir)
     _clear(out, options.text)
-    _make_records(out, options.text, options.vocab_size)
+    # Python's documentation is English of a known size.
+    chosen = Sizes(True, options.vocab_size, "")
+    _make_text(out, options.text)
+    num_train_steps = options.num_train_steps
+    if options.text:
+        chosen = sizes.of_text(f"{out}/train.txt", options.vocab_size)
+        print(f"\n{options.text}: {chosen.reason}.")
+    _make_records(out, chosen)
+    if options.text:
+        num_train_steps = sizes.num_train_steps(
+            f"{out}/train.tf_record", _TRAIN_BATCH * _LENGTH, num_train_steps
+        )
     program.load_tensorflow()
-    _pretrain(out, options.num_train_steps)
-    _show_results(out)
-    _show_fillings(out)
+    _pretrain(out, num_train_steps)
+    facts = _show_results(out)
+    fillings = _show_fillings(out, chosen.do_lower_case)
+    from demo import page  # after TensorFlow
+
+    if chosen.reason:
+        facts = [f"{options.text}: {chosen.reason}.", *facts]
+    path = page.write(out, facts, fillings, chosen.do_lower_case)
+    print(f"\nFilled masks, neighbors of words and attention: {path}")
     print(
         f"\nDone in {time.monotonic() - start:.0f} s. Everything is in {out}; "
         f"the curves: {sys.executable} -m tensorboard.main --logdir {out}/model"
@@ -79,6 +103,8 @@ def _clear(out: pathlib.Path, text: str | None) -> None:
         raise ValueError(
             f"{text} is in {out}, which the demo replaces; move it elsewhere."
         )
+    if text:
+        sizes.check(text)
     if out.exists() and any(out.iterdir()) and not (out / _MARK).exists():
         raise ValueError(
             f"--output_dir={out} holds {min(out.iterdir()).name} and no "
@@ -92,8 +118,8 @@ def _clear(out: pathlib.Path, text: str | None) -> None:
     files.write_text(str(out / _MARK), "The next demo replaces this folder.\n")
 
 
-def _make_records(out: pathlib.Path, text: str | None, vocab_size: int) -> None:
-    """Writes text, vocabulary and records."""
+def _make_text(out: pathlib.Path, text: str | None) -> None:
+    """Writes the text to train on and to evaluate on."""
     _run(
         "-m",
         "demo.corpus",
@@ -101,11 +127,21 @@ def _make_records(out: pathlib.Path, text: str | None, vocab_size: int) -> None:
         f"--eval_output={out}/eval.txt",
         *([f"--text={text}"] if text else []),
     )
+
+
+def _make_records(out: pathlib.Path, chosen: Sizes) -> None:
+    """Writes vocabulary and records."""
+    case = _case_flags(chosen.do_lower_case)
+    # A text about BERT may have this token. In others it changes nothing.
+    text = "".join(files.read_lines(f"{out}/train.txt"))
+    has_mask = chosen.reason and "[MASK]" in text
+    whole = ["--never_split=[MASK]"] if has_mask else []
     _run(
         "build_vocab.py",
         f"--input_file={out}/train.txt",
         f"--output_file={out}/vocab.txt",
-        f"--vocab_size={vocab_size}",
+        f"--vocab_size={chosen.vocab_size}",
+        *case,
     )
     for part, copies in _PARTS.items():
         _run(
@@ -116,6 +152,7 @@ def _make_records(out: pathlib.Path, text: str | None, vocab_size: int) -> None:
             f"--max_seq_length={_LENGTH}",
             f"--max_predictions_per_seq={_PREDICTIONS}",
             f"--dupe_factor={copies}",
+            *(case + whole),
         )
 
 
@@ -152,8 +189,8 @@ def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
     )
 
 
-def _show_results(out: pathlib.Path) -> None:
-    """Prints the evaluation and baselines without a model."""
+def _show_results(out: pathlib.Path) -> list[str]:
+    """Prints the evaluation and baselines without a model; returns them."""
     from training.loop import events
 
     results = events.read_eval_results(f"{out}/model/eval_results.txt")
@@ -161,13 +198,15 @@ def _show_results(out: pathlib.Path) -> None:
     masked, following = (
         results[f"{name}_accuracy"] for name in ("masked_lm", "next_sentence")
     )
-    print(
-        "\nOn documents that share no sentence with the training text:\n"
+    facts = [
+        "On documents that share no sentence with the training text:",
         f"  masked words right        {masked:7.1%}   (always answering "
-        f"{piece!r}, the most frequent wordpiece: {commonest:.1%})\n"
+        f"{piece!r}, the most frequent wordpiece: {commonest:.1%})",
         f"  next sentences right      {following:7.1%}   (always giving the "
-        f"more frequent answer: {majority:.1%})"
-    )
+        f"more frequent answer: {majority:.1%})",
+    ]
+    print("", *facts, sep="\n")
+    return facts
 
 
 def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
@@ -191,9 +230,14 @@ def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
     return vocab[commonest], count / pieces.total(), majority
 
 
-def _show_fillings(out: pathlib.Path) -> None:
-    """Masks a word in some evaluation sentences and prints the predictions."""
-    questions = _questions(out)
+def _show_fillings(
+    out: pathlib.Path, do_lower_case: bool
+) -> list[tuple[str, str, list]]:
+    """Masks a word in some evaluation sentences and prints the predictions.
+
+    Returns each sentence, the masked word, and wordpieces with probabilities.
+    """
+    questions = _questions(out, do_lower_case)
     files.write_text(
         f"{out}/questions.txt", "".join(f"{q}\n" for q, _ in questions)
     )
@@ -204,18 +248,25 @@ def _show_fillings(out: pathlib.Path) -> None:
         f"--vocab_file={out}/vocab.txt",
         f"--output_dir={out}/model",
         *_model_flags(out),
+        *_case_flags(do_lower_case),
         stdout=subprocess.DEVNULL,
     )
     print("\nThe five best predictions (and the masked word):")
     answers = files.read_lines(f"{out}/model/predict_results.jsonl")
+    found = []
     for (question, word), line in zip(questions, answers, strict=True):
         fillings = json.loads(line)["masks"][0]
         best = "  ".join(f"{piece} {share:.0%}" for piece, share in fillings)
         print(f"  {question}\n      {best}   ({word})")
+        found.append((question, word, fillings))
+    return found
 
 
-def _questions(out: pathlib.Path) -> list[tuple[str, str]]:
-    """Returns sentences of the whole text with a masked word, and the word."""
+def _questions(out: pathlib.Path, do_lower_case: bool) -> list[tuple[str, str]]:
+    """Returns sentences of the whole text with a masked word, and the word.
+
+    In a text without spaces the word is a character.
+    """
     vocab = set(files.read_lines(f"{out}/vocab.txt"))
     found = []
     for line in files.read_lines(f"{out}/eval.txt"):
@@ -226,12 +277,23 @@ def _questions(out: pathlib.Path) -> list[tuple[str, str]]:
         ):
             # The masked word is in the vocabulary, because one [MASK] is one
             # wordpiece.
-            if words[middle].lower() in vocab and len(words[middle]) > 2:
+            word = words[middle]
+            piece = word.lower() if do_lower_case else word
+            if piece in vocab and len(word) > 2:
                 masked = [*words[:middle], "[MASK]", *words[middle + 1 :]]
-                found.append((" ".join(masked), words[middle]))
+                found.append((" ".join(masked), word))
+        elif len(words) == 1 and 10 <= len(line) <= 40:
+            middle = len(line) // 2
+            if line[middle] in vocab and line[middle].isalnum():
+                masked = f"{line[:middle]}[MASK]{line[middle + 1 :]}"
+                found.append((masked, line[middle]))
     if not found:
         return [("This is the [MASK] of the text.", "end")]
     return found[:: max(1, len(found) // _NUM_QUESTIONS)][:_NUM_QUESTIONS]
+
+
+def _case_flags(do_lower_case: bool) -> list[str]:
+    return [] if do_lower_case else ["--do_lower_case=false"]
 
 
 def _model_flags(out: pathlib.Path) -> list[str]:

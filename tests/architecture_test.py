@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_160,
-    "training": 10_510,
+    "data": 10_195,
+    "training": 10_455,
     "modeling": 3_830,
     "studies": 1_540,
-    "demo": 225,
-    "programs": 715,
+    "demo": 435,
+    "programs": 720,
 }
-MOST_DOCSTRINGS = 7_940
+MOST_DOCSTRINGS = 7_955
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

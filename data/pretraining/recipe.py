@@ -47,6 +47,11 @@ class Recipe(Settings):
         choices=("none", "gzip"),
     )
 
+    @property
+    def num_ids(self) -> int:
+        """Number of ids of the vocabulary, for the manifest."""
+        return vocabulary.num_ids(vocabulary.load_vocab(self.vocab_file))
+
     def _check(self) -> None:
         if not self.word_segmenter:
             return

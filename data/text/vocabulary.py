@@ -217,6 +217,19 @@ def with_capitals(vocab: Mapping[str, int]) -> list[str]:
     return [t for t in vocab if t != t.lower() and not t.startswith("[")]
 
 
+def num_ids(vocab: Mapping[str, int]) -> int:
+    """Returns the number of ids of a vocabulary, without empty lines' ids."""
+    return 1 + max(i for token, i in vocab.items() if token)
+
+
+def padded_sizes(size: int) -> set[int]:
+    """Returns the sizes of an embedding table for this many ids.
+
+    It may be padded to a multiple of 8, 64 or 128.
+    """
+    return {-(-size // m) * m for m in (1, 8, 64, 128)}
+
+
 def require_size(
     vocab: Mapping[str, int],
     vocab_file: str,
@@ -228,12 +241,10 @@ def require_size(
     `vocab_size` is the number of rows of the model's embedding table; the error
     names both files.
     """
-    num_ids = 1 + max(i for token, i in vocab.items() if token)
-    # An embedding table may be padded to a multiple of 8, 64 or 128.
-    padded = {-(-num_ids // m) * m for m in (1, 8, 64, 128)}
-    if vocab_size not in padded:
+    size = num_ids(vocab)
+    if vocab_size not in padded_sizes(size):
         raise ValueError(
-            f"{vocab_file} has {num_ids} wordpieces, but {config_file} says "
+            f"{vocab_file} has {size} wordpieces, but {config_file} says "
             f"vocab_size {vocab_size}; give the vocabulary the model was "
             "trained with."
         )

@@ -17,6 +17,9 @@ from data.storage import files
 _INCHES_OF_TOKEN = 0.17  # on a page of several heads; alone, twice as many
 _SMALLEST_PANEL, _LARGEST_PAGE = 1.8, 36.0  # inches
 _POINTS_OF_INCH = 72
+# Weights in units of uniform attention, 1 / S.
+_UNIFORM = 2.0  # a map with less everywhere is called nearly uniform
+_ROOM = 6.0  # the scale reaches at least so far
 # The first lacks Chinese, Japanese and Korean; others are used if installed.
 _FONTS = (
     "DejaVu Sans",
@@ -41,6 +44,7 @@ def draw(
 
     `attention` is float [N, S, S], from each of the S wordpieces (second axis,
     a row of the picture) to each wordpiece (third axis, a column).
+    A map of nearly uniform weights is pale, and its title says so.
     """
     columns = math.ceil(math.sqrt(len(heads)))
     rows = math.ceil(len(heads) / columns)
@@ -53,12 +57,15 @@ def draw(
         layout="compressed",
     )
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    # One scale for all heads, so that they can be compared. It has room above
+    # uniform attention, which would be dark otherwise.
+    uniform = 1 / len(tokens)
+    darkest = min(1.0, max(float(attention.max()), _ROOM * uniform))
     for i, (head, weights) in enumerate(zip(heads, attention, strict=True)):
-        # One scale for all heads, so that they can be compared.
-        image = panels[i].imshow(
-            weights, vmin=0.0, vmax=float(attention.max()), cmap="Blues"
-        )
-        panels[i].set_title(f"head {head}", fontsize=9)
+        image = panels[i].imshow(weights, vmin=0.0, vmax=darkest, cmap="Blues")
+        is_uniform = weights.max() < _UNIFORM * uniform
+        note = ": nearly uniform" if is_uniform else ""
+        panels[i].set_title(f"head {head}{note}", fontsize=9)
         _label(
             panels[i],
             tokens,

@@ -433,6 +433,7 @@ def test_a_vocabulary_of_another_size(options, goldens, tmp_path):
         do_predict=True,
         vocab_file=str(tmp_path / "vocab.txt"),
         predict_file=str(tmp_path / "queries.txt"),
+        init_checkpoint=str(goldens / "model/trained"),
     )
 
 

@@ -26,7 +26,7 @@ from training.loop import events
 from training.loop.resuming import warn_of_changes
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
-from training.pretraining import first_values, run_records
+from training.pretraining import first_values, run_records, text_size
 from training.pretraining.answers import (
     RESULTS,
     Answers,
@@ -97,7 +97,9 @@ def open_run(options: PretrainingOptions) -> Opened:
     needed = ("bert_config_file", *options.needs_vocab)
     options, source, _ = found_files.fill(options, needed, objective.configure)
     _check_objective(options, objective)
-    given = source.read_config(options.bert_config_file)
+    given = text_size.with_vocab_size(
+        options, source.read_config(options.bert_config_file), source
+    )
     config = objective.configure(given)
     vocab, tokenizer = _read_vocabulary(options, config, source)
     arguments = options.objectives.arguments(options.objective)
@@ -234,6 +236,9 @@ def open_records(opened: Opened) -> Records:
         if options.eval_file or not train:
             patterns = options.eval_file or options.input_file
             dev = run_records.open_records(patterns, options, config, vocab)
+    if train:
+        text_size.log_size(options, train.count)
+        text_size.warn_of_own_text(train, dev)
     if train and dev:
         run_records.check_same_kind(train, dev)
     if opened.start.first and not options.do_train:

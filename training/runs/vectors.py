@@ -161,6 +161,13 @@ def make_model(opened: Opened) -> Extractor:
 def draw(opened: Opened, extractor: Extractor) -> None:
     """Draws the attention weights of --attention_line."""
     options, head = opened.options, opened.options.attention_head
+    if "[MASK]" in opened.tokenizer.vocab:
+        # As a model of masked words reads it; the vectors are the original's.
+        whole = dict.fromkeys((*opened.tokenizer.never_split, "[MASK]"))
+        tokenizer = FullTokenizer(
+            options.vocab_file, options.do_lower_case, tuple(whole)
+        )
+        opened = opened._replace(tokenizer=tokenizer)
     row = next(islice(opened.rows(), options.attention_line, None))
     maps = extractor.attention(row, options.attention_layer)
     heads = range(len(maps)) if head is None else [head]

@@ -7,7 +7,10 @@ see `data.pretraining.streaming.all_shards`.
 """
 
 import contextlib
+import dataclasses
 import itertools
+import json
+import os
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -66,8 +69,41 @@ def write_pretraining_data(
         "tokens": int(columns["input_mask"].sum()),
         "masked": int(columns["masked_lm_weights"].sum()),
     }
+    _write_manifests(input_files, output_files, recipe, counts)
     report.log_counts(counts, options, time.monotonic() - start_s)
     return counts
+
+
+def _write_manifests(
+    input_files: Sequence[str],
+    output_files: Sequence[str],
+    recipe: Recipe,
+    counts: dict[str, int],
+) -> None:
+    """Says beside the records what they were made from."""
+    facts = {
+        **dataclasses.asdict(recipe.options),
+        "do_lower_case": recipe.do_lower_case,
+        "vocab_sha256": files.sha256(recipe.vocab_file),
+        "corpus": [
+            {"name": os.path.basename(path), "bytes": files.size(path)}
+            for path in input_files
+        ],
+    }
+    shards: dict[str, list] = {}
+    for index, path in enumerate(output_files):
+        number = len(range(index, counts["examples"], len(output_files)))
+        numbers = {"examples": number, "bytes": files.size(path)}
+        shard = {"file": os.path.basename(path), "counts": numbers}
+        shards.setdefault(manifests.path_of([path]), []).append(shard)
+    for path, found in shards.items():
+        manifest = {
+            "counts": counts,
+            "vocab_size": recipe.num_ids,
+            "made_from": facts,
+            "shards": found,
+        }
+        files.write_text(path, json.dumps(manifest, indent=1))
 
 
 def read_documents(

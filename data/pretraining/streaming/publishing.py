@@ -116,6 +116,7 @@ def _manifest(
     """The manifest of the data set."""
     return {
         "counts": totals,
+        "vocab_size": plan.tasks[0].recipe.num_ids,
         "made_from": plan.facts,
         "shards": [
             {

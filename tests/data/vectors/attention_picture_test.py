@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from absl import logging
 from matplotlib import image
+from matplotlib.axes import Axes
 
 from data.vectors import attention_picture
 
@@ -78,3 +79,25 @@ def test_characters_without_a_glyph_are_told(tmp_path, monkeypatch):
     # U+E123, of private use: in no font.
     draw(tmp_path / "boxes.png", 1, ["a", "\ue123"])
     assert len(told) == 1 and "drawn as boxes" in told[0]
+
+
+def test_uniform_attention_is_pale_and_named(tmp_path, monkeypatch):
+    titles = []
+    set_title = Axes.set_title
+
+    def keep(self, label, **options):
+        titles.append(label)
+        return set_title(self, label, **options)
+
+    monkeypatch.setattr(Axes, "set_title", keep)
+    tokens = [f"t{i}" for i in range(12)]
+    maps = np.full((2, 12, 12), 1 / 12, np.float32)
+    path = str(tmp_path / "a.png")
+    attention_picture.draw(path, maps, tokens, title="", heads=[0, 1])
+    assert titles == ["head 0: nearly uniform", "head 1: nearly uniform"]
+    pixels = image.imread(path)[..., :3]
+    middle = pixels[:, : pixels.shape[1] * 3 // 4]
+    # Blue, but light: the color bar alone reaches the darkest blue.
+    assert not dark(middle).any()
+    draw(tmp_path / "b.png", 1, tokens)
+    assert titles[-1] == "head 0"

@@ -1,5 +1,6 @@
 """The writer: the original's records, whole files, errors that help."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -25,6 +26,7 @@ GOLDEN = PretrainingDataOptions(
     max_seq_length=64, max_predictions_per_seq=10, dupe_factor=2
 )
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "old", "mill", "##s"]
+WRITTEN = ["in.txt", "out", "out.manifest.json", "vocab.txt"]
 
 
 def read(path):
@@ -152,7 +154,7 @@ def test_input_without_text_is_refused(write, tmp_path, text):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_manifest_of_earlier_records_is_removed(write, tmp_path, vocab_file):
+def test_a_manifest_of_earlier_records_is_replaced(write, tmp_path, vocab_file):
     text = "old mill\n\nmills\n"
     (tmp_path / "in.txt").write_text(text)
     path = str(tmp_path / "out-00000-of-00001")
@@ -164,8 +166,16 @@ def test_a_manifest_of_earlier_records_is_removed(write, tmp_path, vocab_file):
     assert (tmp_path / "out.manifest.json").read_bytes() == before
     assert manifests.of_shard(path)
     write(text, "out-00000-of-00001")
-    assert manifests.of_shard(path) is None
-    assert not (tmp_path / "out.manifest.json").exists()
+    manifest = json.loads((tmp_path / "out.manifest.json").read_text())
+    (shard,) = manifest["shards"]
+    assert shard["file"] == "out-00000-of-00001"
+    size = (tmp_path / "out-00000-of-00001").stat().st_size
+    assert shard["counts"] == {
+        "bytes": size,
+        "examples": manifest["counts"]["examples"],
+    }
+    assert manifest["vocab_size"] == len(TOKENS)
+    assert manifest["counts"]["wordpieces"] == 4  # old, mill, mill, ##s
 
 
 def test_undecodable_text_leaves_the_earlier_output(write, tmp_path):
@@ -174,7 +184,7 @@ def test_undecodable_text_leaves_the_earlier_output(write, tmp_path):
     with pytest.raises(ValueError, match="in.txt, line 2: byte 5 of the line"):
         write(b"old\nmill\xff\n")
     assert (tmp_path / "out").read_bytes() == before
-    assert sorted(os.listdir(tmp_path)) == ["in.txt", "out", "vocab.txt"]
+    assert sorted(os.listdir(tmp_path)) == WRITTEN
 
 
 @pytest.mark.parametrize("token", ["[UNK]", "[CLS]", "[SEP]", "[MASK]"])
@@ -220,7 +230,7 @@ def test_a_full_disk_leaves_the_earlier_output(write, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="cannot write .*No space left on device"):
         write("old mill\n\nmill\n\nmills\n")
     assert (tmp_path / "out").read_bytes() == before
-    assert sorted(os.listdir(tmp_path)) == ["in.txt", "out", "vocab.txt"]
+    assert sorted(os.listdir(tmp_path)) == WRITTEN
 
 
 def test_an_unwritable_place_is_named(write, tmp_path):

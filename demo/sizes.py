@@ -1,0 +1,94 @@
+"""Case, vocabulary and number of updates that fit a text.
+
+The model has a row for each wordpiece of the vocabulary, and 2 layers of 128.
+Narrower ones are worse even for 11,000 wordpieces of text (docs/recipes.md).
+"""
+
+import json
+import unicodedata
+from typing import NamedTuple
+
+from data.pretraining import corpus
+from data.storage import files
+from data.text.tokenization import BasicTokenizer
+from data.text.vocabulary import SPECIAL_TOKENS
+
+# More words with accents than this need them. English novels have 0.04 %,
+# Turkish news 30 %.
+_MOST_ACCENTS = 0.02
+_MOST_CHARACTERS = 1000  # as build_vocab.py keeps
+# From more passes over a text of 30,000 wordpieces the held-out loss rises.
+_PASSES = 30
+_LEAST_STEPS = 100
+
+
+class Sizes(NamedTuple):
+    """What the demo makes of a text.
+
+    Attributes:
+      do_lower_case: whether text is lower-cased and loses its accents.
+      vocab_size: most wordpieces of the vocabulary.
+      reason: why, for people.
+    """
+
+    do_lower_case: bool
+    vocab_size: int
+    reason: str
+
+
+def check(path: str) -> None:
+    """Refuses a text that the demo cannot divide; reads all of it.
+
+    Raises ValueError, with the path, for too few sentences, no words, or bytes
+    that are not UTF-8.
+    """
+    lines = list(files.read_lines(path))
+    text = " ".join(lines)
+    for token in SPECIAL_TOKENS:
+        text = text.replace(token, " ")
+    if lines and any(map(str.strip, lines)) and not any(map(str.isalpha, text)):
+        raise ValueError(
+            f"{path} holds no words (tokens such as [MASK] are none); give a "
+            "text of sentences."
+        )
+    try:
+        corpus.split_train_eval(corpus.text_documents(lines))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def of_text(path: str, most_wordpieces: int) -> Sizes:
+    """Chooses what fits the training text; `most_wordpieces` bounds it."""
+    text = " ".join(files.read_lines(path))
+    words = text.split()
+    share = sum(map(_has_accent, words)) / len(words)
+    lower = share <= _MOST_ACCENTS
+    # Chinese characters are words.
+    cut = BasicTokenizer(lower).tokenize(text)
+    characters = min(len(set("".join(cut))), _MOST_CHARACTERS)
+    vocab_size = max(2 * characters + 500, len(cut) // 20)
+    return Sizes(
+        lower,
+        min(vocab_size, max(most_wordpieces, 2 * characters + 100)),
+        f"{len(cut):,} words, {share:.1%} of them with accents, which are "
+        f"{'dropped, and so are capitals' if lower else 'kept, with capitals'}",
+    )
+
+
+def num_train_steps(records: str, wordpieces_of_step: int, most: int) -> int:
+    """Returns the updates after which the model only remembers the text.
+
+    `records` are the training records, whose manifest has the text's size.
+    """
+    with files.open_read(records + files.MANIFEST_SUFFIX) as file:
+        wordpieces = json.loads(file.read())["counts"]["wordpieces"]
+    steps = _PASSES * wordpieces // wordpieces_of_step
+    return min(most, max(_LEAST_STEPS, steps))
+
+
+def _has_accent(word: str) -> bool:
+    """Whether the tokenizer drops an accent of a lower-cased word."""
+    if word.isascii():
+        return False
+    marks = map(unicodedata.category, unicodedata.normalize("NFD", word))
+    return "Mn" in marks

@@ -1,0 +1,111 @@
+"""A model's vocabulary and the size of a text, from what records say."""
+
+import dataclasses
+import json
+import random
+
+import pytest
+from absl import logging
+from data.pretraining.options import PretrainingDataOptions
+
+from data.pretraining.exact import in_memory
+from data.pretraining.recipe import Recipe
+from data.storage import files
+from modeling.config import BertConfig
+from tests.support.pretraining_support import make_options
+from training.pretraining import text_size
+from training.runs import pretraining
+from training.start.source import Source
+
+WORDS = ["old", "mill", "river", "corn", "stone"]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+
+
+@pytest.fixture
+def records(tmp_path):
+    """Records of a text of 480 wordpieces and a vocabulary of ten."""
+    draw = random.Random(5)
+    lines = [" ".join(draw.choices(WORDS, k=4)) for _ in range(120)]
+    text = "\n\n".join("\n".join(lines[i : i + 6]) for i in range(0, 120, 6))
+    (tmp_path / "in.txt").write_text(text)
+    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS))
+    in_memory.write_pretraining_data(
+        [str(tmp_path / "in.txt")],
+        [str(tmp_path / "a"), str(tmp_path / "b")],
+        Recipe(
+            PretrainingDataOptions(
+                max_seq_length=64, max_predictions_per_seq=10, dupe_factor=3
+            ),
+            str(tmp_path / "vocab.txt"),
+        ),
+    )
+    return f"{tmp_path}/a,{tmp_path}/b"
+
+
+@pytest.fixture
+def options(goldens, tmp_path, records):
+    return make_options(goldens, tmp_path / "run").replace(
+        init_checkpoint=None, input_file=records
+    )
+
+
+def sized(options, **changes):
+    options = options.replace(**changes)
+    config = BertConfig.from_json_file(options.bert_config_file)
+    source = Source(options.init_checkpoint)
+    return text_size.with_vocab_size(options, config, source).vocab_size
+
+
+def test_each_wordpiece_of_the_text_counts_once(records):
+    assert text_size.read_facts(records) == (10, 480)
+
+
+def test_records_that_a_manifest_does_not_describe_say_nothing(records):
+    path = records.split(",")[0]
+    files.write_text(path, "of another program")
+    assert text_size.read_facts(records) == (None, None)
+
+
+def test_a_new_model_has_the_vocabulary_of_its_records(options, tmp_path):
+    assert sized(options) == 10
+    (tmp_path / "other.txt").write_text("\n".join(TOKENS[:-1]))
+    assert sized(options, vocab_file=str(tmp_path / "other.txt")) == 9
+
+
+def test_a_size_that_is_known_otherwise_stays(options, goldens, tmp_path):
+    assert sized(options, init_checkpoint=str(goldens / "model/init")) == 1200
+    padded = BertConfig.from_json_file(options.bert_config_file).to_dict()
+    (tmp_path / "c.json").write_text(json.dumps(padded | {"vocab_size": 64}))
+    assert sized(options, bert_config_file=str(tmp_path / "c.json")) == 64
+    for name in "ab":
+        files.remove(str(tmp_path / f"{name}.manifest.json"))
+    assert sized(options) == 1200
+
+
+def test_records_of_two_vocabularies_are_refused(options, tmp_path):
+    path = tmp_path / "b.manifest.json"
+    manifest = json.loads(path.read_text()) | {"vocab_size": 11}
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=r"a of 10, .*b of 11 .*--vocab_file"):
+        sized(options)
+
+
+def test_a_run_says_the_size_and_is_resumed_with_the_same_command(
+    options, tmp_path, caplog
+):
+    caplog.set_level(logging.INFO)
+    options = options.replace(do_eval=True, max_eval_steps=1)
+    pretraining.run(options)
+    text = (tmp_path / "run/bert_config.json").read_text()
+    assert json.loads(text)["vocab_size"] == 10
+    assert "vocab_size is 10, as the vocabulary has; " in caplog.text
+    assert "480 wordpieces of text" in caplog.text
+    assert "The evaluation reads records of --input_file" in caplog.text
+    # The same flags still name a configuration of 1200.
+    later = dataclasses.replace(options, do_train=False)
+    pretraining.run(later)
+    other = {"vocab_size": 1200}
+    config = json.loads(text)
+    (tmp_path / "run/bert_config.json").write_text(json.dumps(config | other))
+    with pytest.raises(ValueError, match="1200"):
+        pretraining.run(later)

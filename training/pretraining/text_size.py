@@ -1,0 +1,140 @@
+"""The text behind a run's records: its vocabulary's size, and its own."""
+
+import dataclasses
+import os
+from typing import NamedTuple
+
+from absl import logging
+
+from data.records.input_pipeline import RecordFiles
+from data.storage import files, manifests
+from data.text import vocabulary
+from modeling.checkpoints import model_folder, tf1
+from modeling.config import BertConfig
+from training.config.pretraining_options import PretrainingOptions
+from training.start.source import Source
+
+# Wordpieces of text; see "How much text" in docs/recipes.md.
+FEW_WORDPIECES = 5_000
+
+
+class TextFacts(NamedTuple):
+    """What manifests say about records; None = they say nothing.
+
+    Attributes:
+      vocab_size: ids of the vocabulary.
+      wordpieces: of the text, each counted once.
+    """
+
+    vocab_size: int | None
+    wordpieces: int | None
+
+
+def read_facts(patterns: str) -> TextFacts:
+    """Reads the manifests beside record files.
+
+    One that does not know a file, or knows it with another size, does not
+    count. Raises ValueError if the vocabularies have several sizes.
+    """
+    counts, sizes = {}, {}
+    for path in files.expand_patterns(patterns):
+        manifest = manifests.of_shard(path)
+        shards = manifest["shards"] if manifest else ()
+        name, num_bytes = os.path.basename(path), files.size(path)
+        found = [x["counts"].get("bytes") for x in shards if x["file"] == name]
+        if found != [num_bytes]:
+            return TextFacts(None, None)
+        # Files of one command have equal manifests, and one text.
+        text = repr((manifest["made_from"], manifest["counts"]))
+        counts[text] = manifest["counts"]["wordpieces"]
+        sizes.setdefault(manifest.get("vocab_size"), path)
+    if len(sizes) > 1:
+        raise ValueError(
+            "the records were made with several vocabularies: "
+            + ", ".join(f"{path} of {size}" for size, path in sizes.items())
+            + " wordpieces; make all with one --vocab_file of "
+            "create_pretraining_data.py."
+        )
+    return TextFacts(next(iter(sizes)), sum(counts.values()))
+
+
+def with_vocab_size(
+    options: PretrainingOptions, config: BertConfig, source: Source
+) -> BertConfig:
+    """Returns the configuration with the vocabulary's number of wordpieces.
+
+    A model of --init_checkpoint keeps its own. So does a run that is resumed
+    or continued, if that is the vocabulary's.
+    """
+    if source.path:
+        return config
+    size = _vocab_size(options)
+    train = options.train
+    for folder in filter(None, (train.output_dir, train.continue_from)):
+        path = os.path.join(folder, model_folder.CONFIG)
+        if tf1.latest_name(folder) and files.exists(path):
+            kept = BertConfig.from_json_file(path).vocab_size
+            fits = size and kept in vocabulary.padded_sizes(size)
+            return _replaced(config, kept) if fits else config
+    if not size or config.vocab_size in vocabulary.padded_sizes(size):
+        return config
+    # Differs from the original: it makes a model of the size in
+    # --bert_config_file, because it does not know the vocabulary. The rows of
+    # wordpieces that no text has would stay random.
+    logging.info(
+        "vocab_size is %d, as the vocabulary has; %s says %d. "
+        "bert_config.json in %s has the new number.",
+        *(size, options.bert_config_file, config.vocab_size),
+        options.train.output_dir,
+    )
+    return _replaced(config, size)
+
+
+def _replaced(config: BertConfig, vocab_size: int) -> BertConfig:
+    return dataclasses.replace(config, vocab_size=vocab_size)
+
+
+def _vocab_size(options: PretrainingOptions) -> int | None:
+    """The number of ids, of --vocab_file or of the records' manifests."""
+    if options.vocab_file:
+        try:
+            tokens = vocabulary.read_tokens(options.vocab_file)
+            vocab = {token.strip(): i for i, token in enumerate(tokens)}
+            return vocabulary.num_ids(vocab)
+        except (ValueError, OSError):
+            return None  # whatever needs the vocabulary says what is wrong
+    reads = options.do_train or options.do_eval
+    patterns = options.input_file if reads else None
+    return read_facts(patterns).vocab_size if patterns else None
+
+
+def log_size(options: PretrainingOptions, num_examples: int) -> None:
+    """Says how much text a run learns from, and whether that is little."""
+    number = read_facts(options.input_file).wordpieces
+    least = f"{FEW_WORDPIECES:,}"
+    if number is None:
+        logging.info(
+            "--input_file: at most %s wordpieces of text, with all copies (no "
+            "manifest has their number); below about %s wordpieces a model "
+            "learns little more than their frequencies.",
+            f"{num_examples * options.max_seq_length:,}",
+            least,
+        )
+        return
+    logging.log(
+        logging.WARNING if number < FEW_WORDPIECES else logging.INFO,
+        "--input_file: %s wordpieces of text. Below about %s a model learns "
+        "little more than their frequencies (docs/recipes.md).",
+        *(f"{number:,}", least),
+    )
+
+
+def warn_of_own_text(train: RecordFiles, dev: RecordFiles | None) -> None:
+    """Says that an evaluation reads the records that are trained on."""
+    if dev and {*train.paths} & {*dev.paths}:
+        logging.warning(
+            "The evaluation reads records of --input_file, the text that is "
+            "trained on: its metrics say how well the text is remembered, not "
+            "how well another text is predicted. Give --eval_file, records of "
+            "other text."
+        )
