@@ -6,6 +6,7 @@ left_to_right  every next token, under left-to-right attention
 replaced_tokens  ELECTRA: which tokens a generator has replaced
 tasks          classification, regression, multilabel, choice, tagging
 spans          the start and the end of an answer
+sentence_vectors  one vector for each text
 """
 
 import importlib
