@@ -73,9 +73,7 @@ class VectorForm:
 
     def write(self, folder: str) -> None:
         """Writes the form to the folder of a model."""
-        write_json(
-            os.path.join(folder, VECTOR_FORM), dataclasses.asdict(self)
-        )
+        write_json(os.path.join(folder, VECTOR_FORM), dataclasses.asdict(self))
 
     @classmethod
     def find(cls, folder: str) -> Self | None:

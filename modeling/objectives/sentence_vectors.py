@@ -22,7 +22,7 @@ class SentenceEncoder(Objective):
 
     Args:
       config: the model's sizes.
-      form: how the vectors are made.
+      form: how the vectors are made; None = `VectorForm`'s defaults.
       dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       **options: other arguments of `BertModel`.
     """
@@ -34,13 +34,13 @@ class SentenceEncoder(Objective):
         self,
         config: BertConfig,
         *,
-        form: VectorForm = VectorForm(),
+        form: VectorForm | None = None,
         dtype: str = "float32",
         **options: Any,
     ):
         super().__init__(BertModel(config, dtype=dtype, **options))
-        self.form = form
-        self.sizes = form.sizes(config.hidden_size)
+        self.form = form or VectorForm()
+        self.sizes = self.form.sizes(config.hidden_size)
 
     def vectors(
         self, batch: Batch, dropout_seed: tf.Tensor | None = None
