@@ -34,7 +34,8 @@ class VectorForm:
     default_prompt: str = ""
 
     def __post_init__(self):
-        object.__setattr__(self, "vector_sizes", tuple(self.vector_sizes))
+        sizes = tuple(sorted(set(self.vector_sizes), reverse=True))
+        object.__setattr__(self, "vector_sizes", sizes)
         refuse(
             (
                 self.pooling not in VECTOR_POOLINGS,

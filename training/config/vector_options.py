@@ -1,9 +1,11 @@
 """Options of run_sentence_vectors.py."""
 
 import dataclasses
+from typing import Any
 
 from data.settings import Settings, refuse, setting
-from modeling.choices import VECTOR_LOSSES, VECTOR_POOLINGS
+from data.vectors.text_sets import GLUE, SOURCES, TextSets
+from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
 from training.config.finetuning_options import (
     FinetuningOptions,
     check_selection,
@@ -16,9 +18,7 @@ from training.config.options import (
     check_can_be_found,
 )
 
-TABLES = ("tsv", "csv", "jsonl")
-GLUE = ("STS-B", "MNLI", "QQP")
-SOURCES = (*TABLES, *GLUE)
+_PAIR = ("text_a", "text_b")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,16 +94,21 @@ class SentenceOptions(Settings):
     similarity_scale: float = setting(
         20.0, "cosent, negatives: factor of the cosines.", above=0
     )
-    pooling: str = setting(
-        "mean",
-        "A text's vector: the mean over its wordpieces, or [CLS]'s.",
+    pooling: str | None = setting(
+        None,
+        "A text's vector: the mean over its wordpieces, or [CLS]'s. Default: "
+        "as the model's folder says, else mean.",
         choices=VECTOR_POOLINGS,
     )
-    normalize: bool = setting(True, "Vectors have the length 1.")
-    vector_sizes: tuple[int, ...] = setting(
-        (),
+    normalize: bool | None = setting(
+        None,
+        "Vectors have the length 1. Default: as the model's folder says, else "
+        "true.",
+    )
+    vector_sizes: tuple[int, ...] | None = setting(
+        None,
         "Smaller sizes at which the first numbers of a vector shall do "
-        "(Matryoshka), such as 128,64.",
+        "(Matryoshka), such as 128,64. Default: as the model's folder says.",
     )
     texts: TextOptions = TextOptions()
     finetuning: FinetuningOptions
@@ -117,3 +122,91 @@ class SentenceOptions(Settings):
         )
         check_selection(self.finetuning, self.do_train)
         check_can_be_found(self, "vocab_file", "bert_config_file")
+
+    def check_together(self) -> None:
+        """Refuses flags that contradict each other, also remembered ones.
+
+        Call it when `found_files.fill` has completed them.
+        """
+        texts, train = self.texts, self.finetuning
+        numbers = {"teacher": (1,), "negatives": (2, 3)}.get(self.loss, (2,))
+        has_teacher = bool(texts.teacher_vectors)
+        grouped = {
+            name: getattr(train, name)
+            for name in ("group_by_length", "shuffle_window")
+            if getattr(train, name)
+        }
+        refuse(
+            (
+                self.do_train and self.num_texts not in numbers,
+                f"--text_columns has {self.num_texts} columns, but "
+                f"--loss={self.loss} needs {' or '.join(map(str, numbers))}.",
+            ),
+            (
+                self.do_train and has_teacher != (self.loss == "teacher"),
+                "--teacher_vectors and --loss=teacher need each other; give "
+                "both or none.",
+            ),
+            (
+                texts.drop_missing and self.loss == "teacher",
+                "--drop_missing would leave out texts, but --teacher_vectors "
+                "has a row for each; remove both.",
+            ),
+            (
+                self.loss == "negatives" and grouped,
+                f"--{next(iter(grouped), '')}: --loss=negatives orders all "
+                "examples, so that no batch has a text twice; leave it out.",
+            ),
+        )
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the dev set is read."""
+        watches = self.do_train and self.finetuning.train.eval_every_steps > 0
+        return self.do_eval or watches
+
+    @property
+    def num_texts(self) -> int:
+        """The number of texts of an example to train on."""
+        return len(self.train_columns)
+
+    @property
+    def train_columns(self) -> tuple[str, ...]:
+        """The columns of these texts."""
+        usual = ("text",) if self.loss == "teacher" else _PAIR
+        return self.texts.text_columns or usual
+
+    @property
+    def train_set(self) -> TextSets:
+        """The texts to train on."""
+        return self._sets(
+            self.texts.task_name,
+            self.texts.data_dir,
+            scored=self.loss in SCORED_LOSSES,
+            limited=self.loss == "cosine",
+            text_columns=self.train_columns,
+        )
+
+    @property
+    def dev_set(self) -> TextSets:
+        """The pairs to evaluate on."""
+        texts, columns = self.texts, self.texts.text_columns[:2]
+        name = texts.eval_task_name or texts.task_name
+        measure = texts.evaluation or (
+            "retrieval" if self.loss == "negatives" else "spearman"
+        )
+        scored = measure == "spearman"
+        if name in GLUE:
+            scored = GLUE[name] is None
+        return self._sets(
+            name,
+            texts.eval_data_dir or texts.data_dir,
+            scored=scored,
+            text_columns=columns if len(columns) == len(_PAIR) else _PAIR,
+        )
+
+    def _sets(self, name: str, data_dir: str, **more: Any) -> TextSets:
+        same = ("label_column", "train_file", "dev_file")
+        same += ("separator", "quoted", "drop_missing")
+        values = {field: getattr(self.texts, field) for field in same}
+        return TextSets(task_name=name, data_dir=data_dir, **values, **more)

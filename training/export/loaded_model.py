@@ -18,6 +18,7 @@ from training.start.description import (
     PretrainingDescription,
     SpanDescription,
     TaskDescription,
+    VectorDescription,
 )
 
 TOP_K = 5
@@ -25,6 +26,7 @@ TOP_K = 5
 _SETTINGS = {
     "pretraining": {"max_seq_length", "top_k"},
     **dict.fromkeys(KINDS, {"max_seq_length", "is_pair"}),
+    "vectors": {"max_seq_length"},
     "span": names_of(WindowOptions) | names_of(AnswerOptions),
 }
 _PAIRS = ("span", "choice")  # whose rows have two texts
@@ -84,6 +86,8 @@ def describe(loaded: LoadedModel) -> Description:
     }
     if loaded.kind == "pretraining":
         return PretrainingDescription(**known, top_k=TOP_K)
+    if loaded.kind == "vectors":
+        return VectorDescription(**known, data={})
     if loaded.kind in KINDS:
         return TaskDescription(
             **known,
