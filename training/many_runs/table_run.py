@@ -95,19 +95,20 @@ def run(
     with session.joined(options.finetuning.device, output_dir) as here:
         data_dir = os.path.join(here.output_dir, _FOLDER)
         options = options.replace(output_dir=here.output_dir, data_dir=data_dir)
-        with _put_back_if_refused(_path(data_dir, name) for name in rows):
+        with put_back_if_refused(path_of(data_dir, name) for name in rows):
             for name, some in rows.items():
-                python_rows.write_rows(_path(data_dir, name), some)
+                python_rows.write_rows(path_of(data_dir, name), some)
             outcome = trials.run(options, trial_options)
     return dict(outcome.results.get("dev", {}))
 
 
-def _path(data_dir: str, name: str) -> str:
+def path_of(data_dir: str, name: str) -> str:
+    """The file of a table in the folder `data` of an output_dir."""
     return os.path.join(data_dir, f"{name}.jsonl")
 
 
 @contextlib.contextmanager
-def _put_back_if_refused(paths: Iterable[str]) -> Iterator[None]:
+def put_back_if_refused(paths: Iterable[str]) -> Iterator[None]:
     """Keeps the tables that a folder's model was trained and scored on."""
     before = {path: _lines(path) for path in paths if files.exists(path)}
     try:
@@ -159,7 +160,7 @@ def _task_options(
     if isinstance(text, str):
         given["text_columns"] = [text] if text else None
     for name, table in tables.items():
-        if _is_path(table):
+        if is_path(table):
             path = os.fspath(table)
             if "://" not in path:
                 path = os.path.abspath(path)
@@ -170,7 +171,8 @@ def _task_options(
     return settings.make(TaskOptions, given).given
 
 
-def _is_path(table: Any) -> bool:
+def is_path(table: Any) -> bool:
+    """Whether a table is the path of a file."""
     return isinstance(table, str | os.PathLike)
 
 
@@ -216,7 +218,7 @@ def _rows_of(
             name=name,
         )
         for name, table in tables.items()
-        if not (_is_path(table) or isinstance(table, float))
+        if not (is_path(table) or isinstance(table, float))
     }
 
 
@@ -241,7 +243,7 @@ def _divide(
     task = user.UserTable("", **options, dev_share=share)
     task.table = read
     places = task.dev_places
-    before = {name: _lines(_path(folder, name)) for name in ("train", "dev")}
+    before = {name: _lines(path_of(folder, name)) for name in ("train", "dev")}
     lines = [json.dumps(row, default=str) for row in everything]
     is_same = Counter(lines) == Counter(before["train"] + before["dev"])
     if is_same and len(before["dev"]) == len(places):
