@@ -374,3 +374,19 @@ def finetune(
         label=label,
         **settings,
     )
+
+
+def train_vectors(
+    train: Any, folder: str, output_dir: str, *, dev: Any = None, **settings
+) -> dict[str, float]:
+    """Trains vectors of texts, as run_sentence_vectors.py does.
+
+    `train` and `dev` are tables or files, see `finetune`; columns `text_a`,
+    `text_b` and `score`, or `text` to learn a teacher's vectors. None = from
+    the `data_dir` of a `task_name`. `settings` are flags of the program, such
+    as `loss` and `vector_sizes`. Returns metric -> value on the dev set.
+    """
+    from training.many_runs import vector_run
+
+    folder, output_dir = os.fspath(folder), os.fspath(output_dir)
+    return vector_run.run(train, folder, output_dir, dev, **settings)

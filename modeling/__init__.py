@@ -11,6 +11,7 @@ recomputation       gradient checkpointing
 transformer         one Transformer block, and the stack of them
 bert                BertModel: the encoder and its pooler
 pooling             vectors of texts and words from the encoder's layers
+vector_form         how a text becomes one vector, and the file that says it
 layer_mix           which layers of a frozen encoder are read
 bilstm              the BiLSTM of the paper's section 5.3
 heads               the layers on top of the encoder
@@ -52,11 +53,13 @@ _MODULES = {
     "PretrainingModel": "objectives.pretraining",
     "ReplacedTokensModel": "objectives.replaced_tokens",
     "SelfAttention": "attention",
+    "SentenceEncoder": "objectives.sentence_vectors",
     "SpanHead": "heads",
     "SpanModel": "objectives.spans",
     "TaskModel": "objectives.tasks",
     "TaskOutput": "heads",
     "TransformerBlock": "transformer",
+    "VectorForm": "vector_form",
 }
 __all__ = sorted(_MODULES)
 

@@ -27,3 +27,8 @@ MIXES = tuple(LAYERS_OF_MIXES)
 EMBEDDINGS = "embeddings"
 POOLINGS = ("none", "cls", "mean", "max")
 LAYER_MIXES = ("separate", "concat", "sum")
+
+# How a text's vector is made for training, and what trains it.
+VECTOR_POOLINGS = ("mean", "cls")
+VECTOR_LOSSES = ("cosent", "cosine", "negatives", "teacher")
+SCORED_LOSSES = ("cosent", "cosine")  # of pairs with a score

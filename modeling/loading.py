@@ -14,13 +14,16 @@ from modeling.bert import BertModel
 from modeling.checkpoints import LoadReport, huggingface
 from modeling.checkpoints.model_folder import ModelFolder, find
 from modeling.config import BertConfig
+from modeling.vector_form import VectorForm
 
 ENCODER, PRETRAINING, SPAN = "encoder", "pretraining", "span"
+VECTORS = "vectors"
 # Kind -> name of its objective.
 _OBJECTIVES = {
     PRETRAINING: "pretraining",
     **dict.fromkeys(huggingface.TASKS, "tasks"),
     SPAN: "spans",
+    VECTORS: "sentence_vectors",
 }
 KINDS = (ENCODER, *_OBJECTIVES)
 # Any of these variables shows the kind of a model.
@@ -40,8 +43,10 @@ class LoadedModel:
 
     Attributes:
       kind: `encoder`; `pretraining`; a kind of `TaskModel`, such as
-        `classification`; or `span`, for answers to questions.
-      model: a `BertModel`, `PretrainingModel`, `TaskModel` or `SpanModel`.
+        `classification`; `span`, for answers to questions; or `vectors`, for
+        a vector of each text.
+      model: a `BertModel`, `PretrainingModel`, `TaskModel`, `SpanModel` or
+        `SentenceEncoder`.
       encoder: the model's `BertModel`.
       config: its sizes.
       tokenizer: with the folder's vocabulary. A `pretraining` model's tokenizer
@@ -136,6 +141,8 @@ def _kind_of(found: ModelFolder, shapes: Mapping[str, Any]) -> str:
     """Returns the kind that the files say, or that the variables show."""
     if found.kind:
         return found.kind
+    if VectorForm.find(found.path):
+        return VECTORS
     for kind, names in _HEADS.items():
         if any(name in shapes for name in names):
             return kind
@@ -164,6 +171,8 @@ def _arguments(
     num_choices: int | None,
 ) -> dict[str, Any]:
     """Returns the arguments of an objective beside the encoder's."""
+    if kind == VECTORS:
+        return {"form": VectorForm.find(found.path) or VectorForm()}
     if kind == SPAN and found.head:
         return {"head": found.head["head"]}
     if kind not in huggingface.TASKS:

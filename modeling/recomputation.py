@@ -1,11 +1,12 @@
-"""Gradient checkpointing: needs less memory and more time."""
+"""Computation twice instead of memory: of a block, or of a batch in parts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
 
-from modeling.kernels.seeds import are_on_host
+from modeling.kernels.seeds import are_on_host, fold_in
 
 
 def recomputed(
@@ -69,3 +70,82 @@ def _zero_after(x: tf.Tensor) -> tf.Tensor:
     """Returns 0 that depends on x; no compiler can fold it, because of nan."""
     first = tf.cast(tf.reshape(x, [-1])[0], tf.float32)
     return tf.where(first == first, 0.0, 1.0)
+
+
+def computed_in_parts(
+    function: Callable[[Mapping[str, tf.Tensor], tf.Tensor | None], tf.Tensor],
+    rows: Mapping[str, tf.Tensor],
+    dropout_seed: tf.Tensor | None,
+    num_parts: int,
+    variables: Sequence[keras.Variable],
+) -> tf.Tensor:
+    """Applies a function to parts of a batch, and again for the gradient.
+
+    Only the results and the activations of one part are in memory, while what
+    follows sees the results of the whole batch.
+
+    Args:
+      function: maps a part of the rows and a seed to float32 [rows, H].
+      rows: name -> integer tensor [B, ...].
+      dropout_seed: int32 [2], from which each part gets its own; None = no
+        dropout.
+      num_parts: a divisor of B.
+      variables: the function's variables; trainable ones get a gradient.
+
+    Source: Gao et al., "Scaling Deep Contrastive Learning Batch Size under
+      Memory Limited Setup", arXiv:2101.06983.
+    """
+    trained = [v for v in variables if v.trainable]
+    frozen = [v for v in variables if not v.trainable]
+    constants = [(v, tf.convert_to_tensor(v.value)) for v in frozen]
+    parts = {name: _divided(x, num_parts) for name, x in rows.items()}
+
+    def apply(i, values):
+        seed = None if dropout_seed is None else fold_in(dropout_seed, i)
+        mapping = [*constants, *zip(trained, values, strict=True)]
+        with keras.StatelessScope(mapping):
+            return function({name: x[i] for name, x in parts.items()}, seed)
+
+    @tf.custom_gradient
+    def call(*values):
+        def gradient(upstream):
+            size = tf.shape(upstream)[0] // num_parts
+
+            def add(i, sums):
+                with tf.GradientTape(watch_accessed_variables=False) as tape:
+                    again = [tf.identity(value) for value in values]
+                    tape.watch(again)
+                    y = apply(i, again)
+                found = tape.gradient(
+                    y,
+                    again,
+                    upstream[i * size : (i + 1) * size],
+                    unconnected_gradients="zero",
+                )
+                pairs = zip(sums, map(tf.convert_to_tensor, found), strict=True)
+                return i + 1, [a + b for a, b in pairs]
+
+            return _loop(add, num_parts, list(map(tf.zeros_like, values)))
+
+        def fill(i, found):
+            return i + 1, found.write(i, apply(i, values))
+
+        found = tf.TensorArray(tf.float32, num_parts, element_shape=None)
+        return _loop(fill, num_parts, found).concat(), gradient
+
+    return call(*(tf.convert_to_tensor(v.value) for v in trained))
+
+
+def _divided(x: tf.Tensor, count: int) -> tf.Tensor:
+    """Divides rows [B, ...] to [count, B / count, ...]."""
+    return tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], axis=0))
+
+
+def _loop(body: Callable, count: int, state: Any) -> Any:
+    """Runs the body for 0 to count - 1, one after the other."""
+    return tf.while_loop(
+        lambda i, _: i < count,
+        body,
+        (tf.constant(0), state),
+        parallel_iterations=1,
+    )[1]

@@ -30,19 +30,19 @@ MAY_IMPORT = {
     "modeling": {"modeling", *BELOW_MODELING},
     "training": {"training", "data", "modeling"},
 }
-MOST_ENTRIES = 17
+MOST_ENTRIES = 18
 # From a program by way of trials, one run and a training step to a record file.
 LONGEST_CHAIN = 13
 MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_195,
-    "training": 10_455,
-    "modeling": 3_830,
+    "data": 10_610,
+    "training": 10_980,
+    "modeling": 4_100,
     "studies": 1_540,
-    "demo": 435,
-    "programs": 720,
+    "demo": 225,
+    "programs": 750,
 }
 MOST_DOCSTRINGS = 7_955
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -19,6 +19,7 @@ TOP_K = 5
 _SETTINGS = {
     "pretraining": {"max_seq_length", "top_k"},
     **dict.fromkeys(KINDS, {"max_seq_length", "is_pair"}),
+    "vectors": {"max_seq_length"},
     "span": names_of(WindowOptions) | names_of(AnswerOptions),
 }
 _PAIRS = ("span", "choice")  # whose rows have two texts
@@ -78,6 +79,8 @@ def describe(loaded: LoadedModel) -> description.Description:
     }
     if loaded.kind == "pretraining":
         return description.PretrainingDescription(**known, top_k=TOP_K)
+    if loaded.kind == "vectors":
+        return description.VectorDescription(**known, data={})
     if loaded.kind in KINDS:
         return description.TaskDescription(
             **known,

@@ -28,6 +28,7 @@ _KINDS = {
     "num_words": "tagging",
     "question": "span",
     "choices": "choice",
+    "vectors": "vectors",
 }
 _SURROGATES = re.compile("[\ud800-\udfff]")
 

@@ -3,6 +3,7 @@
 pretraining    a run of run_pretraining.py
 classifier     a run of run_classifier.py on one task
 questions      a run of run_squad.py
+sentences      a run of run_sentence_vectors.py
 vectors        a run of extract_features.py
 
 open_run finds, reads and checks all that the run begins with; make_records

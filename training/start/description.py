@@ -32,7 +32,7 @@ class Description:
 
     Attributes:
       task_name: what it was trained for.
-      kind: one of `tasks.KINDS`, `span` or `pretraining`.
+      kind: one of `tasks.KINDS`, `span`, `vectors` or `pretraining`.
       max_seq_length: most wordpieces of a row.
       do_lower_case: True for an uncased vocabulary.
       model: arguments of the model beside config, dtype and
@@ -163,6 +163,27 @@ class PretrainingDescription(Description, kinds=("pretraining",)):
     """
 
     top_k: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VectorDescription(Description, kinds=("vectors",)):
+    """Describes a `SentenceEncoder`; `sentence_vectors.json` has its form.
+
+    Attributes:
+      data: field of `SentenceOptions` or `TextOptions` -> its value, for those
+        that say how texts are read and what trains.
+    """
+
+    data: Mapping[str, Any]
+
+    def options(self) -> dict[str, Any]:
+        """See `Description.options`."""
+        values = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in self.data.items()
+        }
+        length = {"max_seq_length": self.max_seq_length}
+        return super().options() | length | values
 
 
 def is_there(output_dir: str) -> bool:

@@ -1,5 +1,6 @@
-"""Vectors of texts, as extract_features.py writes them.
+"""Vectors of texts.
 
 extractor  runs the encoder over rows
 texts      vectors of texts that are given in Python
+vector_training  a model of sentence vectors in its output_dir
 """

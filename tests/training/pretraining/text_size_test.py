@@ -6,8 +6,8 @@ import random
 
 import pytest
 from absl import logging
-from data.pretraining.options import PretrainingDataOptions
 
+from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
 from data.storage import files

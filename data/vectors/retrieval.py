@@ -1,0 +1,101 @@
+"""Scores of vectors: correlation with scores of pairs, and retrieval.
+
+Axes: N texts, P pairs, Q queries, D documents.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+import numpy as np
+
+from data.metrics import spearman
+from data.vectors.text_sets import TextExample
+
+_AT_ONCE = 256  # queries compared with all documents at once
+_DEEP = 10  # the rank up to which an answer counts
+RETRIEVAL = ("mrr_at_10", "accuracy_at_1", "accuracy_at_10")
+
+
+@dataclasses.dataclass(frozen=True)
+class PairSet:
+    """Pairs of texts to evaluate on; every text is there once.
+
+    Attributes:
+      texts: the N texts.
+      pairs: int [P, 2], places of the texts of each pair.
+      scores: the score of each pair; () = the pairs belong together.
+    """
+
+    texts: Sequence[str]
+    pairs: np.ndarray
+    scores: Sequence[float]
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """Names of the metrics at the full size, the main one first."""
+        return ("spearman",) if self.scores else RETRIEVAL
+
+    def evaluate(self, vectors: np.ndarray) -> dict[str, float]:
+        """Scores vectors, float [N, size], of the texts."""
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = vectors / np.maximum(lengths, 1e-12)
+        if self.scores:
+            first, second = (vectors[places] for places in self.pairs.T)
+            cosines = (first * second).sum(axis=1)
+            return {"spearman": spearman(np.array(self.scores), cosines)}
+        ranks = self._ranks(vectors)
+        found = ranks <= _DEEP
+        values = (found / ranks).mean(), (ranks == 1).mean(), found.mean()
+        return dict(zip(RETRIEVAL, map(float, values), strict=True))
+
+    def _ranks(self, vectors: np.ndarray) -> np.ndarray:
+        """Ranks the best right document of each query, from 1: int [Q].
+
+        Queries are the different first texts, documents the different second
+        ones. A wrong document with an equal cosine is before the right one.
+        """
+        queries, query = np.unique(self.pairs[:, 0], return_inverse=True)
+        documents, document = np.unique(self.pairs[:, 1], return_inverse=True)
+        right: dict[int, list[int]] = {}
+        for q, d in zip(query.tolist(), document.tolist(), strict=True):
+            right.setdefault(q, []).append(d)
+        ranks = np.empty(len(queries), np.int64)
+        for start in range(0, len(queries), _AT_ONCE):
+            own = queries[start : start + _AT_ONCE]
+            cosines = vectors[own] @ vectors[documents].T
+            for i, row in enumerate(cosines, start):
+                best = row[right[i]].max()
+                row[right[i]] = -np.inf
+                ranks[i] = 1 + (row >= best).sum()
+        return ranks
+
+
+def pair_set(examples: Iterable[TextExample]) -> PairSet:
+    """Collects the first two texts of examples and their scores."""
+    places: dict[str, int] = {}
+    pairs, scores = [], []
+    for example in examples:
+        pairs.append(
+            [places.setdefault(t, len(places)) for t in example.texts[:2]]
+        )
+        if example.score is not None:
+            scores.append(example.score)
+    return PairSet(list(places), np.array(pairs).reshape(-1, 2), scores)
+
+
+def at_sizes(
+    pairs: PairSet, vectors: np.ndarray, sizes: Sequence[int]
+) -> Mapping[str, float]:
+    """Scores vectors at each size, the largest first.
+
+    Metrics at a smaller size have it in their name, such as `spearman_64`.
+    """
+    values = [pairs.evaluate(vectors[:, :size]).values() for size in sizes]
+    return dict(zip(names_at(pairs, sizes), chain(*values), strict=True))
+
+
+def names_at(pairs: PairSet, sizes: Sequence[int]) -> list[str]:
+    """Names of the metrics of `at_sizes`, in their order."""
+    names = list(pairs.metric_names)
+    return names + [f"{n}_{size}" for size in sizes[1:] for n in names]

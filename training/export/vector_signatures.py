@@ -1,0 +1,62 @@
+"""A model of sentence vectors as functions of ids, records or plain texts.
+
+Axes: B batch, H hidden.
+"""
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from data.records.feature_spec import FeatureSpec
+from data.vectors.set_records import text_specs
+from training.export.functions import Tensors, as_function, strings
+from training.export.serving import Serving
+
+
+class VectorServing(Serving):
+    """A `SentenceEncoder`.
+
+    | signature | takes |
+    | --- | --- |
+    | serve_text | `text` string [B]; the default prompt is put before it |
+
+    | output | is |
+    | --- | --- |
+    | vectors | float32 [B, H], of length 1 if the model's form says so |
+    """
+
+    kinds = ("vectors",)
+    compared = ("vectors",)
+
+    def in_words(self) -> str:
+        """Returns what the model does, as Markdown."""
+        form = self._model.form
+        length = " of length 1" if form.normalize else ""
+        smaller = ""
+        if form.vector_sizes:
+            sizes = ", ".join(map(str, form.vector_sizes))
+            smaller = f" Its first {sizes} numbers are vectors, too."
+        prompt = form.prompt()
+        before = f" `{prompt}` is put before each text." if prompt else ""
+        return (
+            f"BERT that gives a text a vector{length}: texts of like meaning "
+            f"have a large cosine.{smaller}{before} Texts of more than "
+            f"{self.description.max_seq_length} wordpieces are cut."
+        )
+
+    def _record_specs(self) -> Sequence[FeatureSpec]:
+        return text_specs(self.description.max_seq_length)
+
+    def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
+        prompt = self._model.form.prompt()
+
+        @as_function([strings(None)])
+        def serve_text(text):
+            text = tf.strings.join([prompt, text]) if prompt else text
+            return self._answer(**self._pack(text))
+
+        sample = {"text": ["The man went to the store."]}
+        return {"serve_text": (serve_text, sample)}
+
+    def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
+        return {"vectors": self._model.vectors(rows)}
