@@ -39,7 +39,11 @@ _METHODS = {kind: name for name, kinds in _KINDS.items() for kind in kinds}
 
 
 def load(
-    folder: str, *, max_seq_length: int | None = None, **options: Any
+    folder: str,
+    *,
+    max_seq_length: int | None = None,
+    use_calibration: bool = True,
+    **options: Any,
 ) -> "Model":
     """Loads a model.
 
@@ -48,10 +52,12 @@ def load(
         (see `modeling.load`), an export_dir, or one version of it.
       max_seq_length: most wordpieces of a text; None = as the model was
         trained, else as many as it has positions. An export has its own.
+      use_calibration: False = answer without the calibration and thresholds
+        that --calibrate has kept in the folder. An export has its own.
       **options: see `modeling.load`, which also says what is refused. An export
         takes none.
     """
-    return Model(folder, max_seq_length, **options)
+    return Model(folder, max_seq_length, use_calibration, **options)
 
 
 class Model:
@@ -73,7 +79,11 @@ class Model:
     """
 
     def __init__(
-        self, folder: str, max_seq_length: int | None = None, **options: Any
+        self,
+        folder: str,
+        max_seq_length: int | None = None,
+        use_calibration: bool = True,
+        **options: Any,
     ):
         import modeling
         from training.export import predictor
@@ -87,6 +97,8 @@ class Model:
         self._settings = {}
         if max_seq_length is not None:
             self._settings["max_seq_length"] = max_seq_length
+        if not use_calibration:
+            self._settings["use_calibration"] = False
         if predictor.find_version(folder):
             self._refuse_for_export(self._settings | options)
             self._predictors[()] = predictor.Predictor.load(folder)
@@ -202,7 +214,8 @@ class Model:
 
           - classification: `label`, `score` (its probability) and
             `probabilities`, label -> probability.
-          - multilabel: `labels`, those above 0.5, and `probabilities`.
+          - multilabel: `labels`, those above 0.5 or their thresholds, and
+            `probabilities`.
           - regression: `score`, the number.
           - choice: `choice` (the place of the best, from 0), `score` and
             `probabilities`, in the order of the choices.

@@ -1,5 +1,6 @@
 // The page of a dev set's predictions: a card for each example.
 
+const facts = {{facts}};
 const tone = x => x.right === undefined ? "unknown" : x.right ? "right" : "wrong";
 const pair = x => `${x.gold} \u2192 ${x.prediction}`;
 
@@ -16,6 +17,7 @@ const page = {
     ...confusions().map(found => [found, x => x.right === false && pair(x) === found]),
   ],
   legend: () => [
+    ...(facts.above.length ? [aboveTable()] : []),
     "The example with the highest loss is first. A button such as ",
     element("b", "", "a \u2192 b"), " shows the examples of a that were predicted as b.",
   ],
@@ -33,6 +35,19 @@ function confusions() {
   for (const x of groups)
     if (x.right === false) found.set(pair(x), (found.get(pair(x)) || 0) + 1);
   return [...found].sort((a, b) => b[1] - a[1]).slice(0, 8).map(([name]) => name);
+}
+
+// How many answers have a higher probability, and how many of these are right.
+function aboveTable() {
+  const table = element("table"), percent = x => x === null ? "none" : `${(100 * x).toFixed(1)} %`;
+  const add = (kind, cells) => {
+    const line = element("tr");
+    for (const cell of cells) line.append(element(kind, "", cell));
+    table.append(line);
+  };
+  add("th", ["Answer only above", "Coverage", "Accuracy"]);
+  for (const x of facts.above) add("td", [x.above.toFixed(2), percent(x.coverage), percent(x.accuracy)]);
+  return table;
 }
 
 function card(example) {

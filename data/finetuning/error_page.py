@@ -1,8 +1,8 @@
 """Writes the predictions of a dev set as one HTML page."""
 
 import pathlib
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from data.storage import html_pages
 
@@ -29,9 +29,18 @@ class Judged(NamedTuple):
     scores: Sequence[tuple[str, float]]
 
 
-def write_page(path: str, title: str, examples: Iterable[Judged]) -> None:
-    """Writes the page, with the examples in the given order."""
-    with html_pages.open_page(path, title, _SCRIPT) as add:
+def write_page(
+    path: str,
+    title: str,
+    examples: Iterable[Judged],
+    answers_above: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Writes the page, with the examples in the given order.
+
+    For `answers_above` see `calibration.figures`; () = no table.
+    """
+    facts = {"above": list(answers_above)}
+    with html_pages.open_page(path, title, _SCRIPT, facts) as add:
         for example in examples:
             best = sorted(example.scores, key=lambda pair: -pair[1])
             shown = {

@@ -236,6 +236,16 @@ class ClassifierOptions(Settings):
         "[new] Checkpoints to score: last, all, or steps such as 100,200; the "
         "table is checkpoints.tsv.",
     )
+    calibrate: bool = setting(
+        False,
+        "[new] Labels: fit one temperature of the probabilities and a threshold"
+        " of each label on the dev set, and keep them in OUTPUT_DIR.",
+    )
+    use_calibration: bool = setting(
+        True,
+        "[new] Answer and export with the calibration and the thresholds that "
+        "--calibrate has kept.",
+    )
     do_predict: bool = setting(False, "Whether to predict the test sets.")
     do_export: bool = setting(False, DO_EXPORT)
     class_weights: ClassWeights = setting(
@@ -287,6 +297,15 @@ class ClassifierOptions(Settings):
                 and not all(step.isdecimal() for step in which.split(",")),
                 f"--eval_checkpoints={which}; it must be last, all, or steps "
                 "with commas between, such as 100,200.",
+            ),
+            (
+                self.calibrate and not self.do_eval,
+                "--calibrate fits on the dev set; give --do_eval too, and a "
+                "dev set (for a table --dev_file or --dev_share).",
+            ),
+            (
+                self.calibrate and not self.use_calibration,
+                "--calibrate with --nouse_calibration; give one of them.",
             ),
             (
                 which != "last" and not self.do_eval,

@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from data.calibration import KINDS as CALIBRATED
+from data.calibration import Calibration
 from data.settings import check_names, names_of
 from data.squad.options import AnswerOptions, WindowOptions
 from data.tasks.task import KINDS
@@ -12,6 +14,7 @@ from modeling.checkpoints.model_folder import DESCRIPTION
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
 from training.export.serving import class_of
+from training.finetuning import calibrating
 from training.start import description
 from training.start.description import (
     Description,
@@ -31,7 +34,7 @@ _PAIRS = ("span", "choice")  # whose rows have two texts
 
 
 def signatures_of(
-    loaded: LoadedModel, **settings: Any
+    loaded: LoadedModel, use_calibration: bool = True, **settings: Any
 ) -> dict[str, Callable[..., Any]]:
     """Returns the signatures that an export of the model would have.
 
@@ -58,8 +61,17 @@ def signatures_of(
     described = dataclasses.replace(describe(loaded), **settings)
     if described.kind in _PAIRS or getattr(described, "is_pair", False):
         require_pairs(loaded.config, f"{loaded.folder} ({described.kind})")
+    found = calibration_of(loaded) if use_calibration else None
     serving = class_of(described.kind)
-    return serving(loaded.model, described, loaded.tokenizer.vocab).signatures
+    vocab = loaded.tokenizer.vocab
+    return serving(loaded.model, described, vocab, found).signatures
+
+
+def calibration_of(loaded: LoadedModel) -> Calibration:
+    """Finds the calibration of a model's weights, see `calibrating.find`."""
+    if loaded.kind not in CALIBRATED:
+        return Calibration()
+    return calibrating.find(loaded.folder, loaded.report.source, loaded.model)
 
 
 def describe(loaded: LoadedModel) -> Description:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,11 +65,12 @@ def write_dev_predictions(
     *,
     is_first: bool,
     step: int,
+    answers_above: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Writes dev_predictions.tsv and errors.html, the highest loss first.
 
     Nothing is written for tagging. `is_first` is False for a further dev set;
-    its files have its name.
+    its files have its name. For `answers_above` see `calibration.figures`.
     """
     if task.kind == "tagging":
         return
@@ -97,7 +98,7 @@ def write_dev_predictions(
     title = f"{task.name}, {set_name}, step {step}"
     if len(shown) < len(judged):
         title += f", {len(shown)} of {len(judged)} examples"
-    write_page(page, title, shown)
+    write_page(page, title, shown, answers_above)
     logging.info("Wrote %s and %s", path, page)
 
 
