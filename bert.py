@@ -52,8 +52,7 @@ def load(
         (see `modeling.load`), an export_dir, or one version of it.
       max_seq_length: most wordpieces of a text; None = as the model was
         trained, else as many as it has positions. An export has its own.
-      use_calibration: False = answer without the calibration and thresholds
-        that --calibrate has kept in the folder. An export has its own.
+      use_calibration: whether to use what --calibrate has kept in the folder.
       **options: see `modeling.load`, which also says what is refused. An export
         takes none.
     """
@@ -223,6 +222,18 @@ class Model:
         texts = self._checked("predict", texts)
         answers = self._answers(texts, batch_size)
         return [named(self.kind, answer) for answer in answers]
+
+    def explain(self, text: Text, label: str | None = None) -> dict[str, Any]:
+        """Says which words of one text speak for a label; None = the answer.
+
+        Returns `label`, `score` (log-odds), `baseline` (without the words) and
+        `words`: `word`, `value`, `start`, `end`, `text` (1 = second of a pair).
+        """
+        (answer,) = self.predict([text])
+        from training.export.loaded_model import explain
+
+        settings = self._settings
+        return explain(self.loaded, self.folder, text, label, answer, settings)
 
     def entities(
         self, texts: Iterable[str], *, batch_size: int = 32

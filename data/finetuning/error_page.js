@@ -50,10 +50,32 @@ function aboveTable() {
   return table;
 }
 
+// Words that speak for a label are green, those against it red.
+function shadedTexts(example) {
+  const values = example.shaded.flat().map(([, value]) => Math.abs(value));
+  const most = Math.max(...values, 1e-9);
+  const found = example.shaded.map(parts => {
+    const made = element("p", "context");
+    made.dir = "auto";
+    for (const [text, value] of parts) {
+      const mark = element(value ? "mark" : "span", value > 0 ? "right" : "wrong", text);
+      mark.dir = "";
+      if (value) mark.title = `${value > 0 ? "+" : ""}${value}`;
+      const share = Math.round(60 * Math.abs(value) / most);
+      if (value) mark.style.background = `color-mix(in srgb, var(--tone) ${share}%, transparent)`;
+      made.append(mark);
+    }
+    return made;
+  });
+  const label = element("p", "number", `Shaded: for (green) and against (red) ${example.explained}`);
+  return [...found, label];
+}
+
 function card(example) {
   const section = element("section"), text = element("div", "text");
   text.append(element("h2", "", example.id));
-  for (const each of example.texts) text.append(element("p", "context", each));
+  if (example.shaded) text.append(...shadedTexts(example));
+  else for (const each of example.texts) text.append(element("p", "context", each));
   if (example.choices) {
     const list = element("ol");
     for (const [label, each] of example.choices) {

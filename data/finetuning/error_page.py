@@ -16,7 +16,8 @@ class Judged(NamedTuple):
     `choices` are those of a multiple choice, () = none. `is_right` is None for
     a number, which is neither right nor wrong. `loss` is the model's for this
     example. `scores` are label -> probability, or empty; those of choices in
-    their order.
+    their order. `shaded` are the parts of each text with what they add to the
+    score of `explained`; () = unknown.
     """
 
     id: str
@@ -27,6 +28,8 @@ class Judged(NamedTuple):
     is_right: bool | None
     loss: float
     scores: Sequence[tuple[str, float]]
+    shaded: Sequence[Sequence[tuple[str, float]]] = ()
+    explained: str = ""
 
 
 def write_page(
@@ -61,6 +64,12 @@ def write_page(
                         example.scores, example.choices, strict=True
                     )
                 ]
+            if example.shaded:
+                shown["shaded"] = [
+                    [[part, round(value, 4)] for part, value in text]
+                    for text in example.shaded
+                ]
+                shown["explained"] = example.explained
             if example.is_right is not None:
                 shown["right"] = example.is_right
             add(shown)

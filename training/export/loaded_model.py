@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from data.calibration import KINDS as CALIBRATED
@@ -14,7 +14,7 @@ from modeling.checkpoints.model_folder import DESCRIPTION
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
 from training.export.serving import class_of
-from training.finetuning import calibrating
+from training.finetuning import calibrating, explaining
 from training.start import description
 from training.start.description import (
     Description,
@@ -72,6 +72,54 @@ def calibration_of(loaded: LoadedModel) -> Calibration:
     if loaded.kind not in CALIBRATED:
         return Calibration()
     return calibrating.find(loaded.folder, loaded.report.source, loaded.model)
+
+
+def explain(
+    loaded: LoadedModel | None,
+    folder: str,
+    text: Any,
+    label: str | None,
+    answer: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Explains a text's label as `Model.explain` of bert.py says.
+
+    `answer` is what `Model.predict` says of the text, None as `label` = its
+    label. Raises ValueError for an export, a model of another kind and an
+    unknown label.
+    """
+    if not loaded:
+        raise ValueError(
+            f"{folder} is an export, which has no gradients; load the "
+            "output_dir of its run."
+        )
+    explaining.check(loaded.kind, loaded.model.feature_based)
+    labels = [*answer["probabilities"]]
+    if label is None:
+        best = max(labels, key=answer["probabilities"].get)
+        label = answer.get("label", best)
+    if label not in labels:
+        raise ValueError(
+            f"label is {label!r}, but the labels of {folder} are "
+            f"{', '.join(labels)}."
+        )
+    length = {n: x for n, x in settings.items() if n == "max_seq_length"}
+    said = dataclasses.replace(describe(loaded), **length)
+    explainer = explaining.Explainer(
+        loaded.model,
+        loaded.tokenizer,
+        said.max_seq_length,
+        said.cut,
+        said.stride,
+    )
+    texts = (text,) if isinstance(text, str) else tuple(text)
+    found = explainer.explain(texts, labels.index(label))
+    names = ("text", "start", "end", "value")
+    words = [dict(zip(names, word, strict=True)) for word in found.words]
+    for word in words:
+        word["word"] = texts[word["text"]][word["start"] : word["end"]]
+    scores = {"score": found.score, "baseline": found.baseline}
+    return {"label": label, **scores, "words": words}
 
 
 def describe(loaded: LoadedModel) -> Description:

@@ -19,7 +19,7 @@ from modeling.config import BertConfig
 from modeling.embeddings import require_pairs
 from modeling.objectives.tasks import TaskModel
 from training.config.finetuning_options import ClassifierOptions, TaskOptions
-from training.finetuning import calibrating, earlier_model
+from training.finetuning import calibrating, earlier_model, explaining
 from training.finetuning.best_checkpoint import (
     BestCheckpoint,
     Choice,
@@ -81,13 +81,8 @@ class Opened(NamedTuple):
 def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     """Trains, evaluates and predicts, after checking that all inputs fit.
 
-    Args:
-      options: what to do.
-      inputs: what `make_records` returned, perhaps for another run; None = it
-        is called.
-
-    Returns:
-      The outcome.
+    `inputs` are what `make_records` returned, perhaps for another run; None =
+    it is called.
 
     Raises:
       ValueError, OSError: an input is missing or does not fit; all of them are
@@ -123,6 +118,7 @@ def open_run(
     sets = {} if inputs else _existing_sets(options, task, config)
     metrics.check(task.metrics, task.kind, task.labels)
     calibration.check(options.calibrate, task.kind)
+    explaining.check(task.kind, options.feature_based, options.explain_errors)
     model = _model_of(options, task)
     weights = _class_weights(options, task) if options.do_train else ()
     has_names = task.kind not in ("choice", "regression")
@@ -331,6 +327,8 @@ def answer(
     kind = opened.task.kind
     found = calibrating.of_run(opened.options, model.model, weights, scorer)
     told = scorer.calibrate(found)
+    made_with = opened.options, opened.task, opened.tokenizer
+    explainer = explaining.of_run(*made_with, model.model)
     for number, set_name in enumerate(inputs.dev):
         write_dev_predictions(
             opened.task,
@@ -340,6 +338,7 @@ def answer(
             is_first=number == 0,
             step=scorer.step,
             answers_above=told.get(set_name, {}).get("answers_above", ()),
+            explainer=explainer,
         )
     for number, (set_name, record_files) in enumerate(inputs.test.items()):
         write_predictions(
