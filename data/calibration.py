@@ -101,8 +101,8 @@ def fit(kind: str, gold: np.ndarray, raw: np.ndarray) -> Calibration:
 
     low, high = np.log(_TEMPERATURES)
     best = minimize_scalar(loss, bounds=(low, high), method="bounded").x
-    is_inside = low + 0.01 < best < high - 0.01
-    found = Calibration(float(np.exp(best)) if is_inside else 1.0)
+    is_minimum = loss(best) < min(loss(low), loss(high)) - 1e-9
+    found = Calibration(float(np.exp(best)) if is_minimum else 1.0)
     columns = metrics.columns(gold, raw.shape[1]).T
     of_labels = found.probabilities(raw, kind).T
     pairs = zip(columns, of_labels, strict=True)

@@ -324,7 +324,6 @@ def answer(
     weights: str,
 ) -> None:
     """Calibrates, and writes the predictions of the dev and test sets."""
-    kind = opened.task.kind
     found = calibrating.of_run(opened.options, model.model, weights, scorer)
     told = scorer.calibrate(found)
     made_with = opened.options, opened.task, opened.tokenizer
@@ -344,7 +343,7 @@ def answer(
         write_predictions(
             opened.task,
             set_name,
-            model.predict(record_files).calibrated(found, kind),
+            model.predict(record_files).calibrated(found, opened.task.kind),
             opened.output_dir,
             is_first=number == 0,
         )
