@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_160,
-    "training": 10_350,
-    "modeling": 3_830,
+    "data": 10_300,
+    "training": 10_790,
+    "modeling": 3_835,
     "studies": 1_540,
     "demo": 225,
-    "programs": 715,
+    "programs": 730,
 }
-MOST_DOCSTRINGS = 7_900
+MOST_DOCSTRINGS = 8_030
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")
