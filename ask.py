@@ -58,6 +58,7 @@ def main() -> None:
     model = bert.load(
         options.model,
         max_seq_length=options.max_seq_length,
+        use_calibration=options.use_calibration,
         **{name: value for name, value in given.items() if value},
     )
     settings = _settings(options, model)

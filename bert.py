@@ -39,7 +39,11 @@ _METHODS = {kind: name for name, kinds in _KINDS.items() for kind in kinds}
 
 
 def load(
-    folder: str, *, max_seq_length: int | None = None, **options: Any
+    folder: str,
+    *,
+    max_seq_length: int | None = None,
+    use_calibration: bool = True,
+    **options: Any,
 ) -> "Model":
     """Loads a model.
 
@@ -48,10 +52,11 @@ def load(
         (see `modeling.load`), an export_dir, or one version of it.
       max_seq_length: most wordpieces of a text; None = as the model was
         trained, else as many as it has positions. An export has its own.
+      use_calibration: whether to use what --calibrate has kept in the folder.
       **options: see `modeling.load`, which also says what is refused. An export
         takes none.
     """
-    return Model(folder, max_seq_length, **options)
+    return Model(folder, max_seq_length, use_calibration, **options)
 
 
 class Model:
@@ -73,7 +78,11 @@ class Model:
     """
 
     def __init__(
-        self, folder: str, max_seq_length: int | None = None, **options: Any
+        self,
+        folder: str,
+        max_seq_length: int | None = None,
+        use_calibration: bool = True,
+        **options: Any,
     ):
         import modeling
         from training.export import predictor
@@ -87,6 +96,8 @@ class Model:
         self._settings = {}
         if max_seq_length is not None:
             self._settings["max_seq_length"] = max_seq_length
+        if not use_calibration:
+            self._settings["use_calibration"] = False
         if predictor.find_version(folder):
             self._refuse_for_export(self._settings | options)
             self._predictors[()] = predictor.Predictor.load(folder)
@@ -202,7 +213,8 @@ class Model:
 
           - classification: `label`, `score` (its probability) and
             `probabilities`, label -> probability.
-          - multilabel: `labels`, those above 0.5, and `probabilities`.
+          - multilabel: `labels`, those above 0.5 or their thresholds, and
+            `probabilities`.
           - regression: `score`, the number.
           - choice: `choice` (the place of the best, from 0), `score` and
             `probabilities`, in the order of the choices.
@@ -210,6 +222,18 @@ class Model:
         texts = self._checked("predict", texts)
         answers = self._answers(texts, batch_size)
         return [named(self.kind, answer) for answer in answers]
+
+    def explain(self, text: Text, label: str | None = None) -> dict[str, Any]:
+        """Says which words of one text speak for a label; None = the answer.
+
+        Returns `label`, `score` (log-odds), `baseline` (without the words) and
+        `words`: `word`, `value`, `start`, `end`, `text` (1 = second of a pair).
+        """
+        (answer,) = self.predict([text])
+        from training.export.loaded_model import explain
+
+        settings = self._settings
+        return explain(self.loaded, self.folder, text, label, answer, settings)
 
     def entities(
         self, texts: Iterable[str], *, batch_size: int = 32

@@ -70,7 +70,8 @@ def _export_options() -> ExportOptions:
             "--do_export exports one model; give it alone, with the "
             "--output_dir of one of them, when these runs are finished."
         )
-    return flags.read(ExportOptions)
+    use = flags.value("use_calibration")
+    return flags.read(ExportOptions, use_calibration=use)
 
 
 def _classifier_options() -> ClassifierOptions:

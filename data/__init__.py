@@ -13,6 +13,7 @@ progress      progress of long work, on a terminal and in a log
 processes     tasks worked on by several processes
 tfds          data sets of tensorflow-datasets
 metrics       accuracy, F1, correlations and entity F1 of predictions
+calibration   temperature, thresholds, and what they do to a set
 entities      labels of words to entities of a text
 text/         vocabularies, tokenizers, input rows
 records/      features, TFRecord files, batches

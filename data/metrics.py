@@ -220,9 +220,9 @@ def by_label(
     `precision`, `recall` and `f1`, and the numbers of examples, `gold` and
     `predicted`.
     """
-    gold, predicted = _columns(gold, labels), _columns(predicted, labels)
+    gold, predicted = (columns(x, len(labels)) for x in (gold, predicted))
     counts = (gold & predicted).sum(0), gold.sum(0), predicted.sum(0)
-    columns = zip(labels, *(each.tolist() for each in counts), strict=True)
+    rows = zip(labels, *(each.tolist() for each in counts), strict=True)
     return {
         label: {
             "precision": right / max(num_predicted, 1),
@@ -231,7 +231,7 @@ def by_label(
             "gold": num_gold,
             "predicted": num_predicted,
         }
-        for label, right, num_gold, num_predicted in columns
+        for label, right, num_gold, num_predicted in rows
     }
 
 
@@ -248,7 +248,7 @@ def roc_auc(
     from sklearn.metrics import roc_auc_score
 
     is_binary = np.ndim(gold) == 1 and len(labels) == 2
-    gold = _columns(gold, labels)
+    gold = columns(gold, len(labels))
     areas = [
         roc_auc_score(gold[:, i], probabilities[:, i])
         for i in range(1 if is_binary else 0, len(labels))
@@ -279,12 +279,15 @@ def details(
     return found
 
 
-def _columns(values: np.ndarray, labels: Sequence[str]) -> np.ndarray:
-    """Returns whether each example has each label: [N, L]."""
+def columns(values: np.ndarray, num_labels: int) -> np.ndarray:
+    """Returns whether each example has each of the first labels: bool [N, L].
+
+    `values` are ids [N], or 0 and 1 [N, all labels].
+    """
     values = np.asarray(values)
     if values.ndim == 1:
-        return values[:, None] == np.arange(len(labels))
-    return values[:, : len(labels)] == 1
+        return values[:, None] == np.arange(num_labels)
+    return values[:, :num_labels] == 1
 
 
 def _confusion(

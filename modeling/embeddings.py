@@ -1,5 +1,7 @@
 """Wordpiece + segment + position embeddings (the paper's figure 2)."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -92,6 +94,7 @@ class Embeddings(layers.DropoutLayer):
         self.config = config
         self.use_one_hot_embeddings = use_one_hot_embeddings
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
+        self._given = None
 
     def __call__(self, input_ids, *args, **kwargs):
         """Calls the layer; see `call`."""
@@ -120,6 +123,18 @@ class Embeddings(layers.DropoutLayer):
         )
         self.layer_norm.build((None, config.embedding_width))
 
+    @contextlib.contextmanager
+    def given(self, vectors: tf.Tensor) -> Iterator[None]:
+        """Within it, [B, S, E] take the place of the rows of the word table.
+
+        Gradients by them say what the words do.
+        """
+        self._given = vectors
+        try:
+            yield
+        finally:
+            self._given = None
+
     def call(
         self,
         input_ids: tf.Tensor,
@@ -138,7 +153,9 @@ class Embeddings(layers.DropoutLayer):
         token_type_ids = as_ids(token_type_ids, "token_type_ids")
         seed = self.seed_of_call(training, dropout_seed)
         words = tf.convert_to_tensor(self.word_embeddings)
-        if self.use_one_hot_embeddings:
+        if self._given is not None:
+            x = self._given
+        elif self.use_one_hot_embeddings:
             table = tf.cast(words, self.compute_dtype)
             x = tf.cast(self._one_hot_lookup(table, input_ids), tf.float32)
         else:

@@ -1,5 +1,6 @@
 // The page of a dev set's predictions: a card for each example.
 
+const facts = {{facts}};
 const tone = x => x.right === undefined ? "unknown" : x.right ? "right" : "wrong";
 const pair = x => `${x.gold} \u2192 ${x.prediction}`;
 
@@ -16,6 +17,7 @@ const page = {
     ...confusions().map(found => [found, x => x.right === false && pair(x) === found]),
   ],
   legend: () => [
+    ...(facts.above.length ? [aboveTable()] : []),
     "The example with the highest loss is first. A button such as ",
     element("b", "", "a \u2192 b"), " shows the examples of a that were predicted as b.",
   ],
@@ -35,10 +37,45 @@ function confusions() {
   return [...found].sort((a, b) => b[1] - a[1]).slice(0, 8).map(([name]) => name);
 }
 
+// How many answers have a higher probability, and how many of these are right.
+function aboveTable() {
+  const table = element("table"), percent = x => x === null ? "none" : `${(100 * x).toFixed(1)} %`;
+  const add = (kind, cells) => {
+    const line = element("tr");
+    for (const cell of cells) line.append(element(kind, "", cell));
+    table.append(line);
+  };
+  add("th", ["Answer only above", "Coverage", "Accuracy"]);
+  for (const x of facts.above) add("td", [x.above.toFixed(2), percent(x.coverage), percent(x.accuracy)]);
+  return table;
+}
+
+// Words that speak for a label are green, those against it red.
+function shadedTexts(example) {
+  const values = example.shaded.flat().map(([, value]) => Math.abs(value));
+  const most = Math.max(...values, 1e-9);
+  const found = example.shaded.map(parts => {
+    const made = element("p", "context");
+    made.dir = "auto";
+    for (const [text, value] of parts) {
+      const mark = element(value ? "mark" : "span", value > 0 ? "right" : "wrong", text);
+      mark.dir = "";
+      if (value) mark.title = `${value > 0 ? "+" : ""}${value}`;
+      const share = Math.round(60 * Math.abs(value) / most);
+      if (value) mark.style.background = `color-mix(in srgb, var(--tone) ${share}%, transparent)`;
+      made.append(mark);
+    }
+    return made;
+  });
+  const label = element("p", "number", `Shaded: for (green) and against (red) ${example.explained}`);
+  return [...found, label];
+}
+
 function card(example) {
   const section = element("section"), text = element("div", "text");
   text.append(element("h2", "", example.id));
-  for (const each of example.texts) text.append(element("p", "context", each));
+  if (example.shaded) text.append(...shadedTexts(example));
+  else for (const each of example.texts) text.append(element("p", "context", each));
   if (example.choices) {
     const list = element("ol");
     for (const [label, each] of example.choices) {

@@ -1,8 +1,8 @@
 """Writes the predictions of a dev set as one HTML page."""
 
 import pathlib
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from data.storage import html_pages
 
@@ -16,7 +16,8 @@ class Judged(NamedTuple):
     `choices` are those of a multiple choice, () = none. `is_right` is None for
     a number, which is neither right nor wrong. `loss` is the model's for this
     example. `scores` are label -> probability, or empty; those of choices in
-    their order.
+    their order. `shaded` are the parts of each text with what they add to the
+    score of `explained`; () = unknown.
     """
 
     id: str
@@ -27,11 +28,22 @@ class Judged(NamedTuple):
     is_right: bool | None
     loss: float
     scores: Sequence[tuple[str, float]]
+    shaded: Sequence[Sequence[tuple[str, float]]] = ()
+    explained: str = ""
 
 
-def write_page(path: str, title: str, examples: Iterable[Judged]) -> None:
-    """Writes the page, with the examples in the given order."""
-    with html_pages.open_page(path, title, _SCRIPT) as add:
+def write_page(
+    path: str,
+    title: str,
+    examples: Iterable[Judged],
+    answers_above: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Writes the page, with the examples in the given order.
+
+    For `answers_above` see `calibration.figures`; () = no table.
+    """
+    facts = {"above": list(answers_above)}
+    with html_pages.open_page(path, title, _SCRIPT, facts) as add:
         for example in examples:
             best = sorted(example.scores, key=lambda pair: -pair[1])
             shown = {
@@ -52,6 +64,12 @@ def write_page(path: str, title: str, examples: Iterable[Judged]) -> None:
                         example.scores, example.choices, strict=True
                     )
                 ]
+            if example.shaded:
+                shown["shaded"] = [
+                    [[part, round(value, 4)] for part, value in text]
+                    for text in example.shaded
+                ]
+                shown["explained"] = example.explained
             if example.is_right is not None:
                 shown["right"] = example.is_right
             add(shown)

@@ -21,16 +21,21 @@ _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 @contextlib.contextmanager
 def open_page(
-    path: str, title: str, script: pathlib.Path
+    path: str,
+    title: str,
+    script: pathlib.Path,
+    facts: Mapping[str, Any] | None = None,
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Yields a function that adds a group of items, as JSON can hold them.
 
     The page at `path` appears complete or not at all; `script` is the path of
-    the script that defines `page`, see `page.html`.
+    the script that defines `page`, see `page.html`; its {{facts}} are `facts`.
     """
     before, after = _TEMPLATE.read_text("utf-8").split("{{items}}")
     before = before.replace("{{title}}", html.escape(title))
-    after = after.replace("{{script}}", script.read_text("utf-8"))
+    facts = json.dumps(facts, ensure_ascii=False).translate(_ESCAPES)
+    code = script.read_text("utf-8").replace("{{facts}}", facts)
+    after = after.replace("{{script}}", code)
     separators = itertools.chain([""], itertools.repeat(","))
     with (
         files.whole_files([path]) as (temporary,),

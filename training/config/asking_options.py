@@ -36,6 +36,11 @@ class AskingOptions(Settings):
     num_choices: int | None = setting(
         None, "Choices of a line, if a model does not say it.", least=2
     )
+    use_calibration: bool = setting(
+        True,
+        "Answer with the calibration and thresholds of the folder, if it has "
+        "them.",
+    )
     format: str = setting(
         "text", "text, or jsonl: one JSON object a line.", choices=FORMATS
     )

@@ -236,6 +236,22 @@ class ClassifierOptions(Settings):
         "[new] Checkpoints to score: last, all, or steps such as 100,200; the "
         "table is checkpoints.tsv.",
     )
+    calibrate: bool = setting(
+        False,
+        "[new] Labels: fit one temperature of the probabilities and a threshold"
+        " of each label on the dev set, and keep them in OUTPUT_DIR.",
+    )
+    use_calibration: bool = setting(
+        True,
+        "[new] Answer and export with the calibration and the thresholds that "
+        "--calibrate has kept.",
+    )
+    explain_errors: int = setting(
+        0,
+        "[new] Shade in errors.html the words that speak for the answer, in "
+        "this many examples of the highest loss.",
+        least=0,
+    )
     do_predict: bool = setting(False, "Whether to predict the test sets.")
     do_export: bool = setting(False, DO_EXPORT)
     class_weights: ClassWeights = setting(
@@ -293,10 +309,29 @@ class ClassifierOptions(Settings):
                 f"--eval_checkpoints={which} evaluates; give --do_eval too.",
             ),
         )
+        self._check_dev_set()
         check_selection(self.finetuning, self.do_train)
         for name in task_names(self.task_name):
             tasks.require_task(name)
         check_can_be_found(self, "vocab_file", "bert_config_file")
+
+    def _check_dev_set(self) -> None:
+        refuse(
+            (
+                self.calibrate and not self.do_eval,
+                "--calibrate fits on the dev set; give --do_eval too, and a "
+                "dev set (for a table --dev_file or --dev_share).",
+            ),
+            (
+                self.explain_errors and not self.do_eval,
+                f"--explain_errors={self.explain_errors} shades examples of "
+                "the dev set; give --do_eval too.",
+            ),
+            (
+                self.calibrate and not self.use_calibration,
+                "--calibrate with --nouse_calibration; give one of them.",
+            ),
+        )
 
 
 def task_names(text: str) -> list[str]:

@@ -328,6 +328,7 @@ class ExportOptions(Settings):
         choices=EXPORT_PRECISIONS,
         flag="export_precision",
     )
+    use_calibration: bool = True  # a flag of run_classifier.py
     serving: ServingOptions = ServingOptions()
 
     def _check(self) -> None:

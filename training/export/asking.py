@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from data.calibration import THRESHOLD
+
 _MASK = "[MASK]"
 # Kinds of model that take a text or a pair.
 _WITH_PAIRS = ("classification", "multilabel", "regression")
@@ -50,7 +52,9 @@ def named(kind: str, answer: dict[str, Any]) -> dict[str, Any]:
     labels, probabilities = answer["labels"], answer["probabilities"]
     by_label = dict(zip(labels, probabilities, strict=True))
     if kind == "multilabel":
-        best = {"labels": [name for name, p in by_label.items() if p > 0.5]}
+        least = answer.get("thresholds", [THRESHOLD] * len(labels))
+        found = zip(labels, probabilities, least, strict=True)
+        best = {"labels": [name for name, p, least in found if p > least]}
     else:
         best = {"label": answer["label"], "score": answer["score"]}
     return best | {"probabilities": by_label}

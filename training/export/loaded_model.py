@@ -2,9 +2,11 @@
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from data.calibration import KINDS as CALIBRATED
+from data.calibration import Calibration
 from data.settings import check_names, names_of
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.tasks.task import KINDS
@@ -12,6 +14,7 @@ from modeling.checkpoints.model_folder import DESCRIPTION
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
 from training.export.serving import class_of
+from training.finetuning import calibrating, explaining
 from training.start import description
 
 TOP_K = 5
@@ -26,7 +29,7 @@ _PAIRS = ("span", "choice")  # whose rows have two texts
 
 
 def signatures_of(
-    loaded: LoadedModel, **settings: Any
+    loaded: LoadedModel, use_calibration: bool = True, **settings: Any
 ) -> dict[str, Callable[..., Any]]:
     """Returns the signatures that an export of the model would have.
 
@@ -53,8 +56,65 @@ def signatures_of(
     described = dataclasses.replace(describe(loaded), **settings)
     if described.kind in _PAIRS or getattr(described, "is_pair", False):
         require_pairs(loaded.config, f"{loaded.folder} ({described.kind})")
+    found = calibration_of(loaded) if use_calibration else None
     serving = class_of(described.kind)
-    return serving(loaded.model, described, loaded.tokenizer.vocab).signatures
+    vocab = loaded.tokenizer.vocab
+    return serving(loaded.model, described, vocab, found).signatures
+
+
+def calibration_of(loaded: LoadedModel) -> Calibration:
+    """Finds the calibration of a model's weights, see `calibrating.find`."""
+    if loaded.kind not in CALIBRATED:
+        return Calibration()
+    return calibrating.find(loaded.folder, loaded.report.source, loaded.model)
+
+
+def explain(
+    loaded: LoadedModel | None,
+    folder: str,
+    text: Any,
+    label: str | None,
+    answer: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Explains a text's label as `Model.explain` of bert.py says.
+
+    `answer` is what `Model.predict` says of the text, None as `label` = its
+    label. Raises ValueError for an export, a model of another kind and an
+    unknown label.
+    """
+    if not loaded:
+        raise ValueError(
+            f"{folder} is an export, which has no gradients; load the "
+            "output_dir of its run."
+        )
+    explaining.check(loaded.kind, loaded.model.feature_based)
+    labels = [*answer["probabilities"]]
+    if label is None:
+        best = max(labels, key=answer["probabilities"].get)
+        label = answer.get("label", best)
+    if label not in labels:
+        raise ValueError(
+            f"label is {label!r}, but the labels of {folder} are "
+            f"{', '.join(labels)}."
+        )
+    length = {n: x for n, x in settings.items() if n == "max_seq_length"}
+    said = dataclasses.replace(describe(loaded), **length)
+    explainer = explaining.Explainer(
+        loaded.model,
+        loaded.tokenizer,
+        said.max_seq_length,
+        said.cut,
+        said.stride,
+    )
+    texts = (text,) if isinstance(text, str) else tuple(text)
+    found = explainer.explain(texts, labels.index(label))
+    names = ("text", "start", "end", "value")
+    words = [dict(zip(names, word, strict=True)) for word in found.words]
+    for word in words:
+        word["word"] = texts[word["text"]][word["start"] : word["end"]]
+    scores = {"score": found.score, "baseline": found.baseline}
+    return {"label": label, **scores, "words": words}
 
 
 def describe(loaded: LoadedModel) -> description.Description:

@@ -27,6 +27,7 @@ from modeling.checkpoints.model_folder import chosen_trial
 from training.config.run_options import ExportOptions, dtype_policy
 from training.export import interface, model_card, requests
 from training.export.interface import Interface
+from training.export.loaded_model import calibration_of
 from training.export.serving import Serving, class_of
 from training.start.description import read, vocab_of
 
@@ -35,13 +36,16 @@ _MOST_COMPARED = 256  # examples
 _REMEDY = "evaluate again, or remove it"
 
 
-def load(output_dir: str, precision: str = "float32") -> Serving:
+def load(
+    output_dir: str, precision: str = "float32", use_calibration: bool = True
+) -> Serving:
     """Loads the model of a finished run.
 
     Args:
       output_dir: folder of run_classifier.py, run_squad.py or
         run_pretraining.py.
       precision: dtype of the computations, a value of `--precision`.
+      use_calibration: whether a calibration in the folder is used.
 
     Returns:
       The model with its signatures.
@@ -57,8 +61,9 @@ def load(output_dir: str, precision: str = "float32") -> Serving:
         vocab_file=vocab_of(output_dir),
         dtype=dtype_policy(precision),
     )
+    found = calibration_of(loaded) if use_calibration else None
     serving = class_of(description.kind)
-    return serving(loaded.model, description, vocab_of(output_dir))
+    return serving(loaded.model, description, vocab_of(output_dir), found)
 
 
 def run(options: ExportOptions) -> str:
@@ -70,11 +75,13 @@ def run(options: ExportOptions) -> str:
     """
     checkpoints.require_readable(options.export_dir)
     output_dir = chosen_trial(options.output_dir)
-    serving = load(output_dir, options.precision)
+    use = options.use_calibration
+    serving = load(output_dir, options.precision, use)
     exported = interface.choose(serving, options.serving)
     figures = {"arithmetic": options.precision}
     if options.precision != "float32":
-        error = measure_error(load(output_dir), serving, options.output_dir)
+        exact = load(output_dir, use_calibration=use)
+        error = measure_error(exact, serving, options.output_dir)
         logging.info("%s against float32: %s", options.precision, error)
         figures["against float32"] = error
     version = newest_version(options.export_dir) + 1
@@ -219,5 +226,6 @@ def _metrics(output_dir: str) -> dict[str, Any]:
     """Returns the metrics of the last evaluation; {} = there was none."""
     path = os.path.join(output_dir, "metrics.json")
     found = find_json(path, remedy=_REMEDY)
-    found.pop("details", None)  # too long for a card
+    for name in ("details", "calibration"):
+        found.pop(name, None)  # too long for a card
     return found

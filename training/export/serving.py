@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
+from data.calibration import Calibration
 from data.in_graph import packing
 from data.in_graph.tokenization import InGraphTokenizer
 from data.records import reading
@@ -55,6 +56,7 @@ class Serving(abc.ABC):
       model: the model with its weights.
       description: the model's.
       vocab: path of its vocabulary, or token -> id.
+      calibration: what is done with its probabilities.
 
     Attributes:
       kinds: values of `Description.kind` that the class serves.
@@ -76,8 +78,10 @@ class Serving(abc.ABC):
         model: Any,
         description: Description,
         vocab: str | Mapping[str, int],
+        calibration: Calibration | None = None,
     ):
         self.description = description
+        self.calibration = calibration or Calibration()
         self.weights = checkpoints.variables_by_name(model.layers)
         self._model = model
         self._vocab = load_vocab(vocab) if isinstance(vocab, str) else vocab

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from data.calibration import LEAST, MOST, THRESHOLD, Calibration
 from data.finetuning.feature_options import feature_specs
 from data.in_graph import packing, tagging, windows
 from data.records.feature_spec import FeatureSpec
@@ -19,7 +20,7 @@ from training.export.functions import (
     padded,
     strings,
 )
-from training.export.serving import Serving
+from training.export.serving import INPUTS, Serving
 
 _TEXT = "The man went to the store."
 # Windows computed at once, so that the memory for a book is bounded.
@@ -41,7 +42,8 @@ class TaskServing(Serving):
     | | | [B, S or W, L] |
     | labels | likewise | string [B, L], the names of the probabilities |
     | label | likewise | string [B] ([B, S or W]), the best; for multilabel |
-    | | | all above 0.5, with the task's separator between |
+    | | | all above their thresholds, with the task's separator between |
+    | thresholds | multilabel, if it is calibrated | float32 [B, L] |
     | score | all but multilabel | float32 [B] ([B, S or W]), its |
     | | | probability; for regression the number |
     | choice | choice | int32 [B], place of the best, from 0 |
@@ -66,6 +68,10 @@ class TaskServing(Serving):
         }[said.kind]
         labels = ", ".join(f"`{label}`" for label in said.labels)
         alone = " It was trained on sentences with the text around them."
+        calibrated = (
+            " Its probabilities are calibrated by the temperature "
+            f"{self.calibration.temperature:.4f}, and its thresholds fitted."
+        )
         # A tagged text loses no words.
         long = "continue in more rows" if said.kind == "tagging" else "are cut"
         if said.stride:
@@ -77,6 +83,7 @@ class TaskServing(Serving):
             f"{': ' if labels else ''}{labels}. Texts of more than "
             f"{said.max_seq_length} wordpieces {long}."
             f"{alone if said.document_context else ''}"
+            f"{calibrated if self.calibration != Calibration() else ''}"
         )
 
     def _record_specs(self) -> Sequence[FeatureSpec]:
@@ -112,8 +119,13 @@ class TaskServing(Serving):
         output = "score" if kind == "regression" else "probabilities"
         pools = {"mean": tf.math.segment_mean, "max": tf.math.segment_max}
 
+        answer = self._answer
+        if self.calibration != Calibration():
+            # The answers of windows are pooled before they are calibrated.
+            answer = as_function([self._ids] * 3)(self._raw_rows)
+
         def of_rows(rows):
-            values = self._answer(**rows)[output]
+            values = answer(*(rows[name] for name in INPUTS))[output]
             return tf.reshape(values, [-1, self._model.num_labels])
 
         @as_function([strings(None)])
@@ -180,6 +192,11 @@ class TaskServing(Serving):
 
         return serve_text, serve_words
 
+    def _raw_rows(self, *inputs: tf.Tensor) -> Tensors:
+        """Answers rows without calibration."""
+        rows = dict(zip(INPUTS, inputs, strict=True))
+        return {"probabilities": self._model.predict(rows)}
+
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
         if self.description.kind == "choice":
             length = tf.shape(rows["input_ids"])[-1]
@@ -216,6 +233,8 @@ class TaskServing(Serving):
         if kind == "regression":
             return {"score": predictions[:, 0]}
         labels = tf.constant(self.description.labels)
+        predictions = self._calibrated(predictions)
+        thresholds = self.calibration.thresholds
         named = {
             "probabilities": predictions,
             # One copy for each example: a server's JSON is a list of examples.
@@ -224,14 +243,32 @@ class TaskServing(Serving):
             ),
         }
         if kind == "multilabel":
-            chosen = tf.ragged.boolean_mask(named["labels"], predictions > 0.5)
+            least = tf.constant(thresholds or THRESHOLD)
+            chosen = tf.ragged.boolean_mask(
+                named["labels"], predictions > least
+            )
+            if thresholds:
+                shown = tf.zeros_like(predictions) + least
+                named |= {"thresholds": shown}
             label = tf.strings.reduce_join(
                 chosen, axis=1, separator=self.description.label_separator
             )
             return named | {"label": label}
         best = tf.argmax(predictions, axis=-1, output_type=tf.int32)
-        named |= {
-            "label": tf.gather(labels, best),
-            "score": tf.reduce_max(predictions, axis=-1),
-        }
+        score = tf.reduce_max(predictions, axis=-1)
+        if len(thresholds) == 2:  # see `calibration.decide`
+            best = tf.cast(predictions[:, 1] > thresholds[1], tf.int32)
+            score = tf.gather(predictions, best, batch_dims=1)
+        named |= {"label": tf.gather(labels, best), "score": score}
         return named | ({"choice": best} if kind == "choice" else {})
+
+    def _calibrated(self, predictions: tf.Tensor) -> tf.Tensor:
+        """Does what `Calibration.probabilities` does."""
+        temperature = self.calibration.temperature
+        if temperature == 1:
+            return predictions
+        given = tf.clip_by_value(predictions, LEAST, MOST)
+        if self.description.kind == "multilabel":
+            logits = tf.math.log(given) - tf.math.log1p(-given)
+            return tf.sigmoid(logits / temperature)
+        return tf.nn.softmax(tf.math.log(given) / temperature)

@@ -7,6 +7,8 @@ best_checkpoint   keeps the last weights, or the best on the dev set
 checkpoint_table  several checkpoints of a run compared
 task_run          what a run of one task takes and returns
 task_scorer       scores the dev sets of a task
+calibrating       fits, keeps and finds a calibration
+explaining        which words speak for a label
 earlier_model     scores of a model before it is trained further
 prediction_files  the predictions of a task as files
 answers           outputs to answers, their files and their scores

@@ -2,17 +2,19 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from absl import logging
 
 from data.finetuning.error_page import Judged, write_page
+from data.progress import Progress
 from data.storage import files
 from data.storage.tsv_files import write_tsv
 from data.tables import text_of
 from data.tasks import ChoiceExample, Example, Task
+from training.finetuning.explaining import Explainer
 from training.finetuning.predictions import ExampleScores
 from training.finetuning.task_scorer import answers_of
 
@@ -65,17 +67,38 @@ def write_dev_predictions(
     *,
     is_first: bool,
     step: int,
+    answers_above: Sequence[Mapping[str, Any]] = (),
+    explainer: Explainer | None = None,
 ) -> None:
     """Writes dev_predictions.tsv and errors.html, the highest loss first.
 
     Nothing is written for tagging. `is_first` is False for a further dev set;
-    its files have its name.
+    its files have its name. For `answers_above` see `calibration.figures`. The
+    `explainer` shades the words of the page's first examples.
     """
     if task.kind == "tagging":
         return
     suffix = "" if is_first else f"_{set_name}"
     judged = _judged(task, set_name, scores)
     path = os.path.join(output_dir, f"dev_predictions{suffix}.tsv")
+    write_tsv(path, _dev_rows(task, judged))
+    page = os.path.join(output_dir, f"errors{suffix}.html")
+    shown = judged[:_MOST_SHOWN]
+    title = f"{task.name}, {set_name}, step {step}"
+    if len(shown) < len(judged):
+        title += f", {len(shown)} of {len(judged)} examples"
+    if explainer:
+        some = shown[: explainer.num_examples]
+        with Progress("shading", total=len(some), unit="examples") as progress:
+            for number, one in enumerate(some):
+                shown[number] = _shaded(one, explainer, task.labels)
+                progress.advance()
+    write_page(page, title, shown, answers_above)
+    logging.info("Wrote %s and %s", path, page)
+
+
+def _dev_rows(task: Task, judged: Sequence[Judged]) -> list[list[Any]]:
+    """The rows of dev_predictions.tsv, the names of the columns first."""
     columns = ["text_a", "text_b"] if len(judged[0].texts) > 1 else ["text"]
     columns += ["choices"] if task.kind == "choice" else []
     header = ["id", *columns, "gold", "prediction", "loss", *task.labels]
@@ -91,14 +114,7 @@ def write_dev_predictions(
         ]
         for one in judged
     ]
-    write_tsv(path, [header, *rows])
-    page = os.path.join(output_dir, f"errors{suffix}.html")
-    shown = judged[:_MOST_SHOWN]
-    title = f"{task.name}, {set_name}, step {step}"
-    if len(shown) < len(judged):
-        title += f", {len(shown)} of {len(judged)} examples"
-    write_page(page, title, shown)
-    logging.info("Wrote %s and %s", path, page)
+    return [header, *rows]
 
 
 def _judged(task: Task, set_name: str, scores: ExampleScores) -> list[Judged]:
@@ -133,6 +149,30 @@ def _judged(task: Task, set_name: str, scores: ExampleScores) -> list[Judged]:
             )
         )
     return sorted(found, key=lambda one: -one.loss)
+
+
+def _shaded(one: Judged, explainer: Explainer, labels: Sequence[str]) -> Judged:
+    """A prediction with the words that speak for its label."""
+    scores = dict(one.scores)
+    label = one.prediction
+    if label not in scores:  # several labels, or none
+        label = max(scores, key=scores.get)
+    try:
+        found = explainer.explain(one.texts, [*labels].index(label))
+    except ValueError as error:
+        logging.warning("%s is not shaded: %s", one.id, error)
+        return one
+    shaded = []
+    for number, text in enumerate(one.texts):
+        parts, at = [], 0
+        for place, start, end, value in found.words:
+            if place == number:
+                start = max(start, at)  # a character may be in two words
+                parts += [(text[at:start], 0.0), (text[start:end], value)]
+                at = end
+        parts.append((text[at:], 0.0))
+        shaded.append([part for part in parts if part[0]])
+    return one._replace(shaded=shaded, explained=label)
 
 
 def _cell(answer: str | float) -> str:

@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 
+from data.calibration import Calibration, decide
 from data.finetuning.feature_options import EXAMPLE_NUMBER
 from data.finetuning.long_text import first_windows, pool
 from modeling import losses
@@ -28,6 +29,7 @@ class ExampleScores:
       score: float32 [N], the model's metric.
       weight: float32 [N], labelled items: tokens for tagging, else 1. `loss`
         and `score` are sums over them.
+      thresholds: see `Calibration`.
     """
 
     predictions: np.ndarray
@@ -36,6 +38,7 @@ class ExampleScores:
     loss: np.ndarray
     score: np.ndarray
     weight: np.ndarray
+    thresholds: tuple[float, ...] = ()
 
     @classmethod
     def of_outputs(
@@ -74,6 +77,18 @@ class ExampleScores:
             weight=np.ones(len(labels), np.float32),
         )
 
+    def calibrated(self, calibration: Calibration, kind: str) -> Self:
+        """The scores with calibrated probabilities, and the loss of these."""
+        if calibration == Calibration():
+            return self
+        predictions = calibration.probabilities(self.predictions, kind)
+        return dataclasses.replace(
+            self,
+            predictions=predictions,
+            loss=_compare(predictions, self.labels, kind)[0],
+            thresholds=calibration.thresholds,
+        )
+
     def summary(self, metric: str, batch_size: int) -> dict[str, float]:
         """Returns the original's figures, named as in `summary_names`.
 
@@ -110,7 +125,7 @@ def _compare(
     if kind == "multilabel":
         right = np.where(labels == 1, predictions, 1 - predictions)
         loss = -np.log(np.maximum(right, least)).mean(axis=1)
-        hits = (predictions > 0.5) == (labels == 1)
+        hits = decide(kind, predictions) == labels
         return loss, hits.mean(axis=1, dtype=np.float32)
     right = np.take_along_axis(predictions, labels, axis=1)[:, 0]
     hits = predictions.argmax(axis=1) == labels[:, 0]

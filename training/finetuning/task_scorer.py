@@ -4,10 +4,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 from absl import logging
 
-from data import metrics
+from data import calibration, metrics
 from data.finetuning.tagging import words_of_rows
 from data.records.input_pipeline import RecordFiles
 from data.storage.json_files import write_json
@@ -48,6 +47,7 @@ class TaskScorer:
         self.results: dict[str, dict[str, float]] = {}
         self.scores: dict[str, ExampleScores] = {}
         self._details: dict[str, dict[str, Any]] = {}
+        self._more: dict[str, Any] = {}
 
     def write(self, step: int) -> dict[str, dict[str, float]]:
         """Scores all sets; writes eval_results.txt, metrics.json and the log.
@@ -80,10 +80,34 @@ class TaskScorer:
 
     def write_metrics(self, more: Mapping[str, Any]) -> None:
         """Writes metrics.json: the last results and the given values."""
+        self._more = dict(more)
         found = {"global_step": self.step, **self.results, **more}
         if self._details:
             found["details"] = self._details
         write_json(os.path.join(self._output_dir, "metrics.json"), found)
+
+    def fit(self) -> tuple[str, calibration.Calibration]:
+        """Fits a calibration on the first set; returns the set's name, too."""
+        name = next(iter(self._dev_files))
+        raw = self.scores[name].predictions
+        return name, calibration.fit(self._task.kind, self._gold[name], raw)
+
+    def calibrate(self, found: calibration.Calibration) -> dict[str, Any]:
+        """Calibrates `scores`; adds to metrics.json and the log what changes.
+
+        Metrics and losses stay those of the uncalibrated probabilities. Returns
+        set -> `calibration.figures`.
+        """
+        kind, told = self._task.kind, {}
+        if found == calibration.Calibration() or not self.scores:
+            return told
+        for name, scores in self.scores.items():
+            given = self._gold[name], scores.predictions, found
+            told[name] = calibration.figures(kind, self._task.labels, *given)
+            self.scores[name] = scores.calibrated(found, kind)
+            logging.info("%s:\n%s", name, calibration.as_text(told[name]))
+        self.write_metrics(self._more | {"calibration": told})
+        return told
 
     def score(self) -> dict[str, dict[str, float]]:
         """Returns what `write` returns, without writing anything."""
@@ -123,9 +147,7 @@ def answers_of(task: Task, set_name: str, scores: ExampleScores) -> Any:
     predictions = scores.predictions
     if task.kind == "regression":
         return predictions[:, 0]
-    if task.kind == "multilabel":
-        return (predictions > 0.5).astype(np.int64)
-    ids = predictions.argmax(axis=-1)
+    ids = calibration.decide(task.kind, predictions, scores.thresholds)
     if task.kind != "tagging":
         return ids
     lengths = [len(example.words) for example in task.examples(set_name)]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from data import metrics
+from data import calibration, metrics
 from data.finetuning.feature_options import FeatureOptions
 from data.finetuning.records import make_records as make_record_file
 from data.records import input_pipeline
@@ -19,7 +19,7 @@ from modeling.config import BertConfig
 from modeling.embeddings import require_pairs
 from modeling.objectives.tasks import TaskModel
 from training.config.finetuning_options import ClassifierOptions, TaskOptions
-from training.finetuning import earlier_model
+from training.finetuning import calibrating, earlier_model, explaining
 from training.finetuning.best_checkpoint import (
     BestCheckpoint,
     Choice,
@@ -81,13 +81,8 @@ class Opened(NamedTuple):
 def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     """Trains, evaluates and predicts, after checking that all inputs fit.
 
-    Args:
-      options: what to do.
-      inputs: what `make_records` returned, perhaps for another run; None = it
-        is called.
-
-    Returns:
-      The outcome.
+    `inputs` are what `make_records` returned, perhaps for another run; None =
+    it is called.
 
     Raises:
       ValueError, OSError: an input is missing or does not fit; all of them are
@@ -98,7 +93,7 @@ def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     inputs = inputs or make_records(opened)
     model = make_model(opened, inputs)
     scorer, outcome = train_and_score(opened, inputs, model)
-    answer(opened, inputs, model, scorer)
+    answer(opened, inputs, model, scorer, outcome.weights)
     describe(opened, outcome.weights)
     if options.do_train:
         model.finish(keeps_all=options.eval_checkpoints != "last")
@@ -122,6 +117,8 @@ def open_run(
     task = inputs.task if inputs else _task_of(options)
     sets = {} if inputs else _existing_sets(options, task, config)
     metrics.check(task.metrics, task.kind, task.labels)
+    calibration.check(options.calibrate, task.kind)
+    explaining.check(task.kind, options.feature_based, options.explain_errors)
     model = _model_of(options, task)
     weights = _class_weights(options, task) if options.do_train else ()
     has_names = task.kind not in ("choice", "regression")
@@ -320,9 +317,17 @@ def train_and_score(
 
 
 def answer(
-    opened: Opened, inputs: Inputs, model: Finetuning, scorer: TaskScorer
+    opened: Opened,
+    inputs: Inputs,
+    model: Finetuning,
+    scorer: TaskScorer,
+    weights: str,
 ) -> None:
-    """Writes the predictions of the dev and test sets."""
+    """Calibrates, and writes the predictions of the dev and test sets."""
+    found = calibrating.of_run(opened.options, model.model, weights, scorer)
+    told = scorer.calibrate(found)
+    made_with = opened.options, opened.task, opened.tokenizer
+    explainer = explaining.of_run(*made_with, model.model)
     for number, set_name in enumerate(inputs.dev):
         write_dev_predictions(
             opened.task,
@@ -331,12 +336,14 @@ def answer(
             opened.output_dir,
             is_first=number == 0,
             step=scorer.step,
+            answers_above=told.get(set_name, {}).get("answers_above", ()),
+            explainer=explainer,
         )
     for number, (set_name, record_files) in enumerate(inputs.test.items()):
         write_predictions(
             opened.task,
             set_name,
-            model.predict(record_files),
+            model.predict(record_files).calibrated(found, opened.task.kind),
             opened.output_dir,
             is_first=number == 0,
         )

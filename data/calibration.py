@@ -1,0 +1,192 @@
+"""Probabilities and thresholds that are fitted on a dev set.
+
+One temperature T divides the logits of all labels (Guo et al., 2017,
+https://arxiv.org/abs/1706.04599): softmax(log(p) / T) or sigmoid(logit(p) / T).
+
+Axes: N examples, L labels.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from data import metrics, tables
+
+# From which probability on a label is given, unless thresholds are fitted.
+THRESHOLD = 0.5
+KINDS = ("classification", "multilabel")
+# The probabilities whose logarithms are finite in float32.
+LEAST, MOST = 1e-30, 1 - 1e-7
+_TEMPERATURES = (0.05, 20.0)
+_ABOVE = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """What is done with a model's probabilities; the default is nothing.
+
+    Attributes:
+      temperature: what divides the logits.
+      thresholds: L calibrated probabilities; () = none are fitted.
+    """
+
+    temperature: float = 1.0
+    thresholds: tuple[float, ...] = ()
+
+    def probabilities(self, raw: np.ndarray, kind: str) -> np.ndarray:
+        """Calibrates float32 [N, L]; with a temperature of 1 they stay."""
+        if self.temperature == 1:
+            return raw
+        from scipy.special import expit, logit, softmax
+
+        raw = np.clip(raw.astype(np.float64), LEAST, MOST)
+        if kind == "multilabel":
+            found = expit(logit(raw) / self.temperature)
+        else:
+            found = softmax(np.log(raw) / self.temperature, axis=1)
+        return found.astype(np.float32)
+
+
+def check(is_asked_for: bool, kind: str) -> None:
+    """Refuses --calibrate for tasks without labels of texts."""
+    if is_asked_for and kind not in KINDS:
+        raise ValueError(
+            f"--calibrate is for one label or several labels of a text, but "
+            f"this task is of the kind {kind}; leave it out."
+        )
+
+
+def decide(
+    kind: str, probabilities: np.ndarray, thresholds: Sequence[float] = ()
+) -> np.ndarray:
+    """Returns the answers: ids, or for multilabel 0 and 1 of the same shape.
+
+    Of several labels those above their thresholds are given. Of two labels that
+    exclude each other it is the second, the positive one, if it is above its
+    threshold; of more the most probable, whatever the thresholds.
+    """
+    if kind == "multilabel":
+        least = np.asarray(thresholds or THRESHOLD)
+        return (probabilities > least).astype(np.int64)
+    if len(thresholds) == 2:
+        return (probabilities[:, 1] > thresholds[1]).astype(np.int64)
+    return probabilities.argmax(axis=-1)
+
+
+def log_loss(kind: str, gold: np.ndarray, probabilities: np.ndarray) -> float:
+    """The mean negative log-probability of what is right.
+
+    `gold` are ids [N], or for multilabel 0 and 1 [N, L].
+    """
+    if kind == "multilabel":
+        right = np.where(gold == 1, probabilities, 1.0 - probabilities)
+    else:
+        right = probabilities[np.arange(len(gold)), gold]
+    return float(-np.log(np.maximum(right.astype(np.float64), LEAST)).mean())
+
+
+def fit(kind: str, gold: np.ndarray, raw: np.ndarray) -> Calibration:
+    """Fits the temperature by the log loss, the thresholds by each label's F1.
+
+    For `gold` see `log_loss`; `raw` are probabilities, [N, L]. If the loss has
+    no minimum, as on a set without an error, the temperature is 1.
+    """
+    from scipy.optimize import minimize_scalar
+
+    def loss(logarithm):
+        tempered = Calibration(float(np.exp(logarithm)))
+        return log_loss(kind, gold, tempered.probabilities(raw, kind))
+
+    low, high = np.log(_TEMPERATURES)
+    best = minimize_scalar(loss, bounds=(low, high), method="bounded").x
+    is_minimum = loss(best) < min(loss(low), loss(high)) - 1e-9
+    found = Calibration(float(np.exp(best)) if is_minimum else 1.0)
+    columns = metrics.columns(gold, raw.shape[1]).T
+    of_labels = found.probabilities(raw, kind).T
+    pairs = zip(columns, of_labels, strict=True)
+    thresholds = tuple(_best_for_f1(*pair) for pair in pairs)
+    return dataclasses.replace(found, thresholds=thresholds)
+
+
+def _best_for_f1(gold: np.ndarray, probabilities: np.ndarray) -> float:
+    """The threshold of one label, bool [N]; of equal ones nearest to 0.5."""
+    from sklearn.metrics import precision_recall_curve
+
+    if not 0 < gold.sum() < len(gold):
+        return THRESHOLD  # nothing to tell apart
+    precision, recall, values = precision_recall_curve(gold, probabilities)
+    f1 = 2 * precision * recall / np.maximum(precision + recall, LEAST)
+    # In the middle between two probabilities, rounding changes no answer.
+    values = values.astype(np.float64)
+    middles = (values + np.concatenate([[0.0], values[:-1]])) / 2
+    best = middles[f1[:-1] >= f1[:-1].max() - 1e-12]
+    return float(min(best, key=lambda value: abs(value - THRESHOLD)))
+
+
+def figures(
+    kind: str,
+    labels: Sequence[str],
+    gold: np.ndarray,
+    raw: np.ndarray,
+    found: Calibration,
+) -> dict[str, Any]:
+    """What a calibration does to a set; see `fit`.
+
+    Returns `temperature`; `log_loss`, `before` and `after`; `thresholds`, label
+    -> `threshold` and `f1` with it; and for ids `answers_above`: the share of
+    the answers with a higher probability, and their accuracy.
+    """
+    probabilities = found.probabilities(raw, kind)
+    given = probabilities > np.asarray(found.thresholds)
+    right = metrics.columns(gold, len(labels))
+    values = zip(labels, found.thresholds, right.T, given.T, strict=True)
+    told = {
+        "temperature": found.temperature,
+        "log_loss": {
+            "before": log_loss(kind, gold, raw),
+            "after": log_loss(kind, gold, probabilities),
+        },
+        "thresholds": {
+            label: {"threshold": threshold, "f1": metrics.f1(*pair)}
+            for label, threshold, *pair in values
+        },
+    }
+    if kind == "classification":
+        answers = decide(kind, probabilities, found.thresholds)
+        scores = probabilities[np.arange(len(answers)), answers]
+        told["answers_above"] = _answers_above(scores, answers == gold)
+    return told
+
+
+def _answers_above(scores: np.ndarray, is_right: np.ndarray) -> list[dict]:
+    """A row for each probability; the accuracy of no answers is None."""
+    rows = []
+    for above in _ABOVE:
+        is_given = scores > above
+        accuracy = float(is_right[is_given].mean()) if is_given.any() else None
+        coverage = float(is_given.mean())
+        rows.append(
+            {"above": above, "coverage": coverage, "accuracy": accuracy}
+        )
+    return rows
+
+
+def as_text(told: dict[str, Any]) -> str:
+    """The `figures` as tables for the log."""
+    thresholds = [["label", "threshold", "f1"]]
+    for label, values in told["thresholds"].items():
+        thresholds.append([label, *(f"{x:.4f}" for x in values.values())])
+    text = (
+        f"temperature {told['temperature']:.4f}, log loss "
+        f"{told['log_loss']['before']:.4f} -> {told['log_loss']['after']:.4f}"
+        f"\n{tables.aligned(thresholds)}"
+    )
+    rows = [["answer only above", "coverage", "accuracy"]]
+    for above, coverage, accuracy in map(
+        dict.values, told.get("answers_above", ())
+    ):
+        shown = "none" if accuracy is None else f"{accuracy:.4f}"
+        rows.append([f"{above:.2f}", f"{coverage:.4f}", shown])
+    return text + (f"\n{tables.aligned(rows)}" if rows[1:] else "")

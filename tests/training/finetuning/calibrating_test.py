@@ -1,0 +1,156 @@
+"""A calibration is kept with the weights that it belongs to."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import bert
+from tests.support.finished_runs import CLASSIFIER
+from tests.training.finetuning_support import options_of
+from training.config.finetuning_options import ClassifierOptions
+from training.export import saved_model
+from training.runs import classifier
+
+
+@pytest.fixture
+def calibrated(goldens, tmp_path, finished_classifier):
+    """A finished run in tmp_path, and a function that runs a command in it.
+
+    Its calibration.json has a temperature that differs from 1, and a threshold
+    that gives every text the second label.
+    """
+    for name in ("data", "out"):
+        shutil.copytree(finished_classifier / name, tmp_path / name)
+
+    def run(**changes):
+        finetuning = CLASSIFIER | changes.pop("finetuning", {})
+        works = dict.fromkeys(("do_train", "do_eval", "do_predict"), False)
+        options = options_of(
+            goldens, tmp_path, finetuning=finetuning, **works | changes
+        )
+        return classifier.run(options)
+
+    run(do_eval=True, calibrate=True)
+    path = tmp_path / "out/calibration.json"
+    facts = json.loads(path.read_text())
+    facts |= {"temperature": 2.0, "thresholds": [0.5, 0.001]}
+    path.write_text(json.dumps(facts))
+    return run
+
+
+def tempered(probabilities):
+    """Divides the logits by 2."""
+    roots = np.sqrt(np.asarray(probabilities, np.float64))
+    return roots / roots.sum(axis=-1, keepdims=True)
+
+
+def results(tmp_path):
+    return np.loadtxt(tmp_path / "out/test_results.tsv", ndmin=2)
+
+
+def answers(tmp_path):
+    lines = (tmp_path / "out/predictions.tsv").read_text().splitlines()[1:]
+    return {line.split("\t")[1] for line in lines}
+
+
+def test_predictions_python_and_exports_use_what_the_folder_keeps(
+    calibrated, tmp_path
+):
+    raw = results(tmp_path)
+    calibrated(do_predict=True)
+    np.testing.assert_allclose(results(tmp_path), tempered(raw), atol=1e-5)
+    out = str(tmp_path / "out")
+    second = (tmp_path / "out/labels.txt").read_text().split()[1]
+    assert answers(tmp_path) == {second}
+    texts = ["a fine film", "dull"]
+    plain = bert.load(out, use_calibration=False).predict(texts)
+    found = bert.load(out).predict(texts)
+    for before, after in zip(plain, found, strict=True):
+        expected = tempered(list(before["probabilities"].values()))
+        got = list(after["probabilities"].values())
+        np.testing.assert_allclose(got, expected, atol=1e-5)
+        assert after["label"] == second
+        assert after["score"] == after["probabilities"][second]
+    served = saved_model.load(out).signatures["serve_text"](texts)
+    assert served["label"].numpy().tolist() == [second.encode()] * 2
+    of_run = saved_model.load(out, use_calibration=False)
+    served = of_run.signatures["serve_text"](texts)["probabilities"]
+    expected = [list(x["probabilities"].values()) for x in plain]
+    np.testing.assert_allclose(served, expected, atol=1e-6)
+    # The flag switches it off.
+    calibrated(do_predict=True, use_calibration=False)
+    np.testing.assert_allclose(results(tmp_path), raw, atol=1e-6)
+
+
+def test_other_weights_are_never_answered_with_an_old_calibration(
+    calibrated, tmp_path, caplog
+):
+    calibrated(do_train=True, finetuning={"num_train_epochs": 3.0})
+    caplog.clear()
+    calibrated(do_predict=True)
+    assert "calibration.json belongs to other weights" in caplog.text
+    assert "--do_eval --calibrate" in caplog.text
+    assert json.loads((tmp_path / "out/metrics.json").read_text())
+    now = results(tmp_path)
+    calibrated(do_predict=True, use_calibration=False)
+    np.testing.assert_array_equal(now, results(tmp_path))
+
+
+def test_a_new_folder_finds_the_calibration_beside_its_weights(
+    calibrated, goldens, tmp_path
+):
+    raw = results(tmp_path)
+    weights = str(tmp_path / "out/model.ckpt-6")
+    shutil.copytree(tmp_path / "data", tmp_path / "new/data")
+    classifier.run(
+        options_of(
+            goldens,
+            tmp_path / "new",
+            finetuning={"init_checkpoint": weights},
+            do_train=False,
+            do_eval=False,
+        )
+    )
+    found = results(tmp_path / "new")
+    np.testing.assert_allclose(found, tempered(raw), atol=1e-5)
+
+
+def test_metrics_and_the_page_have_the_table(calibrated, tmp_path):
+    calibrated(do_eval=True, calibrate=True)
+    told = json.loads((tmp_path / "out/metrics.json").read_text())
+    of_dev = told["calibration"]["dev"]
+    assert set(of_dev) >= {"temperature", "thresholds", "answers_above"}
+    page = (tmp_path / "out/errors.html").read_text()
+    assert '"above": [{"above": 0.0, "coverage": 1.0' in page
+
+
+def test_a_damaged_file_names_its_remedy(calibrated, tmp_path):
+    path = tmp_path / "out/calibration.json"
+    facts = json.loads(path.read_text()) | {"temperature": "hot"}
+    path.write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match="damaged.*--calibrate, or remove"):
+        calibrated(do_predict=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "said"),
+    [
+        ("regression", {}, "--calibrate.*regression"),
+        ("choice", {}, "--calibrate.*choice"),
+        ("single", {"do_eval": False}, "--calibrate.*--do_eval.*--dev_share"),
+        ("single", {"use_calibration": False}, "--nouse_calibration"),
+    ],
+)
+def test_calibrating_what_cannot_be_is_refused_early(
+    goldens, tmp_path, kind, changes, said
+):
+    from tests.support.classifier_support import write_table
+
+    write_table(tmp_path / "data", kind)
+    with pytest.raises(ValueError, match=said):
+        options = options_of(goldens, tmp_path, kind, calibrate=True, **changes)
+        assert isinstance(options, ClassifierOptions)
+        classifier.run(options)
+    assert not (tmp_path / "out").exists()

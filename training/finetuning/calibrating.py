@@ -1,0 +1,108 @@
+"""calibration.json: the calibration of a folder's weights.
+
+The file says which weights it belongs to, so that it is used with no others.
+"""
+
+import hashlib
+import os
+from typing import Any
+
+from absl import logging
+
+from data.calibration import Calibration
+from data.storage import files
+from data.storage.json_files import read_json, write_json
+from modeling import checkpoints
+from modeling.checkpoints import model_folder
+from training.config.finetuning_options import ClassifierOptions
+from training.finetuning.task_scorer import TaskScorer
+
+_FILE = "calibration.json"
+# Every training changes the output layer.
+_HEAD = ("output_weights", "output_bias")
+_REMEDY = "fit it again with --do_eval --calibrate, or remove it"
+
+
+def of_run(
+    options: ClassifierOptions, model: Any, weights: str, scorer: TaskScorer
+) -> Calibration:
+    """Fits and keeps the calibration of a run's model, or finds it.
+
+    `weights` is the prefix of the checkpoint that `model` has loaded.
+    """
+    output_dir = options.finetuning.train.output_dir
+    if not options.use_calibration:
+        return Calibration()
+    if not options.calibrate:
+        return find(output_dir, weights, model)
+    set_name, found = scorer.fit()
+    path = os.path.join(output_dir, _FILE)
+    facts = {
+        "weights": _id_of(model),
+        "set": set_name,
+        "global_step": scorer.step,
+        "temperature": found.temperature,
+        "thresholds": list(found.thresholds),
+    }
+    write_json(path, facts)
+    logging.info("Wrote %s", path)
+    if found.temperature == 1:
+        logging.warning(
+            "%s: the log loss on the set %s has no minimum, as without an "
+            "error; the temperature is 1. Give a larger dev set.",
+            *(path, set_name),
+        )
+    return found
+
+
+def find(folder: str, weights: str, model: Any) -> Calibration:
+    """Finds the calibration of a model in its folder or beside its weights.
+
+    Args:
+      folder: output_dir.
+      weights: path of the checkpoint; "" = there is none.
+      model: a model with the weights.
+
+    Returns:
+      The calibration; the default one if there is none of these weights, which
+      a warning says if there is one of others.
+
+    Raises:
+      ValueError: the file is damaged.
+    """
+    beside = model_folder.find(weights).path if weights else folder
+    others = []
+    for place in dict.fromkeys((folder, beside)):
+        path = os.path.join(place, _FILE)
+        if not files.exists(path):
+            continue
+        names = ("weights", "temperature", "thresholds")
+        saved = read_json(path, names, _REMEDY)
+        if saved["weights"] == _id_of(model):
+            logging.info("Using the calibration of %s.", path)
+            return _read(saved, path)
+        others.append(path)
+    for path in others:
+        logging.warning(
+            "%s belongs to other weights and is not used; %s.", path, _REMEDY
+        )
+    return Calibration()
+
+
+def _read(saved: dict[str, Any], path: str) -> Calibration:
+    """The content of a file as a calibration."""
+    try:
+        temperature = float(saved["temperature"])
+        thresholds = tuple(map(float, saved["thresholds"]))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: {error}; {_REMEDY}.") from None
+    return Calibration(temperature, thresholds)
+
+
+def _id_of(model: Any) -> str:
+    """A hash of the output layer's values."""
+    variables = checkpoints.variables_by_name(model.layers)
+    found = hashlib.sha256()
+    for name in _HEAD:
+        found.update(variables[name].numpy().astype("<f4").tobytes())
+    return found.hexdigest()
