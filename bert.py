@@ -13,7 +13,7 @@ Everything here calls what the programs call; see docs/python.md.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from data.entities import entities_of
@@ -307,7 +307,8 @@ class Model:
 
         settings |= self._settings
         # Only our runs say whether they were trained on pairs.
-        if self.loaded and not self.loaded.description:
+        said = (self.loaded and self.loaded.description) or {}
+        if self.loaded and said.get("is_pair") is None:
             if self.kind in _KINDS["predict"] and self.kind != "choice":
                 settings["is_pair"] = isinstance(texts[0], tuple | list)
         key = tuple(sorted(settings.items()))
@@ -355,6 +356,7 @@ def finetune(
     kind: str = "single",
     text: str | Sequence[str] = "",
     label: str = "label",
+    on_step: Callable[[int, Mapping[str, float]], None] | None = None,
     **settings: Any,
 ) -> dict[str, float]:
     """Fine-tunes a model on a table, as run_classifier.py does.
@@ -377,6 +379,9 @@ def finetune(
       text: column of the text, or both columns of two texts; "" = `text`, for
         pairs `text_a` and `text_b`, for tagging `words`.
       label: column of the label.
+      on_step: called after each step, at most a second later, with the step
+        from 1 and its metrics, such as `loss` and `learning_rate`. If it
+        raises, the run saves its step and ends; the same call resumes it.
       **settings: flags of run_classifier.py for training and evaluation, such
         as `learning_rate`, `max_seq_length`, `num_trials`, `labels`.
 
@@ -396,6 +401,7 @@ def finetune(
         kind=kind,
         text=text,
         label=label,
+        on_step=on_step,
         **settings,
     )
 

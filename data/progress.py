@@ -15,7 +15,8 @@ class Progress:
 
     On a terminal it is a bar with the rate and the remaining time, and in a
     notebook too if the work takes longer than a moment. Otherwise it is a log
-    line at most every `seconds` and one at the end. A `total` of None is
+    line at most every `seconds` and one at the end; where the log is not shown,
+    as in a script, it is printed if the work takes longer than a moment. A `total` of None is
     unknown; `initial` units were finished before this run; `unit` is in the
     plural.
     """
@@ -72,8 +73,8 @@ class Progress:
             if rate:
                 seconds = (self._total - self._done) / rate
                 left = f", {tqdm.format_interval(seconds)} left"
-        logging.info(
-            "%s: %s%s %s, %.4g %s/s%s%s",
+        line = "%s: %s%s %s, %.4g %s/s%s%s"
+        values = (
             self._description,
             f"{self._done:,}",
             of_total,
@@ -83,6 +84,10 @@ class Progress:
             left,
             f", {self._figures}" if self._figures else "",
         )
+        if logging.level_info():
+            logging.info(line, *values)
+        elif now - self._start > _MOMENT:  # a script that shows no log
+            print(line % values, file=sys.stderr, flush=True)
 
     def __enter__(self):
         return self

@@ -5,6 +5,7 @@ Each package may import those above it in this table.
 config/            options of the programs, and the flags made of them
 devices/           distribution strategy, worker processes, SIGTERM
 tensorflow_log     what TensorFlow prints while it is loaded
+json_log           the log as JSON
 program            how every program starts and ends; the version
 loop/              optimizers, training steps, checkpoints
 curves             learning curves of runs, drawn

@@ -14,8 +14,9 @@ from training.loop import events
 # A run's events by folder: "" = training, such as "eval" = evaluation.
 Runs = Mapping[str, Sequence[Mapping[str, events.Points]]]
 _SEED = re.compile(r"-?seed\d+")
-# How fast a run was, and not what it learned.
-_LEFT_OUT = re.compile(r"/sec|learning_rate|global_step")
+# How fast a run was, and not what it learned; and the eval_loss, which is the
+# evaluation's loss but for the weights of its batches.
+_LEFT_OUT = re.compile(r"/sec|learning_rate|global_step|^eval_loss$")
 _COLUMNS = 3
 _DPI = 110
 

@@ -4,12 +4,15 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from absl import app, logging
+from absl import flags as absl_flags
 
 from data.storage import files
-from training import tensorflow_log
+from training import json_log, tensorflow_log
 from training.config import flags
+from training.config.run_options import LogOptions
 from training.devices import preemption
 
 VERSION = "1.0.0"  # also in CITATION.cff and CHANGELOG.md
@@ -47,6 +50,7 @@ def run(main: Callable[[], None]) -> None:
     logging.set_verbosity(logging.INFO)
     # Flags after an argument that is not a flag are read, too.
     flags.FLAGS.set_gnu_getopt(True)
+    flags.define(LogOptions)
     app.run(lambda argv: _guarded(main, argv[1:]), flags_parser=_parse)
 
 
@@ -61,7 +65,10 @@ def load_tensorflow() -> None:
 
 
 def _parse(argv: Sequence[str]) -> list[str]:
-    """Answers --help and --version with exit code 0, or parses the flags."""
+    """Answers --help and --version with exit code 0, or parses the flags.
+
+    It begins the log in the format that they ask for.
+    """
     for argument in itertools.takewhile(lambda x: x != "--", argv[1:]):
         name = argument.removeprefix("-").removeprefix("-")
         if argument == "--version":
@@ -71,7 +78,28 @@ def _parse(argv: Sequence[str]) -> list[str]:
             doc = sys.modules["__main__"].__doc__ or ""
             _print(f"{doc}\n{flags.help_text(_HELP[name])}\n{_MORE}")
             sys.exit(0)
-    return app.parse_flags_with_usage(argv)
+    try:
+        rest = flags.FLAGS(argv)
+    except absl_flags.Error as error:
+        if not {"--log_format=json", "-log_format=json"} & set(argv):
+            return app.parse_flags_with_usage(argv)  # reports it
+        json_log.start()
+        _end(str(error))
+    if flags.value("log_format") == "json":
+        json_log.start()
+    return rest
+
+
+def _end(message: str, code: int = 1, *, is_error: bool = True) -> NoReturn:
+    """Ends the program with a last message on standard error."""
+    logging.flush()
+    if json_log.is_on():
+        logging.log(
+            logging.ERROR if is_error else logging.WARNING, "%s", message
+        )
+    else:
+        print(f"{'error: ' * is_error}{message}", file=sys.stderr)
+    sys.exit(code)
 
 
 def _print(text: str) -> None:
@@ -84,24 +112,30 @@ def _print(text: str) -> None:
 def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
     """Runs `main`; turns expected errors into messages and exit codes."""
     if arguments:
-        sys.exit(f"error: {_unexpected(arguments[0])}")
+        _end(_unexpected(arguments[0]))
     try:
         preemption.install()
         main()
     except preemption.Preempted:
-        logging.flush()
-        print(_PREEMPTED, file=sys.stderr)
-        raise
+        _end(_PREEMPTED, preemption.EXIT_CODE, is_error=False)
     except KeyboardInterrupt:
-        print(_INTERRUPTED, file=sys.stderr)
-        sys.exit(130)  # as a shell reports ^C
+        _end(_INTERRUPTED, 130, is_error=False)  # as a shell reports ^C
     except (*_EXPECTED, *files.op_errors()) as error:
-        if logging.get_verbosity() >= logging.DEBUG:
-            raise
-        logging.flush()
-        sys.exit(f"error: {error}")
+        if logging.get_verbosity() < logging.DEBUG:
+            _end(str(error))
+        _raise(error)
+    except Exception as error:
+        _raise(error)
     finally:
         preemption.ignore()
+
+
+def _raise(error: BaseException) -> NoReturn:
+    """Ends the program with the traceback of an error."""
+    if not json_log.is_on():
+        raise error
+    logging.error("%s: %s", type(error).__name__, error, exc_info=error)
+    sys.exit(1)
 
 
 def _unexpected(argument: str) -> str:

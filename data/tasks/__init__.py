@@ -21,6 +21,7 @@ import difflib
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Mapping
 from typing import Any
 
 from data.tasks.examples import (
@@ -53,11 +54,16 @@ __all__ = [
     "TaggingExample",
     "Task",
     "get_task",
+    "has_dev_file",
     "register",
     "require_task",
     "task_names",
     "task_options",
 ]
+
+# Options that name the files of a table; without a folder they are whole paths.
+FILES = ("train_file", "dev_file", "test_file")
+_NOT_OF_TABLES = ("tfds", "tfds_data_dir", "dev_share")
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
@@ -92,14 +98,24 @@ def get_task(
             f"--data_dir={data_dir} and --tfds={tfds} are both sources of the "
             "examples; give one."
         )
-    if data_dir:
-        return make_task(key, data_dir, options)
+    if data_dir or (tfds is None and any(map(options.get, FILES))):
+        return make_task(key, data_dir or "", options)
     if tfds is None:
+        is_named = " or a file (--test_file)," if FILES[0] in known else ""
         raise ValueError(
-            f"--task_name={name}: give --data_dir, the folder of its files, or "
-            "--tfds."
+            f"--task_name={name}: give --data_dir, the folder of its files,"
+            f"{is_named} or --tfds."
         )
     return make_tfds_task(key, tfds, tfds_data_dir, options)
+
+
+def has_dev_file(
+    name: str, data_dir: str | None, options: Mapping[str, Any]
+) -> bool:
+    """Whether a table, given as to `get_task`, has a file of its dev set."""
+    options = {n: v for n, v in options.items() if n not in _NOT_OF_TABLES}
+    task = make_task(name.lower(), data_dir or "", options)
+    return bool(task.beside_train("dev"))
 
 
 def require_task(name: str) -> None:

@@ -101,6 +101,11 @@ class Conll(Task):
     def _path(self, set_name: str) -> str:
         """The file of a set."""
         given = self._files[set_name]
+        if not (given or self.data_dir):
+            raise FileNotFoundError(
+                f"--{set_name}_file is not given, and --data_dir neither; give "
+                "one of them."
+            )
         names = (given,) if given else self.names[set_name]
         paths = [os.path.join(self.data_dir, name) for name in names]
         found = next(filter(files.exists, paths), None)

@@ -13,7 +13,7 @@ from data.tasks.rows import SEPARATORS, Column, Row
 _SAMPLE = 100
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(kw_only=True)
 class TableFiles:
     """The files of a table's sets, and how they are read.
 
@@ -22,6 +22,8 @@ class TableFiles:
     another ending. `separator` is the character between cells of csv and tsv
     files; "" = tabs in tsv files, and found out in csv files. Every set has
     `columns`; a test set may lack `label`. For `quoted` see `UserTable`.
+    `of_train` is what separates the cells of the train set's csv file, "" = it
+    is not known before that is read. `data_dir` "" = all files are named.
     """
 
     data_dir: str
@@ -31,6 +33,7 @@ class TableFiles:
     separator: str
     columns: tuple[Column, ...]
     label: Column
+    of_train: str = ""
 
     def read(self, set_name: str) -> Iterator[Row]:
         """Yields the rows of a set after checking that they have the columns.
@@ -66,6 +69,11 @@ class TableFiles:
         if found:
             return found
         share = " Or draw it from the train set: --dev_share=0.1."
+        if not self.data_dir:
+            raise FileNotFoundError(
+                f"--{set_name}_file is not given, and --data_dir neither; give "
+                "one of them."
+            )
         raise FileNotFoundError(
             f"{os.path.join(self.data_dir, set_name)}: no such file with "
             f"{', '.join(self.suffixes)}; give its name with "
@@ -74,6 +82,8 @@ class TableFiles:
 
     def usual(self, set_name: str) -> str | None:
         """The file of a set under one of its usual names, or None."""
+        if not self.data_dir:
+            return None
         stem = os.path.join(self.data_dir, set_name)
         paths = [stem + suffix for suffix in self.suffixes]
         return next(filter(files.exists, paths), None)
@@ -105,14 +115,17 @@ class TableFiles:
         """The given separator; else a tab, or for csv files the train set's."""
         if self.separator or self._format(path) != ".csv":
             return self.separator or "\t"
-        of_train = ""
-        if set_name != "train":
+        of_train = self.of_train if set_name != "train" else ""
+        if set_name != "train" and not of_train:
             train = self.names["train"] and self.path("train")
             train = train or self.usual("train")
             if train and files.exists(train) and self._format(train) == ".csv":
                 of_train = self._separator_of("train", train)
         columns = self._columns_of(set_name)
-        return find_separator(path, columns, self._quotechar(path), of_train)
+        mark = find_separator(path, columns, self._quotechar(path), of_train)
+        if set_name == "train":
+            self.of_train = mark
+        return mark
 
 
 def separator_of(text: str) -> str:

@@ -49,8 +49,10 @@ class Task:
       metrics: names of `metrics.METRICS` for the kind, the main metric first.
       label_separator: separates the labels of an example of multilabel.
       train_sets, dev_sets, test_sets: names that `examples` accepts.
-      model_labels: labels of a trained model, which a task of the user takes if
-        the file with its labels is missing; () = unknown.
+      model_labels: labels of a trained model, which a task of the user takes in
+        place of those of its train set, which is not opened; () = unknown.
+      train_separator: what separates the cells of the train set's csv file; "" =
+        unknown, or another format.
       cut: how a pair that is too long is shortened: `longest` = the longer
         text, token by token; `first` = the first text.
       submission_files: name of a test set -> file name for the server.
@@ -62,6 +64,7 @@ class Task:
     metrics: tuple[str, ...] = ("accuracy",)
     label_separator: str = ","
     model_labels: tuple[str, ...] = ()
+    train_separator: str = ""
     train_sets: tuple[str, ...] = ("train",)
     dev_sets: tuple[str, ...] = ("dev",)
     test_sets: tuple[str, ...] = ("test",)
@@ -163,15 +166,8 @@ class Task:
     def own_labels(
         self, given: tuple[str, ...], find: Callable[[], tuple[str, ...]]
     ) -> tuple[str, ...]:
-        """Returns the given labels, those of the train set, or the model's."""
-        if given:
-            return given
-        try:
-            return find()
-        except FileNotFoundError:
-            if not self.model_labels:
-                raise
-            return self.model_labels
+        """Returns the given labels, the model's, or those of the train set."""
+        return given or self.model_labels or find()
 
     def score(self, gold: Any, predicted: Any) -> dict[str, float]:
         """Returns the metrics of predictions, which have the form of `gold`."""

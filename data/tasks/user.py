@@ -95,6 +95,19 @@ class UserTable(Task):
         if dev_share is not None:
             splits.check_share(dev_share, self._files)
 
+    def beside_train(self, set_name: str) -> str | None:
+        """The file of a set, if named or in the folder of the train set."""
+        return self._files.beside_train(set_name)
+
+    @property
+    def train_separator(self) -> str:
+        """See `Task`."""
+        return self._files.of_train
+
+    @train_separator.setter
+    def train_separator(self, mark: str) -> None:
+        self._files.of_train = mark
+
     def _table_files(
         self, names: Mapping[str, str], quoted: bool | None, separator: str
     ) -> TableFiles:

@@ -126,7 +126,7 @@ class TaskOptions(Settings):
     # They name data, and do not say how a model reads it.
     OF_ONE_COMMAND: ClassVar[frozenset[str]] = frozenset(
         ("tfds", "tfds_data_dir", "train_file", "dev_file", "test_file")
-        + ("dev_share", "labels")
+        + ("labels",)
     )
 
     language: str | None = setting(None, "[new] xnli: default zh.")
@@ -211,12 +211,14 @@ class ClassifierOptions(Settings):
     that the command gives; None = all.
     """
 
-    task_name: str = setting(
-        help=f"The task: {', '.join(tasks.task_names())}; or several with "
-        "commas between, or GLUE, each in OUTPUT_DIR/TASK."
+    task_name: str | None = setting(
+        None,
+        f"The task: {', '.join(tasks.task_names())}; or several with "
+        "commas between, or GLUE, each in OUTPUT_DIR/TASK. A finished "
+        "OUTPUT_DIR knows its own.",
     )
     data_dir: str | None = setting(
-        help="Folder of the task's files, or of several tasks' folders."
+        None, "Folder of the task's files, or of several tasks' folders."
     )
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     given: frozenset[str] | None = None
@@ -253,6 +255,9 @@ class ClassifierOptions(Settings):
         least=0,
     )
     do_predict: bool = setting(False, "Whether to predict the test sets.")
+    write_texts: bool = setting(
+        False, "[new] Write the texts to predictions.tsv, too."
+    )
     do_export: bool = setting(False, DO_EXPORT)
     class_weights: ClassWeights = setting(
         (),
@@ -311,6 +316,8 @@ class ClassifierOptions(Settings):
         )
         self._check_dev_set()
         check_selection(self.finetuning, self.do_train)
+        if not self.task_name:
+            check_can_be_found(self, "task_name")
         for name in task_names(self.task_name):
             tasks.require_task(name)
         check_can_be_found(self, "vocab_file", "bert_config_file")
@@ -334,8 +341,9 @@ class ClassifierOptions(Settings):
         )
 
 
-def task_names(text: str) -> list[str]:
+def task_names(text: str | None) -> list[str]:
     """Returns the tasks of --task_name with GLUE's spelling."""
+    text = text or ""  # output_dir knows it
     if text.strip().lower() == "glue":
         return list(GLUE)
     usual = {name.lower(): name for name in (*GLUE, DIAGNOSTIC)}

@@ -1,6 +1,7 @@
 """Options of devices, training and export."""
 
 import dataclasses
+from collections.abc import Callable, Mapping
 
 from data.settings import Settings, refuse, setting
 from data.storage import files
@@ -128,9 +129,25 @@ class DeviceOptions(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainOptions(Settings):
-    """How a model is trained."""
+class LogOptions(Settings):
+    """How a program writes its log."""
 
+    log_format: str = setting(
+        "text",
+        "[new] json: an object a line, with time, level, message and place.",
+        choices=("text", "json"),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainOptions(Settings):
+    """How a model is trained.
+
+    `on_step` has no flag: it is called after each step with the step and its
+    metrics.
+    """
+
+    on_step: Callable[[int, Mapping[str, float]], None] | None = None
     output_dir: str = setting(
         help="Folder of checkpoints, events and results; a stopped run resumes."
     )

@@ -5,6 +5,7 @@ words and layers, see `cutting`.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import secrets
@@ -38,6 +39,7 @@ from training.convert.generator import (
     is_of_generator,
 )
 from training.convert.growth import Grown
+from training.start.description import TaskDescription, of_facts
 from training.start.tokenizer import check_vocabulary
 
 # Class of transformers -> the variables that it needs; the first that fits.
@@ -138,6 +140,8 @@ def _to_original(
     labels = list(found.labels)
     # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
+    if "output_weights" in names:
+        _describe(options, found, folder, model, texts)
     if "output_weights" in names and labels != numbered:
         files.write_text(
             os.path.join(folder, model_folder.LABELS),
@@ -149,6 +153,52 @@ def _to_original(
     logging.info(
         "The original's programs need --do_lower_case=%s.", texts.do_lower_case
     )
+
+
+def _describe(
+    options: ConversionOptions,
+    found: ModelFolder,
+    folder: str,
+    model: Grown,
+    texts: TokenizerSettings,
+) -> None:
+    """Writes the task.json of a fine-tuned model, if its kind is known."""
+    kind = options.kind or found.kind
+    if kind not in KINDS:
+        return
+    path = os.path.join(found.path, model_folder.DESCRIPTION)
+    if found.description and found.description["kind"] == kind:
+        described = of_facts(found.description, path)
+    else:
+        num_labels = model.shapes["output_weights"][0]
+        if kind == "choice":
+            num_labels = len(found.labels)
+            if [*found.labels] == [f"LABEL_{i}" for i in range(num_labels)]:
+                return  # transformers writes two if the user gave no names
+        head = {"kind": kind, "num_labels": num_labels}
+        described = TaskDescription(
+            task_name="tsv",
+            kind=kind,
+            labels=() if kind == "regression" else tuple(found.labels),
+            is_pair=None,
+            cut="longest",
+            label_separator=",",
+            document_context=False,
+            max_seq_length=model.config.max_position_embeddings,
+            do_lower_case=texts.do_lower_case,
+            model=head | {"feature_based": "", "head": "linear"},
+            weights="",
+            # Nothing says whether texts are single or pairs.
+            columns={} if kind == "classification" else {"kind": kind},
+        )
+    described = dataclasses.replace(
+        described,
+        weights="bert_model.ckpt",
+        do_lower_case=texts.do_lower_case,
+        never_split=texts.never_split,
+        save_best="",
+    )
+    described.write(folder, None)
 
 
 def _to_huggingface(

@@ -27,10 +27,12 @@ def write_predictions(
     scores: ExampleScores,
     output_dir: str,
     is_first: bool,
+    with_texts: bool = False,
 ) -> None:
     """Writes test_results.tsv, predictions.tsv and the file for GLUE's server.
 
     `is_first` is False for a further test set; its files have its name.
+    `with_texts` adds the texts to predictions.tsv, as in dev_predictions.tsv.
     """
     suffix = "" if is_first else f"_{set_name}"
     answers = answers_of(task, set_name, scores)
@@ -42,10 +44,15 @@ def write_predictions(
     if is_first:
         write_test_results(output_dir, scores.predictions)
     texts = _label_texts(task, answers)
-    header = ["id", "prediction", *(task.labels or ["score"])]
+    columns = _text_columns(task, set_name) if with_texts else []
+    header = ["id", *columns, "prediction", *(task.labels or ["score"])]
     score = _cell if task.kind == "regression" else float
     rows = [
-        [example.guid, _cell(text), *map(score, row)]
+        [
+            example.guid,
+            *(_cells_of(example) if with_texts else ()),
+            *(_cell(text), *map(score, row)),
+        ]
         for example, text, row in zip(
             task.examples(set_name), texts, scores.predictions, strict=True
         )
@@ -173,6 +180,21 @@ def _shaded(one: Judged, explainer: Explainer, labels: Sequence[str]) -> Judged:
         parts.append((text[at:], 0.0))
         shaded.append([part for part in parts if part[0]])
     return one._replace(shaded=shaded, explained=label)
+
+
+def _text_columns(task: Task, set_name: str) -> list[str]:
+    """Names of the columns of `_cells_of`."""
+    first = next(task.examples(set_name))
+    columns = ["text_a", "text_b"] if len(_texts_of(first)) > 1 else ["text"]
+    return [*columns, *["choices"] * (task.kind == "choice")]
+
+
+def _cells_of(example: Example) -> list[str]:
+    """The texts of an example, and its choices as a JSON list."""
+    cells = _texts_of(example)
+    if isinstance(example, ChoiceExample):
+        cells.append(json.dumps(example.choices, ensure_ascii=False))
+    return list(map(_encodable, cells))
 
 
 def _cell(answer: str | float) -> str:

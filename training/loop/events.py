@@ -52,11 +52,44 @@ class MetricLog:
         values["examples/sec"] = rate * self._options.train_batch_size
         shown = ["loss"] + [n for n in values if n.endswith("accuracy")]
         figures = [f"{n}={values[n]:.4g}" for n in [*shown, "examples/sec"]]
+        figures.append(f"means of {self._steps} steps")
         if is_last or step % self._options.log_steps == 0:
             for name, value in (values | {"global_step/sec": rate}).items():
                 tf.summary.scalar(name, value, step=step)
             self._reset()
         return ", ".join(figures)
+
+    def tell(
+        self, names: Sequence[str], metrics: np.ndarray, last_step: int
+    ) -> Exception | None:
+        """Calls `on_step` for each step of a call; see `add`.
+
+        Returns what it raised, with a note for the user.
+        """
+        on_step = self._options.on_step
+        if not on_step:
+            return None
+        first = last_step - len(metrics) + 1
+        for step, row in enumerate(metrics, start=first):
+            values = dict(zip(names, map(losses.mean, row), strict=True))
+            values["learning_rate"] = float(row[-1, 0])
+            try:
+                on_step(step, values)
+            except Exception as error:
+                error.add_note(
+                    f"on_step raised this at step {step}. Step {last_step} is "
+                    f"saved in {self._options.output_dir}: the same call "
+                    "resumes there."
+                )
+                return error
+        return None
+
+
+# Both are the original's, and hardly differ.
+_LOSSES = {
+    "eval_loss": "the mean over all examples",
+    "loss": "the mean of the means of the batches",
+}
 
 
 def write_scalars(folder: str, values: Mapping[str, float], step: int) -> None:
@@ -99,6 +132,9 @@ def write_eval_results(
     write_scalars(os.path.join(output_dir, name), metrics, step)
     path = os.path.join(output_dir, f"{name}_results.txt")
     files.write_text(path, "\n".join(lines) + "\n")
+    said = {f"{k} = {results.get(k)}": f" ({v})" for k, v in _LOSSES.items()}
+    if "eval_loss" in results:
+        lines = [line + said.get(line, "") for line in lines]
     logging.info("***** Eval results *****\n  %s", "\n  ".join(lines))
 
 

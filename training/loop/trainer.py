@@ -110,6 +110,7 @@ class Trainer:
           ValueError: the devices refused a step: a record that does not fit,
             or too little memory.
           preemption.Preempted: SIGTERM was received; the step is saved.
+          Exception: what `on_step` raised; the step is saved.
         """
         options, saved = self._options, self._steps.saved
         manager.remove_leftovers()
@@ -165,9 +166,12 @@ class Trainer:
                 figures = log.add(names, metrics, step, seconds, is_last=done)
                 progress.advance(len(metrics), figures)
                 due = self._is_save_due(step)
-                if done or preempted or due:
+                error = log.tell(names, metrics, step)
+                if done or preempted or due or error:
                     manager.save(saved, point)
                     events.flush()
+                if error:
+                    raise error
                 if preempted:
                     all_workers(self._strategy, [step])  # all have saved
                     raise preemption.Preempted

@@ -25,12 +25,14 @@ _FREE = {
     "do_train",
     "do_eval",
     "do_predict",
+    "write_texts",
     "eval_checkpoints",
     "finetuning.bert_config_file",
     "finetuning.init_checkpoint",
     "finetuning.eval_batch_size",
     "finetuning.predict_batch_size",
     "finetuning.train.output_dir",
+    "finetuning.train.on_step",
     "finetuning.train.save_checkpoints_steps",
     "finetuning.strip_checkpoint",
     "finetuning.train.keep_checkpoint_max",
@@ -47,9 +49,10 @@ def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
     The names are full names of options, such as `finetuning.train.seed`, and
     `SET_sha256`, for the checksum of a set's records.
     """
+    plain = dataclasses.asdict(options.replace(on_step=None))
     facts = {
         name: value
-        for name, value in _fields("", dataclasses.asdict(options))
+        for name, value in _fields("", plain)
         if name not in _FREE and not name.startswith(_DEVICE)
     }
     # Runs of earlier versions have no such options.

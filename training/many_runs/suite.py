@@ -61,7 +61,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         any task.
     """
     names = task_names(options.task_name)
-    if options.task_name.strip().lower() != "glue" and len(names) < 2:
+    if len(names) < 2 and (options.task_name or "").strip().lower() != "glue":
         trials.run(options, trial_options)
         return
     tasks = _tasks(options, names)

@@ -12,7 +12,7 @@ from data.finetuning.feature_options import FeatureOptions
 from data.finetuning.records import make_records as make_record_file
 from data.records import input_pipeline
 from data.storage import files
-from data.tasks import Task, class_weights, get_task
+from data.tasks import Task, class_weights, get_task, task_options
 from data.text.tokenization import FullTokenizer
 from modeling.checkpoints.model_folder import LABELS
 from modeling.config import BertConfig
@@ -114,7 +114,7 @@ def open_run(
     """
     options, config, tokenizer, source, described = read_files(options)
     _check_outputs(options)
-    task = inputs.task if inputs else _task_of(options)
+    task = inputs.task if inputs else _task_of(options, described)
     sets = {} if inputs else _existing_sets(options, task, config)
     metrics.check(task.metrics, task.kind, task.labels)
     calibration.check(options.calibrate, task.kind)
@@ -149,12 +149,13 @@ def _check_outputs(options: ClassifierOptions) -> None:
     check_outputs(options.finetuning.train.output_dir, tables, _RESULTS)
 
 
-def _task_of(options: ClassifierOptions) -> Task:
-    """The task; without training, it can do without its train set."""
+def _task_of(options: ClassifierOptions, described: Description | None) -> Task:
+    """The task; without training, its train set is not opened."""
     task = get_task(options.task_name, options.data_dir, **options.task_options)
     path = os.path.join(options.finetuning.train.output_dir, LABELS)
     if not options.do_train and files.exists(path):
         task.model_labels = tuple(files.read_lines(path))
+        task.train_separator = getattr(described, "separator", "")
     return task
 
 
@@ -346,6 +347,7 @@ def answer(
             model.predict(record_files).calibrated(found, opened.task.kind),
             opened.output_dir,
             is_first=number == 0,
+            with_texts=opened.options.write_texts,
         )
 
 
@@ -365,7 +367,7 @@ def describe(opened: Opened, weights: str = "") -> None:
         task_name=task.name,
         kind=task.kind,
         labels=task.labels,
-        is_pair=_is_pair(task),
+        is_pair=_is_pair(task, opened.sets),
         cut=task.cut,
         label_separator=task.label_separator,
         max_seq_length=length,
@@ -377,17 +379,35 @@ def describe(opened: Opened, weights: str = "") -> None:
         model=_model_of(options, task),
         weights=place,
         save_best=options.finetuning.save_best,
-        columns={
-            name: value
-            for name, value in options.task_options.items()
-            if name not in TaskOptions.OF_ONE_COMMAND
-        },
+        columns=_columns(options),
+        separator=task.train_separator,
     ).write(output_dir, None if was_begun else options.vocab_file)
 
 
-def _is_pair(task: Task) -> bool:
-    """Returns whether the task's first example has two texts."""
-    for set_name in (*task.train_sets, *task.dev_sets, *task.test_sets):
+def _columns(options: ClassifierOptions) -> dict[str, Any]:
+    """See `TaskDescription.columns`."""
+    found = {
+        name: value
+        for name, value in options.task_options.items()
+        if name not in TaskOptions.OF_ONE_COMMAND
+    }
+    if options.do_train and "dev_share" in task_options(options.task_name):
+        found.setdefault("dev_share", None)
+    return found
+
+
+def _is_pair(task: Task, asked: Mapping[str, Sequence[str]]) -> bool:
+    """Returns whether the first example of a set that is asked has two texts.
+
+    A set that no command of the run reads is not opened if another one says it.
+    """
+    sets = [name for names in asked.values() for name in names]
+    for set_name in (
+        *sets,
+        *task.train_sets,
+        *task.dev_sets,
+        *task.test_sets,
+    ):
         try:
             example = next(task.examples(set_name))
         except (FileNotFoundError, ValueError, StopIteration):

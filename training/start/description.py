@@ -88,23 +88,26 @@ class TaskDescription(Description, kinds=KINDS):
 
     Attributes:
       labels: in the order of their ids.
-      is_pair: whether an example has two texts.
+      is_pair: whether an example has two texts; None = no file said it.
       cut: see `FeatureOptions`.
       label_separator: see `Task`.
       document_context: see `FeatureOptions`; a server sees single sentences.
       stride: see `FeatureOptions`.
       pooling: see `LongTextOptions`.
-      columns: options of the task that say how its files are read.
+      columns: options of the task that say how its files are read. A
+        `dev_share` of None says that the run had none.
+      separator: see `Task.train_separator`.
     """
 
     labels: tuple[str, ...]
-    is_pair: bool
+    is_pair: bool | None
     cut: str
     label_separator: str
     document_context: bool
     stride: int = 0
     pooling: str = "mean"
     columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    separator: str = ""
 
     def __post_init__(self):
         # JSON has lists only.
@@ -121,6 +124,7 @@ class TaskDescription(Description, kinds=KINDS):
             "max_seq_length": self.max_seq_length,
             "document_context": self.document_context,
             "long_text": long_text,
+            "task_name": self.task_name,
             "task_options": dict(self.columns),
         }
 

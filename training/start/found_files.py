@@ -9,7 +9,7 @@ from absl import logging
 from data.settings import Settings, names_of
 from data.storage import files
 from data.storage.json_files import find_json
-from data.tasks import task_options
+from data.tasks import has_dev_file, task_options
 from data.text import vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.config import BertConfig
@@ -59,13 +59,19 @@ def fill(
     Raises:
       ValueError, OSError: see `find`; a file of the model's folder is damaged.
     """
-    source = Source(options.find("init_checkpoint"))
     output_dir = options.find("output_dir")
     run, is_trained = _run_in(output_dir)
     answers = options.find("do_train") is False
     described = None
     if is_trained or (run and answers):
         described = description.find(run)
+    if described and described.weights and not is_trained:
+        # Nothing was trained there: an earlier command, or a conversion, said
+        # which weights it is about.
+        weights = model_folder.place_of(run, described.weights)
+        if not options.find("init_checkpoint"):
+            options = options.replace(init_checkpoint=weights)
+    source = Source(options.find("init_checkpoint"))
     folder, made_with = "", {}
     if is_trained:
         folder, made_with = run, _settings_of(run, described)
@@ -116,6 +122,9 @@ def _with_settings(
         names.discard("save_best")  # it needs --eval_every_steps, too
     known = {n: value for n, value in made_with.items() if n in names}
     of_task = known.pop("task_options", {})
+    if "task_name" in names and not options.task_name:
+        options = options.replace(task_name=_task_name(known, options))
+    known.pop("task_name", None)  # the same model reads tsv and csv
     now = {name: getattr(options, name, options.find(name)) for name in known}
     given = now if options.given is None else options.given
     changed = _left_out(known, now, given, folder)
@@ -123,8 +132,47 @@ def _with_settings(
         now = options.task_options  # holds the given ones alone
         names = task_options(options.task_name)
         of_task = {n: value for n, value in of_task.items() if n in names}
+        if "dev_share" in of_task:
+            of_task |= _dev_share(of_task, options, folder)
         changed["task_options"] = now | _left_out(of_task, now, now, folder)
     return options.replace(**changed)
+
+
+def _task_name(known: Mapping[str, Any], options: Settings) -> str:
+    """The task that a folder knows; raises ValueError if it knows none."""
+    name = known.get("task_name")
+    if not name:
+        raise ValueError(
+            "Flag --task_name must have a value other than None: "
+            f"--output_dir={options.find('output_dir')} has no task.json that "
+            "names the task of a trained model."
+        )
+    logging.info("--task_name=%s, as the model's folder says.", name)
+    return name
+
+
+def _dev_share(
+    of_task: Mapping[str, Any], options: Settings, folder: str
+) -> dict[str, float | None]:
+    """The share of the dev set that a command uses, if it has no dev file.
+
+    Raises ValueError if it would score rows that the model was trained on.
+    """
+    trained, given = of_task["dev_share"], options.task_options
+    share = given.get("dev_share")
+    if share is None:
+        has_file = has_dev_file(
+            options.task_name, options.data_dir, {**of_task, **given}
+        )
+        return {"dev_share": None if has_file else trained}
+    if share != trained and not options.find("do_train"):
+        was = "none" if trained is None else f"--dev_share={trained}"
+        raise ValueError(
+            f"--dev_share={share}, but the model of {folder} was trained with "
+            f"{was}, so that it would be scored on rows that it was trained "
+            "on. Leave the flag out, or give other rows by --dev_file."
+        )
+    return {"dev_share": share}
 
 
 def _left_out(
