@@ -8,6 +8,7 @@ import pytest
 
 import bert
 from modeling import BertConfig, TaskModel
+from tests.support.classifier_support import write_table
 from tests.training.finetuning_support import options_of
 from training.finetuning.explaining import Explainer
 from training.runs import classifier
@@ -128,8 +129,6 @@ def test_an_unknown_label_and_other_models_are_refused(model):
 def test_explaining_what_cannot_be_is_refused_early(
     goldens, tmp_path, changes, said
 ):
-    from tests.support.classifier_support import write_table
-
     write_table(tmp_path / "data", changes.get("kind", "single"))
     with pytest.raises(ValueError, match=said):
         classifier.run(
