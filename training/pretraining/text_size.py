@@ -104,7 +104,7 @@ def _vocab_size(options: PretrainingOptions) -> int | None:
         except (ValueError, OSError):
             return None  # whatever needs the vocabulary says what is wrong
     reads = options.do_train or options.do_eval
-    patterns = options.input_file if reads else None
+    patterns = reads and (options.input_file or options.eval_file)
     return read_facts(patterns).vocab_size if patterns else None
 
 
