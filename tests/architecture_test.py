@@ -37,8 +37,8 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_160,
-    "training": 10_350,
+    "data": 10_185,
+    "training": 10_610,
     "modeling": 3_830,
     "studies": 1_540,
     "demo": 225,

@@ -3,13 +3,15 @@
 import datetime
 import json
 import logging
+import pathlib
 import subprocess
 import sys
 
 import pytest
 
-from tests.architecture_test import ROOT
 from training.json_log import JsonFormatter
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def entries(*flags):

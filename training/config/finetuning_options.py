@@ -299,11 +299,9 @@ class ClassifierOptions(Settings):
             ),
         )
         check_selection(self.finetuning, self.do_train)
-        if not self.task_name:
-            check_can_be_found(self, "task_name")
         for name in task_names(self.task_name):
             tasks.require_task(name)
-        check_can_be_found(self, "vocab_file", "bert_config_file")
+        check_can_be_found(self, "task_name", "vocab_file", "bert_config_file")
 
 
 def task_names(text: str | None) -> list[str]:
