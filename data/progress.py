@@ -16,9 +16,9 @@ class Progress:
     On a terminal it is a bar with the rate and the remaining time, and in a
     notebook too if the work takes longer than a moment. Otherwise it is a log
     line at most every `seconds` and one at the end; where the log is not shown,
-    as in a script, it is printed if the work takes longer than a moment. A `total` of None is
-    unknown; `initial` units were finished before this run; `unit` is in the
-    plural.
+    as in a script, it is printed if the work takes longer than a moment. A
+    `total` of None is unknown; `initial` units were finished before this run;
+    `unit` is in the plural.
     """
 
     def __init__(

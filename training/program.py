@@ -84,6 +84,7 @@ def _parse(argv: Sequence[str]) -> list[str]:
         if not {"--log_format=json", "-log_format=json"} & set(argv):
             return app.parse_flags_with_usage(argv)  # reports it
         json_log.start()
+        flags.FLAGS.mark_as_parsed()
         _end(str(error))
     if flags.value("log_format") == "json":
         json_log.start()
@@ -124,7 +125,7 @@ def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
         if logging.get_verbosity() < logging.DEBUG:
             _end(str(error))
         _raise(error)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001, it is raised or logged
         _raise(error)
     finally:
         preemption.ignore()

@@ -51,8 +51,8 @@ class Task:
       train_sets, dev_sets, test_sets: names that `examples` accepts.
       model_labels: labels of a trained model, which a task of the user takes in
         place of those of its train set, which is not opened; () = unknown.
-      train_separator: what separates the cells of the train set's csv file; "" =
-        unknown, or another format.
+      train_separator: what separates the cells of the train set's csv file;
+        "" = unknown, or another format.
       cut: how a pair that is too long is shortened: `longest` = the longer
         text, token by token; `first` = the first text.
       submission_files: name of a test set -> file name for the server.

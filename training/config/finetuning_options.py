@@ -316,11 +316,9 @@ class ClassifierOptions(Settings):
         )
         self._check_dev_set()
         check_selection(self.finetuning, self.do_train)
-        if not self.task_name:
-            check_can_be_found(self, "task_name")
         for name in task_names(self.task_name):
             tasks.require_task(name)
-        check_can_be_found(self, "vocab_file", "bert_config_file")
+        check_can_be_found(self, "task_name", "vocab_file", "bert_config_file")
 
     def _check_dev_set(self) -> None:
         refuse(

@@ -140,7 +140,7 @@ def _to_original(
     labels = list(found.labels)
     # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
-    if "output_weights" in names:
+    if "output_weights" in names and (options.kind or found.kind) in KINDS:
         _describe(options, found, folder, model, texts)
     if "output_weights" in names and labels != numbered:
         files.write_text(
@@ -162,13 +162,10 @@ def _describe(
     model: Grown,
     texts: TokenizerSettings,
 ) -> None:
-    """Writes the task.json of a fine-tuned model, if its kind is known."""
+    """Writes the task.json of a fine-tuned model of a known kind."""
     kind = options.kind or found.kind
-    if kind not in KINDS:
-        return
-    path = os.path.join(found.path, model_folder.DESCRIPTION)
     if found.description and found.description["kind"] == kind:
-        described = of_facts(found.description, path)
+        described = of_facts(found.description, found.path)
     else:
         num_labels = model.shapes["output_weights"][0]
         if kind == "choice":

@@ -75,7 +75,7 @@ class MetricLog:
             values["learning_rate"] = float(row[-1, 0])
             try:
                 on_step(step, values)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001, it is raised later
                 error.add_note(
                     f"on_step raised this at step {step}. Step {last_step} is "
                     f"saved in {self._options.output_dir}: the same call "

@@ -146,13 +146,12 @@ class Trainer:
         evaluate: Evaluate | None,
     ) -> int:
         """Trains from a resume point to the end; returns the last step."""
-        saved, done = self._steps.saved, False
+        saved, done, log = self._steps.saved, False, MetricLog(self._options)
         with (
             event_file(self._options.output_dir) as events,
             self._progress(point.global_step) as progress,
             preemption.deferred(),
         ):
-            log = MetricLog(self._options)
             stopped = point.global_step > 0 and self._look(evaluate, point)
             while not (done or stopped):
                 metrics, seconds, preempted = self._call(

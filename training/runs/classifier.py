@@ -149,7 +149,7 @@ def _check_outputs(options: ClassifierOptions) -> None:
     check_outputs(options.finetuning.train.output_dir, tables, _RESULTS)
 
 
-def _task_of(options: ClassifierOptions, described: Description | None) -> Task:
+def _task_of(options: ClassifierOptions, described: Any) -> Task:
     """The task; without training, its train set is not opened."""
     task = get_task(options.task_name, options.data_dir, **options.task_options)
     path = os.path.join(options.finetuning.train.output_dir, LABELS)
@@ -367,7 +367,7 @@ def describe(opened: Opened, weights: str = "") -> None:
         task_name=task.name,
         kind=task.kind,
         labels=task.labels,
-        is_pair=_is_pair(task, opened.sets),
+        is_pair=_is_pair(task),
         cut=task.cut,
         label_separator=task.label_separator,
         max_seq_length=length,
@@ -386,28 +386,15 @@ def describe(opened: Opened, weights: str = "") -> None:
 
 def _columns(options: ClassifierOptions) -> dict[str, Any]:
     """See `TaskDescription.columns`."""
-    found = {
-        name: value
-        for name, value in options.task_options.items()
-        if name not in TaskOptions.OF_ONE_COMMAND
-    }
+    given = dict(options.task_options)
     if options.do_train and "dev_share" in task_options(options.task_name):
-        found.setdefault("dev_share", None)
-    return found
+        given.setdefault("dev_share", None)
+    return {n: given[n] for n in given if n not in TaskOptions.OF_ONE_COMMAND}
 
 
-def _is_pair(task: Task, asked: Mapping[str, Sequence[str]]) -> bool:
-    """Returns whether the first example of a set that is asked has two texts.
-
-    A set that no command of the run reads is not opened if another one says it.
-    """
-    sets = [name for names in asked.values() for name in names]
-    for set_name in (
-        *sets,
-        *task.train_sets,
-        *task.dev_sets,
-        *task.test_sets,
-    ):
+def _is_pair(task: Task) -> bool:
+    """Returns whether the task's first example has two texts."""
+    for set_name in (*task.train_sets, *task.dev_sets, *task.test_sets):
         try:
             example = next(task.examples(set_name))
         except (FileNotFoundError, ValueError, StopIteration):
