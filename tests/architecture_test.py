@@ -44,7 +44,7 @@ MOST_LINES = {
     "demo": 225,
     "programs": 750,
 }
-MOST_DOCSTRINGS = 7_955
+MOST_DOCSTRINGS = 8_300
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

@@ -21,10 +21,8 @@ CONFIG = BertConfig(
 )
 ROWS, LENGTH = 8, 6
 CASES = {
-    "negatives": {"loss": "negatives"},
     "cosent": {"loss": "cosent"},
-    "teacher": {"loss": "teacher", "num_texts": 1},
-    "cached": {"loss": "negatives", "num_parts": 2},
+    "negatives": {"loss": "negatives", "num_parts": 2},  # cached
 }
 
 
@@ -40,9 +38,6 @@ def rows(name):
         batch[f"segment_ids_{number}"] = 0 * ids[number]
     if name == "cosent":
         batch["score"] = rng.random([2 * ROWS, 1]).astype(np.float32)
-    elif name == "teacher":
-        vectors = rng.normal(size=[2 * ROWS, CONFIG.hidden_size])
-        batch["teacher_vector"] = vectors.astype(np.float32)
     return batch
 
 
