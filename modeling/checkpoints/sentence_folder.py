@@ -1,9 +1,9 @@
 """Folders of sentence-transformers: what their files say, and writes them.
 
-    modules.json                        the modules, in their order
-    1_Pooling/config.json               how the vectors of wordpieces become one
-    sentence_bert_config.json           longest text
-    config_sentence_transformers.json   prompts
+modules.json                        the modules, in their order
+1_Pooling/config.json               how the vectors of wordpieces become one
+sentence_bert_config.json           longest text
+config_sentence_transformers.json   prompts
 """
 
 import os
