@@ -28,8 +28,7 @@ from training.vectors.sentence_encoding import (
     count_texts,
     write_vectors,
 )
-
-_QUERY = "query"  # the usual name of a prompt for questions
+from training.vectors.sentence_texts import QUERY
 
 
 def run(options: EncodingOptions) -> None:
@@ -65,6 +64,11 @@ def open_run(options: EncodingOptions) -> SentenceVectors:
     size = options.vector_size
     if options.do_search:
         size = vector_index.facts_of(options.index_file).get("vector_size")
+    return make_model(options, size)
+
+
+def make_model(options: EncodingOptions, size: int | None) -> SentenceVectors:
+    """Loads the model; `size` is that of its vectors, None = the largest."""
     strategy = create_strategy(options.device)
     check_batch_size(
         *("encode_batch_size", options.encode_batch_size),
@@ -96,8 +100,8 @@ def open_run(options: EncodingOptions) -> SentenceVectors:
 def _prompt(options: EncodingOptions, vectors: SentenceVectors) -> str:
     """The text before each text; the log says which one."""
     form, name = vectors.form, options.prompt_name
-    if name is None and options.do_search and _QUERY in form.prompts:
-        name = _QUERY
+    if name is None and options.do_search and QUERY in form.prompts:
+        name = QUERY
     prompt = form.prompt(name)
     if prompt:
         logging.info("Before each text: %r.", prompt)
