@@ -109,8 +109,8 @@ class DistinctBatches:
             )
         log = logging.warning if count - used > _MUCH * count else logging.info
         log(
-            "Each pass leaves out about %d of %d examples, others each time, so "
-            "that every batch of %d is full and has no text twice.",
+            "Each pass leaves out about %d of %d examples, others each time, "
+            "so that every batch of %d is full and has no text twice.",
             count - used,
             count,
             self._batch_size,

@@ -97,14 +97,15 @@ class SentenceEncoder(Objective):
         del loss_weights
         seeds = split_seed(dropout_seed, self._num_texts)
         vectors = [
-            _of_all_devices(self._texts(batch, number, seed))
+            self._texts(batch, number, seed)
             for number, seed in enumerate(seeds)
         ]
-        targets = None
-        if SCORE in batch:
-            targets = _of_all_devices(batch[SCORE])[:, 0]
-        elif TEACHER in batch:
-            targets = _of_all_devices(batch[TEACHER])
+        names = [name for name in (SCORE, TEACHER) if name in batch]
+        *vectors, targets = _of_all_devices(
+            [*vectors, *(batch[name] for name in names)]
+        ) + [None] * (not names)
+        if SCORE in names:
+            targets = targets[:, 0]
         losses = [self._loss_at(size, vectors, targets) for size in self.sizes]
         loss = tf.add_n(losses) / len(losses)
         # The loop adds up the losses of all devices, and their gradients.
@@ -127,15 +128,20 @@ class SentenceEncoder(Objective):
         )
 
 
-def _of_all_devices(x: tf.Tensor) -> tf.Tensor:
+def _of_all_devices(parts: list[tf.Tensor]) -> list[tf.Tensor]:
     """Gathers rows from all devices; only the own ones have a gradient."""
     replica = tf.distribute.get_replica_context()
     if replica.num_replicas_in_sync == 1:
-        return x
-    everyone = replica.all_gather(tf.identity(tf.stop_gradient(x)), axis=0)
-    size = tf.shape(x)[0]
+        return parts
+    size = tf.shape(parts[0])[0]
     start = replica.replica_id_in_sync_group * size
-    return tf.concat([everyone[:start], x, everyone[start + size :]], axis=0)
+    everyone = replica.all_gather(
+        [tf.identity(tf.stop_gradient(x)) for x in parts], axis=0
+    )
+    return [
+        tf.concat([x[:start], own, x[start + size :]], axis=0)
+        for x, own in zip(everyone, parts, strict=True)
+    ]
 
 
 MODEL = SentenceEncoder

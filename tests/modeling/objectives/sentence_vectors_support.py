@@ -1,0 +1,76 @@
+"""Updates of a small SentenceEncoder under a strategy."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from modeling import BertConfig, SentenceEncoder
+from training.config.options import TrainOptions
+from training.devices.strategy import distribute
+from training.loop.steps import TrainSteps
+
+CONFIG = BertConfig(
+    vocab_size=30,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=16,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+ROWS, LENGTH = 8, 6
+CASES = {
+    "negatives": {"loss": "negatives"},
+    "cosent": {"loss": "cosent"},
+    "teacher": {"loss": "teacher", "num_texts": 1},
+    "cached": {"loss": "negatives", "num_parts": 2},
+}
+
+
+def rows(name):
+    """Two batches of `ROWS` examples."""
+    rng = np.random.default_rng(5)
+    ids = rng.integers(1, 30, [2, 2 * ROWS, LENGTH]).astype(np.int32)
+    mask = (np.arange(LENGTH) < rng.integers(2, 7, [2, 2 * ROWS, 1])) * 1
+    batch = {}
+    for number in range(2):
+        batch[f"input_ids_{number}"] = ids[number]
+        batch[f"input_mask_{number}"] = mask[number].astype(np.int32)
+        batch[f"segment_ids_{number}"] = 0 * ids[number]
+    if name == "cosent":
+        batch["score"] = rng.random([2 * ROWS, 1]).astype(np.float32)
+    elif name == "teacher":
+        vectors = rng.normal(size=[2 * ROWS, CONFIG.hidden_size])
+        batch["teacher_vector"] = vectors.astype(np.float32)
+    return batch
+
+
+def updates(strategy):
+    """Loss and norm of two updates, and a weight after them, of each case."""
+    found = {}
+    for name, options in CASES.items():
+        keras.utils.set_random_seed(1)
+        train = TrainOptions(
+            output_dir="",
+            train_batch_size=ROWS,
+            num_train_steps=9,
+            learning_rate=1e-3,
+            fuse=False,
+        )
+        with strategy.scope():
+            steps = TrainSteps(SentenceEncoder(CONFIG, **options), train)
+            data = distribute(
+                strategy,
+                lambda shard, name=name: tf.data.Dataset.from_tensor_slices(
+                    rows(name)
+                ).batch(shard.part_of(ROWS), drop_remainder=True),
+            )
+            metrics = steps.run(
+                iter(data), tf.constant(1, tf.int64), tf.constant(2)
+            ).numpy()
+        values = metrics[..., 0] / metrics[..., 1]
+        values = dict(zip(steps.metric_names, values.T.tolist(), strict=True))
+        weight = steps.weights["bert/embeddings/word_embeddings"].numpy()
+        found[name] = values | {"weights": weight.tolist()}
+    return found

@@ -1,0 +1,260 @@
+"""Runs of run_sentence_vectors.py: resume, second commands, bad input."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import bert
+from modeling import VectorForm, checkpoints
+from tests.support.model_folders import write_released
+from tests.training.finetuning_support import make_options
+from training.config.options import ExportOptions
+from training.config.vector_options import SentenceOptions, TextOptions
+from training.export import saved_model
+from training.runs import sentences
+
+WORDS = "the man went to a store and she said that it was".split()
+
+
+def write_table(folder, count=20):
+    """Pairs of texts of like words, and their score."""
+    rng = np.random.default_rng(1)
+    rows = ["text_a\ttext_b\tscore"]
+    for number in range(count):
+        first, second = (" ".join(rng.choice(WORDS, 4)) for _ in range(2))
+        rows.append(f"{first} {number}\t{second} {number}\t{rng.random():.3f}")
+    for name in ("train", "dev"):
+        (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n", "utf-8")
+
+
+def options_of(goldens, folder, texts=None, given=(), **changes):
+    """Two epochs of five steps; `given` are the flags of the command."""
+    names = ("train_batch_size", "stop_at_step", "max_seq_length")
+    finetuning = {n: changes.pop(n) for n in names if n in changes}
+    finetuning |= changes.pop("finetuning", {})
+    return SentenceOptions(
+        **{
+            "given": frozenset(given),
+            "vocab_file": str(goldens / "vocab.txt"),
+            "do_train": True,
+            "do_eval": True,
+            "texts": TextOptions(data_dir=str(folder), **(texts or {})),
+            "finetuning": make_options(
+                goldens,
+                folder / "out",
+                **{
+                    "train_batch_size": 4,
+                    "max_seq_length": 12,
+                    "save_checkpoints_steps": 3,
+                    "keep_checkpoint_max": 0,
+                }
+                | finetuning,
+            ),
+            **changes,
+        }
+    )
+
+
+NEGATIVES = {"loss": "negatives", "vector_sizes": (8,)}
+
+
+@pytest.fixture(scope="module")
+def finished(goldens, tmp_path_factory):
+    """A run with negatives and cached gradients, evaluated at two sizes."""
+    folder = tmp_path_factory.mktemp("vectors")
+    write_table(folder)
+    options = options_of(
+        goldens,
+        folder,
+        given=("loss", "vector_sizes", "max_seq_length"),
+        finetuning={"gradient_accumulation_steps": 2},
+        **NEGATIVES,
+    )
+    return folder, sentences.run(options)
+
+
+def copied(finished, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(finished[0], folder)
+    return folder
+
+
+def weights_of(folder, step=10):
+    checkpoint = checkpoints.Checkpoint(str(folder / f"out/model.ckpt-{step}"))
+    return {name: checkpoint.read(name) for name in checkpoint.shapes}
+
+
+def test_training_finds_the_right_texts(finished):
+    folder, results = finished
+    written = json.loads((folder / "out/metrics.json").read_text())
+    assert written == {"global_step": 10, **results}
+    names = ("mrr_at_10", "accuracy_at_1", "accuracy_at_10")
+    assert [*results["dev"]] == [*names, *(f"{name}_8" for name in names)]
+    before = 1 / np.arange(1, 11)
+    assert results["dev"]["mrr_at_10"] > before.sum() / 20  # of random ranks
+    form = VectorForm.find(str(folder / "out"))
+    assert form == VectorForm(vector_sizes=(8,))
+
+
+def test_a_stopped_run_ends_with_the_same_weights(finished, goldens, tmp_path):
+    folder = copied(finished, tmp_path)
+    for path in (folder / "out").glob("model.ckpt-*"):
+        if "ckpt-3." not in path.name:
+            path.unlink()
+    (folder / "out/checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-3"\n'
+    )
+    options = options_of(
+        goldens,
+        folder,
+        given=("loss",),
+        finetuning={"gradient_accumulation_steps": 2},
+        do_eval=False,
+        **NEGATIVES,
+    )
+    sentences.run(options)
+    found, expected = weights_of(folder), weights_of(finished[0])
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, name)
+
+
+def test_a_command_with_fewer_flags_answers_as_trained(
+    finished, goldens, tmp_path
+):
+    folder, results = copied(finished, tmp_path), finished[1]
+    finetuning = {"init_checkpoint": None, "bert_config_file": None}
+    again = options_of(
+        goldens,
+        folder,
+        do_train=False,
+        vocab_file=None,
+        max_seq_length=128,
+        finetuning=finetuning,
+    )
+    found = sentences.run(again)["dev"]
+    assert found == pytest.approx(results["dev"], rel=1e-5)
+    described = json.loads((folder / "out/task.json").read_text())
+    assert described["max_seq_length"] == 12
+    assert described["data"]["loss"] == "negatives"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pooling": "cls"}, "--pooling=mean, but the command has cls"),
+        ({"normalize": False}, "--normalize=True"),
+        ({"vector_sizes": (4,)}, r"--vector_sizes=\(8,\)"),
+    ],
+)
+def test_another_form_is_refused_in_the_folder(
+    finished, goldens, changes, message
+):
+    options = options_of(goldens, finished[0], **(NEGATIVES | changes))
+    with pytest.raises(ValueError, match=message):
+        sentences.run(options)
+
+
+def test_other_training_data_are_refused_in_the_folder(
+    finished, goldens, tmp_path
+):
+    folder = copied(finished, tmp_path)
+    write_table(folder, count=24)
+    with pytest.raises(ValueError, match="output_dir"):
+        sentences.run(options_of(goldens, folder, **NEGATIVES))
+
+
+def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
+    folder = copied(finished, tmp_path) / "out"
+    export = tmp_path / "export"
+    saved_model.run(
+        ExportOptions(output_dir=str(folder), export_dir=str(export))
+    )
+    texts = ["the man went", "she said that it was a store and more"]
+    loaded, served = bert.load(str(folder)), bert.load(str(export))
+    assert loaded.kind == served.kind == "vectors"
+    pieces = [loaded.loaded.tokenizer.encode(text)[:10] for text in texts]
+    expected = []
+    for ids in pieces:
+        row = np.array([[2, *ids, 3]], np.int32)  # [CLS] and [SEP]
+        vocab = loaded.loaded.tokenizer.vocab
+        row[0, [0, -1]] = vocab["[CLS]"], vocab["[SEP]"]
+        expected.append(
+            loaded.loaded.model.vectors(
+                {
+                    "input_ids": row,
+                    "input_mask": np.ones_like(row),
+                    "segment_ids": np.zeros_like(row),
+                }
+            )[0]
+        )
+    answers = served._answers(texts, 2)
+    found = np.array([answer["vectors"] for answer in answers])
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
+
+
+def test_a_teacher_is_followed(goldens, tmp_path):
+    texts = [{"text": f"{a} {b}"} for a in WORDS for b in WORDS[:4]]
+    vectors = np.random.default_rng(0).normal(size=(len(texts), 6))
+    np.save(tmp_path / "teacher.npy", vectors.astype(np.float32))
+    for name, rows in (("train", texts), ("dev", [])):
+        rows = rows or [{"text_a": "a", "text_b": b, "score": i}
+                        for i, b in enumerate(WORDS)]  # fmt: skip
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(text)
+    options = options_of(
+        goldens,
+        tmp_path,
+        {
+            "task_name": "jsonl",
+            "teacher_vectors": str(tmp_path / "teacher.npy"),
+        },
+        loss="teacher",
+    )
+    results = sentences.run(options)
+    assert -1 <= results["dev"]["spearman"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "texts", "message"),
+    [
+        (
+            {"loss": "negatives", "train_batch_size": 22},
+            {},
+            r"--train_batch_size=22.*20 examples with 40 distinct",
+        ),
+        ({"vector_sizes": (64,)}, {}, "--vector_sizes has 64.* 1 to 32"),
+        ({"loss": "teacher"}, {}, "--teacher_vectors and --loss=teacher"),
+        ({}, {"text_columns": ("text_a",)}, "--text_columns has 1 columns"),
+        ({}, {"label_column": "points"}, "'points'.*--label_column"),
+        (
+            {"loss": "negatives", "finetuning": {"group_by_length": True}},
+            {},
+            "--group_by_length",
+        ),
+    ],
+)
+def test_bad_input_is_refused_before_training(
+    goldens, tmp_path, changes, texts, message
+):
+    write_table(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        sentences.run(options_of(goldens, tmp_path, texts, **changes))
+    assert not list((tmp_path / "out").glob("model.ckpt-*"))
+
+
+def test_tables_of_python_train_and_resume(goldens, tmp_path):
+    rng = np.random.default_rng(2)
+    train = [(f"{w} a", f"the {w}", float(rng.random())) for w in WORDS]
+    folder = tmp_path / "model"
+    write_released(goldens, folder)
+    arguments = {"train_batch_size": 4, "max_seq_length": 8}
+    out = tmp_path / "out"
+    first = bert.train_vectors(train, folder, out, dev=train, **arguments)
+    again = bert.train_vectors(train, folder, out, dev=train, **arguments)
+    assert first == again and [*first] == ["spearman"]
+    with pytest.raises(ValueError, match="no setting 'los'"):
+        bert.train_vectors(train, folder, out, los="cosine")
