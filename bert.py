@@ -62,7 +62,7 @@ class Model(VectorMethods):
     Attributes:
       folder: as given to `load`.
       kind: `encoder`, `pretraining`, `classification`, `multilabel`,
-        `regression`, `choice`, `tagging` or `span`.
+        `regression`, `choice`, `tagging`, `span` or `vectors`.
       loaded: what `modeling.load` returned: the Keras model, its encoder,
         tokenizer, labels and more; None = it is an export.
     """

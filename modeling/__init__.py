@@ -16,7 +16,6 @@ layer_mix           which layers of a frozen encoder are read
 bilstm              the BiLSTM of the paper's section 5.3
 heads               the layers on top of the encoder
 losses              losses and metrics as sums
-vector_losses/      what trains the vectors of texts
 objectives/         encoder + heads: what a model is trained for
 loading             a folder to its model and tokenizer
 

@@ -98,10 +98,7 @@ def computed_in_parts(
     trained = [v for v in variables if v.trainable]
     frozen = [v for v in variables if not v.trainable]
     constants = [(v, tf.convert_to_tensor(v.value)) for v in frozen]
-    parts = {
-        name: tf.reshape(x, tf.concat([[num_parts, -1], tf.shape(x)[1:]], 0))
-        for name, x in rows.items()
-    }
+    parts = {name: _divided(x, num_parts) for name, x in rows.items()}
 
     def apply(i, values):
         seed = None if dropout_seed is None else fold_in(dropout_seed, i)
@@ -137,6 +134,11 @@ def computed_in_parts(
         return _loop(fill, num_parts, found).concat(), gradient
 
     return call(*(tf.convert_to_tensor(v.value) for v in trained))
+
+
+def _divided(x: tf.Tensor, count: int) -> tf.Tensor:
+    """Divides rows [B, ...] to [count, B / count, ...]."""
+    return tf.reshape(x, tf.concat([[count, -1], tf.shape(x)[1:]], axis=0))
 
 
 def _loop(body: Callable, count: int, state: Any) -> Any:

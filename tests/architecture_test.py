@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "modeling": {"modeling", *BELOW_MODELING},
     "training": {"training", "data", "modeling"},
 }
-MOST_ENTRIES = 17
+MOST_ENTRIES = 18
 # From a program by way of trials, one run and a training step to a record file.
 LONGEST_CHAIN = 13
 MOST_CODE = 40  # lines of a function
@@ -44,7 +44,7 @@ MOST_LINES = {
     "demo": 225,
     "programs": 730,
 }
-MOST_DOCSTRINGS = 7_900
+MOST_DOCSTRINGS = 8_300
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

@@ -1,7 +1,15 @@
 """Tables that are Python objects, as files of JSON lines for the task `tsv`."""
 
+import contextlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import os
+from collections.abc import (
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any
 
 from data.storage import files
@@ -137,3 +145,25 @@ def _plain(value: Any) -> Any:
         return list(map(_plain, value))
     is_whole = isinstance(value, float) and value.is_integer()
     return int(value) if is_whole else value
+
+
+def is_path(table: Any) -> bool:
+    """Whether a table is the path of a file."""
+    return isinstance(table, str | os.PathLike)
+
+
+def lines_of(path: str) -> list[str]:
+    """The lines of a file that may be missing."""
+    return list(files.read_lines(path)) if files.exists(path) else []
+
+
+@contextlib.contextmanager
+def put_back_if_refused(paths: Iterable[str]) -> Iterator[None]:
+    """Keeps the tables that a folder's model was trained and scored on."""
+    before = {path: lines_of(path) for path in paths if files.exists(path)}
+    try:
+        yield
+    except (ValueError, OSError):
+        for path, lines in before.items():
+            files.write_text(path, "".join(f"{line}\n" for line in lines))
+        raise

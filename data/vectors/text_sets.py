@@ -49,6 +49,8 @@ class TextSets:
     separator: str = ""
     quoted: bool | None = None
     drop_missing: bool = False
+    # Files whose rows without a text were logged: they are read several times.
+    _said: set[str] = dataclasses.field(default_factory=set, compare=False)
 
     def __post_init__(self):
         has_scores = GLUE.get(self.task_name, "") is None
@@ -107,7 +109,7 @@ class TextSets:
             label=last,
         ).read(set_name)
         if self.drop_missing:
-            table = rows.without_missing(table, columns, set())
+            table = rows.without_missing(table, columns, self._said)
         score = columns[-1] if self.scored else None
         return rows.converted(
             table, lambda row: self._example(row, texts, score)

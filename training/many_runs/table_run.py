@@ -1,16 +1,14 @@
 """Fine-tuning on tables that are Python objects, as run_classifier.py does."""
 
-import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from data import settings
-from data.storage import files
 from data.tasks import python_rows, user
 from data.tasks.rows import Row
 from data.text import vocabulary
@@ -95,28 +93,17 @@ def run(
     with session.joined(options.finetuning.device, output_dir) as here:
         data_dir = os.path.join(here.output_dir, _FOLDER)
         options = options.replace(output_dir=here.output_dir, data_dir=data_dir)
-        with put_back_if_refused(path_of(data_dir, name) for name in rows):
+        with python_rows.put_back_if_refused(
+            _path(data_dir, name) for name in rows
+        ):
             for name, some in rows.items():
-                python_rows.write_rows(path_of(data_dir, name), some)
+                python_rows.write_rows(_path(data_dir, name), some)
             outcome = trials.run(options, trial_options)
     return dict(outcome.results.get("dev", {}))
 
 
-def path_of(data_dir: str, name: str) -> str:
-    """The file of a table in the folder `data` of an output_dir."""
+def _path(data_dir: str, name: str) -> str:
     return os.path.join(data_dir, f"{name}.jsonl")
-
-
-@contextlib.contextmanager
-def put_back_if_refused(paths: Iterable[str]) -> Iterator[None]:
-    """Keeps the tables that a folder's model was trained and scored on."""
-    before = {path: _lines(path) for path in paths if files.exists(path)}
-    try:
-        yield
-    except (ValueError, OSError):
-        for path, lines in before.items():
-            files.write_text(path, "".join(f"{line}\n" for line in lines))
-        raise
 
 
 def _options_of(
@@ -160,7 +147,7 @@ def _task_options(
     if isinstance(text, str):
         given["text_columns"] = [text] if text else None
     for name, table in tables.items():
-        if is_path(table):
+        if python_rows.is_path(table):
             path = os.fspath(table)
             if "://" not in path:
                 path = os.path.abspath(path)
@@ -169,11 +156,6 @@ def _task_options(
     if isinstance(share, float) and "train_file" in given:
         given["dev_share"] = share
     return settings.make(TaskOptions, given).given
-
-
-def is_path(table: Any) -> bool:
-    """Whether a table is the path of a file."""
-    return isinstance(table, str | os.PathLike)
 
 
 def _model_files(folder: str) -> dict[str, Any]:
@@ -218,7 +200,7 @@ def _rows_of(
             name=name,
         )
         for name, table in tables.items()
-        if not (is_path(table) or isinstance(table, float))
+        if not (python_rows.is_path(table) or isinstance(table, float))
     }
 
 
@@ -243,7 +225,10 @@ def _divide(
     task = user.UserTable("", **options, dev_share=share)
     task.table = read
     places = task.dev_places
-    before = {name: _lines(path_of(folder, name)) for name in ("train", "dev")}
+    before = {
+        name: python_rows.lines_of(_path(folder, name))
+        for name in ("train", "dev")
+    }
     lines = [json.dumps(row, default=str) for row in everything]
     is_same = Counter(lines) == Counter(before["train"] + before["dev"])
     if is_same and len(before["dev"]) == len(places):
@@ -253,8 +238,3 @@ def _divide(
     rows["train"] = [
         row for place, row in enumerate(everything) if place not in places
     ]
-
-
-def _lines(path: str) -> list[str]:
-    """The lines of a file that may be missing."""
-    return list(files.read_lines(path)) if files.exists(path) else []

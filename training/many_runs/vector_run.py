@@ -9,11 +9,6 @@ from data.tasks import python_rows
 from data.vectors.text_sets import GLUE
 from training.config.vector_options import SentenceOptions
 from training.devices import session
-from training.many_runs.table_run import (
-    is_path,
-    path_of,
-    put_back_if_refused,
-)
 from training.runs import sentences
 
 _FOLDER = "data"
@@ -37,7 +32,7 @@ def run(
     files = {
         f"{name}_file": os.path.abspath(os.fspath(table))
         for name, table in tables.items()
-        if is_path(table)
+        if python_rows.is_path(table)
     }
     has_dev = values.get("task_name") in GLUE or "eval_task_name" in values
     more = {
@@ -52,12 +47,12 @@ def run(
     rows = _rows_of(tables, options)
     with session.joined(options.finetuning.device, output_dir) as here:
         data_dir = os.path.abspath(os.path.join(here.output_dir, _FOLDER))
-        paths = {name: path_of(data_dir, name) for name in rows}
+        paths = {name: os.path.join(data_dir, f"{name}.jsonl") for name in rows}
         options = options.replace(
             output_dir=here.output_dir,
             **{f"{name}_file": path for name, path in paths.items()},
         )
-        with put_back_if_refused(paths.values()):
+        with python_rows.put_back_if_refused(paths.values()):
             for name, path in paths.items():
                 python_rows.write_rows(path, rows[name])
             results = sentences.run(options)
@@ -70,7 +65,7 @@ def _rows_of(
     """Reads the tables that are not files."""
     rows = {}
     for name, table in tables.items():
-        if not is_path(table):
+        if not python_rows.is_path(table):
             source = options.train_set if name == "train" else options.dev_set
             columns = [*source.text_columns]
             columns += [source.label_column] * source.scored

@@ -104,7 +104,8 @@ def test_rows_without_a_text_can_be_left_out(tmp_path, caplog):
     rows = [HEADER, "a\t\t1", "a\tb\t1", "c\td\t"]
     found = sets(tmp_path, rows, drop_missing=True)
     assert list(found.examples("train")) == [TextExample(("a", "b"), 1.0)]
-    assert "leaves out 2 rows" in caplog.text
+    list(found.examples("train"))
+    assert caplog.text.count("leaves out 2 rows") == 1
 
 
 def test_scores_that_are_no_cosines_are_refused_for_a_regression(tmp_path):

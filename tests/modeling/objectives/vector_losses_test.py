@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import vector_losses
 from modeling.choices import VECTOR_LOSSES
+from modeling.objectives import vector_losses
 
 RNG = np.random.default_rng(7)
 SCALE = 5.0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from modeling.vector_losses.similarity import cosines
+from modeling.objectives.vector_losses.similarity import cosines
 
 _NEVER = -1e12  # its exp is 0
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from modeling.vector_losses.similarity import cosines
+from modeling.objectives.vector_losses.similarity import cosines
 
 
 def loss(

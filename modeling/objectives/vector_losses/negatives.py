@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from modeling.vector_losses.similarity import unit
+from modeling.objectives.vector_losses.similarity import unit
 
 
 def loss(
