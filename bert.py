@@ -18,15 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from data.entities import entities_of
 from training.export.asking import fillings, listed, masked, named
+from training.export.vector_methods import VectorMethods
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from data.vectors.vector_files import LineVectors
     from modeling import LoadedModel
-    from training.vectors.texts import TextVectors
-
-Text = str | tuple[str, str]
 
 # Method -> the kinds of model that have it.
 _KINDS = {
@@ -59,7 +54,7 @@ def load(
     return Model(folder, max_seq_length, use_calibration, **options)
 
 
-class Model:
+class Model(VectorMethods):
     """A model that is asked about lists of texts; `load` makes it.
 
     The texts of one call are sorted by length and computed in batches. Results
@@ -86,11 +81,11 @@ class Model:
     ):
         import modeling
         from training.export import predictor
+        from training.vectors.sentence_texts import SentenceTexts
         from training.vectors.texts import TextVectors
 
         folder = self.folder = os.fspath(folder)
         self.loaded: LoadedModel | None = None
-        self._vectors: TextVectors | None = None
         # Settings -> what computes by them. Each traces its graph once.
         self._predictors: dict[tuple, predictor.Predictor] = {}
         self._settings = {}
@@ -106,72 +101,11 @@ class Model:
             self.loaded = modeling.load(folder, **options)
             self.kind = self.loaded.kind
             self._vectors = TextVectors(self.loaded, max_seq_length)
+            if self.kind == "vectors":
+                self._sentences = SentenceTexts(self.loaded, max_seq_length)
 
     def __repr__(self):
         return f"<bert.Model {self.folder!r}: {self.kind}>"
-
-    def encode(
-        self,
-        texts: Iterable[Text],
-        *,
-        pooling: str = "mean",
-        layers: Sequence[int | str] = (-1,),
-        layer_mix: str = "concat",
-        batch_size: int = 32,
-    ) -> "np.ndarray":
-        """Computes a vector of each text, as extract_features.py does.
-
-        Args:
-          texts: strings, or pairs of strings.
-          pooling: `mean` or `max` of all wordpieces, or `cls`, that of [CLS].
-          layers: blocks whose outputs are taken: 0 = the first, -1 = the last,
-            `embeddings` = what enters the first.
-          layer_mix: how those of several layers become one: `concat` or `sum`.
-          batch_size: texts computed at once.
-
-        Returns:
-          float32 [texts, width]; the width is the hidden size, times the
-          number of layers if they are concatenated.
-        """
-        import numpy as np
-
-        if pooling == "none":
-            raise ValueError("pooling is 'none'; call encode_words for that.")
-        lines = self._lines(
-            texts, batch_size, layers, layer_mix, pooling=pooling
-        )
-        return np.stack([line.vectors[0, 0] for line in lines])
-
-    def encode_words(
-        self,
-        texts: Iterable[Text],
-        *,
-        whole_words: bool = True,
-        layers: Sequence[int | str] = (-1,),
-        layer_mix: str = "concat",
-        batch_size: int = 32,
-    ) -> list[tuple[list[str], "np.ndarray"]]:
-        """Computes a vector of each word, as extract_features.py does.
-
-        Without `whole_words`, of each wordpiece. The other arguments are those
-        of `encode`. Returns for each text its words or wordpieces, with [CLS]
-        and [SEP], and their vectors, float32 [words, width].
-        """
-        lines = self._lines(
-            texts, batch_size, layers, layer_mix, whole_words=whole_words
-        )
-        return [(list(line.names), line.vectors[:, 0]) for line in lines]
-
-    def attention(
-        self, text: Text, layer: int = -1
-    ) -> tuple[list[str], "np.ndarray"]:
-        """Computes how much the wordpieces of one text attend to each other.
-
-        The text is a string or a pair of strings; layer 0 is the first block,
-        -1 the last. Returns the wordpieces, and float32 [heads, wordpieces,
-        wordpieces]: a row sums to 1 and says what its wordpiece attends to.
-        """
-        return self._text_vectors().attention(text, layer)
 
     def fill_mask(
         self,
@@ -317,26 +251,6 @@ class Model:
             signatures = signatures_of(self.loaded, **settings)
             self._predictors[key] = Predictor(signatures)
         return self._predictors[key].predict(texts, batch_size)
-
-    def _lines(
-        self,
-        texts: Iterable[Any],
-        batch_size: int,
-        layers: Sequence[int | str],
-        layer_mix: str,
-        **options: Any,
-    ) -> "list[LineVectors]":
-        """Returns what extract_features.py says of each text."""
-        options |= {"layers": tuple(layers), "layer_mix": layer_mix}
-        return self._text_vectors().lines(listed(texts), batch_size, **options)
-
-    def _text_vectors(self) -> "TextVectors":
-        if not self._vectors:
-            raise ValueError(
-                f"{self.folder} is an export, which gives no vectors; load the "
-                "output_dir of its run."
-            )
-        return self._vectors
 
     def _refuse_for_export(self, settings: Mapping[str, Any]) -> None:
         if settings and not self.loaded:

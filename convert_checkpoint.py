@@ -18,7 +18,8 @@ the output_dir of run_pretraining.py, run_classifier.py or run_squad.py, becomes
 config.json, model.safetensors, vocab.txt, tokenizer_config.json and
 special_tokens_map.json, which AutoModelFor... and AutoTokenizer load. For a run
 with --save_best these are the best weights, otherwise the last; for trials,
-those of the chosen one. --output_format chooses the format of the result.
+those of the chosen one. A model of sentence vectors becomes a folder of
+sentence-transformers. --output_format chooses the format of the result.
 
 --extra_words adds words and --max_position_embeddings adds positions. Both need
 training afterwards. --keep_layers and --keep_words take layers and words away.

@@ -11,7 +11,7 @@ from data.text.tokenization import FullTokenizer
 from data.text.tokenizer_files import read_settings
 from modeling import checkpoints, objectives
 from modeling.bert import BertModel
-from modeling.checkpoints import LoadReport, huggingface
+from modeling.checkpoints import LoadReport, huggingface, sentence_folder
 from modeling.checkpoints.model_folder import ModelFolder, find
 from modeling.config import BertConfig
 from modeling.vector_form import VectorForm
@@ -131,7 +131,8 @@ def load(
         tokenizer=tokenizer,
         labels=labels,
         report=_assign(checkpoint, kind, layers, reads_pooler),
-        max_seq_length=(found.description or {}).get("max_seq_length"),
+        max_seq_length=(found.description or {}).get("max_seq_length")
+        or sentence_folder.read_max_seq_length(found.path),
         description=found.description,
         folder=found.path,
     )

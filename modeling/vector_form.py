@@ -8,6 +8,7 @@ from typing import Any, Self
 from data.settings import refuse
 from data.storage import files
 from data.storage.json_files import read_json, write_json
+from modeling.checkpoints import sentence_folder
 from modeling.choices import VECTOR_POOLINGS
 
 # In the folder of a model. A folder with this file holds sentence vectors.
@@ -80,11 +81,14 @@ class VectorForm:
     def find(cls, folder: str) -> Self | None:
         """Reads the form in the folder of a model; None = there is none.
 
-        Raises ValueError if the file is damaged or of another version.
+        The folder may be one of sentence-transformers. Raises ValueError if a
+        file is damaged, of another version, or has what is not known here.
         """
         path = os.path.join(folder, VECTOR_FORM)
         if not files.exists(path):
-            return None
+            path = os.path.join(folder, sentence_folder.MODULES)
+            facts = sentence_folder.read_form(folder)
+            return None if facts is None else cls.of_facts(facts, path)
         return cls.of_facts(read_json(path), path)
 
     @classmethod

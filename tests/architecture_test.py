@@ -37,12 +37,12 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_610,
-    "training": 10_980,
-    "modeling": 4_100,
+    "data": 10_760,
+    "training": 11_640,
+    "modeling": 4_230,
     "studies": 1_540,
     "demo": 225,
-    "programs": 750,
+    "programs": 730,
 }
 MOST_DOCSTRINGS = 8_300
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -37,6 +37,25 @@ def find_json(
     return read_json(path, names, remedy) if files.exists(path) else {}
 
 
-def write_json(path: str, values: Mapping[str, Any]) -> None:
-    """Writes a JSON object, indented; see `files.whole_files`."""
+def read_json_list(
+    path: str, names: Sequence[str], remedy: str
+) -> list[dict[str, Any]]:
+    """Reads a JSON list of objects, each with `names`; see `read_json`."""
+    with files.open_read(path) as file:
+        try:
+            values = json.loads(file.read())
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}; {remedy}.") from None
+    if not isinstance(values, list) or not all(
+        isinstance(value, dict) and value.keys() >= {*names} for value in values
+    ):
+        raise ValueError(
+            f"{path} is damaged: no list of objects with {', '.join(names)}; "
+            f"{remedy}."
+        )
+    return values
+
+
+def write_json(path: str, values: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Writes a JSON object or list, indented; see `files.whole_files`."""
     files.write_text(path, json.dumps(values, indent=1) + "\n")

@@ -7,4 +7,6 @@ text_sets          train and dev sets of texts and pairs
 set_records        these sets as record files
 teacher_vectors    another model's vectors, as what a model learns
 retrieval          scores of vectors: correlation, and right texts found
+text_lists         texts of a file, in their order
+vector_index       an index of texts: vectors, and the nearest of them
 """

@@ -5,6 +5,7 @@ huggingface_names  the table of Hugging Face's names of weights and ours
 huggingface        Hugging Face's format
 assign             a checkpoint's arrays into a model's variables
 model_folder       the files of a model in a folder, and its weights
+sentence_folder    folders of sentence-transformers
 """
 
 from modeling.checkpoints.assign import (

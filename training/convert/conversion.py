@@ -26,10 +26,12 @@ from modeling.checkpoints import (
     huggingface,
     huggingface_names,
     model_folder,
+    sentence_folder,
 )
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig, to_huggingface
+from modeling.vector_form import VectorForm
 from training.config.conversion_options import FORMATS, ConversionOptions
 from training.convert import cutting, growth
 from training.convert.cutting import Cut
@@ -137,6 +139,9 @@ def _to_original(
     )
     texts = _texts(options, found, model)
     _write_tokenizer(folder, model, texts)
+    form = VectorForm.find(found.path)
+    if form:
+        form.write(folder)
     labels = list(found.labels)
     # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
@@ -223,6 +228,7 @@ def _to_huggingface(
     values |= _head(options, shapes, found, model.config.electra)
     texts = _texts(options, found, model)
     vocab = _write_tokenizer(folder, model, texts)
+    _write_form(folder, found, model)
     special = tokenizer_files.SPECIAL_TOKENS
     vocabulary.require_tokens(vocab, [*special.values()], "vocab.txt")
     if texts.never_split:
@@ -236,6 +242,18 @@ def _to_huggingface(
     tensors = huggingface.to_tensors(weights, is_encoder_alone=is_alone)
     huggingface.write(folder, tensors)
     logging.info("Its class in transformers is %s.", name)
+
+
+def _write_form(folder: str, found: ModelFolder, model: Grown | Cut) -> None:
+    """Writes sentence-transformers' files for a model of sentence vectors."""
+    form = VectorForm.find(found.path)
+    if form:
+        most = model.config.max_position_embeddings
+        length = found.facts.get("max_seq_length")
+        length = length or sentence_folder.read_max_seq_length(found.path)
+        sentence_folder.write(
+            folder, form, model.config.hidden_size, min(length or most, most)
+        )
 
 
 def _grown(options: ConversionOptions, found: ModelFolder) -> Grown | Cut:

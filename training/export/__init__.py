@@ -12,5 +12,6 @@ interface               which signatures an export has
 model_card              README.md of an export
 saved_model             writes the SavedModel
 asking                  what a model is asked, and its answers as lines
+vector_methods          vectors and search of bert.Model
 predictor               loads an export in Python
 """

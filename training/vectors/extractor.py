@@ -36,6 +36,20 @@ def check_layer(
         )
 
 
+def padded_shape(
+    strategy: tf.distribute.Strategy,
+    needed: tuple[int, int],
+    most: tuple[int, int],
+) -> tuple[int, int]:
+    """Returns (length, rows) of a batch; on a TPU always the same, `most`."""
+    if is_tpu(strategy):
+        return most
+    parts = strategy.num_replicas_in_sync
+    multiple = kind_of(strategy).multiple
+    length = min(-(-needed[0] // multiple) * multiple, most[0])
+    return length, -(-needed[1] // parts) * parts
+
+
 class Extractor(Inference):
     """Computes vectors of rows; create it in the strategy's scope.
 
@@ -99,13 +113,11 @@ class Extractor(Inference):
 
     def _pad(self, rows):
         """Pads rows to a batch; on a TPU always to the same shape."""
-        length = max(len(row.tokens) for row in rows)
-        parts = self._strategy.num_replicas_in_sync
-        batch_size = -(-len(rows) // parts) * parts
-        multiple = kind_of(self._strategy).multiple
-        length = min(-(-length // multiple) * multiple, self._max_seq_length)
-        if is_tpu(self._strategy):
-            length, batch_size = self._max_seq_length, self._batch_size
+        length, batch_size = padded_shape(
+            self._strategy,
+            (max(len(row.tokens) for row in rows), len(rows)),
+            (self._max_seq_length, self._batch_size),
+        )
         return text_rows.pad_rows(rows, batch_size=batch_size, length=length)
 
     def _lines(self, rows: Sequence[TextRow]) -> list[LineVectors]:

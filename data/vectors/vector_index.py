@@ -1,0 +1,161 @@
+"""An index of texts: a .npy file of vectors, and what it was made from.
+
+Axes: N vectors, Q questions, W numbers of a vector, k found vectors.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from data.storage import files, manifests
+from data.storage.json_files import read_json, write_json
+from data.vectors.text_lists import TextList, read_texts
+
+# Scores computed at once: 64 MB.
+_SCORES = 1 << 24
+_ROWS = 1 << 16
+_AGAIN = "make it again with --do_encode"
+
+
+class Index(NamedTuple):
+    """Vectors of texts; `open_index` makes it.
+
+    Attributes:
+      vectors: float32 [N, W], read from the file when they are needed.
+      texts: the N texts.
+      is_unit: whether the vectors have the length 1.
+    """
+
+    vectors: np.ndarray
+    texts: TextList
+    is_unit: bool
+
+    def search(
+        self, questions: np.ndarray, k: int
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Yields what is nearest to each question, the best first.
+
+        Each is a dict: `score` (the cosine), `row` (from 0) and `text`.
+        """
+        for scores, places in nearest(
+            *(questions, self.vectors, k),
+            is_unit=self.is_unit,
+            left_out=self.texts.is_empty,
+        ):
+            yield [
+                {"score": score, "row": row, "text": self.texts[row]}
+                for score, row in zip(
+                    scores.tolist(), places.tolist(), strict=True
+                )
+            ]
+
+
+def nearest(
+    questions: np.ndarray,
+    vectors: np.ndarray,
+    k: int,
+    *,
+    is_unit: bool = True,
+    left_out: np.ndarray | None = None,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields the k vectors of the highest cosine for each question, exactly.
+
+    Args:
+      questions: float32 [Q, W].
+      vectors: float32 [N, W]; read in blocks.
+      k: number of vectors; all, if there are fewer.
+      is_unit: whether all vectors have the length 1.
+      left_out: bool [N], vectors that are not to be found; None = none.
+
+    Yields:
+      The scores, and the places of the vectors: the highest score first, of
+      equal scores the first vector.
+    """
+    lengths = np.linalg.norm(questions, axis=1, keepdims=True)
+    questions = questions / np.maximum(lengths, 1e-12)
+    at_once = max(1, _SCORES // _ROWS)
+    for start in range(0, len(questions), at_once):
+        part = questions[start : start + at_once]
+        best = [(np.zeros(0, np.float32), np.zeros(0, np.int64))] * len(part)
+        for first in range(0, len(vectors), _ROWS):
+            block = np.asarray(vectors[first : first + _ROWS])
+            scores = part @ block.T
+            if not is_unit:
+                norms = np.linalg.norm(block, axis=1)
+                scores /= np.maximum(norms, 1e-12)
+            if left_out is not None:
+                scores[:, left_out[first : first + _ROWS]] = -np.inf
+            best = [
+                _better(*found, row, first, k)
+                for found, row in zip(best, scores, strict=True)
+            ]
+        yield from best
+
+
+def _better(
+    scores: np.ndarray, places: np.ndarray, row: np.ndarray, first: int, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Adds a block's scores to the best ones; keeps k."""
+    least = scores[-1] if len(scores) == k else -np.inf
+    new = np.flatnonzero(row > least)
+    if len(new) > k:
+        # What is equal to the k-th best is kept: the first place counts.
+        new = new[row[new] >= np.partition(row[new], -k)[-k]]
+    scores = np.concatenate([scores, row[new]])
+    places = np.concatenate([places, new + first])
+    order = np.lexsort((places, -scores))[:k]
+    return scores[order], places[order]
+
+
+def write_facts(path: str, model: Mapping[str, Any], **facts: Any) -> None:
+    """Writes what an index was made from, beside its file."""
+    write_json(manifests.path_of([path]), {"made_from": dict(model), **facts})
+
+
+def open_index(path: str, model: Mapping[str, Any]) -> Index:
+    """Opens an index that was made with a model.
+
+    `model` says which model it must be. Raises FileNotFoundError if a file is
+    missing, ValueError if the index is from another model, or the texts are
+    not those that it was made from.
+    """
+    files.require_file(path, "index")
+    manifest = manifests.path_of([path])
+    if not files.exists(manifest):
+        raise FileNotFoundError(
+            f"{manifest}: no such file, so it is unknown what {path} was made "
+            f"from; {_AGAIN}."
+        )
+    facts = read_json(manifest, ("made_from", "texts"), _AGAIN)
+    if changed := manifests.changes(facts["made_from"], model):
+        raise ValueError(
+            f"--index_file={path} was made with another model: "
+            f"{'; '.join(changed)}. Give that model, or {_AGAIN}."
+        )
+    vectors = _open(path)
+    texts = facts["texts"]
+    file = texts["file"]
+    if not files.exists(file):
+        file = os.path.join(os.path.dirname(path), os.path.basename(file))
+    if files.sha256(file) != texts["sha256"] or len(vectors) != facts["count"]:
+        raise ValueError(
+            f"{path} has vectors of {facts['count']} texts of {file}, but one "
+            f"of both files was changed since; {_AGAIN}."
+        )
+    found = TextList(read_texts(file, texts["column"]))
+    return Index(vectors, found, facts["is_unit"])
+
+
+def facts_of(path: str) -> dict[str, Any]:
+    """Returns what is said about an index; {} if it is unknown."""
+    return manifests.read(manifests.path_of([path])) or {}
+
+
+def _open(path: str) -> np.ndarray:
+    try:
+        # Pages of the file are read when they are needed.
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is damaged ({error}); {_AGAIN}.") from None

@@ -1,0 +1,140 @@
+"""Search among vectors, and the index file that it reads."""
+
+import json
+
+import numpy as np
+import pytest
+
+from data.vectors import vector_index
+from data.vectors.text_lists import TextList, read_texts
+from data.vectors.vector_index import nearest, open_index, write_facts
+
+MODEL = {"weights_sha256": "a", "pooling": "mean"}
+
+
+def whole_product(questions, vectors, k):
+    """All cosines at once; of equal ones the first vector."""
+    questions = questions / np.linalg.norm(questions, axis=1, keepdims=True)
+    lengths = np.linalg.norm(vectors, axis=1)
+    cosines = questions @ vectors.T / lengths
+    return cosines, np.argsort(-cosines, axis=1, kind="stable")[:, :k]
+
+
+@pytest.mark.parametrize("k", [1, 3, 7, 40])
+@pytest.mark.parametrize("is_unit", [True, False])
+def test_nearest_equals_the_whole_product(monkeypatch, k, is_unit):
+    monkeypatch.setattr(vector_index, "_ROWS", 7)  # 29 vectors: 5 blocks
+    monkeypatch.setattr(vector_index, "_SCORES", 14)  # 2 questions at once
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(29, 6)).astype(np.float32)
+    if is_unit:
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    questions = rng.normal(size=(5, 6)).astype(np.float32)
+    cosines, places = whole_product(questions, vectors, k)
+    found = list(nearest(questions, vectors, k, is_unit=is_unit))
+    for row, place, (scores, got) in zip(cosines, places, found, strict=True):
+        assert got.tolist() == place.tolist()
+        np.testing.assert_allclose(scores, row[place], atol=1e-6)
+
+
+def test_of_equal_scores_the_first_vector_is_found(monkeypatch):
+    monkeypatch.setattr(vector_index, "_ROWS", 4)
+    vectors = np.tile(np.eye(2, dtype=np.float32), (5, 1))  # 0, 2, 4: equal
+    ((scores, places),) = nearest(vectors[:1], vectors, 4)
+    assert places.tolist() == [0, 2, 4, 6]
+    assert scores.tolist() == [1, 1, 1, 1]
+
+
+def test_vectors_that_are_left_out_are_never_found():
+    vectors = np.eye(3, dtype=np.float32)
+    left_out = np.array([True, False, True])
+    ((scores, places),) = nearest(vectors[:1], vectors, 3, left_out=left_out)
+    assert places.tolist() == [1]
+    assert scores.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column"),
+    [
+        ("a.txt", "one, two\n\nthree\n", ""),
+        ("a.csv", 'text,n\n"one, two",1\n"",2\nthree,3\n', ""),
+        (
+            "a.jsonl",
+            '{"q": "one, two"}\n{"q": ""}\n{"q": "three"}\n',
+            "q",
+        ),
+    ],
+)
+def test_every_line_is_a_text_an_empty_one_too(tmp_path, name, content, column):
+    path = tmp_path / name
+    path.write_text(content)
+    texts = list(read_texts(str(path), column))
+    assert texts == ["one, two", "", "three"]
+    found = TextList(texts)
+    assert [found[i] for i in range(3)] == texts
+    assert found.is_empty.tolist() == [False, True, False]
+
+
+def test_a_column_of_a_file_of_lines_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    with pytest.raises(ValueError, match="--text_columns=q"):
+        next(read_texts(str(tmp_path / "a.txt"), "q"))
+
+
+@pytest.fixture
+def index(tmp_path):
+    """An index of two texts, as --do_encode writes it."""
+    texts, path = tmp_path / "texts.txt", str(tmp_path / "texts.npy")
+    texts.write_text("one\ntwo\n")
+    np.save(path, np.eye(2, dtype=np.float32))
+    sha256 = vector_index.files.sha256(str(texts))
+    write_facts(
+        path,
+        MODEL,
+        texts={"file": str(texts), "column": "", "sha256": sha256},
+        count=2,
+        is_unit=True,
+    )
+    return path
+
+
+def test_an_index_finds_its_texts(index):
+    found = open_index(index, MODEL)
+    question = np.array([[1.0, 2.0]], np.float32)
+    ((best, second),) = found.search(question, 5)
+    assert (best["row"], best["text"]) == (1, "two")
+    assert best["score"] == pytest.approx(2 / 5**0.5)
+    assert second["text"] == "one"
+
+
+def test_an_index_that_was_moved_finds_the_texts_beside_it(index, tmp_path):
+    moved = tmp_path.rename(tmp_path.with_name("moved"))
+    assert open_index(str(moved / "texts.npy"), MODEL).texts[0] == "one"
+
+
+def test_an_index_of_another_model_is_refused(index):
+    other = MODEL | {"weights_sha256": "b"}
+    with pytest.raises(ValueError, match=r"--index_file.*weights \(sha256\)"):
+        open_index(index, other)
+    with pytest.raises(ValueError, match="pooling mean -> cls.*--do_encode"):
+        open_index(index, MODEL | {"pooling": "cls"})
+
+
+def test_texts_that_were_changed_are_refused(index, tmp_path):
+    (tmp_path / "texts.txt").write_text("one\nsix\n")
+    with pytest.raises(ValueError, match="changed since.*--do_encode"):
+        open_index(index, MODEL)
+
+
+def test_vectors_that_nothing_describes_are_refused(index):
+    np.save(f"{index}-other.npy", np.eye(2))
+    with pytest.raises(FileNotFoundError, match="--do_encode"):
+        open_index(f"{index}-other.npy", MODEL)
+
+
+def test_damaged_facts_are_refused(index):
+    path = vector_index.manifests.path_of([index])
+    with open(path, "w") as file:
+        json.dump({"texts": {}}, file)
+    with pytest.raises(ValueError, match="made_from.*--do_encode"):
+        open_index(index, MODEL)

@@ -1,0 +1,137 @@
+"""Folders of sentence-transformers: what is read, refused and written."""
+
+import json
+
+import pytest
+
+from modeling.checkpoints import sentence_folder
+from modeling.vector_form import VectorForm
+
+TYPES = ("Transformer", "Pooling", "Normalize")
+
+
+def write(folder, pooling, types=TYPES, texts=None, config=None):
+    """A folder as their releases write it."""
+    paths = ("", "1_Pooling", "2_Normalize")
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"a.models.{name}"}
+        for i, (path, name) in enumerate(zip(paths, types, strict=False))
+    ]
+    (folder / "1_Pooling").mkdir()
+    for name, content in {
+        "modules.json": modules,
+        "1_Pooling/config.json": pooling,
+        "sentence_bert_config.json": texts or {},
+        "config_sentence_transformers.json": config or {},
+    }.items():
+        (folder / name).write_text(json.dumps(content))
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "expected"),
+    [
+        ({"pooling_mode_cls_token": True}, "cls"),
+        (
+            {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True},
+            "mean",
+        ),
+        ({"pooling_mode": "mean", "include_prompt": True}, "mean"),
+    ],
+)
+def test_pooling_of_old_and_new_releases(tmp_path, pooling, expected):
+    form = VectorForm.find(write(tmp_path, pooling))
+    assert (form.pooling, form.normalize) == (expected, True)
+
+
+def test_without_the_module_vectors_are_not_normalized(tmp_path):
+    folder = write(tmp_path, {"pooling_mode": "mean"}, TYPES[:2])
+    assert not VectorForm.find(folder).normalize
+
+
+def test_prompts_and_length_are_kept(tmp_path):
+    folder = write(
+        tmp_path,
+        {"pooling_mode": "mean"},
+        texts={"max_seq_length": 96},
+        config={
+            "prompts": {"query": "query: ", "document": ""},
+            "default_prompt_name": "query",
+        },
+    )
+    form = VectorForm.find(folder)
+    assert form.prompts == {"query": "query: "}
+    assert form.prompt() == "query: "
+    assert sentence_folder.read_max_seq_length(folder) == 96
+
+
+def test_length_of_new_releases_is_the_tokenizers(tmp_path):
+    folder = write(tmp_path, {"pooling_mode": "mean"})
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({"model_max_length": 77}))
+    assert sentence_folder.read_max_seq_length(folder) == 77
+    path.write_text(json.dumps({"model_max_length": 10**30}))  # = no limit
+    assert sentence_folder.read_max_seq_length(folder) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"types": (*TYPES[:2], "Dense")}, "'Dense'"),
+        ({"types": ("Pooling", "Transformer")}, "Pooling, Transformer"),
+        ({"pooling": {"pooling_mode": "lasttoken"}}, "lasttoken"),
+        (
+            {
+                "pooling": {
+                    "pooling_mode_cls_token": True,
+                    "pooling_mode_max_tokens": True,
+                }
+            },
+            "cls and max",
+        ),
+        (
+            {
+                "pooling": {"pooling_mode": "mean", "include_prompt": False},
+                "config": {"prompts": {"query": "q: "}},
+            },
+            "include_prompt",
+        ),
+        ({"texts": {"do_lower_case": True}}, "do_lower_case"),
+    ],
+)
+def test_what_is_not_known_is_refused_by_its_name(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        VectorForm.find(
+            write(tmp_path, **({"pooling": {"pooling_mode": "mean"}} | changes))
+        )
+
+
+def test_damaged_modules_are_refused(tmp_path):
+    folder = write(tmp_path, {"pooling_mode": "mean"})
+    for damaged in ("[", "{}", '[{"type": "a"}]'):
+        (tmp_path / "modules.json").write_text(damaged)
+        with pytest.raises(ValueError, match="modules.json is damaged"):
+            VectorForm.find(folder)
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    form = VectorForm(
+        pooling="cls",
+        normalize=False,
+        vector_sizes=(16, 8),
+        prompts={"query": "query: ", "passage": "passage: "},
+        default_prompt="passage",
+    )
+    sentence_folder.write(str(tmp_path), form, 32, 64)
+    assert VectorForm.find(str(tmp_path)) == form
+    assert sentence_folder.read_max_seq_length(str(tmp_path)) == 64
+    types = [
+        module["type"]
+        for module in json.loads((tmp_path / "modules.json").read_text())
+    ]
+    assert types == [
+        "sentence_transformers.models.Transformer",
+        "sentence_transformers.models.Pooling",
+    ]
+    pooling = json.loads((tmp_path / "1_Pooling/config.json").read_text())
+    assert pooling["word_embedding_dimension"] == 32

@@ -1,0 +1,199 @@
+"""--do_encode and --do_search of run_sentence_vectors.py, and from Python."""
+
+import dataclasses
+import io
+import json
+
+import numpy as np
+import pytest
+
+import bert
+from modeling.vector_form import VectorForm
+from tests.support.model_folders import write_released
+from training.config.encoding_options import EncodingOptions
+from training.config.run_options import DeviceOptions
+from training.runs import encoding
+from training.vectors import sentence_encoding
+
+LINES = ["one two three", "", "two", "three one " * 9, "four", "one two three"]
+
+
+@pytest.fixture(scope="module")
+def released(goldens, tmp_path_factory):
+    """The golden model, as one of sentence vectors with prompts."""
+    folder = tmp_path_factory.mktemp("released")
+    write_released(goldens, folder, "bert_config.json")
+    VectorForm(prompts={"query": "two "}, vector_sizes=(8,)).write(str(folder))
+    return str(folder)
+
+
+@pytest.fixture
+def options(released, tmp_path):
+    (tmp_path / "texts.txt").write_text("\n".join(LINES) + "\n")
+    return EncodingOptions(
+        do_encode=True,
+        init_checkpoint=released,
+        input_file=str(tmp_path / "texts.txt"),
+        output_file=str(tmp_path / "texts.npy"),
+        encode_batch_size=2,
+        device=DeviceOptions(),
+    )
+
+
+def mean_vectors(released, texts, **settings):
+    """Means of the last layer, of length 1: not by `SentenceVectors`."""
+    model = bert.load(released, **settings)
+    means = model.encode(texts, pooling="mean", batch_size=1)
+    return means / np.linalg.norm(means, axis=1, keepdims=True)
+
+
+def test_vectors_are_in_the_order_of_the_file(released, options, monkeypatch):
+    monkeypatch.setattr(sentence_encoding, "_WINDOW", 4)
+    encoding.run(options)
+    vectors = np.load(options.output_file)
+    assert vectors.dtype == np.float32
+    expected = mean_vectors(released, LINES)
+    np.testing.assert_allclose(vectors, expected, atol=2e-6)
+
+
+def test_records_have_texts_and_vectors(released, options):
+    path = options.output_file.replace("npy", "jsonl")
+    encoding.run(options.replace(output_file=path, vector_size=8))
+    with open(path) as file:
+        rows = [json.loads(line) for line in file]
+    assert [row["text"] for row in rows] == LINES
+    expected = mean_vectors(released, LINES)[:, :8]
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        [row["vector"] for row in rows], expected, atol=2e-6
+    )
+
+
+def test_cut_and_empty_texts_are_counted(released, options, caplog):
+    with caplog.at_level("WARNING"):
+        encoding.run(options.replace(max_seq_length=14))
+    assert "1 of 6 texts were longer than --max_seq_length=14" in caplog.text
+    assert "1 of 6 texts are empty" in caplog.text
+    assert "--prompt_name" in caplog.text  # the model has prompts, none is used
+    np.testing.assert_allclose(
+        np.load(options.output_file),
+        mean_vectors(released, LINES, max_seq_length=14),
+        atol=2e-6,
+    )
+
+
+def as_search(options, **changes):
+    return dataclasses.replace(
+        options,
+        do_encode=False,
+        do_search=True,
+        **{
+            "index_file": options.output_file,
+            "input_file": None,
+            "output_file": None,
+            **changes,
+        },
+    )
+
+
+def test_questions_of_the_terminal_are_answered(
+    options, monkeypatch, capsys, released
+):
+    encoding.run(options)
+    monkeypatch.setattr("sys.stdin", io.StringIO("one\n\nfour\n"))
+    encoding.run(as_search(options, top_k=6))
+    first, second = capsys.readouterr().out.strip().split("\n\n")
+    # The model's prompt "two " is put before each question.
+    question = mean_vectors(released, ["two one"])[0]
+    scores = mean_vectors(released, LINES) @ question
+    assert first.split("\n")[0] == "one"
+    found = [line.split()[:2] for line in first.split("\n")[1:]]
+    best = [int(i) for i in np.argsort(-scores, kind="stable") if LINES[i]]
+    assert len(best) == 5  # the empty text is not found
+    assert [int(row) for _, row in found] == best
+    assert float(found[0][0]) == pytest.approx(scores[best[0]], abs=1e-4)
+    assert second.startswith("four\n")
+
+
+def test_questions_of_a_file_and_python_have_the_same_answers(
+    options, tmp_path, released
+):
+    encoding.run(options.replace(vector_size=8))
+    questions = tmp_path / "questions.csv"
+    questions.write_text("q,n\none,1\nfour,2\n")
+    search = as_search(
+        options,
+        input_file=str(questions),
+        text_columns=("q",),
+        output_file=str(tmp_path / "found.jsonl"),
+        top_k=2,
+    )
+    encoding.run(search)
+    lines = (tmp_path / "found.jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [row["question"] for row in found] == ["one", "four"]
+    model = bert.load(released)
+    again = model.search(["one", "four"], options.output_file, top_k=2)
+    assert [row["found"] for row in found] == again
+    texts = model.search(["one"], LINES, top_k=1)
+    assert texts[0][0]["text"] in LINES
+
+
+def test_a_file_without_questions_is_refused(options, tmp_path):
+    encoding.run(options)
+    (tmp_path / "none.txt").write_text("\n \n")
+    search = as_search(options, input_file=str(tmp_path / "none.txt"))
+    with pytest.raises(ValueError, match="--input_file.*no questions"):
+        encoding.run(search)
+
+
+def test_an_index_of_another_model_is_refused(options):
+    encoding.run(options)
+    with pytest.raises(ValueError, match="--index_file.*another model"):
+        encoding.run(as_search(options, pooling="cls"))
+    with pytest.raises(ValueError, match="another model"):
+        encoding.run(as_search(options, normalize=False))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"input_file": "none.txt"}, "none.txt: no such --input_file"),
+        ({"vector_size": 7}, "--vector_size=7.* 8 "),
+        ({"prompt_name": "passage"}, "'passage'.*query"),
+        ({"max_seq_length": 100000}, "--max_seq_length=100000"),
+        ({"text_columns": ("a",)}, "--text_columns=a"),
+    ],
+)
+def test_wrong_flags_are_refused_and_nothing_is_written(
+    options, tmp_path, changes, message
+):
+    with pytest.raises((ValueError, OSError), match=message):
+        encoding.run(options.replace(**changes))
+    assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"do_search": True}, "--do_encode"),
+        ({"init_checkpoint": None}, "--init_checkpoint"),
+        ({"output_file": None}, "--output_file"),
+        ({"output_file": "a.txt"}, "--output_file=a.txt.*npy"),
+        ({"text_columns": ("a", "b")}, "--text_columns=a,b"),
+        ({"do_encode": False, "do_search": True}, "--index_file"),
+    ],
+)
+def test_flags_that_contradict_each_other(options, changes, message):
+    with pytest.raises(ValueError, match=message):
+        options.replace(**changes)
+
+
+def test_python_refuses_what_is_no_text_or_no_model_of_vectors(released):
+    model = bert.load(released)
+    with pytest.raises(ValueError, match=r"texts\[0\]"):
+        model.encode([("one", "two")])
+    with pytest.raises(ValueError, match="top_k"):
+        model.search(["one"], ["two"], top_k=0)
+    with pytest.raises(ValueError, match="kind='vectors'"):
+        bert.load(released, kind="encoder").search(["one"], ["two"])

@@ -1,0 +1,161 @@
+"""The methods of `bert.Model` that compute vectors. Loads no TensorFlow."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from training.export.asking import listed
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from data.vectors.vector_files import LineVectors
+    from training.vectors.sentence_texts import SentenceTexts
+    from training.vectors.texts import TextVectors
+
+Text = str | tuple[str, str]
+
+
+class VectorMethods:
+    """Vectors of texts and words, and search among them.
+
+    Attributes:
+      folder: the model's folder.
+      kind: see `bert.Model`.
+    """
+
+    folder: str
+    kind: str
+    _vectors: "TextVectors | None" = None
+    _sentences: "SentenceTexts | None" = None
+
+    def encode(
+        self,
+        texts: Iterable[Text],
+        *,
+        pooling: str | None = None,
+        layers: Sequence[int | str] = (-1,),
+        layer_mix: str = "concat",
+        batch_size: int = 32,
+        **own: Any,
+    ) -> "np.ndarray":
+        """Computes a vector of each text, as extract_features.py does.
+
+        A model of sentence vectors, one of sentence-transformers too, computes
+        its own, unless `pooling` is given.
+
+        Args:
+          texts: strings, or pairs of strings.
+          pooling: `mean` or `max` of all wordpieces, or `cls`, that of [CLS];
+            None = as the model says, else `mean`.
+          layers: blocks whose outputs are taken: 0 = the first, -1 = the last,
+            `embeddings` = what enters the first.
+          layer_mix: how those of several layers become one: `concat` or `sum`.
+          batch_size: texts computed at once.
+          **own: of a model of sentence vectors: `prompt_name`, which of its
+            prompts is put before each text, and `vector_size`, a smaller size.
+
+        Returns:
+          float32 [texts, width]; the width is the hidden size, times the
+          number of layers if they are concatenated.
+        """
+        import numpy as np
+
+        if pooling == "none":
+            raise ValueError("pooling is 'none'; call encode_words for that.")
+        texts = listed(texts)
+        if own or (self._sentences and pooling is None):
+            return self._sentence_texts().encode(
+                texts, batch_size=batch_size, **own
+            )
+        lines = self._lines(
+            texts, batch_size, layers, layer_mix, pooling=pooling or "mean"
+        )
+        return np.stack([line.vectors[0, 0] for line in lines])
+
+    def search(
+        self,
+        questions: Iterable[str],
+        texts: Iterable[str] | str,
+        *,
+        top_k: int = 10,
+        batch_size: int = 32,
+    ) -> list[list[dict[str, Any]]]:
+        """Finds the texts that are nearest to each question.
+
+        Args:
+          questions: strings; the model's prompt `query`, if it has one, is put
+            before each.
+          texts: strings; or the path of an index that run_sentence_vectors.py
+            --do_encode wrote with this model.
+          top_k: texts for each question.
+          batch_size: texts computed at once.
+
+        Returns:
+          For each question the nearest texts, the best first: `score` (the
+          cosine), `row` (the place of the text, from 0) and `text`.
+        """
+        if not isinstance(texts, str):
+            texts = listed(texts)
+        return self._sentence_texts().search(
+            listed(questions), texts, top_k=top_k, batch_size=batch_size
+        )
+
+    def encode_words(
+        self,
+        texts: Iterable[Text],
+        *,
+        whole_words: bool = True,
+        layers: Sequence[int | str] = (-1,),
+        layer_mix: str = "concat",
+        batch_size: int = 32,
+    ) -> list[tuple[list[str], "np.ndarray"]]:
+        """Computes a vector of each word, as extract_features.py does.
+
+        Without `whole_words`, of each wordpiece. The other arguments are those
+        of `encode`. Returns for each text its words or wordpieces, with [CLS]
+        and [SEP], and their vectors, float32 [words, width].
+        """
+        lines = self._lines(
+            texts, batch_size, layers, layer_mix, whole_words=whole_words
+        )
+        return [(list(line.names), line.vectors[:, 0]) for line in lines]
+
+    def attention(
+        self, text: Text, layer: int = -1
+    ) -> tuple[list[str], "np.ndarray"]:
+        """Computes how much the wordpieces of one text attend to each other.
+
+        The text is a string or a pair of strings; layer 0 is the first block,
+        -1 the last. Returns the wordpieces, and float32 [heads, wordpieces,
+        wordpieces]: a row sums to 1 and says what its wordpiece attends to.
+        """
+        return self._text_vectors().attention(text, layer)
+
+    def _sentence_texts(self) -> "SentenceTexts":
+        if not self._sentences:
+            raise ValueError(
+                f"{self.folder} is no model of sentence vectors, but of the "
+                f"kind {self.kind}; pass kind='vectors' to load(), or the "
+                "folder of such a model."
+            )
+        return self._sentences
+
+    def _lines(
+        self,
+        texts: Iterable[Any],
+        batch_size: int,
+        layers: Sequence[int | str],
+        layer_mix: str,
+        **options: Any,
+    ) -> "list[LineVectors]":
+        """Returns what extract_features.py says of each text."""
+        options |= {"layers": tuple(layers), "layer_mix": layer_mix}
+        return self._text_vectors().lines(listed(texts), batch_size, **options)
+
+    def _text_vectors(self) -> "TextVectors":
+        if not self._vectors:
+            raise ValueError(
+                f"{self.folder} is an export, which gives no vectors; load the "
+                "output_dir of its run."
+            )
+        return self._vectors
