@@ -157,7 +157,9 @@ class Model(VectorMethods):
         answers = self._answers(texts, batch_size)
         return [named(self.kind, answer) for answer in answers]
 
-    def explain(self, text: Text, label: str | None = None) -> dict[str, Any]:
+    def explain(
+        self, text: str | tuple[str, str], label: str | None = None
+    ) -> dict[str, Any]:
         """Says which words of one text speak for a label; None = the answer.
 
         Returns `label`, `score` (log-odds), `baseline` (without the words) and

@@ -144,6 +144,23 @@ class Task:
                 empty[0],
             )
 
+    def reads_pairs(self) -> bool:
+        """Returns whether the first example of the task has two texts.
+
+        Raises FileNotFoundError if the folder has no set.
+        """
+        for name in (*self.train_sets, *self.dev_sets, *self.test_sets):
+            try:
+                example = next(self.examples(name))
+            except (FileNotFoundError, ValueError, StopIteration):
+                continue  # The folder does not have this set, or it is empty.
+            return getattr(example, "text_b", None) is not None
+        raise FileNotFoundError(
+            f"--task_name={self.name}: no set is in --data_dir={self.data_dir}, "
+            "so nothing says whether the model reads single texts or pairs; "
+            "give the task's data."
+        )
+
     def gold(self, set_name: str) -> Any:
         """Returns the right answers of a set, or None if one is unknown.
 

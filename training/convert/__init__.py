@@ -1,7 +1,8 @@
 """Models changed without a run.
 
-generator   the generator of an ELECTRA, as a checkpoint of its own
-growth      more words and positions for a model
-cutting     fewer words and layers
-conversion  the original's files to Hugging Face's, and back
+generator     the generator of an ELECTRA, as a checkpoint of its own
+growth        more words and positions for a model
+cutting       fewer words and layers
+descriptions  what a converted folder says of its model
+conversion    the original's files to Hugging Face's, and back
 """

@@ -5,7 +5,6 @@ words and layers, see `cutting`.
 """
 
 import contextlib
-import dataclasses
 import json
 import os
 import secrets
@@ -19,21 +18,19 @@ from data.storage import files
 from data.tasks import KINDS
 from data.text import tokenizer_files, vocabulary
 from data.text.tokenizer_files import TokenizerSettings
-from data.text.vocabulary_building import count_words
 from modeling import checkpoints
 from modeling.bert import BertModel
 from modeling.checkpoints import (
     huggingface,
     huggingface_names,
     model_folder,
-    sentence_folder,
 )
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig, to_huggingface
 from modeling.vector_form import VectorForm
 from training.config.conversion_options import FORMATS, ConversionOptions
-from training.convert import cutting, growth
+from training.convert import cutting, descriptions, growth
 from training.convert.cutting import Cut
 from training.convert.generator import (
     Generator,
@@ -41,7 +38,6 @@ from training.convert.generator import (
     is_of_generator,
 )
 from training.convert.growth import Grown
-from training.start.description import TaskDescription, of_facts
 from training.start.tokenizer import check_vocabulary
 
 # Class of transformers -> the variables that it needs; the first that fits.
@@ -146,7 +142,7 @@ def _to_original(
     # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
     if "output_weights" in names and (options.kind or found.kind) in KINDS:
-        _describe(options, found, folder, model, texts)
+        descriptions.write_task(options, found, folder, model, texts)
     if "output_weights" in names and labels != numbered:
         files.write_text(
             os.path.join(folder, model_folder.LABELS),
@@ -158,49 +154,6 @@ def _to_original(
     logging.info(
         "The original's programs need --do_lower_case=%s.", texts.do_lower_case
     )
-
-
-def _describe(
-    options: ConversionOptions,
-    found: ModelFolder,
-    folder: str,
-    model: Grown,
-    texts: TokenizerSettings,
-) -> None:
-    """Writes the task.json of a fine-tuned model of a known kind."""
-    kind = options.kind or found.kind
-    if found.description and found.description["kind"] == kind:
-        described = of_facts(found.description, found.path)
-    else:
-        num_labels = model.shapes["output_weights"][0]
-        if kind == "choice":
-            num_labels = len(found.labels)
-            if [*found.labels] == [f"LABEL_{i}" for i in range(num_labels)]:
-                return  # transformers writes two if the user gave no names
-        head = {"kind": kind, "num_labels": num_labels}
-        described = TaskDescription(
-            task_name="tsv",
-            kind=kind,
-            labels=() if kind == "regression" else tuple(found.labels),
-            is_pair=None,
-            cut="longest",
-            label_separator=",",
-            document_context=False,
-            max_seq_length=model.config.max_position_embeddings,
-            do_lower_case=texts.do_lower_case,
-            model=head | {"feature_based": "", "head": "linear"},
-            weights="",
-            # Nothing says whether texts are single or pairs.
-            columns={} if kind == "classification" else {"kind": kind},
-        )
-    described = dataclasses.replace(
-        described,
-        weights="bert_model.ckpt",
-        do_lower_case=texts.do_lower_case,
-        never_split=texts.never_split,
-        save_best="",
-    )
-    described.write(folder, None)
 
 
 def _to_huggingface(
@@ -228,7 +181,7 @@ def _to_huggingface(
     values |= _head(options, shapes, found, model.config.electra)
     texts = _texts(options, found, model)
     vocab = _write_tokenizer(folder, model, texts)
-    _write_form(folder, found, model)
+    descriptions.write_form(folder, found, model)
     special = tokenizer_files.SPECIAL_TOKENS
     vocabulary.require_tokens(vocab, [*special.values()], "vocab.txt")
     if texts.never_split:
@@ -242,18 +195,6 @@ def _to_huggingface(
     tensors = huggingface.to_tensors(weights, is_encoder_alone=is_alone)
     huggingface.write(folder, tensors)
     logging.info("Its class in transformers is %s.", name)
-
-
-def _write_form(folder: str, found: ModelFolder, model: Grown | Cut) -> None:
-    """Writes sentence-transformers' files for a model of sentence vectors."""
-    form = VectorForm.find(found.path)
-    if form:
-        most = model.config.max_position_embeddings
-        length = found.facts.get("max_seq_length")
-        length = length or sentence_folder.read_max_seq_length(found.path)
-        sentence_folder.write(
-            folder, form, model.config.hidden_size, min(length or most, most)
-        )
 
 
 def _grown(options: ConversionOptions, found: ModelFolder) -> Grown | Cut:
@@ -289,27 +230,8 @@ def _grown(options: ConversionOptions, found: ModelFolder) -> Grown | Cut:
             source=f"--extra_words={options.extra_words}",
         )
     if options.keep_layers or options.keep_words:
-        return _cut(options, model, _texts(options, found, model))
+        return cutting.cut(model, options, _texts(options, found, model))
     return model
-
-
-def _cut(
-    options: ConversionOptions, model: Grown, texts: TokenizerSettings
-) -> Cut:
-    """Takes away the layers and words that the options do not keep."""
-    cut, layers = Cut(model), options.keep_layers
-    if len(layers) == 1 and 0 < layers[0] <= model.config.num_hidden_layers:
-        layers = cutting.evenly(*layers, of=model.config.num_hidden_layers)
-    if layers:
-        cut.keep_layers(layers)
-    if options.keep_words:
-        word_counts = count_words(
-            files.expand_patterns(options.input_file),
-            do_lower_case=texts.do_lower_case,
-        )
-        cut.keep_words(options.keep_words, word_counts, texts.never_split)
-    cut.log_size()
-    return cut
 
 
 def _texts(

@@ -16,9 +16,13 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from absl import logging
 
+from data.storage import files
 from data.text.tokenization import WordpieceTokenizer
+from data.text.tokenizer_files import TokenizerSettings
 from data.text.vocabulary import SPECIAL_TOKENS, require_tokens
+from data.text.vocabulary_building import count_words
 from modeling.checkpoints.tf1 import is_weight
+from training.config.conversion_options import ConversionOptions
 from training.convert.growth import BY_TOKEN, Grown
 
 _LAYER = re.compile(r"(?<=/encoder/layer_)\d+(?=/)")
@@ -150,6 +154,26 @@ class Cut:
             "Weights: %.1f MB before, %.1f MB now (%.2f of it), in float32.",
             *(before, now, now / before),
         )
+
+
+def cut(
+    model: Grown, options: ConversionOptions, texts: TokenizerSettings
+) -> Cut:
+    """Takes away the layers and words that the options do not keep."""
+    smaller, layers = Cut(model), options.keep_layers
+    number = model.config.num_hidden_layers
+    if len(layers) == 1 and 0 < layers[0] <= number:
+        layers = evenly(layers[0], of=number)
+    if layers:
+        smaller.keep_layers(layers)
+    if options.keep_words:
+        word_counts = count_words(
+            files.expand_patterns(options.input_file),
+            do_lower_case=texts.do_lower_case,
+        )
+        smaller.keep_words(options.keep_words, word_counts, texts.never_split)
+    smaller.log_size()
+    return smaller
 
 
 def evenly(number: int, of: int) -> list[int]:

@@ -367,7 +367,7 @@ def describe(opened: Opened, weights: str = "") -> None:
         task_name=task.name,
         kind=task.kind,
         labels=task.labels,
-        is_pair=_is_pair(task),
+        is_pair=task.reads_pairs(),
         cut=task.cut,
         label_separator=task.label_separator,
         max_seq_length=length,
@@ -390,18 +390,3 @@ def _columns(options: ClassifierOptions) -> dict[str, Any]:
     if options.do_train and "dev_share" in task_options(options.task_name):
         given.setdefault("dev_share", None)
     return {n: given[n] for n in given if n not in TaskOptions.OF_ONE_COMMAND}
-
-
-def _is_pair(task: Task) -> bool:
-    """Returns whether the task's first example has two texts."""
-    for set_name in (*task.train_sets, *task.dev_sets, *task.test_sets):
-        try:
-            example = next(task.examples(set_name))
-        except (FileNotFoundError, ValueError, StopIteration):
-            continue  # The folder does not have this set, or it is empty.
-        return getattr(example, "text_b", None) is not None
-    raise FileNotFoundError(
-        f"--task_name={task.name}: no set is in --data_dir={task.data_dir}, so "
-        "nothing says whether the model reads single texts or pairs; give the "
-        "task's data."
-    )

@@ -1,0 +1,67 @@
+"""What a converted folder says of its model, beside the configuration."""
+
+import dataclasses
+
+from data.text.tokenizer_files import TokenizerSettings
+from modeling.checkpoints import sentence_folder
+from modeling.checkpoints.model_folder import ModelFolder
+from modeling.vector_form import VectorForm
+from training.config.conversion_options import ConversionOptions
+from training.convert.cutting import Cut
+from training.convert.growth import Grown
+from training.start.description import TaskDescription, of_facts
+
+
+def write_task(
+    options: ConversionOptions,
+    found: ModelFolder,
+    folder: str,
+    model: Grown | Cut,
+    texts: TokenizerSettings,
+) -> None:
+    """Writes the task.json of a fine-tuned model of a known kind."""
+    kind = options.kind or found.kind
+    if found.description and found.description["kind"] == kind:
+        described = of_facts(found.description, found.path)
+    else:
+        num_labels = model.shapes["output_weights"][0]
+        if kind == "choice":
+            num_labels = len(found.labels)
+            if [*found.labels] == [f"LABEL_{i}" for i in range(num_labels)]:
+                return  # transformers writes two if the user gave no names
+        head = {"kind": kind, "num_labels": num_labels}
+        described = TaskDescription(
+            task_name="tsv",
+            kind=kind,
+            labels=() if kind == "regression" else tuple(found.labels),
+            is_pair=None,
+            cut="longest",
+            label_separator=",",
+            document_context=False,
+            max_seq_length=model.config.max_position_embeddings,
+            do_lower_case=texts.do_lower_case,
+            model=head | {"feature_based": "", "head": "linear"},
+            weights="",
+            # Nothing says whether texts are single or pairs.
+            columns={} if kind == "classification" else {"kind": kind},
+        )
+    described = dataclasses.replace(
+        described,
+        weights="bert_model.ckpt",
+        do_lower_case=texts.do_lower_case,
+        never_split=texts.never_split,
+        save_best="",
+    )
+    described.write(folder, None)
+
+
+def write_form(folder: str, found: ModelFolder, model: Grown | Cut) -> None:
+    """Writes sentence-transformers' files for a model of sentence vectors."""
+    form = VectorForm.find(found.path)
+    if form:
+        most = model.config.max_position_embeddings
+        length = found.facts.get("max_seq_length")
+        length = length or sentence_folder.read_max_seq_length(found.path)
+        sentence_folder.write(
+            folder, form, model.config.hidden_size, min(length or most, most)
+        )
