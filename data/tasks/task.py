@@ -156,9 +156,9 @@ class Task:
                 continue  # The folder does not have this set, or it is empty.
             return getattr(example, "text_b", None) is not None
         raise FileNotFoundError(
-            f"--task_name={self.name}: no set is in --data_dir={self.data_dir}, "
-            "so nothing says whether the model reads single texts or pairs; "
-            "give the task's data."
+            f"--task_name={self.name}: no set is in --data_dir="
+            f"{self.data_dir}, so nothing says whether the model reads single "
+            "texts or pairs; give the task's data."
         )
 
     def gold(self, set_name: str) -> Any:
