@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from benchmarks.peers import inputs
 from benchmarks.peers.protocol import elapsed
-from data.text.in_graph.tokenization import InGraphTokenizer
+from data.in_graph.tokenization import InGraphTokenizer
 from data.squad import records
 from data.squad.answers import predict
 from data.squad.articles import SquadData

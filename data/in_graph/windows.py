@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from data.text.in_graph import packing
+from data.in_graph import packing
 from data.squad.window_options import WindowOptions
 
 

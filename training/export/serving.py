@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from data.text.in_graph import packing
-from data.text.in_graph.tokenization import InGraphTokenizer
+from data.in_graph import packing
+from data.in_graph.tokenization import InGraphTokenizer
 from data.records import reading
 from data.records.feature_spec import FeatureSpec, encode_examples
 from data.text.vocabulary import load_vocab

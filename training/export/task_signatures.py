@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from data.finetuning.feature_options import feature_specs
-from data.in_graph import tagging, windows
-from data.text.in_graph import packing
+from data.in_graph import packing, tagging, windows
 from data.records.feature_spec import FeatureSpec
 from data.tasks.task import KINDS
 from training.export.functions import (

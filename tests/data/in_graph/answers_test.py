@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.in_graph import answers
-from data.text.in_graph import packing
+from data.in_graph import answers, packing
 from data.in_graph import windows as windows_in_graph
-from data.text.in_graph.tokenization import InGraphTokenizer
+from data.in_graph.tokenization import InGraphTokenizer
 from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples

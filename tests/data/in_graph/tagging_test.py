@@ -7,9 +7,8 @@ import pytest
 import tensorflow as tf
 
 from data.finetuning import features
-from data.in_graph import tagging
-from data.text.in_graph import packing
-from data.text.in_graph.tokenization import InGraphTokenizer
+from data.in_graph import packing, tagging
+from data.in_graph.tokenization import InGraphTokenizer
 from data.tasks import TaggingExample
 from data.text.tokenization import BasicTokenizer, FullTokenizer
 

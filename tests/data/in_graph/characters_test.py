@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies
 
-from data.text.in_graph import characters as characters_in_graph
+from data.in_graph import characters as characters_in_graph
 from data.text import tokenization
 
 # Marks of several combining classes that are kept (Mc), or dropped (Mn), some
