@@ -112,6 +112,8 @@ class PretrainingObjective(Objective):
         and `masked_lm_weights`.
       pairs: True = it needs records of sentence pairs, False = it needs records
         without pairs, None = it takes both.
+      draws_inputs: whether each step draws what it reads or predicts, such as
+        masks.
       answers_queries: whether it has the `logits` of `PretrainingModel`, which
         predictions and exports need.
       head_variables: name of each head, in words -> beginnings of the names of
@@ -121,6 +123,7 @@ class PretrainingObjective(Objective):
 
     reads_masks: ClassVar[bool] = False
     pairs: ClassVar[bool | None] = None
+    draws_inputs: ClassVar[bool] = False
     answers_queries: ClassVar[bool] = False
     head_variables: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("",)}
 

@@ -76,6 +76,8 @@ class ReplacedTokensModel(PretrainingObjective):
         "discriminator": ("discriminator_predictions/",),
     }
 
+    draws_inputs = True
+
     def __init__(
         self,
         config: BertConfig,
