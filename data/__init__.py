@@ -22,7 +22,7 @@ tasks/        classification, tagging and multiple-choice data sets
 finetuning/   examples of a task to rows and record files
 squad/        questions on paragraphs: windows, answers, scores
 vectors/      lines of text to rows, vectors to files
-in_graph/     tokenizer, rows and answers as TensorFlow operations
+in_graph/     labels, windows and answers as TensorFlow operations
 """
 
 import sys

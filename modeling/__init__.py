@@ -18,6 +18,7 @@ heads               the layers on top of the encoder
 losses              losses and metrics as sums
 objectives/         encoder + heads: what a model is trained for
 loading             a folder to its model and tokenizer
+text_encoder        strings to the encoder's inputs
 
 It imports only `text`, `storage` and `settings` of `data`, to read the folders
 of models.
@@ -58,6 +59,7 @@ _MODULES = {
     "SpanModel": "objectives.spans",
     "TaskModel": "objectives.tasks",
     "TaskOutput": "heads",
+    "TextEncoder": "text_encoder",
     "TransformerBlock": "transformer",
     "VectorForm": "vector_form",
 }

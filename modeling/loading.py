@@ -112,7 +112,9 @@ def load(
     checkpoint = checkpoints.open_checkpoint(found.weights)
     kind = kind or _kind_of(found, checkpoint.shapes)
     labels = _labels(found, kind, checkpoint.shapes, num_choices)
-    tokenizer = _tokenizer(found, kind, config, vocab_file, do_lower_case)
+    tokenizer = tokenizer_of(
+        found, kind, config, vocab_file, do_lower_case=do_lower_case
+    )
     if kind == ENCODER:
         model = encoder = BertModel(config, dtype=dtype, **options)
         layers = (model,)
@@ -225,11 +227,12 @@ def _labels(
     return labels
 
 
-def _tokenizer(
+def tokenizer_of(
     found: ModelFolder,
     kind: str,
     config: BertConfig,
-    vocab_file: str | None,
+    vocab_file: str | None = None,
+    *,
     do_lower_case: bool | None,
 ) -> FullTokenizer:
     """Returns the tokenizer, if its vocabulary fits the model."""

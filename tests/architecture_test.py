@@ -39,12 +39,12 @@ MOST_CODE = 40  # lines of a function
 MOST_LINES = {
     "data": 10_960,
     "training": 12_460,
-    "modeling": 4_230,
+    "modeling": 4_345,
     "studies": 1_530,
     "demo": 435,
     "programs": 750,
 }
-MOST_DOCSTRINGS = 8_800
+MOST_DOCSTRINGS = 8_840
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

@@ -18,7 +18,6 @@ import tensorflow as tf
 
 from benchmarks.peers import inputs
 from benchmarks.peers.protocol import elapsed
-from data.in_graph.tokenization import InGraphTokenizer
 from data.squad import records
 from data.squad.answers import predict
 from data.squad.articles import SquadData
@@ -26,6 +25,7 @@ from data.squad.examples import ExampleOptions
 from data.squad.predictions import open_writer
 from data.squad.questions import Questions
 from data.squad.window_options import AnswerOptions, WindowOptions
+from data.text.in_graph.tokenization import InGraphTokenizer
 from data.text.tokenization import FullTokenizer
 from tests.data.squad import reference
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from data.in_graph import packing
+from data.text.in_graph import packing
 
 
 class TaggedRows(NamedTuple):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from data.in_graph import packing
 from data.squad.window_options import WindowOptions
+from data.text.in_graph import packing
 
 
 class GraphWindows(NamedTuple):

@@ -70,3 +70,14 @@ def test_the_package_gives_its_classes_when_they_are_asked_for():
         assert getattr(modeling, name).__name__ == name
     with pytest.raises(AttributeError, match="'modeling' has no .* 'Bert'"):
         modeling.Bert  # noqa: B018
+
+
+def test_a_keras_model_takes_strings(tour, goldens, tmp_path, monkeypatch):
+    shutil.copytree(goldens / "model/init", tmp_path / "uncased")
+    shutil.copy(goldens / "bert_config.json", tmp_path / "uncased")
+    shutil.copy(goldens / "vocab.txt", tmp_path / "uncased")
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall("takes strings:\n\n```python\n(.*?)```", tour, re.S)
+    exec(code, {})
+    assert (tmp_path / "text.keras").exists()
+    assert (tmp_path / "text_model/saved_model.pb").exists()

@@ -15,10 +15,10 @@ import numpy as np
 import tensorflow as tf
 
 from data.calibration import Calibration
-from data.in_graph import packing
-from data.in_graph.tokenization import InGraphTokenizer
 from data.records import reading
 from data.records.feature_spec import FeatureSpec, encode_examples
+from data.text.in_graph import packing
+from data.text.in_graph.tokenization import InGraphTokenizer
 from data.text.vocabulary import load_vocab
 from modeling import checkpoints
 from modeling.config import BertConfig

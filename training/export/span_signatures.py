@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from data.in_graph import answers, packing, windows
+from data.in_graph import answers, windows
 from data.records.feature_spec import FeatureSpec
 from data.squad.candidates import LARGE_SCORE
 from data.squad.windows import feature_specs
+from data.text.in_graph import packing
 from training.export.functions import (
     Tensors,
     as_function,

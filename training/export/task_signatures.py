@@ -9,9 +9,10 @@ import tensorflow as tf
 
 from data.calibration import LEAST, MOST, THRESHOLD, Calibration
 from data.finetuning.feature_options import feature_specs
-from data.in_graph import packing, tagging, windows
+from data.in_graph import tagging, windows
 from data.records.feature_spec import FeatureSpec
 from data.tasks.task import KINDS
+from data.text.in_graph import packing
 from training.export.functions import (
     Tensors,
     as_function,

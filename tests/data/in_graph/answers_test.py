@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from data.in_graph import answers, packing
+from data.in_graph import answers
 from data.in_graph import windows as windows_in_graph
-from data.in_graph.tokenization import InGraphTokenizer
 from data.squad.answers import predict
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
 from data.squad.scoring import normalize_answer
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.squad.windows import convert_examples, spans
+from data.text.in_graph import packing
+from data.text.in_graph.tokenization import InGraphTokenizer
 from data.text.tokenization import FullTokenizer
 from tests.data.squad.support import token_is_max_context
 

@@ -7,9 +7,10 @@ import pytest
 import tensorflow as tf
 
 from data.finetuning import features
-from data.in_graph import packing, tagging
-from data.in_graph.tokenization import InGraphTokenizer
+from data.in_graph import tagging
 from data.tasks import TaggingExample
+from data.text.in_graph import packing
+from data.text.in_graph.tokenization import InGraphTokenizer
 from data.text.tokenization import BasicTokenizer, FullTokenizer
 
 NAMES = ("input_ids", "input_mask", "segment_ids", "label_mask")

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies
 
-from data.in_graph.tokenization import InGraphTokenizer
+from data.text.in_graph.tokenization import InGraphTokenizer
 from data.text.tokenization import FullTokenizer
 
 VOCAB = pathlib.Path(__file__).parents[2] / "goldens/vocab.txt"

@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from data.finetuning import features
-from data.in_graph import packing
-from data.in_graph.tokenization import InGraphTokenizer
 from data.tasks import InputExample
+from data.text.in_graph import packing
+from data.text.in_graph.tokenization import InGraphTokenizer
 from data.text.tokenization import FullTokenizer
 
 NAMES = ("input_ids", "input_mask", "segment_ids")

@@ -20,8 +20,8 @@ from collections.abc import Collection, Mapping
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from data.in_graph.characters import CharacterTable
 from data.text import tokenization
+from data.text.in_graph.characters import CharacterTable
 from data.text.vocabulary import load_vocab, require_tokens
 
 _UNKNOWN = "[UNK]"

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies
 
-from data.in_graph import characters as characters_in_graph
 from data.text import tokenization
+from data.text.in_graph import characters as characters_in_graph
 
 # Marks of several combining classes that are kept (Mc), or dropped (Mn), some
 # of class 0; what NFD makes such marks of; jamo, syllables, cased characters
