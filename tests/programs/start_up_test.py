@@ -119,7 +119,7 @@ def test_help_into_a_pipe_that_closes():
             ["run_classifier.py", *MRPC, "--learning_rat=1"],
             "Did you mean: learning_rate",
         ),
-        (["run_classifier.py", *MODEL], "--task_name must have a value"),
+        (["run_classifier.py", *MODEL], "--output_dir must have a value"),
         (
             ["run_classifier.py", "--do_train", "true", *MRPC],
             "error: unexpected argument 'true' after --do_train; give "

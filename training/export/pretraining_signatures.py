@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from data.calibration import Calibration
 from data.records.feature_spec import FeatureSpec, pretraining_features
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
@@ -103,6 +104,7 @@ class PretrainingServing(Serving):
         model: PretrainingModel,
         description: PretrainingDescription,
         vocab: str | Mapping[str, int],
+        calibration: Calibration | None = None,
     ):
         trained = model.trained_heads()
         if "masked LM" not in trained:
@@ -113,7 +115,7 @@ class PretrainingServing(Serving):
                 "take the model's vectors alone."
             )
         self._answers_pairs = "next sentence" in trained
-        super().__init__(model, description, vocab)
+        super().__init__(model, description, vocab, calibration)
         # Embedding tables may have a few rows more than the vocabulary.
         self._tokens = [f"[id {i}]" for i in range(model.config.vocab_size)]
         for token, i in self._vocab.items():

@@ -16,8 +16,9 @@ import tensorflow as tf
 from absl import logging
 
 from data.calibration import KINDS
+from data.in_graph import tagging
 from data.tasks import Task
-from data.text.in_graph import packing, tagging
+from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
 from data.text.tokenization import FullTokenizer
 from training.config.finetuning_options import ClassifierOptions
