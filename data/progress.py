@@ -1,5 +1,6 @@
 """Shows the progress of long work: in a terminal, a notebook or a log."""
 
+import logging as standard
 import shutil
 import sys
 import time
@@ -84,7 +85,7 @@ class Progress:
             left,
             f", {self._figures}" if self._figures else "",
         )
-        if logging.level_info():
+        if logging.get_absl_logger().isEnabledFor(standard.INFO):
             logging.info(line, *values)
         elif now - self._start > _MOMENT:  # a script that shows no log
             print(line % values, file=sys.stderr, flush=True)

@@ -7,11 +7,9 @@ kernels/            everything that is there for speed
 layers              dense, layer normalization, dropout; axis letters
 embeddings          wordpiece + segment + position embeddings
 attention           masked multi-head self-attention
-recomputation       gradient checkpointing
 transformer         one Transformer block, and the stack of them
 bert                BertModel: the encoder and its pooler
 pooling             vectors of texts and words from the encoder's layers
-vector_form         how a text becomes one vector, and the file that says it
 layer_mix           which layers of a frozen encoder are read
 bilstm              the BiLSTM of the paper's section 5.3
 heads               the layers on top of the encoder
@@ -61,7 +59,7 @@ _MODULES = {
     "TaskOutput": "heads",
     "TextEncoder": "text_encoder",
     "TransformerBlock": "transformer",
-    "VectorForm": "vector_form",
+    "VectorForm": "checkpoints.vector_form",
 }
 __all__ = sorted(_MODULES)
 

@@ -13,8 +13,8 @@ from modeling import checkpoints, objectives
 from modeling.bert import BertModel
 from modeling.checkpoints import LoadReport, huggingface, sentence_folder
 from modeling.checkpoints.model_folder import ModelFolder, find
+from modeling.checkpoints.vector_form import VectorForm
 from modeling.config import BertConfig
-from modeling.vector_form import VectorForm
 
 ENCODER, PRETRAINING, SPAN = "encoder", "pretraining", "span"
 VECTORS = "vectors"
@@ -112,9 +112,7 @@ def load(
     checkpoint = checkpoints.open_checkpoint(found.weights)
     kind = kind or _kind_of(found, checkpoint.shapes)
     labels = _labels(found, kind, checkpoint.shapes, num_choices)
-    tokenizer = tokenizer_of(
-        found, kind, config, vocab_file, do_lower_case=do_lower_case
-    )
+    tokenizer = tokenizer_of(found, kind, config, vocab_file, do_lower_case)
     if kind == ENCODER:
         model = encoder = BertModel(config, dtype=dtype, **options)
         layers = (model,)
@@ -232,8 +230,7 @@ def tokenizer_of(
     kind: str,
     config: BertConfig,
     vocab_file: str | None = None,
-    *,
-    do_lower_case: bool | None,
+    do_lower_case: bool | None = None,
 ) -> FullTokenizer:
     """Returns the tokenizer, if its vocabulary fits the model."""
     path = vocab_file or found.vocab_file

@@ -122,7 +122,7 @@ def _of_folder(path, max_seq_length):
     """Reads a folder: token -> id, and the arguments that it knows."""
     found = find(path)
     config = found.read_config()
-    tokenizer = tokenizer_of(found, ENCODER, config, do_lower_case=None)
+    tokenizer = tokenizer_of(found, ENCODER, config)
     most = config.max_position_embeddings
     if (max_seq_length or 0) > most:
         raise ValueError(

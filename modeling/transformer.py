@@ -9,8 +9,8 @@ from modeling import layers
 from modeling.attention import SelfAttention, as_bias
 from modeling.config import BertConfig
 from modeling.kernels import block as kernels
+from modeling.kernels.recomputation import recomputed
 from modeling.kernels.seeds import dropout_draws, split_seed
-from modeling.recomputation import recomputed
 
 
 @layers.registered

@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "modeling": {"modeling", *BELOW_MODELING},
     "training": {"training", "data", "modeling"},
 }
-MOST_ENTRIES = 18
+MOST_ENTRIES = 17
 # From a program by way of trials, one run and a training step to a record file.
 LONGEST_CHAIN = 13
 MOST_CODE = 40  # lines of a function

@@ -6,6 +6,7 @@ huggingface        Hugging Face's format
 assign             a checkpoint's arrays into a model's variables
 model_folder       the files of a model in a folder, and its weights
 sentence_folder    folders of sentence-transformers
+vector_form        how a text becomes one vector, and the file that says it
 """
 
 from modeling.checkpoints.assign import (

@@ -1,8 +1,9 @@
 """Every function of the model that is written for speed, and its plain form.
 
-seeds       the seeds of dropout and their random bits; whether there is a GPU
-block       the forms; compiling; the operations of a Transformer block
-vocabulary  scores and losses over a vocabulary
+seeds          the seeds of dropout, their random bits; whether there is a GPU
+recomputation  computation twice instead of memory
+block          the forms; compiling; the operations of a Transformer block
+vocabulary     scores and losses over a vocabulary
 
 Under `Form.PLAIN` each function is TensorFlow's textbook code. In the other
 forms it has the same values and takes less time. `STANDARD` and `COMPILED` have

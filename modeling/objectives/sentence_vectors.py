@@ -9,13 +9,13 @@ import tensorflow as tf
 
 from modeling import pooling
 from modeling.bert import BertModel
+from modeling.checkpoints.vector_form import VectorForm
 from modeling.config import BertConfig
+from modeling.kernels.recomputation import computed_in_parts
 from modeling.kernels.seeds import split_seed
 from modeling.objectives import vector_losses
 from modeling.objectives.base import Batch, Objective
 from modeling.objectives.vector_losses.similarity import unit
-from modeling.recomputation import computed_in_parts
-from modeling.vector_form import VectorForm
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 # What a loss takes beside the vectors, in a batch.

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from modeling.checkpoints import sentence_folder
-from modeling.vector_form import VectorForm
+from modeling.checkpoints.vector_form import VectorForm
 
 TYPES = ("Transformer", "Pooling", "Normalize")
 

@@ -27,8 +27,8 @@ from modeling.checkpoints import (
 )
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.tf1 import is_weight
+from modeling.checkpoints.vector_form import VectorForm
 from modeling.config import BertConfig, to_huggingface
-from modeling.vector_form import VectorForm
 from training.config.conversion_options import FORMATS, ConversionOptions
 from training.convert import cutting, descriptions, growth
 from training.convert.cutting import Cut

@@ -5,7 +5,7 @@ import dataclasses
 from data.text.tokenizer_files import TokenizerSettings
 from modeling.checkpoints import sentence_folder
 from modeling.checkpoints.model_folder import ModelFolder
-from modeling.vector_form import VectorForm
+from modeling.checkpoints.vector_form import VectorForm
 from training.config.conversion_options import ConversionOptions
 from training.convert.cutting import Cut
 from training.convert.growth import Grown

@@ -18,8 +18,8 @@ from data.vectors import retrieval, set_records, teacher_vectors
 from data.vectors.retrieval import PairSet
 from data.vectors.text_sets import TextExample, TextSets
 from modeling.checkpoints import tf1
+from modeling.checkpoints.vector_form import VectorForm
 from modeling.objectives.sentence_vectors import SentenceEncoder
-from modeling.vector_form import VectorForm
 from training.config.vector_options import SentenceOptions
 from training.finetuning.best_checkpoint import (
     BestCheckpoint,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bert
-from modeling.vector_form import VectorForm
+from modeling.checkpoints.vector_form import VectorForm
 from tests.support.model_folders import write_released
 from training.config.encoding_options import EncodingOptions
 from training.config.run_options import DeviceOptions

@@ -16,7 +16,7 @@ from hypothesis import strategies
 from data.text.in_graph.tokenization import InGraphTokenizer
 from data.text.tokenization import FullTokenizer
 
-VOCAB = pathlib.Path(__file__).parents[2] / "goldens/vocab.txt"
+VOCAB = pathlib.Path(__file__).parents[3] / "goldens/vocab.txt"
 SPECIAL = ("[MASK]", "[SEP]")
 CASINGS = pytest.mark.parametrize(
     "do_lower_case", [True, False], ids=["uncased", "cased"]
