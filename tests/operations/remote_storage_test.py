@@ -308,6 +308,7 @@ LOCAL = {
     "training/devices/strategy.py": "reads /proc/cpuinfo",
     "training/devices/workers.py": "scratch folders of workers",
     "training/program.py": "/dev/null",
+    "training/json_log.py": "standard error of this process",
 }
 _OF_OS = """
     exists isfile isdir listdir scandir walk stat getsize makedirs mkdir remove
