@@ -185,7 +185,7 @@ def test_every_layer_is_in_the_table():
         if inspect.isclass(value := getattr(modeling, name))
     }
     given = {n for n, c in classes.items() if issubclass(c, keras.layers.Layer)}
-    assert given == {*CASES} - PARTS
+    assert given - of_strings == {*CASES} - PARTS
 
 
 @each
