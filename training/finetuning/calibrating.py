@@ -13,7 +13,6 @@ from data.calibration import Calibration
 from data.storage import files
 from data.storage.json_files import read_json, write_json
 from modeling import checkpoints
-from modeling.checkpoints import model_folder
 from training.config.finetuning_options import ClassifierOptions
 from training.finetuning.task_scorer import TaskScorer
 
@@ -70,9 +69,9 @@ def find(folder: str, weights: str, model: Any) -> Calibration:
     Raises:
       ValueError: the file is damaged.
     """
-    beside = model_folder.find(weights).path if weights else folder
+    beside = weights if files.is_folder(weights) else os.path.dirname(weights)
     others = []
-    for place in dict.fromkeys((folder, beside)):
+    for place in dict.fromkeys((folder, beside or folder)):
         path = os.path.join(place, _FILE)
         if not files.exists(path):
             continue

@@ -122,9 +122,10 @@ def _with_settings(
         names.discard("save_best")  # it needs --eval_every_steps, too
     known = {n: value for n, value in made_with.items() if n in names}
     of_task = known.pop("task_options", {})
-    if "task_name" in names and not options.task_name:
-        options = options.replace(task_name=_task_name(known, options))
-    known.pop("task_name", None)  # the same model reads tsv and csv
+    if hasattr(options, "task_name"):
+        if not options.task_name:
+            options = options.replace(task_name=_task_name(known, options))
+        known.pop("task_name", None)  # the same model reads tsv and csv
     now = {name: getattr(options, name, options.find(name)) for name in known}
     given = now if options.given is None else options.given
     changed = _left_out(known, now, given, folder)
