@@ -69,6 +69,8 @@ def write_pretraining_data(
         "tokens": int(columns["input_mask"].sum()),
         "masked": int(columns["masked_lm_weights"].sum()),
     }
+    # Differs from the original: it writes records alone, so that nothing tells
+    # which vocabulary they need.
     _write_manifests(input_files, output_files, recipe, counts)
     report.log_counts(counts, options, time.monotonic() - start_s)
     return counts

@@ -5,7 +5,6 @@ import json
 import random
 
 import pytest
-from absl import logging
 
 from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
@@ -93,7 +92,7 @@ def test_records_of_two_vocabularies_are_refused(options, tmp_path):
 def test_a_run_says_the_size_and_is_resumed_with_the_same_command(
     options, tmp_path, caplog
 ):
-    caplog.set_level(logging.INFO, logger="absl")
+    caplog.set_level("INFO", logger="absl")
     options = options.replace(do_eval=True, max_eval_steps=1)
     pretraining.run(options)
     text = (tmp_path / "run/bert_config.json").read_text()
