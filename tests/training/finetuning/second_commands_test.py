@@ -1,0 +1,79 @@
+"""Later commands in a folder that name nothing but the folder and the data."""
+
+import json
+
+import pytest
+
+from tests.support.classifier_support import write_table
+from tests.training.finetuning_support import options_of
+from training.runs import classifier
+
+
+@pytest.fixture(scope="module")
+def trained(goldens, tmp_path_factory):
+    """A folder, its options, and the steps that `on_step` saw."""
+    folder, seen = tmp_path_factory.mktemp("trained"), []
+
+    def on_step(step, values):
+        seen.append((step, values))
+
+    write_table(folder / "data", "single")
+    (folder / "data/dev.jsonl").unlink()
+    options = options_of(
+        goldens,
+        folder,
+        task_options={"dev_share": 0.25},
+        finetuning={
+            "on_step": lambda step, values: seen.append((step, values))
+        },
+        given=frozenset(),
+    )
+    classifier.run(options)
+    return folder, options, seen
+
+
+def later(options, **changes):
+    """A command that gives the test file and `changes` alone."""
+    usual = {"do_train": False, "do_eval": False, "task_name": None}
+    return options.replace(
+        **{**usual, "data_dir": None, "init_checkpoint": None} | changes
+    )
+
+
+def test_each_step_is_told_once_with_its_loss(trained):
+    *_, seen = trained
+    assert [step for step, _ in seen] == [*range(1, 1 + len(seen))]
+    assert seen and all(values["loss"] > 0 for _, values in seen)
+
+
+def test_the_test_file_alone_gives_the_same_answers(trained):
+    folder, options, _ = trained
+    table, path = folder / "data/train.jsonl", folder / "out/predictions.tsv"
+    answers, rows = path.read_text(), table.read_text()
+    table.write_text("no table at all")
+    try:
+        test_file = str(folder / "data/test.jsonl")
+        command = later(options, task_options={"test_file": test_file})
+        classifier.run(command)
+        assert path.read_text() == answers
+        classifier.run(command.replace(write_texts=True))
+    finally:
+        table.write_text(rows)
+    first, *lines = path.read_text().splitlines()
+    rows = (folder / "data/test.jsonl").read_text("utf-8").splitlines()
+    texts = [json.loads(row)["text"] for row in rows]
+    at = first.split("\t").index("text")
+    assert [line.split("\t")[at] for line in lines] == texts
+
+
+def test_another_dev_share_would_score_trained_rows(trained):
+    folder, options, _ = trained
+    command = later(
+        options,
+        do_eval=True,
+        do_predict=False,
+        data_dir=str(folder / "data"),
+        task_options={"dev_share": 0.5},
+    )
+    with pytest.raises(ValueError, match="--dev_share=0.5.*--dev_file"):
+        classifier.run(command)
