@@ -144,7 +144,7 @@ PROGRAMS = {
 def main(_):
     """Writes a file for each step."""
     # As on a TPU: each device updates its own copy of the weights.
-    steps.is_tpu = lambda strategy: True
+    tf.distribute.TPUStrategy = tf.distribute.Strategy
     vocabulary.on_tpu = lambda: True
     os.makedirs(FLAGS.folder, exist_ok=True)
     for name, make in PROGRAMS.items():

@@ -23,7 +23,6 @@ from tests.support import tpu_support
 from tests.support.classifier_support import write_records
 from training.config.run_options import TrainOptions
 from training.inference import OutputCollector
-from training.loop import steps as training_steps
 from training.loop.steps import TrainSteps
 from training.devices.strategy import distribute
 goldens, folder = map(pathlib.Path, sys.argv[1:])
@@ -35,7 +34,7 @@ opened = input_pipeline.open_records(
 examples = write_records(folder, [5, 16, 9, 3, 12, 7, 4], seq_length=16)
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 # On a TPU the update is part of the step.
-training_steps.is_tpu = lambda strategy: True
+tf.distribute.TPUStrategy = tf.distribute.Strategy
 with strategy.scope():
     batches = distribute(
         strategy, lambda shard: input_pipeline.training_batches(
