@@ -81,7 +81,7 @@ class Model(VectorMethods):
     ):
         import modeling
         from training.export import predictor
-        from training.vectors.sentence_texts import SentenceTexts
+        from training.vectors.sentence_vectors import SentenceVectors
         from training.vectors.texts import TextVectors
 
         folder = self.folder = os.fspath(folder)
@@ -100,9 +100,9 @@ class Model(VectorMethods):
         else:
             self.loaded = modeling.load(folder, **options)
             self.kind = self.loaded.kind
-            self._vectors = TextVectors(self.loaded, max_seq_length)
-            if self.kind == "vectors":
-                self._sentences = SentenceTexts(self.loaded, max_seq_length)
+            is_own = self.kind == "vectors"
+            make = SentenceVectors if is_own else TextVectors
+            self._vectors = make(self.loaded, max_seq_length)
 
     def __repr__(self):
         return f"<bert.Model {self.folder!r}: {self.kind}>"
@@ -332,7 +332,8 @@ def train_vectors(
     the `data_dir` of a `task_name`. `settings` are flags of the program, such
     as `loss` and `vector_sizes`. Returns metric -> value on the dev set.
     """
-    from training.many_runs import vector_run
+    from training.many_runs import table_run
 
-    folder, output_dir = os.fspath(folder), os.fspath(output_dir)
-    return vector_run.run(train, folder, output_dir, dev, **settings)
+    tables = {"train": train, "dev": dev}
+    folders = os.fspath(folder), os.fspath(output_dir)
+    return table_run.train_vectors(tables, *folders, **settings)

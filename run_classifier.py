@@ -17,16 +17,15 @@ resumes a run that was stopped. --num_trials=5 trains with five seeds and takes
 the best on the dev set; --task_name=GLUE goes through all tasks in data_dir.
 """
 
-from training import program
+from training import program, task_program
 from training.config import flags
 from training.config.finetuning_options import (
     ClassifierOptions,
     TaskOptions,
     TrialOptions,
-    check_strip,
     task_names,
 )
-from training.config.run_options import DeviceOptions, ExportOptions
+from training.config.run_options import ExportOptions
 
 
 def define_flags() -> None:
@@ -39,39 +38,26 @@ def define_flags() -> None:
 
 def main() -> None:
     """Trains, evaluates, predicts and exports, as the flags ask."""
-    exported = _export_options() if flags.value("do_export") else None
-    options = None
-    works = ("do_train", "do_eval", "do_predict")
-    check_strip(flags.value("strip_checkpoint"), flags.value("do_train"))
-    trials = flags.read(TrialOptions)
-    if any(map(flags.value, works)) or not exported:
-        options = _classifier_options()
-    device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
-    program.load_tensorflow()
-    from training.devices import session
-    from training.export import saved_model
-    from training.many_runs import suite
-    from training.start import description
-
-    if not options and not description.is_there(output_dir):
-        options = _classifier_options()
-    with session.joined(device, output_dir, flags.shared_values()) as here:
-        if options:
-            options = options.replace(output_dir=here.output_dir)
-            suite.run(options, trials)
-        if exported and here.is_chief:
-            saved_model.run(exported)
-
-
-def _export_options() -> ExportOptions:
-    """What to export; refuses runs of several models."""
-    if len(task_names(flags.value("task_name"))) > 1:
+    if flags.value("do_export") and (
+        len(task_names(flags.value("task_name"))) > 1
+    ):
         raise ValueError(
             "--do_export exports one model; give it alone, with the "
             "--output_dir of one of them, when these runs are finished."
         )
-    use = flags.value("use_calibration")
-    return flags.read(ExportOptions, use_calibration=use)
+    trials = flags.read(TrialOptions)
+    task_program.main(
+        ("do_train", "do_eval", "do_predict"),
+        _classifier_options,
+        lambda options: _run(options, trials),
+        use_calibration=flags.value("use_calibration"),
+    )
+
+
+def _run(options: ClassifierOptions, trials: TrialOptions) -> None:
+    from training.many_runs import suite
+
+    suite.run(options, trials)
 
 
 def _classifier_options() -> ClassifierOptions:

@@ -22,12 +22,13 @@ text, row by row; the fourth asks for questions, and prints the nearest texts.
 Both take any model: a run's folder, or one of sentence-transformers.
 """
 
-from training import program
+import functools
+
+from data.settings import names_of
+from training import program, task_program
 from training.config import flags
-from training.config.encoding_options import EncodingOptions
-from training.config.finetuning_options import check_strip
-from training.config.run_options import DeviceOptions, ExportOptions
-from training.config.vector_options import SentenceOptions
+from training.config.run_options import ExportOptions, LogOptions
+from training.config.vector_options import EncodingOptions, SentenceOptions
 
 
 def define_flags() -> None:
@@ -39,46 +40,35 @@ def define_flags() -> None:
 
 def main() -> None:
     """Trains, evaluates, exports, encodes or searches, as the flags ask."""
-    if flags.value("do_encode") or flags.value("do_search"):
-        encode_or_search()
-        return
+    for name in ("do_encode", "do_search"):
+        if flags.value(name):
+            encode_or_search(f"--{name}")
+            return
     if not flags.value("output_dir"):
         raise ValueError("Flag --output_dir must have a value other than None.")
-    exported = flags.read(ExportOptions) if flags.value("do_export") else None
-    options = None
-    check_strip(flags.value("strip_checkpoint"), flags.value("do_train"))
-    if flags.value("do_train") or flags.value("do_eval") or not exported:
-        options = flags.read(SentenceOptions)
-    device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
-    program.load_tensorflow()
-    from training.devices import session
-    from training.export import saved_model
-    from training.runs import sentences
-    from training.start import description
+    known = (SentenceOptions, ExportOptions, LogOptions)
+    known = set().union(*map(names_of, known))
+    flags.refuse_unread(known, "a command without --do_encode and --do_search")
+    read = functools.partial(flags.read, SentenceOptions)
+    task_program.main(("do_train", "do_eval"), read, _run)
 
-    if not options and not description.is_there(output_dir):
-        options = flags.read(SentenceOptions)
-    with session.joined(device, output_dir, flags.shared_values()) as here:
-        if options:
-            sentences.run(options.replace(output_dir=here.output_dir))
-        if exported and here.is_chief:
-            saved_model.run(exported)
+
+def _run(options: SentenceOptions) -> None:
+    from training.runs import sentences
+
+    sentences.run(options)
 
 
 # Flags whose default comes from the model's folder.
 _OF_MODEL = ("max_seq_length", "do_lower_case")
 
 
-def encode_or_search() -> None:
+def encode_or_search(asked: str) -> None:
     """Writes vectors, or searches among them."""
-    for name in ("do_train", "do_eval", "do_export"):
-        if flags.value(name):
-            raise ValueError(
-                f"--{name} trains or ends a run, --do_encode and --do_search "
-                "use a finished one; give each a command of its own."
-            )
     of_model = {name: flags.given(name) for name in _OF_MODEL}
     options = flags.read(EncodingOptions, **of_model)
+    known = names_of(EncodingOptions) | names_of(LogOptions)
+    flags.refuse_unread(known - options.unread, asked)
     program.load_tensorflow()
     from training.runs import encoding
 

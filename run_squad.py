@@ -17,10 +17,9 @@ metrics.json if the questions have answers. The same command again resumes a run
 that was stopped.
 """
 
-from training import program
+from training import program, task_program
 from training.config import flags
-from training.config.finetuning_options import check_strip
-from training.config.run_options import DeviceOptions, ExportOptions
+from training.config.run_options import ExportOptions
 from training.config.squad_options import SquadOptions
 
 
@@ -37,25 +36,13 @@ def define_flags() -> None:
 
 def main() -> None:
     """Trains, answers and exports, as the flags ask."""
-    exported = flags.read(ExportOptions) if flags.value("do_export") else None
-    options = None
-    check_strip(flags.value("strip_checkpoint"), flags.value("do_train"))
-    if flags.value("do_train") or flags.value("do_predict") or not exported:
-        options = _squad_options()
-    device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
-    program.load_tensorflow()
-    from training.devices import session
-    from training.export import saved_model
-    from training.runs import questions
-    from training.start import description
+    task_program.main(("do_train", "do_predict"), _squad_options, _run)
 
-    if not options and not description.is_there(output_dir):
-        options = _squad_options()
-    with session.joined(device, output_dir, flags.shared_values()) as here:
-        if options:
-            questions.run(options.replace(output_dir=here.output_dir))
-        if exported and here.is_chief:
-            saved_model.run(exported)
+
+def _run(options: SquadOptions) -> None:
+    from training.runs import questions
+
+    questions.run(options)
 
 
 def _squad_options() -> SquadOptions:

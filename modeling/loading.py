@@ -131,11 +131,17 @@ def load(
         tokenizer=tokenizer,
         labels=labels,
         report=_assign(checkpoint, kind, layers, reads_pooler),
-        max_seq_length=(found.description or {}).get("max_seq_length")
-        or sentence_folder.read_max_seq_length(found.path),
+        max_seq_length=_max_seq_length(found, getattr(model, "form", None)),
         description=found.description,
         folder=found.path,
     )
+
+
+def _max_seq_length(found: ModelFolder, form: VectorForm | None) -> int | None:
+    """Returns the most wordpieces of a row, if a file says it."""
+    length = (found.description or {}).get("max_seq_length")
+    length = length or sentence_folder.read_max_seq_length(found.path)
+    return length or (form and form.max_seq_length)
 
 
 def _kind_of(found: ModelFolder, shapes: Mapping[str, Any]) -> str:

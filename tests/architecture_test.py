@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_960,
-    "training": 12_460,
-    "modeling": 4_345,
+    "data": 10_935,
+    "training": 12_130,
+    "modeling": 4_320,
     "studies": 1_530,
     "demo": 435,
-    "programs": 750,
+    "programs": 705,
 }
-MOST_DOCSTRINGS = 8_840
+MOST_DOCSTRINGS = 8_590
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

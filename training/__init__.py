@@ -18,6 +18,7 @@ vectors/           vectors of texts
 runs/              the runs of the programs, each in the same phases
 many_runs/         trials, all of GLUE, tables of Python
 export/            SavedModels for TF Serving
+task_program       the main function of the programs that fine-tune
 """
 
 import data  # noqa: F401, which refuses a Python that is too old

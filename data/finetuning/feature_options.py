@@ -127,3 +127,28 @@ def feature_specs(
             for name in ("label_ids", "label_mask")
         ]
     return (*inputs, *labels, FeatureSpec("is_real_example", 1))
+
+
+@dataclasses.dataclass(frozen=True)
+class TextFeatures(FeatureOptions):
+    """How texts that get a vector each are converted to rows.
+
+    Attributes:
+      labels: names of the C texts of an example.
+      target_size: length of `label_ids`, the score or the teacher's vector; 0 =
+        there is neither.
+      vectors_sha256: checksum of the teacher's vectors.
+    """
+
+    kind: str = "texts"
+    labels: tuple[str, ...] = ("text",)
+    target_size: int = 0
+    vectors_sha256: str = ""
+
+    @property
+    def specs(self) -> tuple[FeatureSpec, ...]:
+        """The features of the rows: those of a choice, without its label."""
+        num_texts = len(self.labels)
+        specs = feature_specs("choice", self.max_seq_length, num_texts)
+        target = FeatureSpec("label_ids", self.target_size, "float32")
+        return (*specs[: len(INPUTS)], *[target] * bool(self.target_size))

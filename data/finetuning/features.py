@@ -22,6 +22,7 @@ from data.tasks.examples import (
     InputExample,
     PaddingInputExample,
     TaggingExample,
+    TextExample,
 )
 from data.text import packing
 from data.text.spans import starts_of
@@ -104,6 +105,8 @@ class Converter:
             ]
         if self._options.kind == "choice":
             return [self._choice(example)]
+        if self._options.kind == "texts":
+            return [self._texts(example)]
         _require(example, InputExample, self._options.kind)
         if self._options.stride:
             return self._windows(number, example)
@@ -166,12 +169,22 @@ class Converter:
             self._pair(list(ids[context]), self._encode(choice))
             for context, choice in texts
         ]
+        return self._joined(pairs) | {"label_ids": self._answer(example)}
+
+    def _texts(self, example: TextExample) -> Row:
+        """The row of all texts, one after the other, and their target."""
+        _require(example, TextExample, "texts")
+        rows = [self._pair(self._encode(text), []) for text in example.texts]
+        target = example.vector if len(example.vector) else [example.score]
+        return self._joined(rows) | {"label_ids": target}
+
+    def _joined(self, pairs: list[tuple[Row, int]]) -> Row:
+        """Joins the rows that `_pair` returned to one."""
         self.report.num_shortened += any(num_lost for _, num_lost in pairs)
-        row = {
+        return {
             name: list(itertools.chain(*(inputs[name] for inputs, _ in pairs)))
             for name in INPUTS
         }
-        return row | {"label_ids": self._answer(example)}
 
     def _answer(self, example: InputExample | ChoiceExample) -> list[float]:
         """Returns `label_ids`; 0 for an unknown label, as in the original."""

@@ -14,7 +14,12 @@ from data.progress import Progress
 from data.records import reuse, tfrecord
 from data.records.feature_spec import encode_examples
 from data.storage import files
-from data.tasks.examples import ChoiceExample, Example, InputExample
+from data.tasks.examples import (
+    ChoiceExample,
+    Example,
+    InputExample,
+    TextExample,
+)
 from data.tasks.task import Task
 from data.text.tokenization import FullTokenizer
 
@@ -71,6 +76,8 @@ def _describe(example: Example, tokenizer: FullTokenizer) -> str:
         texts = filter(None, (example.text_a, example.text_b))
     elif isinstance(example, ChoiceExample):
         texts = [example.contexts[0], *example.choices]
+    elif isinstance(example, TextExample):
+        texts = example.texts
     tokens = [" ".join(tokenizer.tokenize(text)) for text in texts or ()]
     return f"{example}\ntokens: {' | '.join(tokens)}"
 

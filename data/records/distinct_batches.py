@@ -1,16 +1,20 @@
-"""Training batches in which no text occurs twice.
+"""Training batches of texts: each text trimmed by itself, or none there twice.
 
-Other examples' texts are the negatives of an example, so that an equal text
-would be right and wrong.
+If other examples' texts are the negatives of an example, an equal text would be
+right and wrong.
 
 Axes: N examples, C texts of an example, S wordpieces, B batch.
 """
+
+import bisect
+import itertools
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from data.records import input_pipeline, reading
+from data.records import input_pipeline, length_batches, reading
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import WHOLE, Shard
 
@@ -25,38 +29,21 @@ def distinct_order(
     """Orders examples so that no batch has a key twice.
 
     Each example goes to the first batch with room behind the last one that has
-    any of its keys. Batches that are not full are left out.
-
-    Args:
-      keys: int64 [N, C], numbers of the texts.
-      batch_size: B.
-      rng: draws the order.
-
-    Returns:
-      int64 [batches, B], places of the examples.
+    any of its `keys`, int64 [N, C]. Batches that are not full are left out.
+    Returns the places of the examples, int64 [batches, B].
     """
-    batches, following, is_next = [], [], {}
-
-    def open_from(number):
-        """The first batch with room; skips full ones by halving the path."""
-        while following[number] != number:
-            following[number] = following[following[number]]
-            number = following[number]
-        return number
-
-    def add_batch():
-        batches.append([])
-        following.append(len(following))
-
-    add_batch()
+    batches, with_room, is_next = [], [], {}
     for place in rng.permutation(len(keys)).tolist():
         own = set(keys[place].tolist())
-        number = open_from(max(is_next.get(key, 0) for key in own))
+        least = max(is_next.get(key, 0) for key in own)
+        at = bisect.bisect_left(with_room, least)
+        if at == len(with_room):
+            with_room.append(len(batches))
+            batches.append([])
+        number = with_room[at]
         batches[number].append(place)
-        if number + 1 == len(batches):
-            add_batch()
         if len(batches[number]) == batch_size:
-            following[number] = number + 1
+            del with_room[at]
         is_next |= dict.fromkeys(own, number + 1)
     full = [batch for batch in batches if len(batch) == batch_size]
     return np.array(full, np.int64).reshape(-1, batch_size)
@@ -65,16 +52,9 @@ def distinct_order(
 class DistinctBatches:
     """Endless batches of records without equal texts, the same at every start.
 
-    All records are in memory, as they are to be shuffled.
-
-    Args:
-      files: records with `input_ids`, [C * S] each.
-      num_texts: C.
-      batch_size: B, of all workers.
-      seed: decides the order of each pass.
-
-    Raises:
-      ValueError: the texts do not fill one batch.
+    All records, with `input_ids` [C * S] each, are in memory, as they are to be
+    shuffled. Raises ValueError if the texts do not fill one batch, of all
+    workers.
     """
 
     def __init__(
@@ -90,16 +70,14 @@ class DistinctBatches:
             keys.append(_keys(ids.reshape(len(ids), num_texts, -1)))
         self._records = tf.concat(blocks, axis=0)
         self._keys = np.concatenate(keys)
-        self._passes: list[int] = []  # batches of each pass before the current
-        self._order, self._first = self._pass(0), 0
-        self._check()
+        self._check(self._pass(0).size)
 
     def _pass(self, number: int) -> np.ndarray:
         rng = np.random.default_rng([self._seed, number])
         return distinct_order(self._keys, self._batch_size, rng)
 
-    def _check(self) -> None:
-        count, used = len(self._keys), self._order.size
+    def _check(self, used: int) -> None:
+        count = len(self._keys)
         if not used:
             raise ValueError(
                 f"--train_batch_size={self._batch_size}: {count} examples with "
@@ -116,17 +94,6 @@ class DistinctBatches:
             self._batch_size,
         )
 
-    def places(self, step: int) -> np.ndarray:
-        """Returns the places of the examples of a step, counted from 0."""
-        if step < self._first:
-            self._passes, self._first = [], 0
-            self._order = self._pass(0)
-        while step >= self._first + len(self._order):
-            self._first += len(self._order)
-            self._passes.append(len(self._order))
-            self._order = self._pass(len(self._passes))
-        return self._order[step - self._first]
-
     def dataset(
         self, first_example: int, shard: Shard = WHOLE
     ) -> tf.data.Dataset:
@@ -134,11 +101,14 @@ class DistinctBatches:
         rows = shard.rows_of(self._batch_size)
         size = shard.part_of(self._batch_size)
 
-        def parse(step):
-            places = tf.numpy_function(
-                self.places, [step], tf.int64, stateful=False
-            )
-            places = tf.ensure_shape(places, [self._batch_size])[rows]
+        def places():
+            left = first_example // self._batch_size
+            for number in itertools.count():
+                order = self._pass(number)
+                yield from order[left:, rows]
+                left = max(0, left - len(order))
+
+        def parse(places):
             batch = reading.parse_batch(
                 self._files.specs, tf.gather(self._records, places)
             )
@@ -147,8 +117,9 @@ class DistinctBatches:
                 for name, x in batch.items()
             }
 
-        steps = tf.data.Dataset.counter(first_example // self._batch_size)
-        return steps.map(parse).prefetch(tf.data.AUTOTUNE)
+        return tf.data.Dataset.from_generator(
+            places, output_signature=tf.TensorSpec([size], tf.int64)
+        ).map(parse)
 
 
 def _keys(ids: np.ndarray) -> np.ndarray:
@@ -157,3 +128,41 @@ def _keys(ids: np.ndarray) -> np.ndarray:
         2**63, size=ids.shape[-1], dtype=np.int64
     )
     return (ids.astype(np.int64) * (2 * factors + 1)).sum(axis=-1)
+
+
+def text_batches(
+    files: RecordFiles,
+    *,
+    num_texts: int,
+    distinct: DistinctBatches | None,
+    trim: bool,
+    exact: bool,
+    multiple: int,
+    **place: Any,
+) -> tf.data.Dataset:
+    """Returns endless batches with inputs of each of C texts by its number.
+
+    `input_ids_0` is [B, S'], trimmed to the longest first text of the batch,
+    and so on. The batches are the `distinct` ones; None = those of
+    `length_batches.training_batches`, also for the other arguments.
+    """
+    if distinct:
+        batches = distinct.dataset(place["first_example"], place["shard"])
+    else:
+        batches = length_batches.training_batches(
+            files, trim=False, num_choices=num_texts, **place
+        )
+
+    def divided(batch):
+        names = ("input_ids", "input_mask", "segment_ids")
+        parts = [tf.split(batch.pop(name), num_texts, axis=1) for name in names]
+        for number, texts in enumerate(zip(*parts, strict=True)):
+            text = dict(zip(names, texts, strict=True))
+            if trim:
+                text = length_batches.trim_batch(
+                    text, exact=exact, multiple=multiple
+                )
+            batch |= {f"{name}_{number}": x for name, x in text.items()}
+        return batch
+
+    return input_pipeline.mapped(batches, divided)

@@ -1,7 +1,8 @@
 """Small JSON files of a run."""
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from data.storage import files
@@ -54,6 +55,14 @@ def read_json_list(
             f"{remedy}."
         )
     return values
+
+
+@contextlib.contextmanager
+def open_json_lines(path: str) -> Iterator[Callable[[Any], None]]:
+    """Opens a file; yields a function that writes a value on a line."""
+    with files.whole_files([path]) as (temporary,):
+        with files.open_write(temporary) as file:
+            yield lambda value: file.write((json.dumps(value) + "\n").encode())
 
 
 def write_json(path: str, values: Mapping[str, Any] | Sequence[Any]) -> None:

@@ -57,6 +57,19 @@ class TaggingExample:
     document: int = 0
 
 
+@dataclasses.dataclass(slots=True)
+class TextExample:
+    """Texts that get a vector each.
+
+    `score` says how alike they are, None = nothing does; `vector` is a
+    teacher's, () = there is no teacher.
+    """
+
+    texts: tuple[str, ...]
+    score: float | None = None
+    vector: Sequence[float] = dataclasses.field(default=(), repr=False)
+
+
 Example = InputExample | PaddingInputExample | ChoiceExample | TaggingExample
 
 

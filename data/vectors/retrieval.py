@@ -4,32 +4,40 @@ Axes: N texts, P pairs, Q queries, D documents.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
 
 from data.metrics import spearman
-from data.vectors.text_sets import TextExample
+from data.tasks.examples import TextExample
 
 _AT_ONCE = 256  # queries compared with all documents at once
 _DEEP = 10  # the rank up to which an answer counts
 RETRIEVAL = ("mrr_at_10", "accuracy_at_1", "accuracy_at_10")
 
 
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Divides vectors, float [..., size], by their lengths; 0 stays 0."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.maximum(lengths, 1e-12)
+
+
 @dataclasses.dataclass(frozen=True)
 class PairSet:
-    """Pairs of texts to evaluate on; every text is there once.
+    """Pairs of texts to evaluate on; each of the N `texts` is there once.
 
-    Attributes:
-      texts: the N texts.
-      pairs: int [P, 2], places of the texts of each pair.
-      scores: the score of each pair; () = the pairs belong together.
+    `pairs`, int [P, 2], are the places of their texts, `scores` () = the pairs
+    belong together.
     """
 
     texts: Sequence[str]
     pairs: np.ndarray
     scores: Sequence[float]
+
+    def examples(self, set_name: str) -> Iterator[TextExample]:
+        """Yields the texts, each as an example of its own."""
+        return (TextExample((text,)) for text in self.texts)
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -38,8 +46,7 @@ class PairSet:
 
     def evaluate(self, vectors: np.ndarray) -> dict[str, float]:
         """Scores vectors, float [N, size], of the texts."""
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors = vectors / np.maximum(lengths, 1e-12)
+        vectors = unit(vectors)
         if self.scores:
             first, second = (vectors[places] for places in self.pairs.T)
             cosines = (first * second).sum(axis=1)

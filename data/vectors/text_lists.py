@@ -59,9 +59,6 @@ class TextList:
         self._ends = np.array(ends)
         self.is_empty = np.array(empty, bool)
 
-    def __len__(self):
-        return len(self.is_empty)
-
     def __getitem__(self, place: int) -> str:
         start, end = self._ends[place : place + 2]
         return self._bytes[start:end].decode("utf-8", "surrogatepass")

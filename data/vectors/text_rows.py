@@ -104,6 +104,21 @@ def row_of(
     )
 
 
+def single_row(
+    text: str, tokenizer: FullTokenizer, max_seq_length: int, index: int = 0
+) -> TextRow:
+    """Does what `row_of` does, but faster: without tokens and words."""
+    ids = tokenizer.encode(text)
+    kept, segment_ids = packing.add_special_tokens(
+        ids[: max_seq_length - 2],
+        [],
+        cls_id=tokenizer.vocab["[CLS]"],
+        sep_id=tokenizer.vocab["[SEP]"],
+    )
+    num_lost = len(ids) + 2 - len(kept)
+    return TextRow(index, [], kept, segment_ids, [], [], num_lost)
+
+
 def windows(
     rows: Iterable[TextRow],
     *,

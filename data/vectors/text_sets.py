@@ -1,62 +1,96 @@
 """Texts to train vectors on: pairs with a score, positive pairs, or texts."""
 
 import dataclasses
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from data.settings import Settings, setting
 from data.tasks import get_task, rows
+from data.tasks.examples import TextExample
 from data.tasks.rows import Column, Row
 from data.tasks.table_files import TableFiles, separator_of
 
 TABLES = ("tsv", "csv", "jsonl")
 # Task of GLUE -> the label of its positive pairs; None = pairs have scores.
 GLUE = {"STS-B": None, "MNLI": "entailment", "QQP": "1"}
-SOURCES = (*TABLES, *GLUE)
+PAIR = ("text_a", "text_b")
+_SOURCES = (*TABLES, *GLUE)
 # The highest score of STS-B.
 _HIGHEST = 5.0
 
 
-class TextExample(NamedTuple):
-    """Texts that belong together, and their score; None = it has none."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextOptions(Settings):
+    """Which texts are read, to train on and to evaluate on.
 
-    texts: tuple[str, ...]
-    score: float | None = None
+    None, () and "" = not given.
+    """
+
+    task_name: str = setting(
+        "tsv",
+        "Tables of your own (tsv, csv, jsonl), or GLUE's STS-B (scored pairs), "
+        "MNLI or QQP (positive pairs).",
+        choices=_SOURCES,
+    )
+    data_dir: str = setting("", "Folder of the files.")
+    train_file: str = setting("", "Tables: train set, a file of --data_dir.")
+    dev_file: str = setting("", "Tables: the same for the dev set.")
+    eval_task_name: str = setting(
+        "",
+        "Data to evaluate on, if other than --task_name.",
+        choices=("", *_SOURCES),
+    )
+    eval_data_dir: str = setting("", "Folder of --eval_task_name.")
+    evaluation: str = setting(
+        "",
+        "Tables: spearman of scored pairs, or retrieval of the second text of "
+        "each pair. Default: retrieval with --loss=negatives, else spearman.",
+        choices=("", "spearman", "retrieval"),
+    )
+    text_columns: tuple[str, ...] = setting(
+        (),
+        "Tables: columns of the texts. Default: text_a,text_b; with "
+        "--loss=teacher text. A third one is a text that does not fit the "
+        "first (--loss=negatives).",
+    )
+    label_column: str = setting("score", "Tables: column of the score.")
+    separator: str = setting(
+        "", "csv, tsv: between cells; default: a tab in tsv, found out in csv."
+    )
+    quoted: bool | None = setting(
+        None, "Tables: cells may be in double quotes; default: in csv."
+    )
+    drop_missing: bool = setting(
+        False, "Tables: leave out rows with an empty text or score."
+    )
+    teacher_vectors: str = setting(
+        "", "--loss=teacher: .npy file, a row for each row of the train set."
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextSets:
-    """The train and the dev set of one source.
+    """The train and the dev set of the options' `task_name`.
 
-    Attributes:
-      task_name: one of `SOURCES`.
-      data_dir: folder of the files.
-      scored: whether each example has a score.
-      limited: whether scores must be cosines, -1 to 1.
-      text_columns: columns of a table's texts.
-      label_column: column of its score.
-      train_file, dev_file: its files; "" = the usual names.
-      separator, quoted, drop_missing: see `UserTable`.
+    `options` have `text_columns`. Examples have scores if they are `scored`;
+    they must be cosines, -1 to 1, if `limited`. `vectors` are a teacher's, [N,
+    H].
     """
 
-    task_name: str
-    data_dir: str
+    options: TextOptions
     scored: bool
     limited: bool = False
-    text_columns: tuple[str, ...] = ("text_a", "text_b")
-    label_column: str = "score"
-    train_file: str = ""
-    dev_file: str = ""
-    separator: str = ""
-    quoted: bool | None = None
-    drop_missing: bool = False
+    vectors: Sequence[np.ndarray] = ()
     # Files whose rows without a text were logged: they are read several times.
     _said: set[str] = dataclasses.field(default_factory=set, compare=False)
 
     def __post_init__(self):
-        has_scores = GLUE.get(self.task_name, "") is None
-        if self.task_name in GLUE and self.scored != has_scores:
+        name = self.options.task_name
+        has_scores = GLUE.get(name, "") is None
+        if name in GLUE and self.scored != has_scores:
             raise ValueError(
-                f"--task_name={self.task_name} has "
+                f"--task_name={name} has "
                 f"{'pairs with scores' if has_scores else 'positive pairs'}; "
                 f"give --loss={'cosent' if has_scores else 'negatives'}, or "
                 "other data."
@@ -65,73 +99,68 @@ class TextSets:
     def examples(self, set_name: str) -> Iterator[TextExample]:
         """Yields the examples of `train` or `dev`.
 
-        Raises:
-          FileNotFoundError: the file is missing.
-          ValueError: a column is missing, a text is empty, a score is no
-            number, or the set is empty.
+        Raises ValueError or OSError if a file or a column is missing, a text is
+        empty, a score is no number, or the set is empty.
         """
-        read = self._table if self.task_name in TABLES else self._glue
-        count = 0
-        for example in read(set_name):
-            count += 1
+        name, number = self.options.task_name, -1
+        read = self._table if name in TABLES else self._glue
+        for number, example in enumerate(read(set_name)):
+            if len(self.vectors):
+                example.vector = self.vectors[number]
             yield example
-        if not count:
+        if number < 0:
             raise ValueError(
-                f"--task_name={self.task_name}: the {set_name} set is empty, "
-                "expected at least one example."
+                f"--task_name={name}: the {set_name} set is empty, expected at "
+                "least one example."
             )
 
     def _glue(self, set_name: str) -> Iterator[TextExample]:
-        task = get_task(self.task_name, self.data_dir)
-        positive = GLUE[self.task_name]
-        for example in task.examples(set_name):
+        name = self.options.task_name
+        for example in get_task(name, self.options.data_dir).examples(set_name):
             texts = example.text_a, example.text_b
             if self.scored:
                 yield TextExample(texts, example.label / _HIGHEST)
-            elif example.label == positive:
+            elif example.label == GLUE[name]:
                 yield TextExample(texts)
 
     def _table(self, set_name: str) -> Iterator[TextExample]:
-        texts = [Column.parse(c, "text_columns") for c in self.text_columns]
-        columns = list(texts)
-        if self.scored:
-            columns.append(Column.parse(self.label_column, "label_column"))
-        *first, last = columns
+        options = self.options
+        columns = [
+            Column.parse(name, "text_columns") for name in options.text_columns
+        ]
+        score = Column.parse(options.label_column, "label_column")
+        *first, last = [*columns, score] if self.scored else columns
+        suffixes = sorted(TABLES, key=options.task_name.__ne__)
         table = TableFiles(
-            data_dir=self.data_dir,
-            names={"train": self.train_file, "dev": self.dev_file},
-            suffixes=tuple(
-                f".{x}" for x in sorted(TABLES, key=self.task_name.__ne__)
-            ),
-            quoted=self.quoted,
-            separator=separator_of(self.separator),
+            data_dir=options.data_dir,
+            names={"train": options.train_file, "dev": options.dev_file},
+            suffixes=tuple(f".{suffix}" for suffix in suffixes),
+            quoted=options.quoted,
+            separator=separator_of(options.separator),
             columns=tuple(first),
             label=last,
         ).read(set_name)
-        if self.drop_missing:
-            table = rows.without_missing(table, columns, self._said)
-        score = columns[-1] if self.scored else None
+        if options.drop_missing:
+            table = rows.without_missing(table, [*first, last], self._said)
         return rows.converted(
-            table, lambda row: self._example(row, texts, score)
+            table, lambda row: self._example(row, columns, score)
         )
 
     def _example(
-        self, row: Row, texts: list[Column], score: Column | None
+        self, row: Row, columns: list[Column], score: Column
     ) -> TextExample:
-        found = tuple(map(row.text, texts))
-        for column, text in zip(texts, found, strict=True):
+        texts = tuple(map(row.text, columns))
+        for column, text in zip(columns, texts, strict=True):
             if not text.strip():
                 row.fail(
                     f"column {column} is empty, expected a text; remove the "
                     "row, or give --drop_missing."
                 )
-        if score is None:
-            return TextExample(found)
-        number = row.float(score)
+        number = row.float(score) if self.scored else None
         if self.limited and abs(number) > 1:
             row.fail(
                 f"column {score} is {number:g}, expected -1 to 1, because "
                 "--loss=cosine compares it with a cosine; divide all scores "
                 "by the greatest."
             )
-        return TextExample(found, number)
+        return TextExample(texts, number)

@@ -1,4 +1,4 @@
-"""Writes vectors of lines of text as JSON lines, npz or TFRecords.
+"""Writes vectors of lines of text as JSON lines, npy, npz or TFRecords.
 
 Lines are written one at a time. Axes: U vectors of a line (of wordpieces, of
 words, or one), L layers, W width of a vector, A layers and N heads of attention
@@ -7,14 +7,16 @@ maps, S wordpieces.
 
 import contextlib
 import json
+import os
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from data.records import tfrecord
 from data.storage import files
+from data.storage.json_files import open_json_lines
 
 FORMATS = ("jsonl", "npz", "tfrecord")
 
@@ -77,9 +79,38 @@ def open_writer(
             yield lambda line: _add_line(archive, line)
             return
         member = stack.enter_context(_open_member(archive, "vectors"))
-        header = {"descr": "<f4", "fortran_order": False, "shape": pooled_shape}
-        np.lib.format.write_array_header_1_0(member, header)
-        yield lambda line: member.write(line.vectors.tobytes())
+        write = _array_writer(member, pooled_shape)
+        yield lambda line: write(line.vectors)
+
+
+def open_array(path: str, problem: str) -> np.ndarray:
+    """Opens a .npy file, whose parts are read when they are needed.
+
+    Raises ValueError, which begins with the `problem`, for any other file.
+    """
+    try:
+        return np.load(os.fspath(path), mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{problem} ({error}).") from None
+
+
+@contextlib.contextmanager
+def open_text_writer(
+    path: str, shape: tuple[int, int], texts: Iterable[str]
+) -> Iterator[Callable[[np.ndarray], None]]:
+    """Opens a file of texts' vectors; yields a function that writes the next.
+
+    A `.npy` file is float32 of the `shape` (texts, K). In any other, each line
+    is a JSON object with `text` and `vector`.
+    """
+    if path.endswith(".npy"):
+        with files.whole_files([path]) as (temporary,):
+            with files.open_write(temporary) as file:
+                yield _array_writer(file, shape)
+        return
+    left = iter(texts)
+    with open_json_lines(path) as write:
+        yield lambda x: write({"text": next(left), "vector": x.tolist()})
 
 
 def to_json(line: LineVectors, layers: Sequence[int | str | list]) -> str:
@@ -143,6 +174,13 @@ class _Stream:
     def write(self, data):
         self._file.write(data)
         return len(data)
+
+
+def _array_writer(file, shape):
+    """Writes the header of a float32 array; returns what writes its parts."""
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return lambda values: file.write(values.astype("<f4").tobytes())
 
 
 def _open_member(archive, name):

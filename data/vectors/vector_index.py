@@ -11,7 +11,9 @@ import numpy as np
 
 from data.storage import files, manifests
 from data.storage.json_files import read_json, write_json
+from data.vectors.retrieval import unit
 from data.vectors.text_lists import TextList, read_texts
+from data.vectors.vector_files import open_array
 
 # Scores computed at once: 64 MB.
 _SCORES = 1 << 24
@@ -20,12 +22,10 @@ _AGAIN = "make it again with --do_encode"
 
 
 class Index(NamedTuple):
-    """Vectors of texts; `open_index` makes it.
+    """Vectors of N texts; `open_index` makes it.
 
-    Attributes:
-      vectors: float32 [N, W], read from the file when they are needed.
-      texts: the N texts.
-      is_unit: whether the vectors have the length 1.
+    `vectors` are float32 [N, W], read from the file when they are needed;
+    `is_unit` says that they have the length 1.
     """
 
     vectors: np.ndarray
@@ -39,59 +39,36 @@ class Index(NamedTuple):
 
         Each is a dict: `score` (the cosine), `row` (from 0) and `text`.
         """
-        for scores, places in nearest(
-            *(questions, self.vectors, k),
-            is_unit=self.is_unit,
-            left_out=self.texts.is_empty,
-        ):
+        for scores, places in self.nearest(questions, k):
+            found = zip(scores.tolist(), places.tolist(), strict=True)
             yield [
                 {"score": score, "row": row, "text": self.texts[row]}
-                for score, row in zip(
-                    scores.tolist(), places.tolist(), strict=True
-                )
+                for score, row in found
             ]
 
+    def nearest(
+        self, questions: np.ndarray, k: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yields the k vectors of the highest cosine for each question.
 
-def nearest(
-    questions: np.ndarray,
-    vectors: np.ndarray,
-    k: int,
-    *,
-    is_unit: bool = True,
-    left_out: np.ndarray | None = None,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields the k vectors of the highest cosine for each question, exactly.
-
-    Args:
-      questions: float32 [Q, W].
-      vectors: float32 [N, W]; read in blocks.
-      k: number of vectors; all, if there are fewer.
-      is_unit: whether all vectors have the length 1.
-      left_out: bool [N], vectors that are not to be found; None = none.
-
-    Yields:
-      The scores, and the places of the vectors: the highest score first, of
-      equal scores the first vector.
-    """
-    lengths = np.linalg.norm(questions, axis=1, keepdims=True)
-    questions = questions / np.maximum(lengths, 1e-12)
-    at_once = max(1, _SCORES // _ROWS)
-    for start in range(0, len(questions), at_once):
-        part = questions[start : start + at_once]
-        best = [(np.zeros(0, np.float32), np.zeros(0, np.int64))] * len(part)
-        for first in range(0, len(vectors), _ROWS):
-            block = np.asarray(vectors[first : first + _ROWS])
-            scores = part @ block.T
-            if not is_unit:
-                norms = np.linalg.norm(block, axis=1)
-                scores /= np.maximum(norms, 1e-12)
-            if left_out is not None:
-                scores[:, left_out[first : first + _ROWS]] = -np.inf
-            best = [
-                _better(*found, row, first, k)
-                for found, row in zip(best, scores, strict=True)
-            ]
-        yield from best
+        Questions are float32 [Q, W]; empty texts are not found. Yields scores
+        and places: the highest score first, of equal ones the first place.
+        """
+        questions, at_once = unit(questions), max(1, _SCORES // _ROWS)
+        for start in range(0, len(questions), at_once):
+            part = questions[start : start + at_once]
+            nothing = np.zeros(0, np.float32), np.zeros(0, np.int64)
+            best = [nothing] * len(part)
+            for first in range(0, len(self.vectors), _ROWS):
+                rows = slice(first, first + _ROWS)
+                block = np.asarray(self.vectors[rows])
+                scores = part @ (block if self.is_unit else unit(block)).T
+                scores[:, self.texts.is_empty[rows]] = -np.inf
+                best = [
+                    _better(*found, row, first, k)
+                    for found, row in zip(best, scores, strict=True)
+                ]
+            yield from best
 
 
 def _better(
@@ -109,17 +86,21 @@ def _better(
     return scores[order], places[order]
 
 
-def write_facts(path: str, model: Mapping[str, Any], **facts: Any) -> None:
+def write_facts(
+    path: str, model: Mapping[str, Any], file: str, column: str, **facts: Any
+) -> None:
     """Writes what an index was made from, beside its file."""
-    write_json(manifests.path_of([path]), {"made_from": dict(model), **facts})
+    texts = {"file": os.path.abspath(file), "column": column}
+    texts["sha256"] = files.sha256(file)
+    facts |= {"made_from": dict(model), "texts": texts}
+    write_json(manifests.path_of([path]), facts)
 
 
 def open_index(path: str, model: Mapping[str, Any]) -> Index:
-    """Opens an index that was made with a model.
+    """Opens an index that was made with the `model`.
 
-    `model` says which model it must be. Raises FileNotFoundError if a file is
-    missing, ValueError if the index is from another model, or the texts are
-    not those that it was made from.
+    Raises FileNotFoundError if a file is missing, ValueError if the index is
+    from another model, or the texts are not those that it was made from.
     """
     files.require_file(path, "index")
     manifest = manifests.path_of([path])
@@ -134,7 +115,7 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
             f"--index_file={path} was made with another model: "
             f"{'; '.join(changed)}. Give that model, or {_AGAIN}."
         )
-    vectors = _open(path)
+    vectors = open_array(path, f"{path} is damaged; {_AGAIN}")
     texts = facts["texts"]
     file = texts["file"]
     if not files.exists(file):
@@ -146,16 +127,3 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
         )
     found = TextList(read_texts(file, texts["column"]))
     return Index(vectors, found, facts["is_unit"])
-
-
-def facts_of(path: str) -> dict[str, Any]:
-    """Returns what is said about an index; {} if it is unknown."""
-    return manifests.read(manifests.path_of([path])) or {}
-
-
-def _open(path: str) -> np.ndarray:
-    try:
-        # Pages of the file are read when they are needed.
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is damaged ({error}); {_AGAIN}.") from None

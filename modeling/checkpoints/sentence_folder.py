@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from data.storage import files
-from data.storage.json_files import read_json, read_json_list, write_json
+from data.storage.json_files import find_json, read_json_list, write_json
 from data.text.tokenizer_files import read_settings
 
 MODULES = "modules.json"
@@ -41,17 +41,11 @@ def read_form(folder: str) -> dict[str, Any] | None:
         return None
     modules = read_json_list(path, ("type", "path"), _REMEDY)
     names = [module["type"].rpartition(".")[2] for module in modules]
-    for name in names:
-        if name not in _KNOWN:
-            raise ValueError(
-                f"{path} has the module {name!r}; here there are only "
-                f"{', '.join(_KNOWN)}. Without {name} the vectors would be "
-                "others; take a model without it."
-            )
     if tuple(names) not in (_KNOWN[:2], _KNOWN):
         raise ValueError(
-            f"{path} has the modules {', '.join(names)}; expected "
-            f"{', '.join(_KNOWN[:2])} and perhaps {_KNOWN[2]}."
+            f"{path} has the modules {', '.join(names)}; here they can be "
+            f"{', '.join(_KNOWN[:2])} and perhaps {_KNOWN[2]}, because with "
+            "others the vectors would be others; take a model of these alone."
         )
     if modules[0]["path"]:
         raise ValueError(
@@ -68,6 +62,7 @@ def read_form(folder: str) -> dict[str, Any] | None:
         "vector_sizes": tuple(config.get("vector_sizes") or ()),
         "prompts": prompts,
         "default_prompt": default if default in prompts else "",
+        "max_seq_length": read_max_seq_length(folder),
     }
 
 
@@ -113,9 +108,7 @@ def read_max_seq_length(folder: str) -> int | None:
     return length or (most if isinstance(most, int) and most < 10**6 else None)
 
 
-def write(
-    folder: str, form: Any, hidden_size: int, max_seq_length: int
-) -> None:
+def write(folder: str, form: Any, hidden_size: int) -> None:
     """Writes what makes a folder of Hugging Face one of theirs.
 
     `form` is a `VectorForm`; its sizes are in a key that they ignore.
@@ -139,7 +132,7 @@ def write(
     }
     if form.vector_sizes:
         config["vector_sizes"] = form.vector_sizes
-    texts = {"max_seq_length": max_seq_length, "do_lower_case": False}
+    texts = {"max_seq_length": form.max_seq_length, "do_lower_case": False}
     write_json(os.path.join(folder, _POOLING, "config.json"), pooling)
     if form.normalize:
         write_json(os.path.join(folder, paths[2], "config.json"), {})
@@ -150,5 +143,4 @@ def write(
 
 def _read(folder: str, name: str) -> dict[str, Any]:
     """Returns the content of a file, {} if there is none."""
-    path = os.path.join(folder, name)
-    return read_json(path, remedy=_REMEDY) if files.exists(path) else {}
+    return find_json(os.path.join(folder, name), remedy=_REMEDY)

@@ -2,8 +2,8 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 from data.settings import refuse
 from data.storage import files
@@ -26,6 +26,7 @@ class VectorForm:
         vector are a vector, too, the largest first.
       prompts: name -> text that is put before a text, such as "query: ".
       default_prompt: name of the prompt for texts without one; "" = none.
+      max_seq_length: most wordpieces of a text; None = it is not known.
     """
 
     pooling: str = "mean"
@@ -33,6 +34,7 @@ class VectorForm:
     vector_sizes: tuple[int, ...] = ()
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     default_prompt: str = ""
+    max_seq_length: int | None = None
 
     def __post_init__(self):
         sizes = tuple(sorted(set(self.vector_sizes), reverse=True))
@@ -73,6 +75,10 @@ class VectorForm:
             )
         return self.prompts[name] if name else ""
 
+    def usual(self, names: Sequence[str]) -> str | None:
+        """Returns the first of usual names that a prompt has; None = none."""
+        return next((name for name in names if name in self.prompts), None)
+
     def write(self, folder: str) -> None:
         """Writes the form to the folder of a model."""
         write_json(os.path.join(folder, VECTOR_FORM), dataclasses.asdict(self))
@@ -85,17 +91,13 @@ class VectorForm:
         file is damaged, of another version, or has what is not known here.
         """
         path = os.path.join(folder, VECTOR_FORM)
-        if not files.exists(path):
+        if files.exists(path):
+            facts = read_json(path)
+        else:
             path = os.path.join(folder, sentence_folder.MODULES)
             facts = sentence_folder.read_form(folder)
-            return None if facts is None else cls.of_facts(facts, path)
-        return cls.of_facts(read_json(path), path)
-
-    @classmethod
-    def of_facts(cls, facts: Mapping[str, Any], path: str) -> Self:
-        """Makes the form of the content of a file; `path` is for the error."""
         try:
-            return cls(**facts)
+            return None if facts is None else cls(**facts)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"{path} is damaged or has another version ({error}); write it "

@@ -18,32 +18,22 @@ from modeling.objectives.base import Batch, Objective
 from modeling.objectives.vector_losses.similarity import unit
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
-# What a loss takes beside the vectors, in a batch.
-SCORE, TEACHER = "score", "teacher_vector"
 
 
 class SentenceEncoder(Objective):
     """BERT with a vector for each text (Sentence-BERT, arXiv:1908.10084).
 
     A batch of texts holds int32 `input_ids`, `input_mask` (1 = real) and
-    `segment_ids`, [B, S] each. A batch to train on has these with the number
-    of the text, such as `input_ids_0`, each with an S of its own; and float32
-    `score` [B, 1] or `teacher_vector` [B, H] if the loss needs it.
+    `segment_ids`, [B, S] each. A batch to train on has these with the number of
+    the text, such as `input_ids_0`, each with an S of its own; and float32
+    `label_ids`, scores [B, 1] or a teacher's vectors [B, H], if the loss needs
+    them.
 
     A loss compares all examples of a batch, on all devices: each computes the
-    loss of the whole batch, and the gradient of its own vectors.
-
-    Args:
-      config: the model's sizes.
-      form: how the vectors are made; None = `VectorForm`'s defaults. The loss
-        is the mean over all of its sizes (Matryoshka, arXiv:2205.13147).
-      loss: one of `choices.VECTOR_LOSSES`.
-      num_texts: C.
-      scale: factor of the cosines, see `vector_losses`.
-      num_parts: texts are encoded in this many parts, whose activations are
-        computed again for the gradient; the loss is that of the whole batch.
-      dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
-      **options: other arguments of `BertModel`.
+    loss of the whole batch, and the gradient of its own vectors. It is the mean
+    over all sizes of the `form` (Matryoshka, arXiv:2205.13147). For `scale` see
+    `vector_losses`. Texts are encoded in `num_parts`, whose activations are
+    computed again for the gradient. `options` are arguments of `BertModel`.
     """
 
     metric = ""
@@ -97,27 +87,20 @@ class SentenceEncoder(Objective):
         """Computes a device's share of the loss; see `Objective`."""
         del loss_weights
         seeds = split_seed(dropout_seed, self._num_texts)
-        vectors = [
-            self._texts(batch, number, seed)
-            for number, seed in enumerate(seeds)
-        ]
-        names = [name for name in (SCORE, TEACHER) if name in batch]
-        *vectors, targets = _of_all_devices(
-            [*vectors, *(batch[name] for name in names)]
-        ) + [None] * (not names)
-        if SCORE in names:
-            targets = targets[:, 0]
-        losses = [self._loss_at(size, vectors, targets) for size in self.sizes]
+        parts = [self._texts(batch, *numbered) for numbered in enumerate(seeds)]
+        parts += [batch[name] for name in ("label_ids",) if name in batch]
+        parts = _of_all_devices(parts)
+        losses = [self._loss_at(size, parts) for size in self.sizes]
         loss = tf.add_n(losses) / len(losses)
         # The loop adds up the losses of all devices, and their gradients.
         count = tf.distribute.get_replica_context().num_replicas_in_sync
         return loss - tf.stop_gradient(loss) * (1.0 - 1.0 / count), {}
 
-    def _loss_at(self, size, vectors, targets):
-        """The loss of the first numbers of the vectors."""
-        if targets is not None and targets.shape.rank == 2:
-            targets = targets[:, :size]
-        return self._loss([x[:, :size] for x in vectors], targets, self._scale)
+    def _loss_at(self, size, parts):
+        """The loss of the first numbers of the vectors, and of the targets."""
+        parts = [part[:, :size] for part in parts]
+        vectors, targets = parts[: self._num_texts], parts[self._num_texts :]
+        return self._loss(vectors, *targets or [None], self._scale)
 
     def _texts(self, batch, number, seed):
         """The vectors of the texts with a number, float32 [B, H]."""

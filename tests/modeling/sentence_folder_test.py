@@ -4,8 +4,12 @@ import json
 
 import pytest
 
+import modeling
 from modeling.checkpoints import sentence_folder
 from modeling.checkpoints.vector_form import VectorForm
+from tests.support.model_folders import write_released
+from training.config.conversion_options import ConversionOptions
+from training.convert import conversion
 
 TYPES = ("Transformer", "Pooling", "Normalize")
 
@@ -74,10 +78,21 @@ def test_length_of_new_releases_is_the_tokenizers(tmp_path):
     assert sentence_folder.read_max_seq_length(folder) is None
 
 
+def test_conversions_keep_the_longest_text(goldens, tmp_path):
+    ours, theirs, again = (str(tmp_path / n) for n in ("a", "b", "c"))
+    write_released(goldens, tmp_path / "a", "bert_config.json")
+    VectorForm(max_seq_length=20).write(ours)
+    conversion.run(ConversionOptions(model=ours, output_dir=theirs))
+    assert sentence_folder.read_max_seq_length(theirs) == 20
+    conversion.run(ConversionOptions(model=theirs, output_dir=again))
+    assert VectorForm.find(again) == VectorForm(max_seq_length=20)
+    assert modeling.load(again).max_seq_length == 20
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"types": (*TYPES[:2], "Dense")}, "'Dense'"),
+        ({"types": (*TYPES[:2], "Dense")}, "Pooling, Dense"),
         ({"types": ("Pooling", "Transformer")}, "Pooling, Transformer"),
         ({"pooling": {"pooling_mode": "lasttoken"}}, "lasttoken"),
         (
@@ -121,8 +136,9 @@ def test_what_is_written_is_read_again(tmp_path):
         vector_sizes=(16, 8),
         prompts={"query": "query: ", "passage": "passage: "},
         default_prompt="passage",
+        max_seq_length=64,
     )
-    sentence_folder.write(str(tmp_path), form, 32, 64)
+    sentence_folder.write(str(tmp_path), form, 32)
     assert VectorForm.find(str(tmp_path)) == form
     assert sentence_folder.read_max_seq_length(str(tmp_path)) == 64
     types = [

@@ -89,7 +89,7 @@ def test_an_encoder_answers_nothing(released):
     with pytest.raises(ValueError, match="kind encoder, but ask needs pretr"):
         model.ask(["a"])
     for length in 2, 129:
-        with pytest.raises(ValueError, match=f"is {length}, expected 3 to 128"):
+        with pytest.raises(ValueError, match=f"={length}; it must be 3 to 128"):
             bert.load(released, max_seq_length=length)
 
 

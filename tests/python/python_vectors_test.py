@@ -113,7 +113,7 @@ def test_texts_that_are_too_long_are_cut_and_counted(released, caplog):
     with caplog.at_level("WARNING"):
         ((words, _),) = model.encode_words(["a b " * 20], whole_words=False)
     assert len(words) == 16
-    message = "1 of 1 texts were longer than 16 wordpieces and lost what"
+    message = "1 of 1 texts were longer than --max_seq_length=16 wordpi"
     assert message in caplog.text
     with pytest.raises(ValueError, match=r"9 \[MASK\], but only 7 of them"):
         model.fill_mask(["[MASK] b " * 9])

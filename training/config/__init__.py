@@ -4,7 +4,6 @@ run_options          for devices, training and export
 finetuning_options   for fine-tuning, and for run_classifier.py
 squad_options        for run_squad.py
 vector_options       for run_sentence_vectors.py
-encoding_options     for its --do_encode and --do_search
 objective_options    for single pretraining objectives
 pretraining_options  for run_pretraining.py
 extraction_options   for extract_features.py

@@ -84,6 +84,31 @@ class FinetuningOptions(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskRunOptions(Settings):
+    """What every run of fine-tuning has.
+
+    `given` holds the flags that the command gives; None = all.
+    """
+
+    given: frozenset[str] | None = None
+    vocab_file: str | None = setting(None, VOCAB_FILE)
+    do_lower_case: bool = setting(True, DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
+    do_train: bool = setting(False, "Whether to train.")
+    do_export: bool = setting(False, DO_EXPORT)
+    finetuning: FinetuningOptions
+
+    def _check(self) -> None:
+        check_selection(self.finetuning, self.do_train)
+        check_can_be_found(self, "vocab_file", "bert_config_file")
+
+    @property
+    def watches(self) -> bool:
+        """Whether it evaluates while it trains."""
+        return self.do_train and self.finetuning.train.eval_every_steps > 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrialOptions(Settings):
     """How many times a task is trained, and with which settings."""
 
@@ -204,11 +229,10 @@ class TaskOptions(Settings):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassifierOptions(Settings):
+class ClassifierOptions(TaskRunOptions):
     """What run_classifier.py does.
 
-    `task_options` are explained at `TaskOptions.given`. `given` holds the flags
-    that the command gives; None = all.
+    `task_options` are explained at `TaskOptions.given`.
     """
 
     task_name: str | None = setting(
@@ -221,17 +245,12 @@ class ClassifierOptions(Settings):
         None, "Folder of the task's files, or of several tasks' folders."
     )
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    given: frozenset[str] | None = None
-    vocab_file: str | None = setting(None, VOCAB_FILE)
-    do_lower_case: bool = setting(True, DO_LOWER_CASE)
-    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
     document_context: bool = setting(
         False, "[new] Tagging: fill each row with the neighboring sentences."
     )
     long_text: LongTextOptions = dataclasses.field(
         default_factory=LongTextOptions
     )
-    do_train: bool = setting(False, "Whether to train.")
     do_eval: bool = setting(False, "Whether to score the dev sets.")
     eval_checkpoints: str = setting(
         "last",
@@ -258,7 +277,6 @@ class ClassifierOptions(Settings):
     write_texts: bool = setting(
         False, "[new] Write the texts to predictions.tsv, too."
     )
-    do_export: bool = setting(False, DO_EXPORT)
     class_weights: ClassWeights = setting(
         (),
         "[new] Weights of the labels in the loss, in the order of their ids; "
@@ -277,7 +295,6 @@ class ClassifierOptions(Settings):
         "linear), the default with --feature_based.",
         choices=HEADS,
     )
-    finetuning: FinetuningOptions
 
     def _check(self) -> None:
         works = (self.do_train, self.do_eval, self.do_predict, self.do_export)
@@ -315,10 +332,10 @@ class ClassifierOptions(Settings):
             ),
         )
         self._check_dev_set()
-        check_selection(self.finetuning, self.do_train)
         for name in task_names(self.task_name):
             tasks.require_task(name)
-        check_can_be_found(self, "task_name", "vocab_file", "bert_config_file")
+        check_can_be_found(self, "task_name")
+        super()._check()
 
     def _check_dev_set(self) -> None:
         refuse(
@@ -366,20 +383,4 @@ def check_selection(options: FinetuningOptions, do_train: bool) -> None:
             f"--save_best={metric} compares evaluations while training; say "
             "how often, for example --eval_every_steps=100.",
         ),
-    )
-
-
-def check_strip(strip_checkpoint: bool, do_train: bool) -> None:
-    """Raises ValueError if --strip_checkpoint may meet an unfinished run.
-
-    Only programs call this: the chosen one of several trials is evaluated with
-    options without `do_train`.
-    """
-    refuse(
-        (
-            strip_checkpoint and not do_train,
-            "--strip_checkpoint removes the optimizer slots when training is "
-            "finished; give --do_train, too, and the flags of the run. It "
-            "trains nothing if the run is finished.",
-        )
     )

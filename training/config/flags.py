@@ -6,7 +6,7 @@ default and help come from the field. `read` makes the options.
 
 import dataclasses
 import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from absl import flags
@@ -139,6 +139,21 @@ def given(name: str) -> Any:
     return value(name) if FLAGS[name].present else None
 
 
+def refuse_unread(known: Collection[str], reader: str) -> None:
+    """Raises ValueError for a flag of the command that is not `known`.
+
+    A boolean that has its default is accepted. `reader` says in the error what
+    does not read the flag.
+    """
+    for flag in _own_flags():
+        is_asked = not flag.boolean or flag.value != flag.default
+        if flag.present and is_asked and flag.name not in known:
+            raise ValueError(
+                f"--{flag.name}: {reader} does not read it; leave it out, or "
+                "give it to a command of its own."
+            )
+
+
 def help_text(is_full: bool = False) -> str:
     """Describes the flags by groups: the required ones, the original's, ours.
 
@@ -192,10 +207,11 @@ def _entry(flag: flags.Flag) -> str:
 
 def shared_values() -> dict[str, object]:
     """Flag -> value, for the flags that all workers must be given alike."""
-    return {
-        flag.name: flag.value
-        for module, defined in FLAGS.flags_by_module_dict().items()
-        if not module.startswith(_ABSL)  # flags of the log
-        for flag in defined
-        if flag.name not in _PLACES
-    }
+    return {f.name: f.value for f in _own_flags() if f.name not in _PLACES}
+
+
+def _own_flags() -> Iterator[flags.Flag]:
+    """Yields all flags but absl's, which are those of the log."""
+    for module, defined in FLAGS.flags_by_module_dict().items():
+        if not module.startswith(_ABSL):
+            yield from defined

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from data.settings import Settings, group, refuse, setting
+from data.settings import group, refuse, setting
 from data.squad.articles import SquadData
 from data.squad.window_options import (
     AnswerOptions,
@@ -12,25 +12,14 @@ from data.squad.window_options import (
 from modeling.choices import HEADS
 from training.config.finetuning_options import (
     FinetuningOptions,
-    check_selection,
-)
-from training.config.run_options import (
-    DO_EXPORT,
-    DO_LOWER_CASE,
-    NEVER_SPLIT,
-    VOCAB_FILE,
-    check_can_be_found,
+    TaskRunOptions,
 )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadOptions(Settings):
-    """Options of run_squad.py.
+class SquadOptions(TaskRunOptions):
+    """Options of run_squad.py."""
 
-    `given` holds the flags that the command gives; None = all.
-    """
-
-    given: frozenset[str] | None = None
     train_file: str | None = setting(None, "SQuAD's JSON to train on.")
     predict_file: str | None = setting(
         None, "SQuAD's JSON to answer; it is scored if it has answers."
@@ -43,12 +32,7 @@ class SquadOptions(Settings):
     tfds_data_dir: str | None = setting(
         None, "[new] Folder of tensorflow-datasets."
     )
-    vocab_file: str | None = setting(None, VOCAB_FILE)
-    do_lower_case: bool = setting(True, DO_LOWER_CASE)
-    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
-    do_train: bool = setting(False, "Whether to train.")
     do_predict: bool = setting(False, "Whether to answer --predict_file.")
-    do_export: bool = setting(False, DO_EXPORT)
     find_null_threshold: bool = setting(
         False,
         "[new] Find and save the null_score_diff_threshold with the best F1.",
@@ -97,7 +81,7 @@ class SquadOptions(Settings):
                 for why, is_asked, name in (
                     ("do_train", self.do_train, "train_file"),
                     ("do_predict", self.do_predict, "predict_file"),
-                    ("eval_every_steps", self._watches, "predict_file"),
+                    ("eval_every_steps", self.watches, "predict_file"),
                 )
             ),
             (
@@ -106,7 +90,7 @@ class SquadOptions(Settings):
                 "--tfds.",
             ),
         )
-        check_selection(self.finetuning, self.do_train)
+        super()._check()
         # The model's run may say it, see `found_files.fill`.
         is_known = self.given is None or "version_2_with_negative" in self.given
         check_null_threshold(
@@ -119,11 +103,6 @@ class SquadOptions(Settings):
                 "do_predict": self.do_predict,
             },
         )
-        check_can_be_found(self, "vocab_file", "bert_config_file")
-
-    @property
-    def _watches(self) -> bool:
-        return self.do_train and self.finetuning.train.eval_every_steps > 0
 
     @property
     def train_data(self) -> SquadData | None:
@@ -133,7 +112,7 @@ class SquadOptions(Settings):
     @property
     def predict_data(self) -> SquadData | None:
         """The questions to answer or to evaluate on; None = none."""
-        if self.do_predict or self._watches:
+        if self.do_predict or self.watches:
             return self._data(self.predict_file, "validation")
         return None
 

@@ -3,97 +3,22 @@
 import dataclasses
 from typing import Any
 
-from data.settings import Settings, refuse, setting
-from data.vectors.text_sets import GLUE, SOURCES, TextSets
+from data.settings import Settings, group, refuse, setting
+from data.vectors.text_sets import GLUE, PAIR, TextOptions, TextSets
 from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
-from training.config.finetuning_options import (
-    FinetuningOptions,
-    check_selection,
-)
+from training.config.finetuning_options import TaskRunOptions
 from training.config.run_options import (
-    DO_EXPORT,
     DO_LOWER_CASE,
-    NEVER_SPLIT,
+    INIT_CHECKPOINT,
     VOCAB_FILE,
-    check_can_be_found,
+    DeviceOptions,
 )
 
-_PAIR = ("text_a", "text_b")
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TextOptions(Settings):
-    """Which texts are read, to train on and to evaluate on.
+class FormOptions(Settings):
+    """How a text becomes one vector."""
 
-    None, () and "" = not given.
-    """
-
-    task_name: str = setting(
-        "tsv",
-        "Tables of your own (tsv, csv, jsonl), or GLUE's STS-B (scored pairs), "
-        "MNLI or QQP (positive pairs).",
-        choices=SOURCES,
-    )
-    data_dir: str = setting("", "Folder of the files.")
-    train_file: str = setting("", "Tables: train set, a file of --data_dir.")
-    dev_file: str = setting("", "Tables: the same for the dev set.")
-    eval_task_name: str = setting(
-        "",
-        "Data to evaluate on, if other than --task_name.",
-        choices=("", *SOURCES),
-    )
-    eval_data_dir: str = setting("", "Folder of --eval_task_name.")
-    evaluation: str = setting(
-        "",
-        "Tables: spearman of scored pairs, or retrieval of the second text of "
-        "each pair. Default: retrieval with --loss=negatives, else spearman.",
-        choices=("", "spearman", "retrieval"),
-    )
-    text_columns: tuple[str, ...] = setting(
-        (),
-        "Tables: columns of the texts. Default: text_a,text_b; with "
-        "--loss=teacher text. A third one is a text that does not fit the "
-        "first (--loss=negatives).",
-    )
-    label_column: str = setting("score", "Tables: column of the score.")
-    separator: str = setting(
-        "", "csv, tsv: between cells; default: a tab in tsv, found out in csv."
-    )
-    quoted: bool | None = setting(
-        None, "Tables: cells may be in double quotes; default: in csv."
-    )
-    drop_missing: bool = setting(
-        False, "Tables: leave out rows with an empty text or score."
-    )
-    teacher_vectors: str = setting(
-        "", "--loss=teacher: .npy file, a row for each row of the train set."
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SentenceOptions(Settings):
-    """What run_sentence_vectors.py does.
-
-    `given` holds the flags that the command gives; None = all.
-    """
-
-    given: frozenset[str] | None = None
-    vocab_file: str | None = setting(None, VOCAB_FILE)
-    do_lower_case: bool = setting(True, DO_LOWER_CASE)
-    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
-    do_train: bool = setting(False, "Whether to train.")
-    do_eval: bool = setting(False, "Whether to score the dev set.")
-    do_export: bool = setting(False, DO_EXPORT)
-    loss: str = setting(
-        "cosent",
-        "What trains: cosent or cosine = scored pairs; negatives = pairs, each "
-        "against the other texts of its batch; teacher = another model's "
-        "vectors of the texts.",
-        choices=VECTOR_LOSSES,
-    )
-    similarity_scale: float = setting(
-        20.0, "cosent, negatives: factor of the cosines.", above=0
-    )
     pooling: str | None = setting(
         None,
         "A text's vector: the mean over its wordpieces, or [CLS]'s. Default: "
@@ -110,8 +35,30 @@ class SentenceOptions(Settings):
         "Smaller sizes at which the first numbers of a vector shall do "
         "(Matryoshka), such as 128,64. Default: as the model's folder says.",
     )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The fields of a `VectorForm` that are given."""
+        return {n: x for n, x in vars(self).items() if x is not None}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SentenceOptions(TaskRunOptions):
+    """What run_sentence_vectors.py does."""
+
+    do_eval: bool = setting(False, "Whether to score the dev set.")
+    loss: str = setting(
+        "cosent",
+        "What trains: cosent or cosine = scored pairs; negatives = pairs, each "
+        "against the other texts of its batch; teacher = another model's "
+        "vectors of the texts.",
+        choices=VECTOR_LOSSES,
+    )
+    similarity_scale: float = setting(
+        20.0, "cosent, negatives: factor of the cosines.", above=0
+    )
+    form: FormOptions = FormOptions()
     texts: TextOptions = TextOptions()
-    finetuning: FinetuningOptions
 
     def _check(self) -> None:
         refuse(
@@ -120,71 +67,61 @@ class SentenceOptions(Settings):
                 "Give --do_train, --do_eval or --do_export.",
             ),
         )
-        check_selection(self.finetuning, self.do_train)
-        check_can_be_found(self, "vocab_file", "bert_config_file")
+        super()._check()
 
     def check_together(self) -> None:
         """Refuses flags that contradict each other, also remembered ones.
 
         Call it when `found_files.fill` has completed them.
         """
-        texts, train = self.texts, self.finetuning
-        numbers = {"teacher": (1,), "negatives": (2, 3)}.get(self.loss, (2,))
-        has_teacher = bool(texts.teacher_vectors)
-        grouped = {
-            name: getattr(train, name)
-            for name in ("group_by_length", "shuffle_window")
-            if getattr(train, name)
-        }
+        texts, loss, count = self.texts, self.loss, len(self.train_columns)
+        numbers = {"teacher": (1,), "negatives": (2, 3)}.get(loss, (2,))
+        is_ordered = (
+            self.finetuning.group_by_length or self.finetuning.shuffle_window
+        )
         refuse(
             (
-                self.do_train and self.num_texts not in numbers,
-                f"--text_columns has {self.num_texts} columns, but "
-                f"--loss={self.loss} needs {' or '.join(map(str, numbers))}.",
+                self.do_train and count not in numbers,
+                f"--text_columns has {count} columns, but --loss={loss} needs "
+                f"{' or '.join(map(str, numbers))}.",
             ),
             (
-                self.do_train and has_teacher != (self.loss == "teacher"),
+                self.do_train
+                and bool(texts.teacher_vectors) != (loss == "teacher"),
                 "--teacher_vectors and --loss=teacher need each other; give "
                 "both or none.",
             ),
             (
-                texts.drop_missing and self.loss == "teacher",
+                texts.drop_missing and loss == "teacher",
                 "--drop_missing would leave out texts, but --teacher_vectors "
                 "has a row for each; remove both.",
             ),
             (
-                self.loss == "negatives" and grouped,
-                f"--{next(iter(grouped), '')}: --loss=negatives orders all "
-                "examples, so that no batch has a text twice; leave it out.",
+                loss == "negatives" and is_ordered,
+                "--group_by_length and --shuffle_window: --loss=negatives "
+                "orders all examples, so that no batch has a text twice; leave "
+                "them out.",
             ),
         )
 
     @property
     def evaluates(self) -> bool:
         """Whether the dev set is read."""
-        watches = self.do_train and self.finetuning.train.eval_every_steps > 0
-        return self.do_eval or watches
-
-    @property
-    def num_texts(self) -> int:
-        """The number of texts of an example to train on."""
-        return len(self.train_columns)
+        return self.do_eval or self.watches
 
     @property
     def train_columns(self) -> tuple[str, ...]:
-        """The columns of these texts."""
-        usual = ("text",) if self.loss == "teacher" else _PAIR
+        """The columns of the texts of an example to train on."""
+        usual = ("text",) if self.loss == "teacher" else PAIR
         return self.texts.text_columns or usual
 
     @property
     def train_set(self) -> TextSets:
         """The texts to train on."""
-        return self._sets(
-            self.texts.task_name,
-            self.texts.data_dir,
+        return TextSets(
+            options=self.texts.replace(text_columns=self.train_columns),
             scored=self.loss in SCORED_LOSSES,
             limited=self.loss == "cosine",
-            text_columns=self.train_columns,
         )
 
     @property
@@ -192,21 +129,101 @@ class SentenceOptions(Settings):
         """The pairs to evaluate on."""
         texts, columns = self.texts, self.texts.text_columns[:2]
         name = texts.eval_task_name or texts.task_name
-        measure = texts.evaluation or (
-            "retrieval" if self.loss == "negatives" else "spearman"
+        is_retrieval = self.loss == "negatives"
+        if texts.evaluation:
+            is_retrieval = texts.evaluation == "retrieval"
+        options = texts.replace(
+            task_name=name,
+            data_dir=texts.eval_data_dir or texts.data_dir,
+            text_columns=columns if len(columns) == len(PAIR) else PAIR,
         )
-        scored = measure == "spearman"
-        if name in GLUE:
-            scored = GLUE[name] is None
-        return self._sets(
-            name,
-            texts.eval_data_dir or texts.data_dir,
-            scored=scored,
-            text_columns=columns if len(columns) == len(_PAIR) else _PAIR,
+        scored = GLUE[name] is None if name in GLUE else not is_retrieval
+        return TextSets(options=options, scored=scored)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncodingOptions(Settings):
+    """Which vectors are written, or what is searched."""
+
+    do_encode: bool = setting(
+        False, "Write the vectors of the texts of --input_file."
+    )
+    do_search: bool = setting(
+        False,
+        "Find the texts of --index_file that are nearest to each question of "
+        "--input_file, or of the terminal.",
+    )
+    init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
+    output_dir: str | None = setting(None, "Folder of the run.")
+    input_file: str | None = setting(
+        None,
+        "Texts, one a line; or a tsv, csv or jsonl file with --text_columns, "
+        "one name (default: text).",
+    )
+    output_file: str | None = setting(
+        None,
+        "Vectors as .npy or, with the texts, as .jsonl; for --do_search .jsonl "
+        "of what was found. Default: the terminal.",
+    )
+    index_file: str | None = setting(
+        None, "--do_search: .npy file that --do_encode wrote."
+    )
+    text_columns: tuple[str, ...] = setting((), "Tables: columns of the texts.")
+    prompt_name: str | None = setting(
+        None,
+        "Which of the model's prompts is put before each text. Default: as the "
+        "model says; for questions query, if it has this one.",
+    )
+    vector_size: int | None = setting(
+        None, "--do_encode: one of the model's smaller sizes.", least=1
+    )
+    top_k: int = setting(10, "--do_search: texts for each question.", least=1)
+    encode_batch_size: int = setting(32, "Texts computed at once.", least=1)
+    vocab_file: str | None = setting(None, VOCAB_FILE)
+    do_lower_case: bool | None = setting(None, DO_LOWER_CASE)
+    max_seq_length: int | None = setting(None, "Most wordpieces of a text.")
+    form: FormOptions = group(vector_sizes=None)
+    device: DeviceOptions
+
+    def _check(self) -> None:
+        path, columns = self.output_file or "", self.text_columns
+        kinds = (".jsonl",) if self.do_search else (".npy", ".jsonl")
+        refuse(
+            (
+                self.do_encode and self.do_search,
+                "--do_encode writes an index and --do_search reads one; give "
+                "one of them for each command.",
+            ),
+            (
+                not self.output_dir and not self.init_checkpoint,
+                "Give the model: --init_checkpoint=FOLDER, or --output_dir of "
+                "the run that trained it.",
+            ),
+            (
+                self.do_encode and not (self.input_file and self.output_file),
+                "--do_encode needs --input_file and --output_file.",
+            ),
+            (
+                self.do_search and not self.index_file,
+                "--do_search needs --index_file, a file of --do_encode.",
+            ),
+            (
+                path and not path.endswith(kinds),
+                f"--output_file={path}; it must end in {' or '.join(kinds)}.",
+            ),
+            (
+                len(columns) > 1,
+                f"--text_columns={','.join(columns)}: give one column of "
+                "texts.",
+            ),
         )
 
-    def _sets(self, name: str, data_dir: str, **more: Any) -> TextSets:
-        same = ("label_column", "train_file", "dev_file")
-        same += ("separator", "quoted", "drop_missing")
-        values = {field: getattr(self.texts, field) for field in same}
-        return TextSets(task_name=name, data_dir=data_dir, **values, **more)
+    @property
+    def column(self) -> str:
+        """The column of the texts; "" = the usual one."""
+        return "".join(self.text_columns)
+
+    @property
+    def unread(self) -> set[str]:
+        """The flags of the other one of --do_encode and --do_search."""
+        return {"vector_size"} if self.do_search else {"index_file", "top_k"}

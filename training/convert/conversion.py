@@ -27,7 +27,6 @@ from modeling.checkpoints import (
 )
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.tf1 import is_weight
-from modeling.checkpoints.vector_form import VectorForm
 from modeling.config import BertConfig, to_huggingface
 from training.config.conversion_options import FORMATS, ConversionOptions
 from training.convert import cutting, descriptions, growth
@@ -135,9 +134,7 @@ def _to_original(
     )
     texts = _texts(options, found, model)
     _write_tokenizer(folder, model, texts)
-    form = VectorForm.find(found.path)
-    if form:
-        form.write(folder)
+    descriptions.write_form(folder, found, model, is_theirs=False)
     labels = list(found.labels)
     # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
@@ -181,7 +178,7 @@ def _to_huggingface(
     values |= _head(options, shapes, found, model.config.electra)
     texts = _texts(options, found, model)
     vocab = _write_tokenizer(folder, model, texts)
-    descriptions.write_form(folder, found, model)
+    descriptions.write_form(folder, found, model, is_theirs=True)
     special = tokenizer_files.SPECIAL_TOKENS
     vocabulary.require_tokens(vocab, [*special.values()], "vocab.txt")
     if texts.never_split:

@@ -55,13 +55,20 @@ def write_task(
     described.write(folder, None)
 
 
-def write_form(folder: str, found: ModelFolder, model: Grown | Cut) -> None:
-    """Writes sentence-transformers' files for a model of sentence vectors."""
+def write_form(
+    folder: str, found: ModelFolder, model: Grown | Cut, is_theirs: bool
+) -> None:
+    """Writes the form of a model of sentence vectors, ours or theirs.
+
+    Theirs are the files of sentence-transformers.
+    """
     form = VectorForm.find(found.path)
-    if form:
-        most = model.config.max_position_embeddings
-        length = found.facts.get("max_seq_length")
-        length = length or sentence_folder.read_max_seq_length(found.path)
-        sentence_folder.write(
-            folder, form, model.config.hidden_size, min(length or most, most)
-        )
+    if not form:
+        return
+    most = model.config.max_position_embeddings
+    length = found.facts.get("max_seq_length") or form.max_seq_length or most
+    form = dataclasses.replace(form, max_seq_length=min(length, most))
+    if is_theirs:
+        sentence_folder.write(folder, form, model.config.hidden_size)
+    else:
+        form.write(folder)

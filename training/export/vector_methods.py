@@ -8,8 +8,7 @@ from training.export.asking import listed
 if TYPE_CHECKING:
     import numpy as np
 
-    from data.vectors.vector_files import LineVectors
-    from training.vectors.sentence_texts import SentenceTexts
+    from training.vectors.sentence_vectors import SentenceVectors
     from training.vectors.texts import TextVectors
 
 Text = str | tuple[str, str]
@@ -26,7 +25,6 @@ class VectorMethods:
     folder: str
     kind: str
     _vectors: "TextVectors | None" = None
-    _sentences: "SentenceTexts | None" = None
 
     def encode(
         self,
@@ -63,12 +61,12 @@ class VectorMethods:
         if pooling == "none":
             raise ValueError("pooling is 'none'; call encode_words for that.")
         texts = listed(texts)
-        if own or (self._sentences and pooling is None):
-            return self._sentence_texts().encode(
+        if own or (self.kind == "vectors" and pooling is None):
+            return self._sentence_vectors().encode(
                 texts, batch_size=batch_size, **own
             )
-        lines = self._lines(
-            texts, batch_size, layers, layer_mix, pooling=pooling or "mean"
+        lines = self._text_vectors().lines(
+            *(texts, batch_size, layers, layer_mix), pooling=pooling or "mean"
         )
         return np.stack([line.vectors[0, 0] for line in lines])
 
@@ -96,7 +94,7 @@ class VectorMethods:
         """
         if not isinstance(texts, str):
             texts = listed(texts)
-        return self._sentence_texts().search(
+        return self._sentence_vectors().search(
             listed(questions), texts, top_k=top_k, batch_size=batch_size
         )
 
@@ -115,8 +113,9 @@ class VectorMethods:
         of `encode`. Returns for each text its words or wordpieces, with [CLS]
         and [SEP], and their vectors, float32 [words, width].
         """
-        lines = self._lines(
-            texts, batch_size, layers, layer_mix, whole_words=whole_words
+        lines = self._text_vectors().lines(
+            *(listed(texts), batch_size, layers, layer_mix),
+            whole_words=whole_words,
         )
         return [(list(line.names), line.vectors[:, 0]) for line in lines]
 
@@ -131,26 +130,14 @@ class VectorMethods:
         """
         return self._text_vectors().attention(text, layer)
 
-    def _sentence_texts(self) -> "SentenceTexts":
-        if not self._sentences:
+    def _sentence_vectors(self) -> "SentenceVectors":
+        if self.kind != "vectors":
             raise ValueError(
                 f"{self.folder} is no model of sentence vectors, but of the "
                 f"kind {self.kind}; pass kind='vectors' to load(), or the "
                 "folder of such a model."
             )
-        return self._sentences
-
-    def _lines(
-        self,
-        texts: Iterable[Any],
-        batch_size: int,
-        layers: Sequence[int | str],
-        layer_mix: str,
-        **options: Any,
-    ) -> "list[LineVectors]":
-        """Returns what extract_features.py says of each text."""
-        options |= {"layers": tuple(layers), "layer_mix": layer_mix}
-        return self._text_vectors().lines(listed(texts), batch_size, **options)
+        return self._text_vectors()
 
     def _text_vectors(self) -> "TextVectors":
         if not self._vectors:

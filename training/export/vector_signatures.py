@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from data.finetuning.feature_options import TextFeatures
 from data.records.feature_spec import FeatureSpec
-from data.vectors.set_records import text_specs
 from training.export.functions import Tensors, as_function, strings
 from training.export.serving import Serving
 
@@ -45,7 +45,8 @@ class VectorServing(Serving):
         )
 
     def _record_specs(self) -> Sequence[FeatureSpec]:
-        return text_specs(self.description.max_seq_length)
+        length = self.description.max_seq_length
+        return TextFeatures(max_seq_length=length).specs
 
     def _text_signatures(self) -> dict[str, tuple[Callable, dict]]:
         prompt = self._model.form.prompt()

@@ -43,17 +43,9 @@ def open_choice(
 ) -> Choice:
     """Finds the metric of --save_best, and what an earlier process chose.
 
-    Args:
-      options: the run's options.
-      metric_names: set -> names of the metrics of an evaluation; {} = nothing
-        is evaluated.
-
-    Returns:
-      The choice so far.
-
-    Raises:
-      ValueError: the metric is unknown, or the folder holds a choice by another
-        metric.
+    `metric_names` are set -> names of the metrics of an evaluation; {} =
+    nothing is evaluated. Raises ValueError if the metric is unknown, or the
+    folder holds a choice by another one.
     """
     metric, record = options.save_best, {}
     if not metric:

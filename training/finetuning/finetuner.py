@@ -65,12 +65,15 @@ class Finetuning:
       batch_sizes: fields of options, such as `eval_batch_size`, that will be
         used, beside the batch size of training.
       pooling: see `long_text.pool`, if examples have several windows.
+      make_batches: returns the batches to train on; None =
+        `length_batches.training_batches`, also for the arguments.
 
     Attributes:
       model: until `train` or `restore` it has the weights of init_checkpoint
         and a head drawn from the seed.
       first: the weights of init_checkpoint; None = not loaded.
       manager: writes the checkpoints in output_dir.
+      num_devices: devices that share each batch.
 
     Raises:
       ValueError, OSError: a batch size does not fit the devices, or output_dir
@@ -86,18 +89,16 @@ class Finetuning:
             "predict_batch_size",
         ),
         pooling: str = "",
+        make_batches: Callable[..., tf.data.Dataset] | None = None,
     ):
         # Reference cycles keep the previous model alive.
         gc.collect()
         options = self.options = start.options
         self._pooling = pooling
         self._strategy = create_strategy(options.device)
+        self.num_devices = self._strategy.num_replicas_in_sync
         for name in batch_sizes:
-            check_batch_size(
-                name,
-                getattr(options, name),
-                self._strategy.num_replicas_in_sync,
-            )
+            check_batch_size(name, getattr(options, name), self.num_devices)
         self.first, self.manager = start.first, start.manager
         start.keep()
         with self._strategy.scope():
@@ -108,6 +109,9 @@ class Finetuning:
             "trim": options.trim_batches and not is_tpu(self._strategy),
             "num_choices": num_choices,
         }
+        self._make_batches = make_batches or functools.partial(
+            length_batches.training_batches, num_choices=num_choices
+        )
 
     def train(
         self,
@@ -159,7 +163,7 @@ class Finetuning:
         shard: Shard,
     ) -> tf.data.Dataset:
         """A shard's rows of the batches after some examples."""
-        return length_batches.training_batches(
+        return self._make_batches(
             train_files,
             batch_size=train.train_batch_size,
             seed=train.seed,
@@ -167,8 +171,8 @@ class Finetuning:
             shard=shard,
             shuffle_window=self.options.shuffle_window,
             group_by_length=self.options.group_by_length,
+            trim=self._batching["trim"],
             **trimming(train),
-            **self._batching,
         )
 
     def restore(self) -> int:
@@ -219,9 +223,8 @@ class Finetuning:
         self, eval_files: RecordFiles
     ) -> tuple[dict[str, float], ExampleScores]:
         """Returns the original's figures, and the scores of every example."""
+        scores = self._scores(self.outputs(eval_files, "eval_batch_size"))
         batch_size = self.options.eval_batch_size
-        outputs = self._collect(eval_files, batch_size, "evaluating")
-        scores = self._scores(outputs)
         return scores.summary(self.model.metric, batch_size), scores
 
     def predict(self, predict_files: RecordFiles) -> ExampleScores:
@@ -233,15 +236,15 @@ class Finetuning:
         kind = getattr(self.model, "kind", "")
         return ExampleScores.of_outputs(outputs, kind, self._pooling)
 
-    def outputs(self, predict_files: RecordFiles) -> dict[str, np.ndarray]:
-        """The model's outputs; see `OutputCollector.collect`."""
-        batch_size = self.options.predict_batch_size
-        return self._collect(predict_files, batch_size, "predicting")
-
-    def _collect(
-        self, record_files: RecordFiles, batch_size: int, what: str
+    def outputs(
+        self, record_files: RecordFiles, batch_size: str = "predict_batch_size"
     ) -> dict[str, np.ndarray]:
-        """Runs the model once over every example."""
+        """Runs the model once over every example; see `OutputCollector`.
+
+        `batch_size` is the field of the options.
+        """
+        what = "evaluating" if batch_size[:4] == "eval" else "predicting"
+        batch_size = getattr(self.options, batch_size)
         num_steps = None  # with trimming, counting has to read all lengths
         if num_workers(self._strategy) > 1 or not self._batching["trim"]:
             num_steps = length_batches.num_batches(

@@ -7,5 +7,4 @@ trial_choice  the best of several trials
 trials        several seeds and settings of one task
 suite         several tasks: all of GLUE
 table_run     a run on tables that are Python objects
-vector_run    the same for sentence vectors
 """

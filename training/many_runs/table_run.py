@@ -1,5 +1,6 @@
-"""Fine-tuning on tables that are Python objects, as run_classifier.py does."""
+"""Training on tables that are Python objects, as the programs do."""
 
+import contextlib
 import json
 import os
 from collections import Counter
@@ -13,6 +14,7 @@ from data.tasks import python_rows, user
 from data.tasks.rows import Row
 from data.text import vocabulary
 from data.text.tokenizer_files import read_settings
+from data.vectors.text_sets import GLUE
 from modeling.checkpoints import model_folder
 from modeling.choices import MIXES
 from training.config.finetuning_options import (
@@ -20,8 +22,11 @@ from training.config.finetuning_options import (
     TaskOptions,
     TrialOptions,
 )
+from training.config.run_options import DeviceOptions
+from training.config.vector_options import SentenceOptions
 from training.devices import session
 from training.many_runs import trials
+from training.runs import sentences
 
 # The tables are kept there, so that run_classifier.py can go on with them.
 _FOLDER = "data"
@@ -36,6 +41,10 @@ _OWN = {
 }
 # Settings that `run` takes beside the settings of tables.
 SETTINGS = set().union(*map(settings.names_of, _CLASSES)) - _OWN
+_OF_VECTORS = settings.names_of(SentenceOptions) - {
+    *("given", "do_train", "do_eval", "do_export", "output_dir"),
+    *("init_checkpoint", "train_file", "dev_file"),
+}
 
 
 def run(
@@ -48,26 +57,12 @@ def run(
     label: str,
     **values: Any,
 ) -> dict[str, float]:
-    """Trains, evaluates and predicts.
+    """Trains, evaluates and predicts; see `bert.finetune`.
 
-    Args:
-      tables: `train`, `dev` and `test`: a table (see `python_rows.rows_of`),
-        a file's path, or None. `dev` may be a share of the rows of `train`, see
-        `splits.dev_places`.
-      folder: the model to begin with, see `modeling.load`.
-      output_dir: see run_classifier.py.
-      kind: what a row is, see `UserTable`.
-      text: column of the text, or both columns; "" = the usual ones.
-      label: column of the label.
-      **values: settings named in `SETTINGS`.
-
-    Returns:
-      Metric -> value on the dev set; {} without a dev set.
-
-    Raises:
-      ValueError, OSError: an input is missing or does not fit. Settings are
-        checked before anything is written.
-      FloatingPointError: training diverged.
+    `tables` are `train`, `dev` and `test`: a table (see `python_rows.rows_of`),
+    a file's path, or None; `dev` may be a share of the rows of `train`.
+    `values` are settings named in `SETTINGS`. They are checked before anything
+    is written.
     """
     tables = {
         # A share of NumPy becomes a float of Python.
@@ -90,20 +85,72 @@ def run(
     share = tables.get("dev")
     if isinstance(share, float) and "train" in rows:
         _divide(rows, share, data_dir, task_options)
-    with session.joined(options.finetuning.device, output_dir) as here:
-        data_dir = os.path.join(here.output_dir, _FOLDER)
-        options = options.replace(output_dir=here.output_dir, data_dir=data_dir)
-        with python_rows.put_back_if_refused(
-            _path(data_dir, name) for name in rows
-        ):
-            for name, some in rows.items():
-                python_rows.write_rows(_path(data_dir, name), some)
-            outcome = trials.run(options, trial_options)
+    device = options.finetuning.device
+    with _written(rows, device, output_dir) as (output_dir, data_dir):
+        options = options.replace(output_dir=output_dir, data_dir=data_dir)
+        outcome = trials.run(options, trial_options)
     return dict(outcome.results.get("dev", {}))
+
+
+def train_vectors(
+    tables: Mapping[str, Any], folder: str, output_dir: str, **values: Any
+) -> dict[str, float]:
+    """Trains vectors and evaluates them; see `bert.train_vectors`."""
+    known_ones = "the settings are flags of run_sentence_vectors.py"
+    settings.check_names(values, _OF_VECTORS, known_ones)
+    tables = {name: x for name, x in tables.items() if x is not None}
+    has_dev = values.get("task_name") in GLUE or "eval_task_name" in values
+    more = {
+        "given": frozenset(values),
+        "do_train": True,
+        "do_eval": "dev" in tables or has_dev,
+        "output_dir": output_dir,
+        "init_checkpoint": folder,
+    }
+    own = {"task_name": "jsonl", **values, **_files_of(tables)}
+    options = settings.make(SentenceOptions, own | more)
+    rows = {}
+    for name, table in tables.items():
+        if not python_rows.is_path(table):
+            source = options.train_set if name == "train" else options.dev_set
+            columns = [*source.options.text_columns]
+            columns += [source.options.label_column] * source.scored
+            rows[name] = python_rows.rows_of(table, columns, name=name)
+    device = options.finetuning.device
+    with _written(rows, device, output_dir) as (output_dir, data_dir):
+        paths = {name: _path(data_dir, name) for name in rows}
+        options = options.replace(output_dir=output_dir, **_files_of(paths))
+        results = sentences.run(options)
+    return dict(results.get("dev", {}))
+
+
+@contextlib.contextmanager
+def _written(
+    rows: Mapping[str, Any], device: DeviceOptions, output_dir: str
+) -> Iterator[tuple[str, str]]:
+    """Joins the run's processes and writes tables; yields both folders."""
+    with session.joined(device, output_dir) as here:
+        data_dir = os.path.join(here.output_dir, _FOLDER)
+        paths = {name: _path(data_dir, name) for name in rows}
+        with python_rows.put_back_if_refused(paths.values()):
+            for name, path in paths.items():
+                python_rows.write_rows(path, rows[name])
+            yield here.output_dir, data_dir
 
 
 def _path(data_dir: str, name: str) -> str:
     return os.path.join(data_dir, f"{name}.jsonl")
+
+
+def _files_of(tables: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the flags of the tables that are files."""
+    files = {}
+    for name, table in tables.items():
+        if python_rows.is_path(table):
+            path = os.fspath(table)
+            is_remote = "://" in path
+            files[f"{name}_file"] = path if is_remote else os.path.abspath(path)
+    return files
 
 
 def _options_of(
@@ -146,12 +193,7 @@ def _task_options(
         given["kind"] = kind
     if isinstance(text, str):
         given["text_columns"] = [text] if text else None
-    for name, table in tables.items():
-        if python_rows.is_path(table):
-            path = os.fspath(table)
-            if "://" not in path:
-                path = os.path.abspath(path)
-            given[f"{name}_file"] = path
+    given |= _files_of(tables)
     share = tables.get("dev")
     if isinstance(share, float) and "train_file" in given:
         given["dev_share"] = share

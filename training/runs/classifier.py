@@ -35,12 +35,8 @@ from training.finetuning.prediction_files import (
 from training.finetuning.predictions import summary_names
 from training.finetuning.task_run import Inputs, Outcome
 from training.finetuning.task_scorer import TaskScorer
-from training.start.description import (
-    Description,
-    TaskDescription,
-    keep,
-    place_of_weights,
-)
+from training.start import description
+from training.start.description import Description, TaskDescription
 from training.start.start import Start, check_outputs, read_files
 
 _RESULTS = (
@@ -163,10 +159,9 @@ def _existing_sets(
     options: ClassifierOptions, task: Task, config: BertConfig
 ) -> dict[str, list[str]]:
     """Returns `Opened.sets`, each of which has an example that fits."""
-    watched = options.finetuning.train.eval_every_steps and options.do_train
     asked = {
         "train": (options.do_train, task.train_sets[:1]),
-        "eval": (options.do_eval or watched, task.dev_sets),
+        "eval": (options.do_eval or options.watches, task.dev_sets),
         "predict": (options.do_predict, task.test_sets),
     }
     sets = {name: [] for name, (is_asked, _) in asked.items() if is_asked}
@@ -352,18 +347,13 @@ def answer(
 
 
 def describe(opened: Opened, weights: str = "") -> None:
-    """Writes what the model is made with; "" = its training begins.
-
-    A command that does not train keeps what is written of its weights.
-    """
-    options, output_dir = opened.options, opened.output_dir
-    place = weights and place_of_weights(weights, output_dir)
-    if not options.do_train and keep(output_dir, opened.described, place):
+    """Writes what the model is made with; "" = its training begins."""
+    options, task = opened.options, opened.task
+    if description.keep(options, opened.described, weights):
         return
     length = options.finetuning.max_seq_length
-    was_begun = options.do_train and bool(weights)
-    task = opened.task
-    TaskDescription(
+    description.write(
+        *(options, TaskDescription, weights),
         task_name=task.name,
         kind=task.kind,
         labels=task.labels,
@@ -371,17 +361,13 @@ def describe(opened: Opened, weights: str = "") -> None:
         cut=task.cut,
         label_separator=task.label_separator,
         max_seq_length=length,
-        do_lower_case=options.do_lower_case,
-        never_split=options.never_split,
         document_context=options.document_context,
         stride=options.long_text.stride_of(length),
         pooling=options.long_text.pooling,
         model=_model_of(options, task),
-        weights=place,
-        save_best=options.finetuning.save_best,
         columns=_columns(options),
         separator=task.train_separator,
-    ).write(output_dir, None if was_begun else options.vocab_file)
+    )
 
 
 def _columns(options: ClassifierOptions) -> dict[str, Any]:

@@ -2,78 +2,52 @@
 
 import contextlib
 import dataclasses
-import json
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from absl import logging
 
 import modeling
-from data.progress import Progress
 from data.storage import files, manifests, outputs
-from data.vectors import vector_index
+from data.storage.json_files import open_json_lines
+from data.vectors import vector_files, vector_index
 from data.vectors.text_lists import read_texts
-from training.config.encoding_options import EncodingOptions
-from training.devices.strategy import (
-    check_batch_size,
-    cluster_of,
-    create_strategy,
-    is_tpu,
-    policy_of,
-)
-from training.vectors.sentence_encoding import (
-    SentenceVectors,
-    count_texts,
-    write_vectors,
-)
-from training.vectors.sentence_texts import QUERY
+from training.config.vector_options import EncodingOptions
+from training.devices.strategy import is_tpu, policy_of
+from training.vectors.extractor import open_strategy
+from training.vectors.sentence_vectors import QUERY, SentenceVectors
 
 
 def run(options: EncodingOptions) -> None:
-    """Encodes or searches, after checking that all inputs fit.
-
-    Raises:
-      ValueError, OSError: an input is missing, damaged or does not fit; all
-        inputs are checked before the first batch.
-    """
-    vectors = open_run(options)
+    """Encodes or searches, after checking that all inputs fit."""
+    open_run(options)
+    vectors = make_model(options)
+    prompt_name = _prompt_name(options, vectors)
     if options.do_encode:
-        encode(options, vectors)
+        encode(options, vectors, prompt_name)
     else:
-        search(options, vectors)
+        search(options, vectors, prompt_name)
 
 
-def open_run(options: EncodingOptions) -> SentenceVectors:
-    """Checks the files and loads the model."""
-    inputs = {"input_file": options.input_file, "index_file": None}
-    if options.do_search:
-        inputs["index_file"] = options.index_file
-    for flag, path in inputs.items():
-        if path:
-            files.require_file(path, f"--{flag}")
+def open_run(options: EncodingOptions) -> None:
+    """Checks the files."""
+    inputs = {
+        flag: [getattr(options, flag)]
+        for flag in ("input_file", "index_file")
+        if getattr(options, flag)
+    }
+    for flag, (path,) in inputs.items():
+        files.require_file(path, f"--{flag}")
     if options.output_file:
-        named = {flag: [path] for flag, path in inputs.items() if path}
-        outputs.check(named, {"output_file": [options.output_file]})
-    if cluster_of(options.device):
-        raise ValueError(
-            "vectors are made by one process, but TF_CONFIG names several; "
-            "unset it, and give each of them a part of the texts."
-        )
-    size = options.vector_size
-    if options.do_search:
-        size = vector_index.facts_of(options.index_file).get("vector_size")
-    return make_model(options, size)
+        outputs.check(inputs, {"output_file": [options.output_file]})
 
 
-def make_model(options: EncodingOptions, size: int | None) -> SentenceVectors:
-    """Loads the model; `size` is that of its vectors, None = the largest."""
-    strategy = create_strategy(options.device)
-    check_batch_size(
-        *("encode_batch_size", options.encode_batch_size),
-        strategy.num_replicas_in_sync,
-    )
+def make_model(options: EncodingOptions) -> SentenceVectors:
+    """Loads the model."""
+    size = "encode_batch_size", options.encode_batch_size
+    strategy = open_strategy(options.device, *size)
     with strategy.scope():
         loaded = modeling.load(
             options.init_checkpoint or options.output_dir,
@@ -83,25 +57,22 @@ def make_model(options: EncodingOptions, size: int | None) -> SentenceVectors:
             dtype=policy_of(options.device),
             use_one_hot_embeddings=is_tpu(strategy),
         )
-        given = {
-            name: getattr(options, name)
-            for name in ("pooling", "normalize")
-            if getattr(options, name) is not None
-        }
-        loaded.model.form = dataclasses.replace(loaded.model.form, **given)
-        return SentenceVectors(
-            loaded,
-            max_seq_length=options.max_seq_length,
-            batch_size=options.encode_batch_size,
-            vector_size=size,
+        loaded.model.form = dataclasses.replace(
+            loaded.model.form, **options.form.given
         )
+        vectors = SentenceVectors(loaded, options.max_seq_length)
+        # What computes belongs to the strategy in whose scope it is made.
+        vectors.sentence_extractor(options.encode_batch_size)
+        return vectors
 
 
-def _prompt(options: EncodingOptions, vectors: SentenceVectors) -> str:
-    """The text before each text; the log says which one."""
+def _prompt_name(
+    options: EncodingOptions, vectors: SentenceVectors
+) -> str | None:
+    """Which prompt is put before each text; the log has its text."""
     form, name = vectors.form, options.prompt_name
-    if name is None and options.do_search and QUERY in form.prompts:
-        name = QUERY
+    if name is None and options.do_search:
+        name = form.usual(QUERY)
     prompt = form.prompt(name)
     if prompt:
         logging.info("Before each text: %r.", prompt)
@@ -111,70 +82,70 @@ def _prompt(options: EncodingOptions, vectors: SentenceVectors) -> str:
             "--prompt_name chooses one.",
             ", ".join(form.prompts),
         )
-    return prompt
+    return name
 
 
-def encode(options: EncodingOptions, vectors: SentenceVectors) -> None:
+def encode(
+    options: EncodingOptions, vectors: SentenceVectors, prompt_name: str | None
+) -> None:
     """Writes the vectors of all texts, in their order."""
     source, path = options.input_file, options.output_file
-    prompt, column = _prompt(options, vectors), options.column
-    shape = (count_texts(source, column), vectors.size)
-    num_empty = 0
-
-    def texts() -> Iterator[str]:
-        nonlocal num_empty
-        for text in read_texts(source, column):
-            num_empty += not text.strip()
-            yield text
-
+    column, size = options.column, vectors.size_of(options.vector_size)
+    prompt = vectors.form.prompt(prompt_name)
+    found = Counter(bool(x.strip()) for x in read_texts(source, column))
+    count, num_empty = found.total(), found[False]
+    if not count:
+        raise ValueError(
+            f"--input_file={source} has no texts; expected one on each line."
+        )
     manifests.remove([path])
-    with Progress("encoding", total=shape[0], unit="texts") as progress:
-        parts = vectors.encode(texts(), prompt, progress.advance)
-        num_cut = write_vectors(path, parts, shape)
+    texts = read_texts(source, column)
+    with vector_files.open_text_writer(path, (count, size), texts) as write:
+        extractor = vectors.sentence_extractor(options.encode_batch_size)
+        extractor.extract_all(
+            vectors.rows(read_texts(source, column), prompt),
+            count,
+            lambda line: write(vectors.finished(line.vectors[0, 0], size)),
+            path=source,
+            what="encoding",
+            unit="texts",
+        )
     if path.endswith(".npy"):
         vector_index.write_facts(
-            *(path, vectors.fingerprint()),
-            texts={
-                "file": os.path.abspath(source),
-                "column": column,
-                "sha256": files.sha256(source),
-            },
-            count=shape[0],
-            vector_size=vectors.size,
+            *(path, vectors.fingerprint(), source, column),
+            count=count,
             is_unit=vectors.form.normalize,
             prompt=prompt,
         )
-    logging.info("%s: vectors of %d texts.", path, shape[0])
-    _warn(num_cut, shape[0], vectors.max_seq_length)
+    logging.info("%s: vectors of %d texts.", path, count)
     if num_empty:
         logging.warning(
             "%d of %d texts are empty: each has a row, that of [CLS] [SEP], "
             "and a search leaves it out.",
-            *(num_empty, shape[0]),
+            *(num_empty, count),
         )
 
 
-def _warn(num_cut: int, count: int, length: int) -> None:
-    if num_cut:
-        logging.warning(
-            "%d of %d texts were longer than --max_seq_length=%d wordpieces "
-            "and lost what did not fit.",
-            *(num_cut, count, length),
-        )
-
-
-def search(options: EncodingOptions, vectors: SentenceVectors) -> None:
+def search(
+    options: EncodingOptions, vectors: SentenceVectors, prompt_name: str | None
+) -> None:
     """Answers the questions of a file, or those of the terminal."""
-    prompt = _prompt(options, vectors)
-    index = vector_index.open_index(options.index_file, vectors.fingerprint())
+    index, path = vectors.open_index(options.index_file), options.output_file
     questions = _questions(options) if options.input_file else _asked()
-    with _open_answers(options.output_file) as write:
+    with open_json_lines(path) if path else contextlib.nullcontext() as write:
         for group in questions:
-            encoded = vectors.all(group, prompt)
-            _warn(encoded.num_cut, len(group), vectors.max_seq_length)
-            found = index.search(encoded.vectors, options.top_k)
+            encoded = vectors.encode(
+                group,
+                batch_size=options.encode_batch_size,
+                prompt_name=prompt_name,
+                vector_size=index.vectors.shape[1],
+            )
+            found = index.search(encoded, options.top_k)
             for question, texts in zip(group, found, strict=True):
-                write(question, texts)
+                if write:
+                    write({"question": question, "found": texts})
+                else:
+                    print(_as_text(question, texts))
 
 
 def _questions(options: EncodingOptions) -> list[list[str]]:
@@ -192,24 +163,6 @@ def _questions(options: EncodingOptions) -> list[list[str]]:
             *(options.input_file, len(texts) - len(questions), len(texts)),
         )
     return [questions]
-
-
-@contextlib.contextmanager
-def _open_answers(
-    path: str | None,
-) -> Iterator[Callable[[str, list[dict[str, Any]]], None]]:
-    """Yields a function that writes the answers to a question."""
-    if not path:
-        yield lambda question, texts: print(_as_text(question, texts))
-        return
-    with files.whole_files([path]) as (temporary,):
-        with files.open_write(temporary) as file:
-
-            def write(question, texts):
-                line = {"question": question, "found": texts}
-                file.write((json.dumps(line) + "\n").encode())
-
-            yield write
 
 
 def _asked() -> Iterator[list[str]]:

@@ -30,12 +30,8 @@ from training.finetuning.best_checkpoint import (
 )
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
-from training.start.description import (
-    Description,
-    SpanDescription,
-    keep,
-    place_of_weights,
-)
+from training.start import description
+from training.start.description import Description, SpanDescription
 from training.start.start import Start, check_outputs, read_files
 
 _RESULTS = (
@@ -284,32 +280,20 @@ def answer(
 def describe(
     opened: Opened, threshold: float | None, weights: str = ""
 ) -> None:
-    """Writes what the model is made with; "" = its training begins.
-
-    A command that does not train keeps what is written of its weights, but for
-    a threshold that it has found.
-    """
-    options, output_dir = opened.options, opened.output_dir
-    place = weights and place_of_weights(weights, output_dir)
-    found = {}
+    """Writes what the model is made with; "" = its training begins."""
+    options, found = opened.options, {}
     if options.find_null_threshold:
         found["null_score_diff_threshold"] = threshold
-    if not options.do_train and keep(
-        output_dir, opened.described, place, **found
-    ):
+    if description.keep(options, opened.described, weights, **found):
         return
     answers = options.answers.replace(
         null_score_diff_threshold=threshold or 0.0
     )
-    was_begun = options.do_train and bool(weights)
-    SpanDescription(
+    description.write(
+        *(options, SpanDescription, weights),
         task_name="SQuAD 2.0" if answers.version_2_with_negative else "SQuAD",
         kind="span",
         model={},
-        weights=place,
-        save_best=options.finetuning.save_best,
-        do_lower_case=options.do_lower_case,
-        never_split=options.never_split,
         **dataclasses.asdict(options.windows),
         **dataclasses.asdict(answers),
-    ).write(output_dir, None if was_begun else options.vocab_file)
+    )

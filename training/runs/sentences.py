@@ -2,44 +2,39 @@
 
 import dataclasses
 import functools
+import hashlib
 import os
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-from absl import logging
-
+from data.finetuning.feature_options import TextFeatures
+from data.finetuning.records import make_records as make_record_file
 from data.records import input_pipeline
-from data.records.distinct_batches import DistinctBatches
+from data.records.distinct_batches import DistinctBatches, text_batches
 from data.records.input_pipeline import RecordFiles
 from data.storage.json_files import write_json
 from data.text.tokenization import FullTokenizer
-from data.vectors import retrieval, set_records, teacher_vectors
+from data.vectors import retrieval, teacher_vectors
 from data.vectors.retrieval import PairSet
-from data.vectors.text_sets import TextExample, TextSets
+from data.vectors.text_sets import TextSets
 from modeling.checkpoints import tf1
 from modeling.checkpoints.vector_form import VectorForm
 from modeling.objectives.sentence_vectors import SentenceEncoder
 from training.config.vector_options import SentenceOptions
+from training.devices.strategy import check_batch_size
 from training.finetuning.best_checkpoint import (
     BestCheckpoint,
     Choice,
     open_choice,
 )
+from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.loop import events
-from training.start.description import (
-    Description,
-    VectorDescription,
-    keep,
-    place_of_weights,
-)
-from training.start.source import Source
-from training.start.start import Start, check_outputs, read_files
-from training.vectors.vector_training import VectorTraining
+from training.start import description
+from training.start.description import Description, VectorDescription
+from training.start.start import Files, Start, check_outputs, read_files
 
 _RESULTS = ("eval_results.txt", "metrics.json")
-_RECORDS = ("train.tf_record", "eval.tf_record")
+_RECORDS = {"train": "train.tf_record", "dev": "eval.tf_record"}
 # What a later command in the folder need not say again.
 _REMEMBERED = (
     *("loss", "similarity_scale", "task_name", "eval_task_name", "evaluation"),
@@ -54,7 +49,6 @@ class Opened(NamedTuple):
       options: the run's options, completed by `found_files`.
       form: how a text becomes a vector.
       train: the examples to train on; None = do not train.
-      teacher: vectors of these examples, [N, T]; None = the loss needs none.
       dev: the pairs to evaluate on; None = do not evaluate.
       start: configuration, folder and first weights.
       tokenizer: splits texts into wordpieces of the vocabulary.
@@ -65,7 +59,6 @@ class Opened(NamedTuple):
     options: SentenceOptions
     form: VectorForm
     train: TextSets | None
-    teacher: np.ndarray | None
     dev: PairSet | None
     start: Start
     tokenizer: FullTokenizer
@@ -78,30 +71,20 @@ class Opened(NamedTuple):
         return self.options.finetuning.train.output_dir
 
     @property
-    def max_seq_length(self) -> int:
-        """The most wordpieces of a text."""
-        return self.options.finetuning.max_seq_length
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the vectors, the largest first."""
+        return self.form.sizes(self.start.config.hidden_size)
 
 
 class Inputs(NamedTuple):
-    """The records of a run; None = do not train, or do not evaluate.
-
-    `distinct` are the batches of a loss with negatives.
-    """
+    """The records of a run; None = do not train, or do not evaluate."""
 
     train: RecordFiles | None
-    distinct: DistinctBatches | None
     dev: RecordFiles | None
 
 
 def run(options: SentenceOptions) -> Results:
-    """Trains and evaluates after checking all inputs; returns the scores.
-
-    Raises:
-      ValueError, OSError: an input is missing or does not fit; all inputs are
-        checked before the first training step.
-      FloatingPointError: training diverged.
-    """
+    """Trains and evaluates after checking all inputs; returns the scores."""
     opened = open_run(options)
     inputs = make_records(opened)
     model = make_model(opened, inputs)
@@ -113,241 +96,195 @@ def run(options: SentenceOptions) -> Results:
 
 
 def open_run(options: SentenceOptions) -> Opened:
-    """Refuses missing files and weights that do not fit; writes no records.
-
-    Raises:
-      ValueError, OSError: an input is missing or does not fit.
-    """
-    options, config, tokenizer, source, described = read_files(options)
+    """Refuses missing files and weights that do not fit; writes no records."""
+    found = read_files(options)
+    options, config, tokenizer, _, described = found
     options.check_together()
-    output_dir, texts = options.finetuning.train.output_dir, options.texts
-    form = _form_of(options, source)
+    form, texts = _form_of(found), options.texts
     sizes = form.sizes(config.hidden_size)
     if form.pooling == "cls" and config.left_to_right:
         raise ValueError(
             "--pooling=cls: the model reads left to right, so that [CLS] sees "
             "only itself; give --pooling=mean."
         )
-    inputs = {n: getattr(texts, n) for n in ("train_file", "dev_file")}
-    inputs["teacher_vectors"] = texts.teacher_vectors
-    check_outputs(output_dir, inputs, (*_RESULTS, *_RECORDS))
-    start = Start.open(
-        # The encoder computes in parts, because every example is compared
-        # with all others of its batch.
-        options.finetuning.replace(gradient_accumulation_steps=1),
-        config,
-        source,
-        functools.partial(
-            SentenceEncoder,
-            form=form,
-            loss=options.loss,
-            num_texts=options.num_texts,
-            scale=options.similarity_scale,
-            num_parts=options.finetuning.train.gradient_accumulation_steps,
-        ),
-        trains=options.do_train,
-        heads=(),
-    )
-    train, teacher = _train_set(options) if options.do_train else (None, None)
-    dev, names = None, {}
+    names = ("train_file", "dev_file", "teacher_vectors")
+    inputs = {name: getattr(texts, name) for name in names}
+    output_dir = options.finetuning.train.output_dir
+    check_outputs(output_dir, inputs, (*_RESULTS, *_RECORDS.values()))
+    start = _open_start(found, form)
+    train, dev, names = None, None, {}
+    if options.do_train:
+        train = options.train_set
+        next(train.examples("train"))
+    if options.do_train and options.loss == "teacher":
+        count = sum(1 for _ in train.examples("train"))
+        vectors = teacher_vectors.read_teacher(texts.teacher_vectors, count)
+        train = dataclasses.replace(train, vectors=vectors)
     if options.evaluates:
         dev = retrieval.pair_set(options.dev_set.examples("dev"))
         names = {"dev": retrieval.names_at(dev, sizes)}
     choice = open_choice(options.finetuning, names)
-    return Opened(
-        *(options, form, train, teacher, dev, start, tokenizer),
-        described=described,
-        choice=choice,
+    opened = options, form, train, dev, start, tokenizer
+    return Opened(*opened, described, choice)
+
+
+def _open_start(found: Files, form: VectorForm) -> Start:
+    """Opens output_dir and the first weights."""
+    options = found.options
+    make_model = functools.partial(
+        SentenceEncoder,
+        form=form,
+        loss=options.loss,
+        num_texts=len(options.train_columns),
+        scale=options.similarity_scale,
+        num_parts=options.finetuning.train.gradient_accumulation_steps,
+    )
+    return Start.open(
+        # The encoder computes in parts, because every example is compared
+        # with all others of its batch.
+        options.finetuning.replace(gradient_accumulation_steps=1),
+        *(found.config, found.source, make_model),
+        trains=options.do_train,
+        heads=(),
     )
 
 
-def _form_of(options: SentenceOptions, source: Source) -> VectorForm:
+def _form_of(found: Files) -> VectorForm:
     """The form that the flags and the model's folder say.
 
-    Raises ValueError if output_dir holds a model with another one.
+    Raises ValueError if output_dir holds a model with another one, or a run
+    with another loss.
     """
-    folder = options.finetuning.train.output_dir
-    before = VectorForm.find(folder)
+    options, folder = found.options, found.options.find("output_dir")
+    before, source = VectorForm.find(folder), found.source.folder
     trained = before if tf1.latest_name(folder) else None
-    beside = source.folder and VectorForm.find(source.folder.path)
+    beside = source and VectorForm.find(source.path)
     base = trained or beside or before or VectorForm()
-    given = {
-        name: getattr(options, name)
-        for name in ("pooling", "normalize", "vector_sizes")
-        if getattr(options, name) is not None
-    }
+    length = options.finetuning.max_seq_length
+    given = options.form.given | {"max_seq_length": length}
     form = dataclasses.replace(base, **given)
-    for name in given if trained else ():
-        old, new = getattr(trained, name), getattr(form, name)
-        # A model can be evaluated at any sizes.
-        if old != new and (name != "vector_sizes" or options.do_train):
+    if not trained:
+        return form
+    data = getattr(found.described, "data", {})
+    changed = {n: (getattr(trained, n), getattr(form, n)) for n in vars(form)}
+    changed["loss"] = data.get("loss", options.loss), options.loss
+    for name, values in changed.items():
+        # A model can be evaluated at other sizes, and with another loss's data.
+        is_fixed = options.do_train or name in ("pooling", "normalize")
+        if values[0] not in (None, values[1]) and is_fixed:
+            old, new = (
+                ",".join(map(str, x)) if isinstance(x, tuple) else x
+                for x in values
+            )
             raise ValueError(
-                f"{folder} holds a model with --{name}={old}, but the command "
-                f"has {new}; leave --{name} out, or give another --output_dir."
+                f"--{name}={new}, but {folder} holds a model that was trained "
+                f"with --{name}={old}; leave the flag out, or give another "
+                "--output_dir. To start from the model's weights, give also "
+                f"--init_checkpoint={folder}."
             )
     return form
 
 
-def _train_set(
-    options: SentenceOptions,
-) -> tuple[TextSets, np.ndarray | None]:
-    """Checks the first example; opens the teacher's vectors."""
-    train = options.train_set
-    next(train.examples("train"))
-    if options.loss != "teacher":
-        return train, None
-    count = sum(1 for _ in train.examples("train"))
-    path = options.texts.teacher_vectors
-    return train, teacher_vectors.read_teacher(path, count)
-
-
 def make_records(opened: Opened) -> Inputs:
-    """Writes the records of a run to its output_dir, or finds them there.
-
-    Raises:
-      ValueError, OSError: an example is wrong, output_dir was trained on other
-        data, a batch has too few texts, or a file cannot be written.
-    """
-    options, train, distinct, dev = opened.options, None, None, None
-    if opened.dev:
-        texts = [TextExample((text,)) for text in opened.dev.texts]
-        dev = _records(opened, _RECORDS[1], lambda: texts)
-    if opened.train:
-        train = _records(
-            opened,
-            _RECORDS[0],
-            lambda: opened.train.examples("train"),
-            num_texts=options.num_texts,
-            scored=opened.train.scored,
-            vectors=_targets(opened),
-            check=opened.start.check_input,
-        )
-    if train and options.loss == "negatives":
-        distinct = DistinctBatches(
-            train,
-            num_texts=options.num_texts,
-            batch_size=options.finetuning.train.train_batch_size,
-            seed=options.finetuning.train.seed,
-        )
-    return Inputs(train, distinct, dev)
-
-
-def _targets(opened: Opened) -> np.ndarray:
-    """What the vectors shall be, [N, H]; [0, 0] = no loss needs it."""
-    if opened.teacher is None:
-        return np.zeros([0, 0], np.float32)
-    size = opened.start.config.hidden_size
-    if opened.teacher.shape[1] != size:
-        logging.info(
-            "The teacher's vectors have %d numbers, the model's %d: they are "
-            "rotated to their principal axes.",
-            opened.teacher.shape[1],
-            size,
-        )
-    rotate = len(opened.form.sizes(size)) > 1
-    return teacher_vectors.fitted(opened.teacher, size, rotate)
+    """Writes the records of a run to its output_dir, or finds them there."""
+    train, dev, sizes = opened.train, opened.dev, opened.sizes
+    if dev:
+        dev = _records(opened, "dev", dev)
+    if train:
+        facts = {"target_size": int(train.scored)}
+        if len(train.vectors):
+            rotate = len(sizes) > 1
+            vectors = teacher_vectors.fitted(train.vectors, sizes[0], rotate)
+            train = dataclasses.replace(train, vectors=vectors)
+            checksum = hashlib.sha256(vectors).hexdigest()
+            facts = {"target_size": sizes[0], "vectors_sha256": checksum}
+        facts["labels"] = opened.options.train_columns
+        train = _records(opened, "train", train, **facts)
+    return Inputs(train, dev)
 
 
 def _records(
-    opened: Opened,
-    name: str,
-    read: Any,
-    num_texts: int = 1,
-    scored: bool = False,
-    vectors: np.ndarray | tuple = (),
-    check: Any = None,
+    opened: Opened, name: str, texts: TextSets | PairSet, **facts: Any
 ) -> RecordFiles:
     """Writes train.tf_record or eval.tf_record, unless it exists."""
-    path = os.path.join(opened.output_dir, name)
-    specs = set_records.text_specs(
-        opened.max_seq_length,
-        num_texts,
-        scored=scored,
-        vector_size=np.shape(vectors)[-1] if len(vectors) else 0,
-    )
-    set_records.make_records(
-        read,
-        path,
-        opened.tokenizer,
-        specs,
-        max_seq_length=opened.max_seq_length,
-        vectors=vectors,
-        check=check,
-    )
+    path = os.path.join(opened.output_dir, _RECORDS[name])
+    length = opened.options.finetuning.max_seq_length
+    features = TextFeatures(max_seq_length=length, **facts)
+    check = opened.start.check_input if name == "train" else None
+    make_record_file(texts, name, path, opened.tokenizer, features, check)
     limits = {"input_ids": opened.start.config.vocab_size}
-    return input_pipeline.open_records([path], specs, limits=limits)
+    return input_pipeline.open_records([path], features.specs, limits=limits)
 
 
-def make_model(opened: Opened, inputs: Inputs) -> VectorTraining:
+def make_model(opened: Opened, inputs: Inputs) -> Finetuning:
     """The model in its output_dir, described there if it is to be trained."""
-    options = opened.options
-    model = VectorTraining(
+    options, train = opened.options, opened.options.finetuning.train
+    num_texts, distinct = len(options.train_columns), None
+    if inputs.train and options.loss == "negatives":
+        distinct = DistinctBatches(
+            inputs.train,
+            num_texts=num_texts,
+            batch_size=train.train_batch_size,
+            seed=train.seed,
+        )
+    batches = {"num_texts": num_texts, "distinct": distinct}
+    model = Finetuning(
         opened.start,
-        num_texts=options.num_texts,
-        num_parts=options.finetuning.train.gradient_accumulation_steps,
-        distinct=inputs.distinct,
+        batch_sizes=["eval_batch_size"],
+        make_batches=functools.partial(text_batches, **batches),
     )
+    parts = model.num_devices * train.gradient_accumulation_steps
+    check_batch_size("train_batch_size", train.train_batch_size, parts)
+    if train.xla and model.num_devices > 1:
+        raise ValueError(
+            "--xla compiles the gradient of one device, but "
+            f"{model.num_devices} devices exchange their vectors within it; "
+            "leave it out."
+        )
     if options.do_train:
         describe(opened)
     return model
 
 
 def train_and_score(
-    opened: Opened, inputs: Inputs, model: VectorTraining
+    opened: Opened, inputs: Inputs, model: Finetuning
 ) -> tuple[Results, str]:
     """Trains; returns the scores of the kept weights, and their checkpoint."""
     scored: dict[int, Results] = {}
-    sizes = opened.form.sizes(opened.start.config.hidden_size)
+
+    def write(step: int, **more: Any) -> Results:
+        path = os.path.join(opened.output_dir, "metrics.json")
+        write_json(path, {"global_step": step, **scored[step], **more})
+        return scored[step]
 
     def evaluate(step: int) -> Results:
-        vectors = model.vectors(inputs.dev)
-        results = {"dev": retrieval.at_sizes(opened.dev, vectors, sizes)}
-        scored[step] = results
-        events.write_eval_results(opened.output_dir, results["dev"], step)
-        _write_metrics(opened.output_dir, step, results)
-        return results
+        vectors = model.outputs(inputs.dev, "eval_batch_size")["vectors"]
+        values = retrieval.at_sizes(opened.dev, vectors, opened.sizes)
+        events.write_eval_results(opened.output_dir, values, step)
+        scored[step] = {"dev": values}
+        return write(step)
 
     best = BestCheckpoint(model, evaluate, opened.choice)
     step = best.train(inputs.train) if inputs.train else best.restore()
-    results = {}
-    if inputs.dev:
-        # An evaluation while training may be the last one, of other weights.
-        results = scored.get(step) or evaluate(step)
-        _write_metrics(opened.output_dir, step, results, best.note())
-    return results, best.weights(step)
-
-
-def _write_metrics(
-    output_dir: str,
-    step: int,
-    results: Results,
-    more: Mapping[str, Any] | None = None,
-) -> None:
-    write_json(
-        os.path.join(output_dir, "metrics.json"),
-        {"global_step": step, **results, **(more or {})},
-    )
+    if not inputs.dev:
+        return {}, best.weights(step)
+    # An evaluation while training may be the last one, of other weights.
+    if step not in scored:
+        evaluate(step)
+    return write(step, **best.note()), best.weights(step)
 
 
 def describe(opened: Opened, weights: str = "") -> None:
-    """Writes what the model is made with; "" = its training begins.
-
-    A command that does not train keeps what is written of its weights.
-    """
-    options, output_dir = opened.options, opened.output_dir
-    place = weights and place_of_weights(weights, output_dir)
-    if not options.do_train and keep(output_dir, opened.described, place):
+    """Writes what the model is made with; "" = its training begins."""
+    options = opened.options
+    if description.keep(options, opened.described, weights):
         return
-    was_begun = options.do_train and bool(weights)
-    opened.form.write(output_dir)
-    VectorDescription(
+    opened.form.write(opened.output_dir)
+    description.write(
+        *(options, VectorDescription, weights),
         task_name=options.texts.task_name,
         kind="vectors",
         model={},
-        weights=place,
-        max_seq_length=opened.max_seq_length,
-        do_lower_case=options.do_lower_case,
-        never_split=options.never_split,
-        save_best=options.finetuning.save_best,
+        max_seq_length=options.finetuning.max_seq_length,
         data={name: options.find(name) for name in _REMEMBERED},
-    ).write(output_dir, None if was_begun else options.vocab_file)
+    )

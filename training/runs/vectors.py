@@ -9,7 +9,6 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from data.progress import Progress
 from data.storage import files, outputs
 from data.text import packing
 from data.text.tokenization import FullTokenizer
@@ -20,22 +19,16 @@ from modeling.bert import BertModel
 from modeling.config import BertConfig
 from modeling.embeddings import require_pairs
 from training.config.extraction_options import ExtractionOptions
-from training.devices.strategy import (
-    check_batch_size,
-    cluster_of,
-    create_strategy,
-    is_tpu,
-    policy_of,
-)
+from training.devices.strategy import is_tpu, policy_of
 from training.start import first_weights, setup
 from training.start.first_weights import FirstWeights
 from training.start.source import Source
 from training.start.start import read_files
-from training.vectors.extractor import Extractor, check_layer
-
-# Results held in memory, in numbers: 256 MB of float32. The outputs are sorted
-# into the order of the lines within this window.
-_NUMBERS_AT_ONCE = 1 << 26
+from training.vectors.extractor import (
+    Extractor,
+    check_layer,
+    open_strategy,
+)
 
 
 class Opened(NamedTuple):
@@ -89,15 +82,7 @@ def open_run(options: ExtractionOptions) -> Opened:
     if config.type_vocab_size < 2:
         _refuse_pairs(options.input_file, config)
     _check_outputs(options, num_lines)
-    if cluster_of(options.device):
-        raise ValueError(
-            "vectors are made by one process, but TF_CONFIG names several; "
-            "unset it, and give each of them a part of the text."
-        )
-    strategy = create_strategy(options.device)
-    check_batch_size(
-        "batch_size", options.batch_size, strategy.num_replicas_in_sync
-    )
+    strategy = open_strategy(options.device, "batch_size", options.batch_size)
     return Opened(options, config, tokenizer, source, strategy, num_lines)
 
 
@@ -185,38 +170,12 @@ def draw(opened: Opened, extractor: Extractor) -> None:
 
 def answer(opened: Opened, extractor: Extractor) -> None:
     """Writes the vectors of all lines."""
-    options, num_lines = opened.options, opened.num_lines
-    windows = text_rows.windows(
-        opened.rows(),
-        batch_size=options.batch_size,
-        cost=extractor.cost,
-        max_cost=_NUMBERS_AT_ONCE,
-    )
-    num_written = num_cut = 0
-    with (
-        _open_writer(opened) as write,
-        Progress("extracting", total=num_lines, unit="lines") as progress,
-    ):
-        for window in windows:
-            for line in extractor.extract(window, progress.advance):
-                write(line)
-            num_written += len(window)
-            num_cut += sum(row.num_lost > 0 for row in window)
-        if num_written != num_lines:
-            raise ValueError(
-                f"{options.input_file} had {num_lines} lines at first and "
-                f"{num_written} when read again; give a file that stays as it "
-                "is (a pipe can be read only once)."
-            )
-    logging.info("%s: vectors of %d lines.", options.output_file, num_lines)
-    if num_cut:
-        logging.warning(
-            "%d of %d lines were longer than --max_seq_length=%d wordpieces "
-            "and lost what did not fit.",
-            num_cut,
-            num_lines,
-            options.max_seq_length,
+    options, count = opened.options, opened.num_lines
+    with _open_writer(opened) as write:
+        extractor.extract_all(
+            opened.rows(), count, write, path=options.input_file
         )
+    logging.info("%s: vectors of %d lines.", options.output_file, count)
 
 
 def _open_writer(opened: Opened) -> AbstractContextManager:

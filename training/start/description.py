@@ -196,16 +196,9 @@ def is_there(output_dir: str) -> bool:
 
 
 def find(output_dir: str) -> Description | None:
-    """Reads `task.json` if it is there.
+    """Reads `task.json`; None = the folder has none.
 
-    Args:
-      output_dir: folder of a run, finished or not.
-
-    Returns:
-      See `of_facts`; None = the folder has no `task.json`.
-
-    Raises:
-      ValueError: it is damaged, or of another version.
+    Raises ValueError if it is damaged, or of another version.
     """
     path = os.path.join(output_dir, model_folder.DESCRIPTION)
     facts = find_json(path, ("kind",), _REMEDY)
@@ -213,43 +206,58 @@ def find(output_dir: str) -> Description | None:
 
 
 def keep(
-    output_dir: str, found: Description | None, weights: str, **changes: Any
+    options: settings.Settings,
+    found: Description | None,
+    weights: str,
+    **changes: Any,
 ) -> bool:
     """Keeps a folder's `task.json` from a command that does not train.
 
-    Args:
-      output_dir: the run's folder.
-      found: its content; None = there is none.
-      weights: those that the command uses, see `place_of_weights`. They are
-        written if the run was stopped before its end.
-      **changes: other values of fields.
-
-    Returns:
-      False = there is none to keep, or it is about another checkpoint than
-      that of --init_checkpoint, because nothing was trained in the folder.
+    `found` is its content, None = there is none. `weights`, the prefix of the
+    checkpoint that the command uses, are written if the run was stopped before
+    its end, and so are `changes`, other values of fields. Returns False if the
+    command trains, or there is none to keep, or it is about another checkpoint
+    than that of --init_checkpoint, because nothing was trained in the folder.
     """
-    is_trained = tf1.latest_name(output_dir) is not None
-    if found is None or not (is_trained or found.weights == weights):
+    if options.do_train or found is None:
         return False
-    changes["weights"] = found.weights or weights
+    output_dir = options.find("output_dir")
+    place = place_of_weights(weights, output_dir)
+    if found.weights != place and tf1.latest_name(output_dir) is None:
+        return False
+    changes["weights"] = found.weights or place
     kept = dataclasses.replace(found, **changes)
     if kept != found:
         kept.write(output_dir, vocab_file=None)
     return True
 
 
+def write(
+    options: settings.Settings,
+    made: type[Description],
+    weights: str,
+    **facts: Any,
+) -> None:
+    """Writes `task.json` of a run.
+
+    `made` is the class of the description, `weights` the prefix of the
+    checkpoint, "" = the training begins. `facts` are the fields that are not
+    the options'.
+    """
+    output_dir = options.find("output_dir")
+    for name in ("do_lower_case", "never_split", "save_best"):
+        facts[name] = options.find(name)
+    facts["weights"] = weights and place_of_weights(weights, output_dir)
+    was_begun = options.do_train and weights
+    vocab_file = None if was_begun else options.vocab_file
+    made(**facts).write(output_dir, vocab_file)
+
+
 def read(output_dir: str) -> Description:
-    """Reads `task.json`.
+    """Reads `task.json` of a finished run.
 
-    Args:
-      output_dir: folder of a finished run.
-
-    Returns:
-      The subclass of `Description` for the kind of the model.
-
-    Raises:
-      ValueError: the folder has no `task.json`, one of another version, or the
-        run is not finished.
+    Raises ValueError if there is none, it is of another version, or the run is
+    not finished.
     """
     found = find(output_dir)
     if not found:
@@ -269,15 +277,8 @@ def read(output_dir: str) -> Description:
 def of_facts(facts: Mapping[str, Any], path: str) -> Description:
     """Makes the description of the content of `task.json`.
 
-    Args:
-      facts: the content.
-      path: path of the file, for the error.
-
-    Returns:
-      The subclass of `Description` for the kind of the model.
-
-    Raises:
-      ValueError: another version wrote it.
+    It is of the subclass for the kind of the model. `path` is for the
+    ValueError if another version wrote it.
     """
     try:
         return Description.classes[facts["kind"]](**facts)
@@ -295,13 +296,8 @@ def vocab_of(output_dir: str) -> str:
 def place_of_weights(prefix: str, output_dir: str) -> str:
     """Returns what `Description.weights` says of a checkpoint.
 
-    Args:
-      prefix: prefix of the checkpoint.
-      output_dir: the run's folder.
-
-    Returns:
-      The path relative to output_dir, so that the folder can be moved; the
-      absolute path of a checkpoint outside of it.
+    The path is relative to output_dir, so that the folder can be moved; of a
+    checkpoint outside of it, absolute.
     """
     inside = prefix.removeprefix(os.path.join(output_dir, ""))
     if inside != prefix or "://" in prefix:

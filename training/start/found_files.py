@@ -46,18 +46,11 @@ def fill(
 ) -> Found:
     """Finds what the command leaves out.
 
-    A flag that the command leaves out has the value of the run that trained
-    the model. One that the command gives, and that differs, is used for this
-    command; the log says so.
-
-    Args:
-      options: a program's options; `given` names the flags of the command,
-        None = all of them.
-      needed: see `find`.
-      configure: see `find`.
-
-    Raises:
-      ValueError, OSError: see `find`; a file of the model's folder is damaged.
+    A flag that the command leaves out has the value of the run that trained the
+    model. One that the command gives, and that differs, is used for this
+    command; the log says so. For `needed` and `configure` see `find`. Raises
+    ValueError or OSError as `find`, or if a file of the model's folder is
+    damaged.
     """
     output_dir = options.find("output_dir")
     run, is_trained = _run_in(output_dir)

@@ -15,13 +15,7 @@ from training.loop.checkpointing import CheckpointManager
 def check_length(
     max_seq_length: int, config: BertConfig, bert_config_file: str
 ) -> None:
-    """Raises ValueError if examples are longer than the model's positions.
-
-    Args:
-      max_seq_length: wordpieces of an example.
-      config: the model's configuration.
-      bert_config_file: file of the configuration, for the error.
-    """
+    """Raises ValueError if examples are longer than the model's positions."""
     if max_seq_length > config.max_position_embeddings:
         raise ValueError(
             f"--max_seq_length={max_seq_length}, but the model of "
@@ -75,15 +69,8 @@ def keep_config(
     """Writes the configuration of a run that begins, or compares it.
 
     The number of heads, the activation and the direction change no variable's
-    shape, so that a run could be resumed with other ones by mistake.
-
-    Args:
-      output_dir: the run's folder.
-      config: the model's configuration.
-      manager: the run's checkpoints.
-
-    Raises:
-      ValueError: the folder holds a run of another model.
+    shape, so that a run could be resumed with other ones by mistake. Raises
+    ValueError if the folder holds a run of another model.
     """
     path = os.path.join(output_dir, "bert_config.json")
     if manager.steps() and files.exists(path):
@@ -98,19 +85,10 @@ def restore_trained(
     output_dir: str,
     init_checkpoint: str | None,
 ) -> int:
-    """Loads the last checkpoint of output_dir if there is one.
+    """Loads the last checkpoint of output_dir; returns its step.
 
-    Args:
-      weights: full name -> variable.
-      manager: the run's checkpoints.
-      output_dir: the run's folder, for the error.
-      init_checkpoint: the weights' source; None = they are random.
-
-    Returns:
-      The step of the checkpoint; 0 = the weights are those of init_checkpoint.
-
-    Raises:
-      ValueError: there is neither.
+    Step 0 = there is none, and the weights are those of init_checkpoint. Raises
+    ValueError if there is neither.
     """
     restored = manager.restore(weights)
     if restored:
@@ -121,12 +99,7 @@ def restore_trained(
 
 
 def require_weights(output_dir: str, init_checkpoint: str | None) -> None:
-    """Raises ValueError for a run without training, checkpoint and weights.
-
-    Args:
-      output_dir: the run's folder, without checkpoints.
-      init_checkpoint: the flag, or None.
-    """
+    """Raises ValueError for a run without training, checkpoint and weights."""
     if not init_checkpoint:
         raise ValueError(
             f"{output_dir} holds no checkpoint; train first, "

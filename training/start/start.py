@@ -110,27 +110,18 @@ class Start:
         labels: Sequence[str] | None = None,
         rows: Sequence[str] = (),
     ) -> Self:
-        """Refuses all that a run cannot start with, before any other work.
+        """Refuses all that a run cannot start with; writes nothing.
 
-        Args:
-          options: the run's options.
-          config: see `Start`.
+        Args, beside the attributes:
           source: the model of --init_checkpoint.
-          make_model: see `Start`.
           trains: whether the run trains before it predicts.
           heads: variables that begin anew if init_checkpoint has others, and
             that must be there to predict; () = all weights must fit.
-          head: see `Start`.
-          labels: see `Start`.
           rows: names of the rows of the output layer, see `FirstWeights`.
 
-        Returns:
-          What the run begins with. Nothing is written yet.
-
-        Raises:
-          ValueError, OSError: output_dir holds another model, init_checkpoint
-            is missing or does not fit, or there are no trained weights to
-            predict with.
+        Raises ValueError or OSError if output_dir holds another model,
+        init_checkpoint is missing or does not fit, or there are no trained
+        weights to predict with.
         """
         manager = _open_folder(options, config, head, labels)
         # In a graph, variables have shapes but no memory.
@@ -218,15 +209,9 @@ class Start:
 def check_outputs(
     output_dir: str, inputs: Mapping[str, str | None], names: Sequence[str]
 ) -> None:
-    """Refuses inputs that the run would replace.
+    """Refuses inputs that the run would replace, by their flag.
 
-    Args:
-      output_dir: the run's folder.
-      inputs: flag -> path, or None.
-      names: names of the files that are written to output_dir.
-
-    Raises:
-      ValueError: names the flag of the input.
+    `inputs` are flag -> path, or None; `names` the files that are written.
     """
     outputs.check(
         {flag: [path] for flag, path in inputs.items() if path},
@@ -260,14 +245,6 @@ def check_folder(
 
     Other labels, another order of them, and most other mixes of layers have the
     same variables, so that a checkpoint would be loaded without an error.
-
-    Args:
-      folder: the run's output_dir.
-      head: see `Start`.
-      labels: see `Start`.
-
-    Raises:
-      ValueError: says what differs.
     """
     path, remedy = os.path.join(folder, HEAD), f"it should hold {_LINEAR}"
     before = find_json(path, tuple(_LINEAR), remedy) or _LINEAR

@@ -29,23 +29,10 @@ def load_tokenizer(
 ) -> FullTokenizer:
     """Reads a vocabulary and checks that it fits the model.
 
-    Args:
-      vocab_file: path of the vocabulary.
-      do_lower_case: whether text is lower-cased; a warning is logged if the
-        vocabulary or the model was made for the other case.
-      config: the model's configuration.
-      config_file: file of the configuration, for the error.
-      source: the model of --init_checkpoint.
-      tokens: special tokens that the vocabulary must have.
-      never_split: see `FullTokenizer`.
-
-    Returns:
-      The tokenizer.
-
-    Raises:
-      FileNotFoundError: the vocabulary is missing.
-      ValueError: the name of the checkpoint says the other case, or the
-        vocabulary is not the model's.
+    It must have `tokens`. A warning is logged if it or the model of `source`
+    was made for the other case. Raises FileNotFoundError if it is missing;
+    ValueError if the name of the checkpoint says the other case, or it is not
+    the model's.
     """
     validate_case_matches_checkpoint(do_lower_case, source.path)
     tokenizer = FullTokenizer(vocab_file, do_lower_case, never_split)
@@ -64,16 +51,8 @@ def check_vocabulary(
 ) -> None:
     """Refuses a vocabulary that the model was not trained with.
 
-    Args:
-      vocab: token -> id.
-      vocab_file: path of the vocabulary, for the error.
-      config: the model's configuration.
-      config_file: file of the configuration, for the error.
-      tokens: special tokens that it must have.
-
-    Raises:
-      ValueError: a token is missing, or the model has another number of
-        wordpieces.
+    Raises ValueError if one of `tokens` is missing, or the model has another
+    number of wordpieces.
     """
     vocabulary.require_tokens(vocab, tokens, vocab_file)
     vocabulary.require_size(vocab, vocab_file, config.vocab_size, config_file)

@@ -4,11 +4,13 @@ Axes: B rows of a batch, S wordpieces, L layers, H hidden; W width of a vector
 (H, or L * H of concatenated layers), U vectors of a row, N heads.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
+from data.progress import Progress
 from data.vectors import text_rows
 from data.vectors.text_rows import TextRow
 from data.vectors.vector_files import LineVectors
@@ -16,9 +18,20 @@ from modeling import pooling
 from modeling.bert import BertModel, BertOutput
 from modeling.choices import EMBEDDINGS
 from training.config.extraction_options import VectorOptions
-from training.devices.strategy import is_tpu, kind_of
+from training.config.run_options import DeviceOptions
+from training.devices.strategy import (
+    check_batch_size,
+    cluster_of,
+    create_strategy,
+    is_tpu,
+    kind_of,
+)
 from training.inference import Inference, in_order
 from training.loop.model import Batch
+
+# Results held in memory, in numbers: 256 MB of float32. The outputs are sorted
+# into the order of the lines within this window.
+_NUMBERS_AT_ONCE = 1 << 26
 
 
 def check_layer(
@@ -36,26 +49,39 @@ def check_layer(
         )
 
 
-def padded_shape(
-    strategy: tf.distribute.Strategy,
-    needed: tuple[int, int],
-    most: tuple[int, int],
-) -> tuple[int, int]:
-    """Returns (length, rows) of a batch; on a TPU always the same, `most`."""
-    if is_tpu(strategy):
-        return most
-    parts = strategy.num_replicas_in_sync
-    multiple = kind_of(strategy).multiple
-    length = min(-(-needed[0] // multiple) * multiple, most[0])
-    return length, -(-needed[1] // parts) * parts
+def open_strategy(
+    options: DeviceOptions, flag: str, batch_size: int
+) -> tf.distribute.Strategy:
+    """Returns the strategy of one process; `flag` names the batch size.
+
+    Raises ValueError for several processes, or a size that cannot be divided.
+    """
+    if cluster_of(options):
+        raise ValueError(
+            "vectors are made by one process, but TF_CONFIG names several; "
+            "unset it, and give each of them a part of the texts."
+        )
+    strategy = create_strategy(options)
+    check_batch_size(flag, batch_size, strategy.num_replicas_in_sync)
+    return strategy
+
+
+def log_cut(num_cut: int, count: int, length: int, unit: str = "texts") -> None:
+    """Warns of texts that lost their ends."""
+    if num_cut:
+        logging.warning(
+            "%d of %d %s were longer than --max_seq_length=%d wordpieces and "
+            "lost what did not fit.",
+            *(num_cut, count, unit, length),
+        )
 
 
 class Extractor(Inference):
     """Computes vectors of rows; create it in the strategy's scope.
 
     Vectors are float32 whatever dtype the encoder computes in. `batch_size` is
-    B, over all devices. Raises ValueError for pooling `cls` with a
-    left-to-right model.
+    B, over all devices, and `flag` the name of its flag. Raises ValueError for
+    pooling `cls` with a left-to-right model.
     """
 
     def __init__(
@@ -65,6 +91,7 @@ class Extractor(Inference):
         *,
         max_seq_length: int,
         batch_size: int,
+        flag: str = "batch_size",
     ):
         if options.pooling == "cls" and model.config.left_to_right:
             raise ValueError(
@@ -77,12 +104,12 @@ class Extractor(Inference):
         self.model = model
         self._options = options
         self._max_seq_length = max_seq_length
-        self._batch_size = batch_size
+        self._batch_size, self._flag = batch_size, flag
 
     def cost(self, row: TextRow) -> int:
         """The number of values that are computed for a row."""
         options, config = self._options, self.model.config
-        size, num_layers = len(row.tokens), len(options.layers)
+        size, num_layers = len(row.input_ids), len(options.layers)
         num_vectors = size if options.pooling == "none" else 1
         cost = num_vectors * num_layers * config.hidden_size
         if options.attention:
@@ -100,24 +127,63 @@ class Extractor(Inference):
         return in_order(
             rows,
             self._lines,
-            length=lambda row: len(row.tokens),
+            length=lambda row: len(row.input_ids),
             batch_size=self._batch_size,
             done=done,
         )
 
+    def extract_all(
+        self,
+        rows: Iterable[TextRow],
+        count: int,
+        write: Callable[[LineVectors], None],
+        *,
+        path: str,
+        what: str = "extracting",
+        unit: str = "lines",
+    ) -> None:
+        """Computes and writes the vectors of all rows of a file, in order.
+
+        `path` is the file's, `what` and `unit` are words for the log. Raises
+        ValueError if there are not `count` rows.
+        """
+        windows = text_rows.windows(
+            rows,
+            batch_size=self._batch_size,
+            cost=self.cost,
+            max_cost=_NUMBERS_AT_ONCE,
+        )
+        num_written = num_cut = 0
+        with Progress(what, total=count, unit=unit) as progress:
+            for window in windows:
+                for line in self.extract(window, progress.advance):
+                    write(line)
+                num_written += len(window)
+                num_cut += sum(row.num_lost > 0 for row in window)
+        if num_written != count:
+            raise ValueError(
+                f"{path} had {count} {unit} at first and {num_written} when "
+                "read again; give a file that stays as it is (a pipe can be "
+                "read only once)."
+            )
+        log_cut(num_cut, count, self._max_seq_length, unit)
+
     def attention(self, row: TextRow, layer: int) -> np.ndarray:
         """Attention maps of one block, float32 [N, S, S]."""
-        batch = text_rows.pad_rows([row], batch_size=1, length=len(row.tokens))
+        length = len(row.input_ids)
+        batch = text_rows.pad_rows([row], batch_size=1, length=length)
         maps = _encode(self.model, batch).attention_probs[layer][0]
         return tf.cast(maps, tf.float32).numpy()
 
     def _pad(self, rows):
         """Pads rows to a batch; on a TPU always to the same shape."""
-        length, batch_size = padded_shape(
-            self._strategy,
-            (max(len(row.tokens) for row in rows), len(rows)),
-            (self._max_seq_length, self._batch_size),
-        )
+        length, batch_size = self._max_seq_length, self._batch_size
+        if not is_tpu(self._strategy):
+            parts = self._strategy.num_replicas_in_sync
+            batch_size = -(-len(rows) // parts) * parts
+            multiple = kind_of(self._strategy).multiple
+            longest = max(len(row.input_ids) for row in rows)
+            length = min(-(-longest // multiple) * multiple, length)
         return text_rows.pad_rows(rows, batch_size=batch_size, length=length)
 
     def _lines(self, rows: Sequence[TextRow]) -> list[LineVectors]:
@@ -127,7 +193,7 @@ class Extractor(Inference):
             results = self.given(batch)
         except tf.errors.ResourceExhaustedError as error:
             raise ValueError(
-                f"--batch_size={self._batch_size}: a batch of "
+                f"--{self._flag}={self._batch_size}: a batch of "
                 f"{batch['input_ids'].shape[1]} wordpieces does not fit into "
                 "the device's memory; pass a smaller one."
             ) from error

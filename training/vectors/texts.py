@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 from data.progress import Progress
 from data.vectors.text_rows import TextRow, row_of
@@ -12,15 +11,14 @@ from data.vectors.vector_files import LineVectors
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
 from training.config.extraction_options import VectorOptions
-from training.vectors.extractor import Extractor, check_layer
+from training.vectors.extractor import Extractor, check_layer, log_cut
 
 
 class TextVectors:
     """Computes vectors of texts, as extract_features.py does.
 
-    `max_seq_length` is the most wordpieces in a text; None = as in the
-    training, else as many as the model has positions. Raises ValueError for
-    more.
+    `max_seq_length` is the most wordpieces in a text, None = as in the
+    training, else the model's positions. Raises ValueError for more.
     """
 
     def __init__(self, loaded: LoadedModel, max_seq_length: int | None = None):
@@ -29,45 +27,42 @@ class TextVectors:
             max_seq_length = loaded.max_seq_length or most
         if not 3 <= max_seq_length <= most:  # [CLS] a [SEP]
             raise ValueError(
-                f"max_seq_length is {max_seq_length}, expected 3 to {most}, "
+                f"--max_seq_length={max_seq_length}; it must be 3 to {most}, "
                 "the number of positions of the model."
             )
-        self._loaded = loaded
-        self._max_seq_length = max_seq_length
+        self.loaded = loaded
+        self.max_seq_length = max_seq_length
         # Options -> what computes by them: each traces its graph once.
         self._extractors: dict[tuple, Extractor] = {}
 
     def lines(
-        self, texts: Sequence[Any], batch_size: int, **options: Any
+        self,
+        texts: Sequence[Any],
+        batch_size: int,
+        layers: Sequence[int | str],
+        layer_mix: str,
+        **options: Any,
     ) -> list[LineVectors]:
-        """Computes the vectors of texts, in batches of similar length.
+        """Computes the vectors of texts, in their order.
 
-        Args:
-          texts: strings, or pairs of strings.
-          batch_size: texts computed at once.
-          **options: fields of `VectorOptions`.
-
-        Returns:
-          The vectors, in the order of the texts.
-
-        Raises:
-          ValueError: a text is neither a string nor a pair of strings, the
-            model has no such layer, or it reads left to right and the pooling
-            is `cls`.
+        A text is a string, or a pair of strings; `options` are fields of
+        `VectorOptions`. Raises ValueError for other texts, for a layer that the
+        model does not have, and for pooling `cls` of one that reads left to
+        right.
         """
-        extractor = self._extractor(VectorOptions(**options), batch_size)
+        options |= {"layers": tuple(layers), "layer_mix": layer_mix}
+        extractor = self.extractor(VectorOptions(**options), batch_size)
         rows = [self._row(text, number) for number, text in enumerate(texts)]
+        return self.extracted(rows, extractor)
+
+    def extracted(
+        self, rows: Sequence[TextRow], extractor: Extractor
+    ) -> list[LineVectors]:
+        """Computes the vectors of rows, and warns of texts that were cut."""
         with Progress("encoding", total=len(rows), unit="texts") as progress:
             lines = extractor.extract(rows, progress.advance)
         num_cut = sum(row.num_lost > 0 for row in rows)
-        if num_cut:
-            logging.warning(
-                "%d of %d texts were longer than %d wordpieces and lost what "
-                "did not fit.",
-                num_cut,
-                len(rows),
-                self._max_seq_length,
-            )
+        log_cut(num_cut, len(rows), self.max_seq_length)
         return lines
 
     def attention(self, text: Any, layer: int) -> tuple[list[str], np.ndarray]:
@@ -78,20 +73,23 @@ class TextVectors:
         """
         options = VectorOptions(layers=(layer,), attention=True)
         row = self._row(text, 0)
-        return row.tokens, self._extractor(options, 1).attention(row, layer)
+        return row.tokens, self.extractor(options, 1).attention(row, layer)
 
-    def _extractor(self, options: VectorOptions, batch_size: int) -> Extractor:
+    def extractor(
+        self, options: VectorOptions, batch_size: int, flag: str = "batch_size"
+    ) -> Extractor:
         """Returns the extractor for some options; refuses missing layers."""
         for layer in options.layers:
-            check_layer("layers", layer, self._loaded.config.num_hidden_layers)
+            check_layer("layers", layer, self.loaded.config.num_hidden_layers)
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
         if (options, batch_size) not in self._extractors:
             self._extractors[options, batch_size] = Extractor(
-                self._loaded.encoder,
+                self.loaded.encoder,
                 options,
-                max_seq_length=self._max_seq_length,
+                max_seq_length=self.max_seq_length,
                 batch_size=batch_size,
+                flag=flag,
             )
         return self._extractors[options, batch_size]
 
@@ -106,11 +104,11 @@ class TextVectors:
             )
         second = "".join(texts[1:])
         if second:
-            require_pairs(self._loaded.config, f"texts[{number}]")
+            require_pairs(self.loaded.config, f"texts[{number}]")
         return row_of(
             texts[0],
             second,
-            self._loaded.tokenizer,
-            self._max_seq_length,
+            self.loaded.tokenizer,
+            self.max_seq_length,
             number,
         )

@@ -7,7 +7,7 @@ negatives   positive pairs: each text nearer to its own than to others
 teacher     any texts: their vectors near another model's
 
 Each file has a function `loss(vectors, targets, scale)`. `vectors` are float32
-[B, K] for each text of an example, `targets` the scores [B], a teacher's
+[B, K] for each text of an example, `targets` the scores [B, 1], a teacher's
 vectors [B, K] or None, `scale` the factor of the cosines. It returns a scalar,
 a mean over the batch. Every loss depends on directions only, not on lengths.
 """

@@ -21,6 +21,6 @@ def loss(
     """log(1 + sum of exp(scale (cos_i - cos_j)) where score_i < score_j)."""
     scaled = scale * cosines(*vectors)
     differences = scaled[:, tf.newaxis] - scaled[tf.newaxis]
-    is_wrong = targets[:, tf.newaxis] < targets[tf.newaxis]
+    is_wrong = targets < tf.transpose(targets)
     terms = tf.reshape(tf.where(is_wrong, differences, _NEVER), [-1])
     return tf.reduce_logsumexp(tf.concat([[0.0], terms], axis=0))

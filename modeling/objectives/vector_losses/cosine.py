@@ -15,4 +15,4 @@ def loss(
 ) -> tf.Tensor:
     """Mean of (cosine - score)^2; `scale` is not used."""
     del scale
-    return tf.reduce_mean(tf.square(cosines(*vectors) - targets))
+    return tf.reduce_mean(tf.square(cosines(*vectors) - targets[:, 0]))

@@ -3,16 +3,23 @@
 import numpy as np
 import pytest
 
+from data.finetuning.feature_options import TextFeatures
+from data.finetuning.records import make_records
 from data.records import input_pipeline
 from data.records.distinct_batches import DistinctBatches, distinct_order
 from data.records.shard import WHOLE, Shard
+from data.tasks.examples import TextExample
 from data.text.tokenization import FullTokenizer
-from data.vectors import set_records
-from data.vectors.text_sets import TextExample
 
 LENGTH = 8
-# 40 questions about 9 texts.
-EXAMPLES = [TextExample((f"{i} ?", f"{i % 9} .")) for i in range(40)]
+
+
+class Questions:
+    """40 questions about 9 texts."""
+
+    def examples(self, set_name):
+        for i in range(40):
+            yield TextExample((f"{i} ?", f"{i % 9} ."))
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +33,9 @@ def tokenizer(tmp_path_factory):
 @pytest.fixture(scope="module")
 def files(tokenizer, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("records") / "train.tf_record")
-    specs = set_records.text_specs(LENGTH, 2)
-    set_records.make_records(
-        lambda: EXAMPLES, path, tokenizer, specs, max_seq_length=LENGTH
-    )
-    return input_pipeline.open_records([path], specs, limits={})
+    features = TextFeatures(labels=("a", "b"), max_seq_length=LENGTH)
+    make_records(Questions(), "train", path, tokenizer, features)
+    return input_pipeline.open_records([path], features.specs, limits={})
 
 
 def opened(files, batch_size=6, seed=3):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from data.tasks.examples import TextExample
 from data.vectors import retrieval, teacher_vectors
-from data.vectors.text_sets import TextExample
 
 RNG = np.random.default_rng(3)
 
@@ -94,7 +94,7 @@ def test_the_first_numbers_keep_as_much_as_any_can():
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.ones([3, 4]), "has 3 rows, but the train set 4 texts"),
+        (np.ones([3, 4]), r"\[3, 4\], expected floats \[4, size\]"),
         (np.ones([4]), r"\[4\], expected floats"),
         (np.ones([4, 2], int), "int64.*expected floats"),
     ],

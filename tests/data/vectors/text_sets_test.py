@@ -1,16 +1,19 @@
 """Tables and GLUE's files as pairs to train vectors on; bad rows refused."""
 
+import dataclasses
 import json
 
 import pytest
 
-from data.vectors.text_sets import TextExample, TextSets
+from data.tasks.examples import TextExample
+from data.vectors.text_sets import PAIR, TextOptions, TextSets
 
 
 def sets(folder, rows, name="train.tsv", **options):
-    options = {"task_name": "tsv", "scored": True} | options
     (folder / name).write_text("\n".join(rows) + "\n", "utf-8")
-    return TextSets(data_dir=str(folder), **options)
+    own = {n: options.pop(n) for n in ("scored", "limited") if n in options}
+    options = {"text_columns": PAIR, "data_dir": str(folder)} | options
+    return TextSets(options=TextOptions(**options), **{"scored": True} | own)
 
 
 HEADER = "text_a\ttext_b\tscore"
@@ -79,7 +82,7 @@ def test_glue_by_name(tmp_path, name):
     found = sets(tmp_path, [header, *rows], task_name=name, scored=scored)
     assert list(found.examples("train")) == expected
     with pytest.raises(ValueError, match="--loss="):
-        TextSets(task_name=name, data_dir=str(tmp_path), scored=not scored)
+        dataclasses.replace(found, scored=not scored)
 
 
 @pytest.mark.parametrize(

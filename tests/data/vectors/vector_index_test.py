@@ -7,9 +7,14 @@ import pytest
 
 from data.vectors import vector_index
 from data.vectors.text_lists import TextList, read_texts
-from data.vectors.vector_index import nearest, open_index, write_facts
+from data.vectors.vector_index import Index, open_index, write_facts
 
 MODEL = {"weights_sha256": "a", "pooling": "mean"}
+
+
+def nearest(questions, vectors, k, *, is_unit=True, left_out=()):
+    texts = ["" if i in left_out else "a" for i in range(len(vectors))]
+    return Index(vectors, TextList(texts), is_unit).nearest(questions, k)
 
 
 def whole_product(questions, vectors, k):
@@ -47,8 +52,7 @@ def test_of_equal_scores_the_first_vector_is_found(monkeypatch):
 
 def test_vectors_that_are_left_out_are_never_found():
     vectors = np.eye(3, dtype=np.float32)
-    left_out = np.array([True, False, True])
-    ((scores, places),) = nearest(vectors[:1], vectors, 3, left_out=left_out)
+    ((scores, places),) = nearest(vectors[:1], vectors, 3, left_out=(0, 2))
     assert places.tolist() == [1]
     assert scores.tolist() == [0]
 
@@ -87,14 +91,7 @@ def index(tmp_path):
     texts, path = tmp_path / "texts.txt", str(tmp_path / "texts.npy")
     texts.write_text("one\ntwo\n")
     np.save(path, np.eye(2, dtype=np.float32))
-    sha256 = vector_index.files.sha256(str(texts))
-    write_facts(
-        path,
-        MODEL,
-        texts={"file": str(texts), "column": "", "sha256": sha256},
-        count=2,
-        is_unit=True,
-    )
+    write_facts(path, MODEL, str(texts), "", count=2, is_unit=True)
     return path
 
 

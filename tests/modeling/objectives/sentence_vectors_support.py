@@ -37,7 +37,7 @@ def rows(name):
         batch[f"input_mask_{number}"] = mask[number].astype(np.int32)
         batch[f"segment_ids_{number}"] = 0 * ids[number]
     if name == "cosent":
-        batch["score"] = rng.random([2 * ROWS, 1]).astype(np.float32)
+        batch["label_ids"] = rng.random([2 * ROWS, 1]).astype(np.float32)
     return batch
 
 

@@ -109,7 +109,7 @@ def test_both_passes_of_cached_gradients_drop_the_same():
 
 def test_the_loss_is_the_mean_over_all_sizes():
     scores = tf.constant([[0.1], [0.9], [0.4], [0.2]])
-    batch = make_batch(score=scores)
+    batch = make_batch(label_ids=scores)
 
     def loss(sizes):
         form = VectorForm(vector_sizes=sizes)

@@ -21,14 +21,14 @@ def cosent(vectors, scores):
     total = 1.0
     for i, low in enumerate(scores):
         for j, high in enumerate(scores):
-            if low < high:
+            if low[0] < high[0]:
                 total += np.exp(SCALE * (cosines[i] - cosines[j]))
     return np.log(total)
 
 
 def squared(vectors, scores):
     pairs = zip(*vectors, scores, strict=True)
-    return np.mean([(cosine(a, b) - score) ** 2 for a, b, score in pairs])
+    return np.mean([(cosine(a, b) - score[0]) ** 2 for a, b, score in pairs])
 
 
 def negatives(vectors, scores):
@@ -46,8 +46,8 @@ def teacher(vectors, targets):
 
 
 CASES = {
-    "cosent": (cosent, 2, np.array([0.2, 0.9, 0.2, 0.5, 1.0])),
-    "cosine": (squared, 2, np.array([0.2, -0.9, 0.2, 0.5, 1.0])),
+    "cosent": (cosent, 2, np.array([[0.2], [0.9], [0.2], [0.5], [1.0]])),
+    "cosine": (squared, 2, np.array([[0.2], [-0.9], [0.2], [0.5], [1.0]])),
     "negatives": (negatives, 2, None),
     "hard negatives": (negatives, 3, None),
     "teacher": (teacher, 1, RNG.normal(size=(5, 4))),
@@ -82,7 +82,7 @@ def test_value_and_gradients_are_those_of_the_formula(name):
 
 def test_pairs_of_equal_score_are_not_ranked():
     vectors = [tf.constant(RNG.normal(size=(3, 4)), tf.float32)] * 2
-    loss = vector_losses.get("cosent")(vectors, tf.ones([3]), SCALE)
+    loss = vector_losses.get("cosent")(vectors, tf.ones([3, 1]), SCALE)
     assert float(loss) == 0.0
 
 

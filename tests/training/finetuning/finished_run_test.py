@@ -9,10 +9,11 @@ from modeling import checkpoints
 from tests.support.classifier_support import write_table
 from tests.support.finished_runs import CLASSIFIER
 from tests.training.finetuning_support import options_of
-from training.config.finetuning_options import TrialOptions, check_strip
+from training.config.finetuning_options import TrialOptions
 from training.loop.checkpointing import CheckpointManager
 from training.many_runs import trials
 from training.runs import classifier
+from training.task_program import check_strip
 
 
 @pytest.fixture

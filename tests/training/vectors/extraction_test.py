@@ -18,6 +18,7 @@ from training.config.extraction_options import (
 )
 from training.config.run_options import DeviceOptions
 from training.runs import vectors as extraction
+from training.vectors import extractor
 from training.vectors.extractor import Extractor
 
 
@@ -82,7 +83,7 @@ def test_json_lines_are_the_originals(options, goldens):
 
 
 def test_windows_change_nothing(options, goldens, monkeypatch):
-    monkeypatch.setattr(extraction, "_NUMBERS_AT_ONCE", 1)
+    monkeypatch.setattr(extractor, "_NUMBERS_AT_ONCE", 1)
     extraction.run(changed(options, batch_size=2))
     assert_golden(options.output_file, goldens)
 

@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 
 import bert
+from data.vectors.text_sets import TextOptions
 from modeling import VectorForm, checkpoints
 from tests.support.model_folders import write_released
 from tests.training.finetuning_support import make_options
-from training.config.run_options import ExportOptions
-from training.config.vector_options import SentenceOptions, TextOptions
+from training.config.finetuning_options import FinetuningOptions
+from training.config.run_options import (
+    DeviceOptions,
+    ExportOptions,
+    TrainOptions,
+)
+from training.config.vector_options import FormOptions, SentenceOptions
 from training.export import saved_model
 from training.runs import sentences
 
@@ -34,12 +40,15 @@ def options_of(goldens, folder, texts=None, given=(), **changes):
     names = ("train_batch_size", "stop_at_step", "max_seq_length")
     finetuning = {n: changes.pop(n) for n in names if n in changes}
     finetuning |= changes.pop("finetuning", {})
+    names = ("pooling", "normalize", "vector_sizes")
+    form = {n: changes.pop(n) for n in names if n in changes}
     return SentenceOptions(
         **{
             "given": frozenset(given),
             "vocab_file": str(goldens / "vocab.txt"),
             "do_train": True,
             "do_eval": True,
+            "form": FormOptions(**form),
             "texts": TextOptions(data_dir=str(folder), **(texts or {})),
             "finetuning": make_options(
                 goldens,
@@ -95,7 +104,7 @@ def test_training_finds_the_right_texts(finished):
     before = 1 / np.arange(1, 11)
     assert results["dev"]["mrr_at_10"] > before.sum() / 20  # of random ranks
     form = VectorForm.find(str(folder / "out"))
-    assert form == VectorForm(vector_sizes=(8,))
+    assert form == VectorForm(vector_sizes=(8,), max_seq_length=12)
 
 
 def test_a_stopped_run_ends_with_the_same_weights(finished, goldens, tmp_path):
@@ -136,6 +145,7 @@ def test_a_command_with_fewer_flags_answers_as_trained(
     )
     found = sentences.run(again)["dev"]
     assert found == pytest.approx(results["dev"], rel=1e-5)
+    assert scored_by_the_folder_alone(again) == pytest.approx(found)
     described = json.loads((folder / "out/task.json").read_text())
     assert described["max_seq_length"] == 12
     assert described["data"]["loss"] == "negatives"
@@ -144,15 +154,20 @@ def test_a_command_with_fewer_flags_answers_as_trained(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"pooling": "cls"}, "--pooling=mean, but the command has cls"),
-        ({"normalize": False}, "--normalize=True"),
-        ({"vector_sizes": (4,)}, r"--vector_sizes=\(8,\)"),
+        ({"pooling": "cls"}, "^--pooling=cls,.*--pooling=mean"),
+        ({"normalize": False}, "^--normalize=False"),
+        ({"vector_sizes": (4,)}, "^--vector_sizes=4,.*--vector_sizes=8;"),
+        (
+            {"loss": "cosent"},
+            "^--loss=cosent,.*=negatives; .*--init_ch",
+        ),
     ],
 )
 def test_another_form_is_refused_in_the_folder(
     finished, goldens, changes, message
 ):
-    options = options_of(goldens, finished[0], **(NEGATIVES | changes))
+    changes = NEGATIVES | changes
+    options = options_of(goldens, finished[0], given=changes, **changes)
     with pytest.raises(ValueError, match=message):
         sentences.run(options)
 
@@ -216,6 +231,36 @@ def test_a_teacher_is_followed(goldens, tmp_path):
     )
     results = sentences.run(options)
     assert -1 <= results["dev"]["spearman"] <= 1
+    assert scored_by_the_folder_alone(options) == pytest.approx(results["dev"])
+
+
+def scored_by_the_folder_alone(options):
+    """What --do_eval says with nothing but --output_dir and the data."""
+    given = options.texts
+    texts = TextOptions(data_dir=given.data_dir, dev_file=given.dev_file)
+    train = TrainOptions(
+        output_dir=options.find("output_dir"), num_train_steps=1
+    )
+    return sentences.run(
+        SentenceOptions(
+            given=frozenset(("do_eval", "output_dir", "data_dir")),
+            do_eval=True,
+            form=FormOptions(),
+            texts=texts,
+            finetuning=FinetuningOptions(train=train, device=DeviceOptions()),
+        )
+    )["dev"]
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("loss", ["cosent", "cosine"])
+def test_the_folder_knows_how_scored_pairs_are_read(goldens, tmp_path, loss):
+    write_table(tmp_path)
+    options = options_of(
+        goldens, tmp_path, {"text_columns": ("text_b", "text_a")}, loss=loss
+    )
+    results = sentences.run(options)
+    assert scored_by_the_folder_alone(options) == pytest.approx(results["dev"])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,52 @@
+"""run_sentence_vectors.py: flags that a command does not read."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import fork_server
+
+ROOT = pathlib.Path(__file__).parents[2]
+MODEL = "--init_checkpoint=model"
+ENCODE = ("--do_encode", MODEL, "--input_file=a.txt", "--output_file=a.npy")
+SEARCH = ("--do_search", MODEL, "--index_file=a.npy")
+TRAIN = ("--do_train", MODEL, "--output_dir=out")
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        (ENCODE, "--learning_rate=1e-4"),
+        (ENCODE, "--bert_config_file=config.json"),
+        (ENCODE, "--loss=cosent"),
+        (ENCODE, "--data_dir=data"),
+        (ENCODE, "--export_dir=export"),
+        (ENCODE, "--do_export"),
+        (ENCODE, "--top_k=3"),
+        (SEARCH, "--vector_sizes=8"),
+        (SEARCH, "--vector_size=8"),
+        (TRAIN, "--input_file=a.txt"),
+    ],
+)
+def test_a_flag_that_is_not_read_is_refused(tmp_path, command, flag):
+    done = subprocess.run(
+        [sys.executable, ROOT / "run_sentence_vectors.py", *command, flag],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    name = flag.partition("=")[0]
+    assert done.stderr.startswith(f"error: {name}: ")
+    assert "leave it out" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_boolean_with_its_default_is_accepted(tmp_path):
+    program = ROOT / "run_sentence_vectors.py"
+    done = fork_server.run(
+        [sys.executable, program, *ENCODE, "--do_train=false"], cwd=tmp_path
+    )
+    assert "a.txt: no such --input_file" in done.stderr

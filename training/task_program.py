@@ -1,0 +1,59 @@
+"""The main function of the programs that fine-tune, evaluate and export."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from data.settings import refuse
+from training import program
+from training.config import flags
+from training.config.finetuning_options import TaskRunOptions
+from training.config.run_options import DeviceOptions, ExportOptions
+
+
+def main(
+    works: Sequence[str],
+    read_options: Callable[[], TaskRunOptions],
+    run: Callable[[Any], Any],
+    **of_export: Any,
+) -> None:
+    """Does what the flags ask: one of the `works`, and --do_export.
+
+    `run` takes the options that `read_options` returns, after TensorFlow is
+    loaded; `of_export` are fields of `ExportOptions`. An export alone needs no
+    options of the run if the folder has a `task.json`.
+    """
+    exported = options = None
+    if flags.value("do_export"):
+        exported = flags.read(ExportOptions, **of_export)
+    check_strip(flags.value("strip_checkpoint"), flags.value("do_train"))
+    if any(map(flags.value, works)) or not exported:
+        options = read_options()
+    device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
+    program.load_tensorflow()
+    from training.devices import session
+    from training.export import saved_model
+    from training.start import description
+
+    if not options and not description.is_there(output_dir):
+        options = read_options()
+    with session.joined(device, output_dir, flags.shared_values()) as here:
+        if options:
+            run(options.replace(output_dir=here.output_dir))
+        if exported and here.is_chief:
+            saved_model.run(exported)
+
+
+def check_strip(strip_checkpoint: bool, do_train: bool) -> None:
+    """Raises ValueError if --strip_checkpoint may meet an unfinished run.
+
+    Only programs call this: the chosen one of several trials is evaluated with
+    options without `do_train`.
+    """
+    refuse(
+        (
+            strip_checkpoint and not do_train,
+            "--strip_checkpoint removes the optimizer slots when training is "
+            "finished; give --do_train, too, and the flags of the run. It "
+            "trains nothing if the run is finished.",
+        )
+    )
