@@ -164,9 +164,9 @@ def _answers_above(scores: np.ndarray, is_right: np.ndarray) -> list[dict]:
     """A row for each probability; the accuracy of no answers is None."""
     rows = []
     for above in _ABOVE:
-        is_given = scores > above
-        accuracy = float(is_right[is_given].mean()) if is_given.any() else None
-        coverage = float(is_given.mean())
+        given = is_right[scores > above]
+        accuracy = float(given.mean()) if len(given) else None
+        coverage = len(given) / len(is_right)
         rows.append(
             {"above": above, "coverage": coverage, "accuracy": accuracy}
         )
@@ -184,9 +184,7 @@ def as_text(told: dict[str, Any]) -> str:
         f"\n{tables.aligned(thresholds)}"
     )
     rows = [["answer only above", "coverage", "accuracy"]]
-    for above, coverage, accuracy in map(
-        dict.values, told.get("answers_above", ())
-    ):
-        shown = "none" if accuracy is None else f"{accuracy:.4f}"
-        rows.append([f"{above:.2f}", f"{coverage:.4f}", shown])
+    for above, *shares in map(dict.values, told.get("answers_above", ())):
+        shown = ("none" if x is None else f"{x:.4f}" for x in shares)
+        rows.append([f"{above:.2f}", *shown])
     return text + (f"\n{tables.aligned(rows)}" if rows[1:] else "")

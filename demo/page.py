@@ -5,6 +5,7 @@ import collections
 import html
 import pathlib
 import re
+import string
 import tempfile
 from collections.abc import Iterable, Sequence
 
@@ -14,27 +15,10 @@ import bert
 from data.storage import files
 from data.vectors import attention_picture
 
+_TEMPLATE = pathlib.Path(__file__).with_name("page.html")
 _NUM_WORDS, _NUM_NEIGHBORS = 24, 6
 _LAYERS = {0: "First", -1: "Last"}  # that are drawn
 _SKIPPED = 40  # the most frequent words say little
-_STYLE = """
-:root { color-scheme: light dark; --page: #f6f5f1; --card: #fff;
-  --ink: #22252b; --soft: #6a6f7a; --line: #dedcd4; --accent: #3157c9; }
-@media (prefers-color-scheme: dark) { :root { --page: #16181c;
-  --card: #1f2227; --ink: #e4e4e0; --soft: #9aa0ab; --line: #353941;
-  --accent: #8fb0ff; } }
-body { margin: 0 auto; max-width: 62rem; padding: 1rem 1.2rem 4rem;
-  background: var(--page); color: var(--ink);
-  font: 16px/1.55 system-ui, sans-serif; }
-h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin: 2rem 0 .4rem; }
-p, td { overflow-wrap: anywhere; } .soft { color: var(--soft); }
-table { border-collapse: collapse; width: 100%; background: var(--card);
-  border: 1px solid var(--line); }
-td, th { padding: .4rem .8rem; border-bottom: 1px solid var(--line);
-  text-align: start; vertical-align: top; }
-b { color: var(--accent); }
-img { max-width: 100%; background: #fff; border: 1px solid var(--line); }
-"""
 
 
 def write(
@@ -50,37 +34,23 @@ def write(
     """
     fillings = list(fillings)
     model = bert.load(f"{out}/model", do_lower_case=do_lower_case)
-    parts = [
-        "<!doctype html><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width'>"
-        "<meta http-equiv='Content-Security-Policy' content=\"default-src "
-        "'none'; style-src 'unsafe-inline'; img-src data:\">"
-        f"<title>What the model has learned</title><style>{_STYLE}</style>"
-        "<h1>What the model has learned</h1>",
-        *(f"<p>{html.escape(fact)}</p>" for fact in facts),
-        "<h2>Masked words</h2><p class='soft'>Sentences that training did not "
-        "see. The masked word is bold where it is among the five best.</p>",
-        _table(["Sentence", "Five best", "Masked"], map(_filled, fillings)),
-        "<h2>Neighbors of words</h2><p class='soft'>Frequent words, and those "
-        "with the most similar vectors (cosine of the input embeddings).</p>",
-        _table(["Word", "Nearest"], _neighbors(out, model)),
-        "<h2>Attention</h2><p class='soft'>Each row looks at "
-        "columns; a pale map that is nearly uniform has learned nothing.</p>",
-        *(_picture(model, fillings[0][0], layer) for layer in _LAYERS),
-    ]
     path = f"{out}/page.html"
-    files.write_text(path, "\n".join(parts))
+    page = string.Template(_TEMPLATE.read_text("utf-8")).substitute(
+        facts="".join(f"<p>{html.escape(fact)}</p>" for fact in facts),
+        masked=_rows(map(_filled, fillings)),
+        neighbors=_rows(_neighbors(out, model)),
+        attention="".join(
+            _picture(model, fillings[0][0], layer) for layer in _LAYERS
+        ),
+    )
+    files.write_text(path, page)
     return path
 
 
-def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are HTML."""
-    head = "".join(f"<th>{name}</th>" for name in names)
-    body = [
-        "<tr>" + "".join(f"<td dir='auto'>{x}</td>" for x in row) + "</tr>"
-        for row in rows
-    ]
-    return f"<table><tr>{head}</tr>{''.join(body)}</table>"
+def _rows(rows: Iterable[Sequence[str]]) -> str:
+    """The rows of a table, of cells that are HTML."""
+    cells = ("".join(f"<td dir='auto'>{x}</td>" for x in row) for row in rows)
+    return "".join(f"<tr>{row}</tr>" for row in cells)
 
 
 def _filled(filling: tuple) -> list[str]:

@@ -39,6 +39,7 @@ _FILES = (
 )
 _MARK = "made_by_the_demo.txt"  # its folder may be replaced
 _NUM_QUESTIONS = 6
+_WORD = re.compile(r"[^\W\d_]+[,.]?")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,9 @@ def main() -> None:
     _clear(out, options.text)
     # Python's documentation is English of a known size.
     chosen = Sizes(True, options.vocab_size, "")
-    _make_text(out, options.text)
+    own = [f"--text={options.text}"] if options.text else []
+    parts = [f"--{x}_output={out}/{x}.txt" for x in ("train", "eval")]
+    _run("-m", "demo.corpus", *parts, *own)
     num_train_steps = options.num_train_steps
     if options.text:
         chosen = sizes.of_text(f"{out}/train.txt", options.vocab_size)
@@ -116,17 +119,6 @@ def _clear(out: pathlib.Path, text: str | None) -> None:
         (out / name).unlink(missing_ok=True)
     out.mkdir(parents=True, exist_ok=True)
     files.write_text(str(out / _MARK), "The next demo replaces this folder.\n")
-
-
-def _make_text(out: pathlib.Path, text: str | None) -> None:
-    """Writes the text to train on and to evaluate on."""
-    _run(
-        "-m",
-        "demo.corpus",
-        f"--train_output={out}/train.txt",
-        f"--eval_output={out}/eval.txt",
-        *([f"--text={text}"] if text else []),
-    )
 
 
 def _make_records(out: pathlib.Path, chosen: Sizes) -> None:
@@ -270,23 +262,19 @@ def _questions(out: pathlib.Path, do_lower_case: bool) -> list[tuple[str, str]]:
     vocab = set(files.read_lines(f"{out}/vocab.txt"))
     found = []
     for line in files.read_lines(f"{out}/eval.txt"):
-        words = line.split()
+        words, space, least, most = line.split(), " ", 6, 14
+        if len(words) == 1:
+            words, space, least, most = [*line], "", 10, 40
         middle = len(words) // 2
-        if 6 <= len(words) <= 14 and all(
-            re.fullmatch(r"[^\W\d_]+[,.]?", word) for word in words
-        ):
-            # The masked word is in the vocabulary, because one [MASK] is one
-            # wordpiece.
-            word = words[middle]
-            piece = word.lower() if do_lower_case else word
-            if piece in vocab and len(word) > 2:
-                masked = [*words[:middle], "[MASK]", *words[middle + 1 :]]
-                found.append((" ".join(masked), word))
-        elif len(words) == 1 and 10 <= len(line) <= 40:
-            middle = len(line) // 2
-            if line[middle] in vocab and line[middle].isalnum():
-                masked = f"{line[:middle]}[MASK]{line[middle + 1 :]}"
-                found.append((masked, line[middle]))
+        word = words[middle] if words else ""
+        # One [MASK] is one wordpiece.
+        piece = word.lower() if do_lower_case and space else word
+        is_good = least <= len(words) <= most and piece in vocab
+        if space:
+            is_good &= len(word) > 2 and all(map(_WORD.fullmatch, words))
+        if is_good and word.isalnum():
+            masked = [*words[:middle], "[MASK]", *words[middle + 1 :]]
+            found.append((space.join(masked), word))
     if not found:
         return [("This is the [MASK] of the text.", "end")]
     return found[:: max(1, len(found) // _NUM_QUESTIONS)][:_NUM_QUESTIONS]

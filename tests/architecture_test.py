@@ -37,11 +37,11 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_935,
-    "training": 12_130,
+    "data": 10_905,
+    "training": 12_120,
     "modeling": 4_320,
-    "studies": 1_530,
-    "demo": 435,
+    "studies": 1_525,
+    "demo": 395,
     "programs": 705,
 }
 MOST_DOCSTRINGS = 8_590

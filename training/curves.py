@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,10 @@ import numpy as np
 from data.storage import files
 from training.loop import events
 
-# A run's events by folder: "" = training, such as "eval" = evaluation.
-Runs = Mapping[str, Sequence[Mapping[str, events.Points]]]
+Curve = Mapping[int, float]  # step -> value
+# Name and folder ("" = training, such as "eval" = evaluation) -> tag -> the
+# curves of runs that differ only in the seed.
+Runs = Mapping[tuple[str, str], Mapping[str, Sequence[Curve]]]
 _SEED = re.compile(r"-?seed\d+")
 # How fast a run was, and not what it learned; and the eval_loss, which is the
 # evaluation's loss but for the weights of its batches.
@@ -24,35 +26,34 @@ _DPI = 110
 def read(patterns: Sequence[str]) -> Runs:
     """Reads the events of runs, given by folders or globs of folders.
 
-    Returns:
-      Name -> the runs whose folders differ only in the seed.
-
     Raises:
       FileNotFoundError: a pattern matches no folder with events.
     """
-    found: dict[str, list] = {}
+    found: dict = {}
     for pattern in patterns:
         folders = [pattern] if files.exists(pattern) else files.find(pattern)
-        curves = {folder: _events(folder) for folder in folders}
-        curves = {folder: x for folder, x in curves.items() if x}
-        if not curves:
+        points = [x for folder in folders for x in _events(folder)]
+        if not points:
             raise FileNotFoundError(
                 f"--runs={pattern} has no TensorBoard events (files named "
                 "events.out.tfevents*); give the output_dir of a run that has "
                 "trained or evaluated."
             )
-        for folder, points in curves.items():
-            name = _SEED.sub("", folder.rstrip("/")) or folder
-            found.setdefault(name, []).append(points)
+        for name, tag, curve in points:
+            found.setdefault(name, {}).setdefault(tag, []).append(curve)
     return found
 
 
-def _events(folder: str) -> dict[str, events.Points]:
-    """Returns the points of a folder and of those directly below it."""
-    points = {"": events.read_points(folder)}
-    for path in filter(files.is_folder, files.find_in(folder, "*")):
-        points[os.path.basename(path)] = events.read_points(path)
-    return {name: found for name, found in points.items() if found}
+def _events(
+    folder: str,
+) -> Iterator[tuple[tuple[str, str], str, Curve]]:
+    """Yields the curves of a folder and of those directly below it."""
+    name = _SEED.sub("", folder.rstrip("/")) or folder
+    below = sorted(filter(files.is_folder, files.find_in(folder, "*")))
+    for path in (folder, *below):
+        part = os.path.basename(path) if path != folder else ""
+        for tag, points in events.read_points(path).items():
+            yield (name, part), tag, points
 
 
 def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
@@ -66,13 +67,7 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
     """
     import matplotlib.figure  # takes half a second
 
-    there = {
-        tag
-        for same in runs.values()
-        for run in same
-        for points in run.values()
-        for tag in points
-    }
+    there = {tag for curves in runs.values() for tag in curves}
     tags = list(tags or sorted(x for x in there if not _LEFT_OUT.search(x)))
     if unknown := [tag for tag in tags if tag not in there]:
         raise ValueError(
@@ -85,43 +80,44 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
         layout="constrained",
     )
     panels = figure.subplots(num_rows, min(len(tags), _COLUMNS), squeeze=False)
+    colors = {
+        name: f"C{i}"
+        for i, name in enumerate(dict.fromkeys(x for x, _ in runs))
+    }
     for axis, tag in zip(panels.flat, tags, strict=False):
-        for number, (name, same) in enumerate(runs.items()):
-            _draw_run(axis, tag, same, name, f"C{number}")
+        for (name, part), curves in runs.items():
+            _draw_curves(axis, curves.get(tag), name, part, colors[name])
         axis.set_title(tag, fontsize="medium")
         axis.set_xlabel("step")
         axis.grid(alpha=0.3)
     for axis in panels.flat[len(tags) :]:
         axis.set_visible(False)
-    lines = dict(
-        (label, line)
-        for axis in panels.flat
-        for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    )
+    lines = {}
+    for axis in panels.flat:
+        handles, labels = axis.get_legend_handles_labels()
+        lines |= zip(labels, handles, strict=True)
     figure.legend(lines.values(), lines, loc="outside lower center")
     with files.whole_files([path]) as (place,), files.open_write(place) as file:
         figure.savefig(file, dpi=_DPI, format="png")
     return tags
 
 
-def _draw_run(
-    axis: Any, tag: str, same: Sequence[Mapping], name: str, color: str
+def _draw_curves(
+    axis: Any,
+    curves: Sequence[Curve] | None,
+    name: str,
+    part: str,
+    color: str,
 ) -> None:
-    """Draws a tag of one run, or the mean and band of its seeds."""
-    for folder in dict.fromkeys(folder for run in same for folder in run):
-        curves = [
-            run[folder][tag] for run in same if tag in run.get(folder, {})
-        ]
-        if not curves:
-            continue
-        # The steps that all seeds have.
-        steps = sorted(set.intersection(*map(set, curves)))
-        values = np.array([[curve[step] for step in steps] for curve in curves])
-        label = f"{name}, {folder}" if folder else name
-        style = "o--" if folder else ".-"  # a run may have a point alone
-        axis.plot(
-            steps, values.mean(axis=0), style, color=color, label=label, ms=4
-        )
-        if len(curves) > 1:
-            low, high = values.min(axis=0), values.max(axis=0)
-            axis.fill_between(steps, low, high, color=color, alpha=0.2, lw=0)
+    """Draws the curve of one run, or the mean and band of its seeds."""
+    if not curves:
+        return
+    # The steps that all seeds have.
+    steps = sorted(set.intersection(*map(set, curves)))
+    values = np.array([[curve[step] for step in steps] for curve in curves])
+    label = f"{name}, {part}" if part else name
+    style = "o--" if part else ".-"  # a run may have a point alone
+    axis.plot(steps, values.mean(axis=0), style, color=color, label=label, ms=4)
+    if len(curves) > 1:
+        low, high = values.min(axis=0), values.max(axis=0)
+        axis.fill_between(steps, low, high, color=color, alpha=0.2, lw=0)

@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import sys
-import warnings
 
 from absl import logging
 
@@ -23,12 +22,14 @@ class JsonFormatter(standard.Formatter):
 
     def format(self, record: standard.LogRecord) -> str:
         """Returns the object as one line."""
-        found = _entry(
-            record.created,
-            record.levelname,
-            record.getMessage(),
-            f"{record.filename}:{record.lineno}",
-        )
+        time = datetime.datetime.fromtimestamp(record.created).astimezone()
+        place = f"{record.filename}:{record.lineno}"
+        found = {
+            "time": time.isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "message": record.getMessage().strip(),
+            "place": place if record.lineno else record.filename,
+        }
         if record.exc_info:
             found["exception"] = self.formatException(record.exc_info)
         return json.dumps(found, ensure_ascii=False)
@@ -45,7 +46,8 @@ def start() -> None:
     log = open(os.dup(2), "w", buffering=1, encoding="utf-8", closefd=True)
     reader, writer = os.pipe()
     if not os.fork():
-        _wrap(reader, writer)
+        os.close(writer)
+        _wrap(reader)
     os.close(reader)
     os.dup2(writer, 2)
     os.close(writer)
@@ -53,7 +55,6 @@ def start() -> None:
     handler.setFormatter(JsonFormatter())
     handler.python_handler.stream = log
     standard.captureWarnings(True)
-    warnings.showwarning = _show_warning
 
 
 def is_on() -> bool:
@@ -62,39 +63,17 @@ def is_on() -> bool:
     return isinstance(handler.formatter, JsonFormatter)
 
 
-def _show_warning(message, category, filename, lineno, file=None, line=None):
-    """Logs a warning of Python without its source line."""
-    del file, line
-    place = f"{os.path.basename(filename)}:{lineno}"
-    logging.warning("%s: %s (%s)", category.__name__, message, place)
-
-
-def _entry(seconds: float, level: str, message: str, place: str) -> dict:
-    time = datetime.datetime.fromtimestamp(seconds).astimezone()
-    return {
-        "time": time.isoformat(timespec="milliseconds"),
-        "level": level,
-        "message": message,
-        "place": place,
-    }
-
-
-def _wrap(reader: int, writer: int) -> None:
+def _wrap(reader: int) -> None:
     """Writes what it reads as objects, until no process can write; exits."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    os.close(writer)
-    text = chunk = b""
-    while True:
-        if not text or select.select([reader], [], [], _PAUSE)[0]:
-            chunk = os.read(reader, _CHUNK)
-            text += chunk
-            if chunk and len(text) < _CHUNK:
-                continue
-        if message := text.decode("utf-8", "replace").strip():
-            now = datetime.datetime.now().timestamp()
-            line = json.dumps(_entry(now, "WARNING", message, "stderr"))
-            os.write(2, f"{line}\n".encode())
-        if not chunk:
-            os._exit(0)
-        text = b""
+    fields = {"levelname": "WARNING", "filename": "stderr", "lineno": 0}
+    while text := os.read(reader, _CHUNK):
+        while len(text) < _CHUNK and select.select([reader], [], [], _PAUSE)[0]:
+            if not (more := os.read(reader, _CHUNK)):
+                break
+            text += more
+        fields["msg"] = text.decode("utf-8", "replace")
+        line = JsonFormatter().format(standard.makeLogRecord(fields))
+        os.write(2, f"{line}\n".encode() * bool(text.strip()))
+    os._exit(0)

@@ -121,22 +121,16 @@ def _guarded(main: Callable[[], None], arguments: Sequence[str]) -> None:
         _end(_PREEMPTED, preemption.EXIT_CODE, is_error=False)
     except KeyboardInterrupt:
         _end(_INTERRUPTED, 130, is_error=False)  # as a shell reports ^C
-    except (*_EXPECTED, *files.op_errors()) as error:
-        if logging.get_verbosity() < logging.DEBUG:
+    except Exception as error:
+        is_expected = isinstance(error, (*_EXPECTED, *files.op_errors()))
+        if is_expected and logging.get_verbosity() < logging.DEBUG:
             _end(str(error))
-        _raise(error)
-    except Exception as error:  # noqa: BLE001, it is raised or logged
-        _raise(error)
+        if not json_log.is_on():
+            raise
+        logging.error("%s: %s", type(error).__name__, error, exc_info=error)
+        sys.exit(1)
     finally:
         preemption.ignore()
-
-
-def _raise(error: BaseException) -> NoReturn:
-    """Ends the program with the traceback of an error."""
-    if not json_log.is_on():
-        raise error
-    logging.error("%s: %s", type(error).__name__, error, exc_info=error)
-    sys.exit(1)
 
 
 def _unexpected(argument: str) -> str:

@@ -13,7 +13,7 @@ _NUM_SCORES = 5  # the highest probabilities that are shown
 class Judged(NamedTuple):
     """A prediction beside the right answer: a label, labels or a number.
 
-    `choices` are those of a multiple choice, () = none. `is_right` is None for
+    `choices` are those of a multiple choice, () = none. `right` is None for
     a number, which is neither right nor wrong. `loss` is the model's for this
     example. `scores` are label -> probability, or empty; those of choices in
     their order. `shaded` are the parts of each text with what they add to the
@@ -25,7 +25,7 @@ class Judged(NamedTuple):
     choices: Sequence[str]
     gold: str
     prediction: str
-    is_right: bool | None
+    right: bool | None
     loss: float
     scores: Sequence[tuple[str, float]]
     shaded: Sequence[Sequence[tuple[str, float]]] = ()
@@ -44,32 +44,20 @@ def write_page(
     """
     facts = {"above": list(answers_above)}
     with html_pages.open_page(path, title, _SCRIPT, facts) as add:
-        for example in examples:
-            best = sorted(example.scores, key=lambda pair: -pair[1])
-            shown = {
-                "id": example.id,
-                "texts": list(example.texts),
-                "gold": example.gold,
-                "prediction": example.prediction,
-                "loss": round(example.loss, 4),
-                "scores": [
-                    [label, round(score, 4)]
-                    for label, score in best[:_NUM_SCORES]
-                ],
+        for one in examples:
+            best = sorted(one.scores, key=lambda pair: -pair[1])[:_NUM_SCORES]
+            labels = (label for label, _ in one.scores)
+            shown = one._asdict() | {
+                "loss": round(one.loss, 4),
+                "scores": _rounded(best),
+                "choices": [*zip(labels, one.choices, strict=False)],
+                "shaded": [*map(_rounded, one.shaded)],
             }
-            if example.choices:
-                shown["choices"] = [
-                    [label, text]
-                    for (label, _), text in zip(
-                        example.scores, example.choices, strict=True
-                    )
-                ]
-            if example.shaded:
-                shown["shaded"] = [
-                    [[part, round(value, 4)] for part, value in text]
-                    for text in example.shaded
-                ]
-                shown["explained"] = example.explained
-            if example.is_right is not None:
-                shown["right"] = example.is_right
-            add(shown)
+            # The page looks whether these are there.
+            optional = ("choices", "shaded", "explained", "right")
+            absent = [x for x in optional if shown[x] in ([], "", None)]
+            add({n: x for n, x in shown.items() if n not in absent})
+
+
+def _rounded(pairs: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    return [(name, round(value, 4)) for name, value in pairs]

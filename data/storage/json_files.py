@@ -16,11 +16,7 @@ def read_json(
     Raises ValueError, with the `remedy`, if the file is not a JSON object or
     lacks one of `names`.
     """
-    with files.open_read(path) as file:
-        try:
-            values = json.loads(file.read())
-        except ValueError as error:
-            raise ValueError(f"{path} is damaged: {error}; {remedy}.") from None
+    values = _read(path, remedy)
     if not isinstance(values, dict):
         raise ValueError(f"{path} is damaged: no JSON object; {remedy}.")
     missing = [name for name in names if name not in values]
@@ -42,11 +38,7 @@ def read_json_list(
     path: str, names: Sequence[str], remedy: str
 ) -> list[dict[str, Any]]:
     """Reads a JSON list of objects, each with `names`; see `read_json`."""
-    with files.open_read(path) as file:
-        try:
-            values = json.loads(file.read())
-        except ValueError as error:
-            raise ValueError(f"{path} is damaged: {error}; {remedy}.") from None
+    values = _read(path, remedy)
     if not isinstance(values, list) or not all(
         isinstance(value, dict) and value.keys() >= {*names} for value in values
     ):
@@ -63,6 +55,14 @@ def open_json_lines(path: str) -> Iterator[Callable[[Any], None]]:
     with files.whole_files([path]) as (temporary,):
         with files.open_write(temporary) as file:
             yield lambda value: file.write((json.dumps(value) + "\n").encode())
+
+
+def _read(path: str, remedy: str) -> Any:
+    with files.open_read(path) as file:
+        try:
+            return json.loads(file.read())
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}; {remedy}.") from None
 
 
 def write_json(path: str, values: Mapping[str, Any] | Sequence[Any]) -> None:

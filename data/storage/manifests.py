@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from data.storage import files
-from data.storage.json_files import find_json, read_json
+from data.storage.json_files import find_json
 
 _SHARD_SUFFIX = re.compile(r"-\d{5}-of-\d{5}$")
 
@@ -65,15 +65,13 @@ def require_same(
     differs and the remedy, if they are not `made_from`, or the manifest is
     damaged.
     """
-    if not files.exists(path):
-        return None
-    manifest = read_json(path, (key,), remedy)
-    if changed := changes(manifest[key], made_from):
+    manifest = find_json(path, (key,), remedy)
+    if manifest and (changed := changes(manifest[key], made_from)):
         raise ValueError(
             f"{os.path.dirname(path)} was made with different flags or data: "
             f"{'; '.join(changed)}; {remedy}."
         )
-    return manifest
+    return manifest or None
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

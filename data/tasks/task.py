@@ -75,7 +75,7 @@ class Task:
         self.data_dir = data_dir
 
     def table(self, set_name: str) -> Iterator[Row]:
-        """Yields the rows of one of the sets."""
+        """Yields the rows of one of the sets, or of its file."""
         raise NotImplementedError(f"{type(self).__name__}.table")
 
     def example(self, row: Row, set_name: str) -> Example:
@@ -85,8 +85,12 @@ class Task:
     def read(self, set_name: str) -> Iterator[Example]:
         """Yields the examples of one of the sets; see `examples`."""
         return rows.converted(
-            self.table(set_name), lambda row: self.example(row, set_name)
+            self.rows_of(set_name), lambda row: self.example(row, set_name)
         )
+
+    def rows_of(self, set_name: str) -> Iterator[Row]:
+        """Yields the row of each example of a set."""
+        return self.table(set_name)
 
     @property
     def main_metric(self) -> str:

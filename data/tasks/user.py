@@ -179,17 +179,15 @@ class UserTable(Task):
         columns += [self._label] * (set_name != "test")
         return rows.without_missing(table, columns, self._said)
 
-    def read(self, set_name: str) -> Iterator[Example]:
-        """Yields examples; with `dev_share`, train and dev share a file."""
-        is_divided = self._dev_share is not None and set_name != "test"
-        table = self.table("train" if is_divided else set_name)
-        if is_divided:
-            table = (
-                row
-                for place, row in enumerate(table)
-                if (place in self.dev_places) == (set_name == "dev")
-            )
-        return rows.converted(table, lambda row: self.example(row, set_name))
+    def rows_of(self, set_name: str) -> Iterator[Row]:
+        """Yields rows; with `dev_share`, train and dev share a file."""
+        if self._dev_share is None or set_name == "test":
+            return self.table(set_name)
+        return (
+            row
+            for place, row in enumerate(self.table("train"))
+            if (place in self.dev_places) == (set_name == "dev")
+        )
 
     @functools.cached_property
     def dev_places(self) -> frozenset[int]:

@@ -26,6 +26,8 @@ VOCABULARIES = ("vocab.txt", "tokenizer.json")
 LABELS = "labels.txt"
 # What a run says about its model.
 DESCRIPTION = "task.json"
+# Temperature and thresholds, with a hash of the output layer.
+CALIBRATION = "calibration.json"
 # The head of an unfinished run, unless it is linear.
 HEAD = "head.json"
 # The folder in an output_dir with the weights that --save_best chose.

@@ -167,16 +167,16 @@ def finetuning_flags(
     measure = next(m for m in MEASURES.values() if m.run == job.run)
     of_model = {"learning_rate": RATE_OF_GIVEN} if is_given else {}
     flags = {**FINETUNING, **of_model, **measure.flags, **job.row.finetuning}
-    does = "do_eval"
+    does = {"do_eval": True, "explain_errors": 0}
     if job.run == SPANS:  # its evaluation is prediction
-        does = "do_predict"
+        does = {"do_predict": True}
         for name in ("eval_batch_size", "feature_based"):
             flags.pop(name, None)
     epochs = flags["num_train_epochs"] * SCALES[options.scale].epochs
     return flags | {
+        **does,
         "num_train_epochs": epochs,
         "do_train": True,
-        does: True,
         "seed": job.seed,
         "precision": options.precision,
     }

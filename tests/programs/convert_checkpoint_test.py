@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+import modeling
 from modeling import BertConfig, SpanModel, TaskModel, checkpoints
 from tests.support import fork_server
 from tests.support import huggingface_support as theirs
@@ -191,9 +192,15 @@ def test_a_finished_run_says_what_it_is(
     tensors = load_file(target / "model.safetensors")
     head = checkpoints.Checkpoint(str(source)).read("output_weights")
     np.testing.assert_array_equal(tensors["classifier.weight"], head)
-    # And the labels come back.
+    # And the labels come back, with what the model is for.
     ours = convert(target, tmp_path / "ours")
     assert (ours / "labels.txt").read_text().split() == labels
+    told = json.loads((ours / "task.json").read_text())
+    assert (told["kind"], told["labels"]) == (kind, labels)
+    assert told["weights"] == "bert_model.ckpt"
+    assert told["do_lower_case"] is False
+    loaded = modeling.load(str(ours))
+    assert (loaded.kind, [*loaded.labels]) == (kind, labels)
 
 
 def test_of_trials_the_best_weights_of_the_chosen_one_are_taken(

@@ -103,6 +103,7 @@ def options_of(goldens, tmp_path, kind="single", finetuning=None, **changes):
             "do_train": True,
             "do_eval": True,
             "do_predict": True,
+            "explain_errors": 0,  # to save time
             "finetuning": make_options(
                 goldens,
                 tmp_path / "out",

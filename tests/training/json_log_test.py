@@ -52,3 +52,31 @@ def test_lines_and_tracebacks_are_fields():
     assert entry["message"] == "a\nb"
     assert entry["place"] == "b.py:7"
     assert "ZeroDivisionError" in entry["exception"]
+
+
+SCRIPT = """
+import os, warnings
+from absl import flags, logging
+from training import json_log
+logging.use_absl_handler()
+flags.FLAGS.mark_as_parsed()
+json_log.start()
+os.write(2, b"from\\nC++\\n")
+warnings.warn("old")
+logging.error("last")
+"""
+
+
+def test_all_that_is_written_to_standard_error_is_objects():
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = [json.loads(line) for line in done.stderr.splitlines()]
+    (text,) = [x for x in found if x["place"] == "stderr"]
+    assert text["message"] == "from\nC++"
+    assert any("UserWarning: old" in x["message"] for x in found)
+    assert any(x["message"] == "last" for x in found)

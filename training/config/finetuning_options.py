@@ -267,10 +267,11 @@ class ClassifierOptions(TaskRunOptions):
         "[new] Answer and export with the calibration and the thresholds that "
         "--calibrate has kept.",
     )
-    explain_errors: int = setting(
-        0,
+    explain_errors: int | None = setting(
+        None,
         "[new] Shade in errors.html the words that speak for the answer, in "
-        "this many examples of the highest loss.",
+        "this many examples of the highest loss; default: 10 for labels of "
+        "texts, 0 = none.",
         least=0,
     )
     do_predict: bool = setting(False, "Whether to predict the test sets.")

@@ -94,6 +94,7 @@ def run(options: ConversionOptions) -> None:
             _to_original(options, found, staging)
         else:
             _to_huggingface(options, found, staging)
+        descriptions.copy_calibration(options, found, staging)
         if is_there:
             _move_files(staging, output_dir)
         else:

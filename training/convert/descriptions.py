@@ -1,9 +1,13 @@
 """What a converted folder says of its model, beside the configuration."""
 
 import dataclasses
+import os
 
+from absl import logging
+
+from data.storage import files
 from data.text.tokenizer_files import TokenizerSettings
-from modeling.checkpoints import sentence_folder
+from modeling.checkpoints import model_folder, sentence_folder
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.vector_form import VectorForm
 from training.config.conversion_options import ConversionOptions
@@ -72,3 +76,21 @@ def write_form(
         sentence_folder.write(folder, form, model.config.hidden_size)
     else:
         form.write(folder)
+
+
+def copy_calibration(
+    options: ConversionOptions, found: ModelFolder, folder: str
+) -> None:
+    """Copies the calibration of a model whose answers stay the same."""
+    path = os.path.join(found.path, model_folder.CALIBRATION)
+    if not files.exists(path):
+        return
+    if options.keep_layers or options.keep_words:
+        logging.warning(
+            "%s is left out, because the smaller model answers differently; "
+            "fit it again with --do_eval --calibrate.",
+            path,
+        )
+    elif not options.kind or options.kind == found.kind:
+        # Its hash says whether it belongs to these weights.
+        files.copy(path, os.path.join(folder, model_folder.CALIBRATION))

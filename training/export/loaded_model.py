@@ -100,13 +100,8 @@ def explain(
         )
     length = {n: x for n, x in settings.items() if n == "max_seq_length"}
     said = dataclasses.replace(describe(loaded), **length)
-    explainer = explaining.Explainer(
-        loaded.model,
-        loaded.tokenizer,
-        said.max_seq_length,
-        said.cut,
-        said.stride,
-    )
+    vocab = loaded.tokenizer.vocab
+    explainer = explaining.Explainer(loaded.model, vocab, said)
     texts = (text,) if isinstance(text, str) else tuple(text)
     found = explainer.explain(texts, labels.index(label))
     names = ("text", "start", "end", "value")

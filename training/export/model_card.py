@@ -1,5 +1,6 @@
 """The README.md of an export: the model's task, and how to call it."""
 
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,73 +18,7 @@ _NEEDS_TEXT = (
     "`serve_text` has operations of TensorFlow Text in its graph, which the\n"
     "server must be built with"
 )
-_CARD = """# {title}
-
-{task}
-
-## Data
-
-{data}
-
-## Figures
-
-{figures}
-
-## How to call it
-
-With TF Serving; `EXPORT_DIR` is the folder above this one, as an absolute path.
-{needs}; it must be of
-TensorFlow {tensorflow} or newer. No server was run to make this card.
-
-```shell
-docker run -p 8500:8500 -p 8501:8501 -e MODEL_NAME=bert \\
-  -v EXPORT_DIR:/models/bert tensorflow/serving
-```
-
-By REST:
-
-```shell
-curl http://localhost:8501/v1/models/bert:predict -d '{body}'
-```
-
-By gRPC (`pip install tensorflow-serving-api`):
-
-```python
-import grpc
-import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
-
-channel = grpc.insecure_channel("localhost:8500")
-service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-request = predict_pb2.PredictRequest()
-request.model_spec.name = "bert"
-request.model_spec.signature_name = "{name}"
-sample = {sample}
-for name, value in sample.items():
-    request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
-print(service.Predict(request, timeout=10.0).outputs)
-```
-
-In Python, with {packages} alone:
-
-```python
-import tensorflow as tf
-{imports}
-model = tf.saved_model.load("EXPORT_DIR/{version}")
-sample = {sample}
-inputs = {{name: tf.constant(value) for name, value in sample.items()}}
-print(model.signatures["{name}"](**inputs))
-```
-
-## Signatures
-
-`assets/vocab.txt` is the vocabulary of the ids, and `assets/task.json` says how
-texts become rows: `do_lower_case`, `never_split`, `max_seq_length`.
-
-| signature | takes | returns |
-| --- | --- | --- |
-{signatures}
-"""
+_CARD = pathlib.Path(__file__).with_name("model_card.md")
 
 
 def text(
@@ -112,7 +47,7 @@ def text(
     # A quote inside a quoted string of the shell.
     body = requests.rest_body(name, sample).replace("'", "'\\''")
     has_text = "serve_text" in exported.signatures
-    return _CARD.format(
+    return _CARD.read_text("utf-8").format(
         title=title,
         task=task,
         data="\n".join(_lines(data)) or "Not known here.",

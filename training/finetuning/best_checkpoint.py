@@ -12,7 +12,7 @@ from absl import logging
 
 from data.records.input_pipeline import RecordFiles
 from data.storage import files
-from data.storage.json_files import read_json, write_json
+from data.storage.json_files import find_json, write_json
 from modeling.checkpoints.model_folder import BEST
 from training.config.finetuning_options import FinetuningOptions
 from training.finetuning.metric_values import (
@@ -47,15 +47,15 @@ def open_choice(
     nothing is evaluated. Raises ValueError if the metric is unknown, or the
     folder holds a choice by another one.
     """
-    metric, record = options.save_best, {}
+    metric = options.save_best
     if not metric:
         return Choice("", {})
     if metric_names:
         metric = _find_metric(metric, metric_names)
     path = os.path.join(options.train.output_dir, _RECORD)
-    if files.exists(path):
-        names = ("metric", "value", "step", "history")
-        record = read_json(path, names, "remove it to choose again")
+    names = ("metric", "value", "step", "history")
+    record = find_json(path, names, "remove it to choose again")
+    if record:
         for entry in record["history"][:1]:
             first = next(name for name in entry if name != "step")
             metric = metric.removeprefix(f"{first}/")

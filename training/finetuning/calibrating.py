@@ -3,6 +3,7 @@
 The file says which weights it belongs to, so that it is used with no others.
 """
 
+import dataclasses
 import hashlib
 import os
 from typing import Any
@@ -11,12 +12,12 @@ from absl import logging
 
 from data.calibration import Calibration
 from data.storage import files
-from data.storage.json_files import read_json, write_json
+from data.storage.json_files import find_json, write_json
 from modeling import checkpoints
+from modeling.checkpoints.model_folder import CALIBRATION
 from training.config.finetuning_options import ClassifierOptions
 from training.finetuning.task_scorer import TaskScorer
 
-_FILE = "calibration.json"
 # Every training changes the output layer.
 _HEAD = ("output_weights", "output_bias")
 _REMEDY = "fit it again with --do_eval --calibrate, or remove it"
@@ -35,14 +36,9 @@ def of_run(
     if not options.calibrate:
         return find(output_dir, weights, model)
     set_name, found = scorer.fit()
-    path = os.path.join(output_dir, _FILE)
-    facts = {
-        "weights": _id_of(model),
-        "set": set_name,
-        "global_step": scorer.step,
-        "temperature": found.temperature,
-        "thresholds": list(found.thresholds),
-    }
+    path = os.path.join(output_dir, CALIBRATION)
+    facts = {"weights": _id_of(model), "set": set_name}
+    facts |= {"global_step": scorer.step, **dataclasses.asdict(found)}
     write_json(path, facts)
     logging.info("Wrote %s", path)
     if found.temperature == 1:
@@ -70,32 +66,26 @@ def find(folder: str, weights: str, model: Any) -> Calibration:
       ValueError: the file is damaged.
     """
     beside = weights if files.is_folder(weights) else os.path.dirname(weights)
-    others = []
     for place in dict.fromkeys((folder, beside or folder)):
-        path = os.path.join(place, _FILE)
-        if not files.exists(path):
-            continue
-        names = ("weights", "temperature", "thresholds")
-        saved = read_json(path, names, _REMEDY)
-        if saved["weights"] == _id_of(model):
-            logging.info("Using the calibration of %s.", path)
-            return _read(saved, path)
-        others.append(path)
-    for path in others:
-        logging.warning(
-            "%s belongs to other weights and is not used; %s.", path, _REMEDY
+        path = os.path.join(place, CALIBRATION)
+        saved = find_json(
+            path, ("weights", "temperature", "thresholds"), _REMEDY
         )
+        if saved and saved["weights"] == _id_of(model):
+            logging.info("Using the calibration of %s.", path)
+            try:
+                thresholds = tuple(map(float, saved["thresholds"]))
+                return Calibration(float(saved["temperature"]), thresholds)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"{path} is damaged: {error}; {_REMEDY}."
+                ) from None
+        if saved:
+            logging.warning(
+                "%s belongs to other weights and is not used; %s.",
+                *(path, _REMEDY),
+            )
     return Calibration()
-
-
-def _read(saved: dict[str, Any], path: str) -> Calibration:
-    """The content of a file as a calibration."""
-    try:
-        temperature = float(saved["temperature"])
-        thresholds = tuple(map(float, saved["thresholds"]))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}; {_REMEDY}.") from None
-    return Calibration(temperature, thresholds)
 
 
 def _id_of(model: Any) -> str:

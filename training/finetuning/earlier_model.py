@@ -1,36 +1,91 @@
-"""A model that was fine-tuned before: its scores beside the new ones."""
+"""A model that was fine-tuned before: new rows, and scores before and after."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import tensorflow as tf
 from absl import logging
 
-from data.records import reuse
-from data.records.input_pipeline import RecordFiles
+from data.finetuning.feature_options import EXAMPLE_NUMBER
+from data.records import reuse, tfrecord
+from data.storage import files
+from data.tasks import Task
 from training.finetuning.metric_values import Results
+from training.finetuning.task_run import Inputs
 from training.finetuning.task_scorer import TaskScorer
 from training.start.first_weights import FirstWeights
 
+_MOST_SHOWN = 5  # new rows
+# What may differ between records whose rows are compared.
+_ANY_DATA = {"labels": None, "examples_sha256": None}
+
 
 def score(
-    first: FirstWeights | None, train_files: RecordFiles, scorer: TaskScorer
+    first: FirstWeights | None, inputs: Inputs, scorer: TaskScorer
 ) -> Results:
     """Scores the weights of --init_checkpoint if they have the task's labels.
 
-    It also logs how many examples they were trained on. Returns {} for other
+    It also logs which rows they were not trained on. Returns {} for other
     weights.
     """
     if not first or not first.has_heads:
         return {}
-    if before := reuse.num_examples(
-        os.path.join(first.path, "train.tf_record")
-    ):
+    is_folder = files.is_folder(first.path)
+    folder = first.path if is_folder else os.path.dirname(first.path)
+    trained = os.path.join(folder, "train.tf_record")
+    if before := reuse.num_examples(trained):
+        path = inputs.train.paths[0]
         logging.info(
             "--init_checkpoint=%s was trained on %d examples; this run trains "
             "on %d.",
-            *(first.path, before, reuse.num_examples(train_files.paths[0])),
+            *(first.path, before, reuse.num_examples(path)),
         )
+        facts = [reuse.made_from(x) | _ANY_DATA for x in (trained, path)]
+        if facts[0] == facts[1]:  # the same text has the same row
+            _log_new(folder, trained, inputs)
     return scorer.score()
+
+
+def _log_new(folder: str, trained: str, inputs: Inputs) -> None:
+    """Logs which rows of each set another folder does not have."""
+    learned, held_out = (
+        {row for path in paths for _, row in _rows(path)}
+        for paths in ([trained], files.find_in(folder, "eval*.tf_record"))
+    )
+    sets = {inputs.task.train_sets[0]: inputs.train, **inputs.dev}
+    for name, record_files in sets.items():
+        rows = [*_rows(record_files.paths[0])]
+        new = {
+            i for i, row in rows if row not in learned and row not in held_out
+        }
+        old = {i for i, row in rows if row in learned} - new
+        logging.info(
+            "%s set: %d examples, of which that run has learned %d, and %d are "
+            "new%s",
+            *(name, len({i for i, _ in rows}), len(old), len(new)),
+            _places(inputs.task, name, sorted(new)),
+        )
+
+
+def _rows(path: str) -> Iterator[tuple[int, int]]:
+    """Yields the number of each row's example, and a hash of its wordpieces."""
+    for number, record in enumerate(tfrecord.read_records(path)):
+        row = tf.train.Example.FromString(record).features.feature
+        if EXAMPLE_NUMBER in row:
+            (number,) = row[EXAMPLE_NUMBER].int64_list.value
+        yield number, hash(row["input_ids"].SerializeToString())
+
+
+def _places(task: Task, set_name: str, numbers: Sequence[int]) -> str:
+    """Where the first of some examples stand: file and line, or the id."""
+    if not numbers or task.kind == "tagging":  # a sentence may be two rows
+        return "."
+    try:
+        named = [f"{x.path}, line {x.line}" for x in task.rows_of(set_name)]
+    except NotImplementedError:
+        named = [example.guid for example in task.examples(set_name)]
+    shown = [named[i] for i in numbers[:_MOST_SHOWN]]
+    return f": {'; '.join(shown)}{'; ...' * (len(shown) < len(numbers))}"
 
 
 def log(before: Results, after: Results, names: Sequence[str]) -> None:

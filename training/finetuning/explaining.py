@@ -5,10 +5,11 @@ of the text to the row itself. [CLS], [SEP], segments and positions stay.
 
 Source: Sundararajan et al., 2017, https://arxiv.org/abs/1703.01365.
 
-Axes: S wordpieces of a row, A points of the path, E width of the embeddings.
+Axes: W windows of a text, S wordpieces of a window, A points of the path, E
+width of the embeddings, L labels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,19 +17,20 @@ import tensorflow as tf
 from absl import logging
 
 from data.calibration import KINDS
-from data.in_graph import tagging
-from data.tasks import Task
+from data.in_graph import tagging, windows
 from data.text.in_graph import packing
 from data.text.in_graph.tokenization import InGraphTokenizer
-from data.text.tokenization import FullTokenizer
 from training.config.finetuning_options import ClassifierOptions
+from training.start.description import TaskDescription
 
-_STEPS = 20
-_MOST_STEPS = 320
-_AT_ONCE = 32  # points of the path
+_STEPS = (20, 40, 80, 160, 320)
+_ROWS_AT_ONCE = 32
+# Rows of a page unless a number is given; with MiniLM 10 take about 5 s.
+_NUM_SHADED = 10
 # How far the sum may be from the difference of the scores: a share, and the
 # least distance, which is that of rounding.
 _TOLERANCE, _LEAST = 0.02, 1e-3
+_POOLS = {"mean": tf.reduce_logsumexp, "max": tf.reduce_max}
 
 
 class Explanation(NamedTuple):
@@ -52,10 +54,8 @@ class Explainer:
 
     Args:
       model: a `TaskModel` for one label or several labels of a text.
-      tokenizer: the model's.
-      max_seq_length: most wordpieces of a row.
-      cut: see `FeatureOptions`.
-      stride: see `FeatureOptions`.
+      vocab: token -> id.
+      described: how the model reads texts.
 
     Attributes:
       num_examples: how many examples of a page are explained.
@@ -64,154 +64,183 @@ class Explainer:
       ValueError: the model is of another kind, or its encoder is frozen.
     """
 
+    num_examples = 0
+
     def __init__(
-        self,
-        model: Any,
-        tokenizer: FullTokenizer,
-        max_seq_length: int,
-        cut: str = "longest",
-        stride: int = 0,
+        self, model: Any, vocab: Mapping[str, int], described: TaskDescription
     ):
         check(model.kind, model.feature_based)
-        self._model, vocab = model, tokenizer.vocab
-        self._stride, self.num_examples = stride, 0
+        self._model, self._vocab, self._described = model, vocab, described
         self._tokenizer = InGraphTokenizer(
-            vocab,
-            tokenizer.basic_tokenizer.do_lower_case,
-            tokenizer.never_split,
+            vocab, described.do_lower_case, described.never_split
         )
-        continuing = {i for t, i in vocab.items() if t.startswith("##")}
-        size = max(vocab.values()) + 1
-        self._continues = [i in continuing for i in range(size)]
-        self._pad = vocab.get("[PAD]", 0)
-        self._packing = {
-            "max_seq_length": max_seq_length,
-            "cut": cut,
-            "cls_id": vocab["[CLS]"],
-            "sep_id": vocab["[SEP]"],
-        }
 
     def explain(self, texts: Sequence[str], label: int) -> Explanation:
         """Explains the label of this number, given one text or a pair.
 
         The words add up to the difference of `score` and `baseline`, with an
         error of 2 % at most: the number of steps is doubled until it is so.
-        Raises ValueError for a text of several windows.
+        Raises ValueError for a text of more windows than fit into memory.
         """
-        rows, words = self._row(texts)
-        num_steps = _STEPS
-        while True:
-            values, score, baseline = self._integrate(rows, label, num_steps)
+        encoded = [text.encode("utf-8", "replace") for text in texts]
+        columns = self._tokenizer.tokenize_with_offsets(tf.constant(encoded))
+        ids = columns[0]
+        special = [self._vocab[token] for token in ("[CLS]", "[SEP]")]
+        rows = self._lay_out(ids, *special)
+        if (num_windows := len(rows["input_ids"])) > _ROWS_AT_ONCE:
+            raise ValueError(
+                f"{texts[0]!r:.60} is read in {num_windows} windows, and at "
+                f"most {_ROWS_AT_ONCE} can be explained; give a shorter text."
+            )
+        # The number of each place's wordpiece from 1; 0 = [CLS], [SEP], padding
+        numbers = ids.with_values(tf.range(1, tf.size(ids) + 1))
+        pieces = self._lay_out(numbers, 0, 0)["input_ids"]
+        for num_steps in _STEPS:
+            values, score, baseline = self._integrate(
+                rows, pieces, label, num_steps
+            )
             error = abs(values.sum() - (score - baseline))
             if error <= max(_TOLERANCE * abs(score - baseline), _LEAST):
                 break
-            if num_steps >= _MOST_STEPS:
-                logging.warning(
-                    "%r: after %d steps the words add up to %.4f instead of "
-                    "%.4f.",
-                    *(texts[0][:60], num_steps),
-                    *(values.sum(), score - baseline),
-                )
-                break
-            num_steps *= 2
-        found = [
-            (*place, float(values[first:last].sum()))
-            for *place, first, last in words
-        ]
-        return Explanation(found, score, baseline)
-
-    def _row(self, texts: Sequence[str]) -> tuple[dict, list]:
-        """A row, and of each word text, start, end, first and last piece."""
-        encoded = [text.encode("utf-8", "replace") for text in texts]
-        columns = self._tokenizer.tokenize_with_offsets(tf.constant(encoded))
-        ids = [columns[0][i : i + 1] for i in range(len(texts))]
-        rows = packing.pack(*ids, *[None] * (2 - len(ids)), **self._packing)
-        room = self._packing["max_seq_length"] - 2
-        if self._stride and columns[0].row_lengths()[0] > room:
-            raise ValueError(
-                f"{texts[0]!r:.60} is read in several windows, and only one "
-                "row can be explained; give a shorter text."
+        else:
+            logging.warning(
+                "%r: after %d steps the words add up to %.4f instead of %.4f.",
+                *(texts[0][:60], num_steps, values.sum(), score - baseline),
             )
-        kept = np.bincount(rows["segment_ids"][0], minlength=2)[:2]
-        kept -= [2, 1]  # [CLS] and [SEP]
-        words, found = tagging.words_of_pieces(*columns, self._continues), []
-        firsts = 1, kept[0] + 2
-        for number in range(len(texts)):
-            place, end = firsts[number], firsts[number] + kept[number]
-            lengths = words.pieces[number].row_lengths().numpy()
-            spans = zip(words.starts[number], words.ends[number], strict=True)
-            for length, (start, stop) in zip(lengths, spans, strict=True):
-                last = min(place + length, end)
-                if place < last:
-                    found.append((number, int(start), int(stop), place, last))
-                place += length
-        return rows, found
+        pieces, values = np.ravel(pieces), np.ravel(values)
+        of_pieces = np.bincount(pieces, values, minlength=1 + tf.size(ids))
+        words = self._words(columns, of_pieces, {*pieces})
+        return Explanation(words, score, baseline)
+
+    def _lay_out(
+        self, ids: tf.RaggedTensor, cls_id: int, sep_id: int
+    ) -> dict[str, tf.Tensor]:
+        """One text or a pair as the model reads it, [W, S]."""
+        said, special = self._described, {"cls_id": cls_id, "sep_id": sep_id}
+        length = {"max_seq_length": said.max_seq_length}
+        if said.stride:
+            return windows.text_windows(ids, said.stride, **length, **special)[
+                0
+            ]
+        second = ids[1:] if ids.nrows() > 1 else None
+        return packing.pack(ids[:1], second, cut=said.cut, **length, **special)
+
+    def _words(
+        self, columns: tuple, of_pieces: np.ndarray, shown: set[int]
+    ) -> list[tuple[int, int, int, float]]:
+        """Joins wordpieces, numbered from 1, to `Explanation.words`."""
+        continuing = {i for x, i in self._vocab.items() if x.startswith("##")}
+        size = max(self._vocab.values()) + 1
+        words = tagging.words_of_pieces(
+            *columns, [i in continuing for i in range(size)]
+        )
+        found, first = [], 1
+        for text, start, end, length in zip(
+            words.pieces.value_rowids().numpy().tolist(),
+            words.starts.values.numpy().tolist(),
+            words.ends.values.numpy().tolist(),
+            words.pieces.values.row_lengths().numpy(),
+            strict=True,
+        ):
+            if first in shown:
+                value = float(of_pieces[first : first + length].sum())
+                found.append((text, start, end, value))
+            first += length
+        return found
 
     def _integrate(
-        self, rows: dict[str, tf.Tensor], label: int, num_steps: int
+        self,
+        rows: dict[str, tf.Tensor],
+        pieces: tf.Tensor,
+        label: int,
+        num_steps: int,
     ) -> tuple[np.ndarray, float, float]:
-        """What each wordpiece adds, [S]; the score of the row and baseline."""
+        """What each place adds, [W, S]; the score of the text and baseline."""
         # Gauss and Legendre's points, and both ends, which have no weight.
         points, weights = np.polynomial.legendre.leggauss(num_steps)
         points = np.concatenate([[0.0, 1.0], (points + 1) / 2])
         weights = np.concatenate([[0.0, 0.0], weights / 2])
         total, scores = 0.0, []
-        for start in range(0, len(points), _AT_ONCE):
-            some = slice(start, start + _AT_ONCE)
-            score, values = self._at(rows, label, points[some])
+        at_once = max(1, _ROWS_AT_ONCE // len(pieces))
+        for start in range(0, len(points), at_once):
+            some = slice(start, start + at_once)
+            score, values = self._at(rows, pieces, label, points[some])
             total += np.tensordot(weights[some], values, 1)
             scores.append(score)
         baseline, score = np.concatenate(scores)[:2]
         return total, float(score), float(baseline)
 
     def _at(
-        self, rows: dict[str, tf.Tensor], label: int, points: np.ndarray
+        self,
+        rows: dict[str, tf.Tensor],
+        pieces: tf.Tensor,
+        label: int,
+        points: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores [A], and gradients times differences [A, S], at points."""
-        ids = rows["input_ids"]
-        stays = (ids == self._packing["cls_id"]) | (
-            ids == self._packing["sep_id"]
-        )
-        base_ids = tf.where(stays, ids, self._pad)
-        batch = {name: tf.repeat(x, len(points), 0) for name, x in rows.items()}
+        """Scores [A], and gradients times differences [A, W, S], at points."""
+        ids, count = rows["input_ids"], len(points)
+        base_ids = tf.where(pieces > 0, self._vocab.get("[PAD]", 0), ids)
+        batch = {n: tf.tile(x, [count, 1]) for n, x in rows.items()}
         embeddings = self._model.bert.embeddings
         table = tf.convert_to_tensor(embeddings.word_embeddings)
         base = tf.gather(table, base_ids)
         difference = tf.gather(table, ids) - base
-        shares = tf.constant(points, tf.float32)[:, tf.newaxis, tf.newaxis]
+        shares = np.reshape(points.astype(np.float32), [-1, 1, 1, 1])
         vectors = base + shares * difference
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(vectors)
-            with embeddings.given(vectors):
+            with embeddings.given(
+                tf.reshape(vectors, [-1, *vectors.shape[2:]])
+            ):
                 logits = tf.cast(self._model.logits(batch), tf.float32)
-            score = self._log_odds(logits, label)
+            shape = [count, len(ids), self._model.num_labels]
+            score = self._log_odds(tf.reshape(logits, shape), label)
         gradients = tape.gradient(score, vectors)
         values = tf.reduce_sum(gradients * difference, axis=-1)
         return score.numpy(), values.numpy()
 
     def _log_odds(self, logits: tf.Tensor, label: int) -> tf.Tensor:
-        """The log-odds of a label, [A]."""
+        """The log-odds [A] of a label's pooled probability, [A, W, L]."""
         if self._model.kind == "multilabel":
-            return logits[:, label]
-        others = [i for i in range(self._model.num_labels) if i != label]
-        rest = tf.gather(logits, others, axis=1)
-        return logits[:, label] - tf.reduce_logsumexp(rest, axis=1)
+            logits = logits[..., label : label + 1]
+            if self._described.pooling == "max":
+                logits = tf.reduce_max(logits, axis=1, keepdims=True)
+            logits = tf.concat([tf.zeros_like(logits), logits], axis=-1)
+            label = 1
+        pool = _POOLS[self._described.pooling]
+        pooled = pool(tf.nn.log_softmax(logits), axis=1)
+        others = [i for i in range(pooled.shape[-1]) if i != label]
+        rest = tf.gather(pooled, others, axis=1)
+        return pooled[:, label] - tf.reduce_logsumexp(rest, axis=1)
 
 
 def of_run(
-    options: ClassifierOptions, task: Task, tokenizer: FullTokenizer, model: Any
+    options: ClassifierOptions,
+    model: Any,
+    vocab: Mapping[str, int],
+    described: TaskDescription,
 ) -> Explainer | None:
-    """The explainer of a run's answers; None = nothing is to be explained."""
-    if not options.explain_errors:
+    """The explainer of a run's page; None = nothing is to be explained."""
+    if not (number := number_of(options, model)):
         return None
-    length = options.finetuning.max_seq_length
-    stride = options.long_text.stride_of(length)
-    found = Explainer(model, tokenizer, length, task.cut, stride)
-    found.num_examples = options.explain_errors
+    found = Explainer(model, vocab, described)
+    found.num_examples = number
     return found
 
 
-def check(kind: str, feature_based: str, num_explained: int = 1) -> None:
+def number_of(options: ClassifierOptions, model: Any) -> int:
+    """How many examples a run's page explains."""
+    if options.explain_errors is not None:
+        return options.explain_errors
+    can = model.kind in KINDS and not model.feature_based
+    # In 16 bits the words add up to the scores too seldom, and a TPU compiles
+    # each of the many shapes.
+    is_exact = model.bert.compute_dtype == "float32"
+    is_quick = not options.finetuning.device.use_tpu
+    return _NUM_SHADED * (can and is_exact and is_quick)
+
+
+def check(kind: str, feature_based: str, num_explained: int | None = 1) -> None:
     """Refuses models whose answers cannot be explained."""
     if not num_explained:
         return

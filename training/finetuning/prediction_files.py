@@ -46,13 +46,10 @@ def write_predictions(
     texts = _label_texts(task, answers)
     columns = _text_columns(task, set_name) if with_texts else []
     header = ["id", *columns, "prediction", *(task.labels or ["score"])]
+    cells = _cells_of if with_texts else lambda _: ()
     score = _cell if task.kind == "regression" else float
     rows = [
-        [
-            example.guid,
-            *(_cells_of(example) if with_texts else ()),
-            *(_cell(text), *map(score, row)),
-        ]
+        [example.guid, *cells(example), _cell(text), *map(score, row)]
         for example, text, row in zip(
             task.examples(set_name), texts, scores.predictions, strict=True
         )
@@ -88,7 +85,16 @@ def write_dev_predictions(
     suffix = "" if is_first else f"_{set_name}"
     judged = _judged(task, set_name, scores)
     path = os.path.join(output_dir, f"dev_predictions{suffix}.tsv")
-    write_tsv(path, _dev_rows(task, judged))
+    columns = _text_columns(task, set_name)
+    header = ["id", *columns, "gold", "prediction", "loss", *task.labels]
+    rows = [
+        [
+            *(one.id, *_cells(one.texts, one.choices)),
+            *(one.gold, one.prediction, one.loss, *dict(one.scores).values()),
+        ]
+        for one in judged
+    ]
+    write_tsv(path, [header, *rows])
     page = os.path.join(output_dir, f"errors{suffix}.html")
     shown = judged[:_MOST_SHOWN]
     title = f"{task.name}, {set_name}, step {step}"
@@ -102,26 +108,6 @@ def write_dev_predictions(
                 progress.advance()
     write_page(page, title, shown, answers_above)
     logging.info("Wrote %s and %s", path, page)
-
-
-def _dev_rows(task: Task, judged: Sequence[Judged]) -> list[list[Any]]:
-    """The rows of dev_predictions.tsv, the names of the columns first."""
-    columns = ["text_a", "text_b"] if len(judged[0].texts) > 1 else ["text"]
-    columns += ["choices"] if task.kind == "choice" else []
-    header = ["id", *columns, "gold", "prediction", "loss", *task.labels]
-    rows = [
-        [
-            *(one.id, *one.texts),
-            *(
-                [json.dumps(one.choices, ensure_ascii=False)]
-                * bool(one.choices)
-            ),
-            *(one.gold, one.prediction, one.loss),
-            *(score for _, score in one.scores),
-        ]
-        for one in judged
-    ]
-    return [header, *rows]
 
 
 def _judged(task: Task, set_name: str, scores: ExampleScores) -> list[Judged]:
@@ -144,13 +130,11 @@ def _judged(task: Task, set_name: str, scores: ExampleScores) -> list[Judged]:
         found.append(
             Judged(
                 id=_encodable(example.guid),
-                texts=[_encodable(text) for text in _texts_of(example)],
-                choices=[
-                    _encodable(text) for text in getattr(example, "choices", ())
-                ],
+                texts=[*map(_encodable, _texts_of(example))],
+                choices=[*map(_encodable, getattr(example, "choices", ()))],
                 gold=text_of(_cell(gold)),
                 prediction=text_of(_cell(answer)),
-                is_right=gold == answer if labels else None,
+                right=gold == answer if labels else None,
                 loss=float(loss),
                 scores=list(zip(labels, map(float, row), strict=False)),
             )
@@ -191,10 +175,13 @@ def _text_columns(task: Task, set_name: str) -> list[str]:
 
 def _cells_of(example: Example) -> list[str]:
     """The texts of an example, and its choices as a JSON list."""
-    cells = _texts_of(example)
-    if isinstance(example, ChoiceExample):
-        cells.append(json.dumps(example.choices, ensure_ascii=False))
-    return list(map(_encodable, cells))
+    choices = getattr(example, "choices", ())
+    return [*map(_encodable, _cells(_texts_of(example), choices))]
+
+
+def _cells(texts: Sequence[str], choices: Sequence[str]) -> list[str]:
+    told = [json.dumps(choices, ensure_ascii=False)] if choices else []
+    return [*texts, *told]
 
 
 def _cell(answer: str | float) -> str:

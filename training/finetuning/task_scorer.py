@@ -14,9 +14,6 @@ from data.tasks import Task
 from training.finetuning.predictions import ExampleScores
 from training.loop import events
 
-# Kinds whose labels are scored one by one in metrics.json.
-_WITH_DETAILS = ("classification", "multilabel")
-
 
 class TaskScorer:
     """Scores a task's dev sets with the current weights of a model.
@@ -70,7 +67,7 @@ class TaskScorer:
             )
             self.results[set_name] = summary | scored
             self.scores[set_name] = scores
-            if self._task.kind in _WITH_DETAILS:
+            if self._task.kind in calibration.KINDS:
                 self._details[set_name] = metrics.details(
                     gold, answers, scores.predictions, self._task.labels
                 )
@@ -127,7 +124,7 @@ class TaskScorer:
 
 
 def _gold(task: Task, set_name: str) -> Any:
-    """The labels of a set; refuses a set with unlabelled examples."""
+    """The labels of a set; refuses one with unlabelled examples."""
     gold = task.gold(set_name)
     if gold is None:
         raise ValueError(
@@ -135,6 +132,14 @@ def _gold(task: Task, set_name: str) -> Any:
             "have no label, so there is nothing to score; leave out --do_eval, "
             "or label them."
         )
+    if task.kind in calibration.KINDS:
+        is_there = metrics.columns(gold, len(task.labels)).any(axis=0)
+        pairs = zip(task.labels, is_there, strict=True)
+        if missing := [label for label, is_in in pairs if not is_in]:
+            logging.warning(
+                "The %s set has no row of the labels %s.",
+                *(set_name, ", ".join(missing)),
+            )
     return gold
 
 

@@ -201,7 +201,8 @@ def _options_of(
     output_dir = options.finetuning.train.output_dir
     changes = {"output_dir": os.path.join(output_dir, name)}
     if name == DIAGNOSTIC:  # MNLI's model, as it was chosen, answers it
-        changes |= {"do_train": False, "do_eval": False}
+        changes |= {"do_train": False, "do_eval": False, "calibrate": False}
+        changes |= {"explain_errors": None}
         changes |= {"eval_checkpoints": "last", "early_stopping_patience": 0}
         weights = os.path.join(output_dir, "MNLI")
         changes |= {"save_best": "", "init_checkpoint": weights}

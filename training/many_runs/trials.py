@@ -68,6 +68,7 @@ def trials_of(
                 do_train=True,
                 do_eval=True,
                 do_predict=False,
+                explain_errors=0,  # those of the chosen trial, at the end
             )
         )
     return found
@@ -106,7 +107,9 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     done = list(outcomes.values())
     chosen = _choose_and_tell(done, inputs.task.main_metric, output_dir)
     asked = chosen.options.replace(
-        do_train=False, do_predict=options.do_predict
+        do_train=False,
+        do_predict=options.do_predict,
+        explain_errors=options.explain_errors,
     )
     outcome = _answer(asked, inputs._replace(train=None), output_dir)
     for trial in done:
@@ -230,9 +233,9 @@ def _choose_and_tell(
 ) -> Trial:
     """Writes trials.tsv and trials.json, shows the settings, chooses."""
     names = dict.fromkeys(n for trial in trials for n in flat(trial.results))
-    rows = [dict.fromkeys(names) | _row(trial) for trial in trials]
     columns = ["trial", *_COLUMNS, *names, "seconds", "failure"]
-    cells = [[row[column] for column in columns] for row in rows]
+    rows = [dict.fromkeys(columns) | _row(trial) for trial in trials]
+    cells = [[*row.values()] for row in rows]
     write_tsv(os.path.join(output_dir, "trials.tsv"), [columns, *cells])
     header = [*_COLUMNS[:-1], "median", "min", "max", "std", "trials"]
     table = list(summarize(trials, metric))
@@ -243,7 +246,7 @@ def _choose_and_tell(
         "chosen": chosen.name,
         "value": chosen.value(metric),
         "settings": [dict(zip(header, row, strict=True)) for row in table],
-        "trials": [{column: row[column] for column in columns} for row in rows],
+        "trials": rows,
     }
     write_json(os.path.join(output_dir, "trials.json"), found)
     logging.info(

@@ -111,21 +111,15 @@ def _vocab_size(options: PretrainingOptions) -> int | None:
 def log_size(options: PretrainingOptions, num_examples: int) -> None:
     """Says how much text a run learns from, and whether that is little."""
     number = read_facts(options.input_file).wordpieces
-    least = f"{FEW_WORDPIECES:,}"
-    if number is None:
-        logging.info(
-            "--input_file: at most %s wordpieces of text, with all copies (no "
-            "manifest has their number); below about %s wordpieces a model "
-            "learns little more than their frequencies.",
-            f"{num_examples * options.max_seq_length:,}",
-            least,
-        )
-        return
-    logging.log(
-        logging.WARNING if number < FEW_WORDPIECES else logging.INFO,
+    log, said = logging.info, f"{number or 0:,}"
+    if number is None:  # no manifest says it
+        said = f"at most {num_examples * options.max_seq_length:,}"
+    elif number < FEW_WORDPIECES:
+        log = logging.warning
+    log(
         "--input_file: %s wordpieces of text. Below about %s a model learns "
         "little more than their frequencies (docs/recipes.md).",
-        *(f"{number:,}", least),
+        *(said, f"{FEW_WORDPIECES:,}"),
     )
 
 

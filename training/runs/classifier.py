@@ -291,7 +291,7 @@ def train_and_score(
     best = BestCheckpoint(model, scorer.write, opened.choice)
     before = {}
     if options.do_train:
-        before = earlier_model.score(model.first, inputs.train, scorer)
+        before = earlier_model.score(model.first, inputs, scorer)
     step = best.train(inputs.train) if options.do_train else best.restore()
     if options.eval_checkpoints != "last":
 
@@ -322,8 +322,10 @@ def answer(
     """Calibrates, and writes the predictions of the dev and test sets."""
     found = calibrating.of_run(opened.options, model.model, weights, scorer)
     told = scorer.calibrate(found)
-    made_with = opened.options, opened.task, opened.tokenizer
-    explainer = explaining.of_run(*made_with, model.model)
+    explainer = None
+    if inputs.dev:
+        made_with = opened.tokenizer.vocab, _description(opened)
+        explainer = explaining.of_run(opened.options, model.model, *made_with)
     for number, set_name in enumerate(inputs.dev):
         write_dev_predictions(
             opened.task,
@@ -348,12 +350,16 @@ def answer(
 
 def describe(opened: Opened, weights: str = "") -> None:
     """Writes what the model is made with; "" = its training begins."""
+    if not description.keep(opened.options, opened.described, weights):
+        description.write(opened.options, _description(opened), weights)
+
+
+def _description(opened: Opened) -> TaskDescription:
+    """Describes the model, without the place of its weights."""
     options, task = opened.options, opened.task
-    if description.keep(options, opened.described, weights):
-        return
     length = options.finetuning.max_seq_length
-    description.write(
-        *(options, TaskDescription, weights),
+    return description.make(
+        *(options, TaskDescription),
         task_name=task.name,
         kind=task.kind,
         labels=task.labels,

@@ -289,11 +289,12 @@ def describe(
     answers = options.answers.replace(
         null_score_diff_threshold=threshold or 0.0
     )
-    description.write(
-        *(options, SpanDescription, weights),
+    described = description.make(
+        *(options, SpanDescription),
         task_name="SQuAD 2.0" if answers.version_2_with_negative else "SQuAD",
         kind="span",
         model={},
         **dataclasses.asdict(options.windows),
         **dataclasses.asdict(answers),
     )
+    description.write(options, described, weights)

@@ -280,11 +280,12 @@ def describe(opened: Opened, weights: str = "") -> None:
     if description.keep(options, opened.described, weights):
         return
     opened.form.write(opened.output_dir)
-    description.write(
-        *(options, VectorDescription, weights),
+    described = description.make(
+        *(options, VectorDescription),
         task_name=options.texts.task_name,
         kind="vectors",
         model={},
         max_seq_length=options.finetuning.max_seq_length,
         data={name: options.find(name) for name in _REMEMBERED},
     )
+    description.write(options, described, weights)

@@ -7,7 +7,7 @@ end. Later commands in the folder read it, see `remembered`, and keep it.
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from data import settings
 from data.finetuning.long_text import LongTextOptions
@@ -232,25 +232,31 @@ def keep(
     return True
 
 
+Made = TypeVar("Made", bound=Description)
+
+
+def make(options: settings.Settings, made: type[Made], **facts: Any) -> Made:
+    """Makes a run's description, of the class `made`, without its weights.
+
+    `facts` are the fields that are not the options'.
+    """
+    for name in ("do_lower_case", "never_split", "save_best"):
+        facts[name] = options.find(name)
+    return made(weights="", **facts)
+
+
 def write(
-    options: settings.Settings,
-    made: type[Description],
-    weights: str,
-    **facts: Any,
+    options: settings.Settings, described: Description, weights: str
 ) -> None:
     """Writes `task.json` of a run.
 
-    `made` is the class of the description, `weights` the prefix of the
-    checkpoint, "" = the training begins. `facts` are the fields that are not
-    the options'.
+    `weights` is the prefix of the checkpoint, "" = the training begins.
     """
     output_dir = options.find("output_dir")
-    for name in ("do_lower_case", "never_split", "save_best"):
-        facts[name] = options.find(name)
-    facts["weights"] = weights and place_of_weights(weights, output_dir)
+    place = weights and place_of_weights(weights, output_dir)
     was_begun = options.do_train and weights
     vocab_file = None if was_begun else options.vocab_file
-    made(**facts).write(output_dir, vocab_file)
+    dataclasses.replace(described, weights=place).write(output_dir, vocab_file)
 
 
 def read(output_dir: str) -> Description:

@@ -15,7 +15,7 @@ def judged(text="A text.", **changes):
         "choices": (),
         "gold": "yes",
         "prediction": "no",
-        "is_right": False,
+        "right": False,
         "loss": 1.23456,
         "scores": [("no", 0.75), ("yes", 0.25)],
     }
@@ -47,7 +47,7 @@ def test_all_of_an_example_is_there(tmp_path):
 def test_what_does_not_apply_is_left_out(tmp_path):
     page = write(
         tmp_path,
-        judged(is_right=None, scores=[], gold="1.5", prediction="2"),
+        judged(right=None, scores=[], gold="1.5", prediction="2"),
         judged(choices=("one", "two"), scores=[("A", 0.25), ("B", 0.75)]),
         judged(scores=[(str(i), i / 100) for i in range(9)]),
     )

@@ -64,12 +64,6 @@ def test_another_seed_gives_another_set():
     assert splits.dev_places(rows, 0.2) != splits.dev_places(rows, 0.2, seed=1)
 
 
-def test_a_label_without_a_dev_row_is_said(caplog):
-    caplog.set_level("WARNING")
-    splits.dev_places([*rows_of(NUMBERS), (("rare",), "only")], 0.2)
-    assert "no row of the labels rare" in caplog.text
-
-
 def test_rows_without_labels_are_drawn():
     rows = [((), text) for text in NUMBERS[:100]]
     assert 0 < len(splits.dev_places(rows, 0.3)) < 100

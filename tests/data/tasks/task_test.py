@@ -1,5 +1,7 @@
 """How a task is added, found and described."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,20 @@ def test_the_original_s_way_of_adding_a_task(tmp_path):
         match="--task_name=review has no dev set: get_dev_examples of Review",
     ):
         list(review.examples("dev"))
+
+
+def test_the_task_of_the_page_reads_its_rows(pytestconfig, tmp_path):
+    page = (pytestconfig.rootpath / "docs/fine_tuning.md").read_text("utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    exec(compile(example, "docs/fine_tuning.md", "exec"), {})
+    (tmp_path / "dev.csv").write_text(
+        'text,label\n"Good,\nno?",subjective\nIt is 9.,objective\nx,y\n'
+    )
+    found = get_task("opinions", str(tmp_path)).examples("dev")
+    first = InputExample("dev-1", "Good,\nno?", label="subjective")
+    assert (next(found), next(found).label) == (first, "objective")
+    with pytest.raises(ValueError, match="line 5: column 'label' is 'y'"):
+        next(found)
 
 
 def test_read_tsv_takes_quotes_as_the_original(tmp_path):

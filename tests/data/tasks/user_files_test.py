@@ -346,6 +346,13 @@ def test_all_bad_rows_are_in_one_error(table):
         _ = task.labels
 
 
+def test_the_line_of_a_bad_row_counts_the_lines_of_cells(table):
+    content = 'text,label\n"one\ntwo\n\nthree",a\nfour,a\n"five\nsix",z\n'
+    task = table({"train.csv": content}, labels=("a",))
+    with pytest.raises(ValueError, match="train.csv, line 7: column 'label'"):
+        list(task.examples("train"))
+
+
 def test_rows_with_empty_cells_are_left_out_if_asked(table, caplog):
     content = 'text,label\none,a\n,a\nthree,\n"",\nfive,b\n'
     task = table({"train.csv": content, "test.csv": content}, drop_missing=True)

@@ -1,5 +1,6 @@
 """The words that speak for a label."""
 
+import dataclasses
 import re
 import shutil
 
@@ -7,10 +8,15 @@ import numpy as np
 import pytest
 
 import bert
+from data.finetuning.feature_options import EXAMPLE_NUMBER, FeatureOptions
+from data.finetuning.features import convert_examples
+from data.finetuning.long_text import pool
+from data.tasks import InputExample
 from modeling import BertConfig, TaskModel
 from tests.support.classifier_support import write_table
 from tests.training.finetuning_support import options_of
-from training.finetuning.explaining import Explainer
+from training.export import loaded_model
+from training.finetuning.explaining import Explainer, number_of
 from training.runs import classifier
 
 TEXT = "The man went to the unaffable store, twice."
@@ -48,7 +54,7 @@ def test_wordpieces_are_joined_to_words_of_the_text(model):
 def test_both_texts_of_a_pair_are_explained_and_what_is_cut_off_is_not(
     model,
 ):
-    explainer = Explainer(model.loaded.model, model.loaded.tokenizer, 9)
+    explainer = explainer_of(model, max_seq_length=9)
     found = explainer.explain(["the man", "he went to the store again"], 1)
     # [CLS] 2 wordpieces or 3 [SEP] the others [SEP]
     sizes = [
@@ -68,18 +74,55 @@ def test_both_texts_of_a_pair_are_explained_and_what_is_cut_off_is_not(
     assert [word[0] for word in found.words] == expected
 
 
-def test_a_text_of_several_windows_is_refused(model):
-    explainer = Explainer(
-        model.loaded.model, model.loaded.tokenizer, 8, stride=3
+def explainer_of(model, task=None, max_seq_length=16, **changes):
+    """Explains the model, or another task's with its vocabulary."""
+    said = dataclasses.replace(
+        loaded_model.describe(model.loaded),
+        max_seq_length=max_seq_length,
+        **changes,
     )
-    assert explainer.explain(["the man"], 0).words
-    with pytest.raises(ValueError, match="several windows.*shorter"):
-        explainer.explain(["the man " * 5], 0)
+    task = task or model.loaded.model
+    return Explainer(task, model.loaded.tokenizer.vocab, said)
+
+
+def pooled(task, tokenizer, text, pooling):
+    """The probabilities of a text's windows of 8, by the Python tokenizer."""
+    labels = tuple(map(str, range(task.num_labels)))
+    options = FeatureOptions(task.kind, labels, 8, stride=3)
+    rows = [*convert_examples([InputExample("", text)], tokenizer, options)]
+    batch = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    numbers = batch[EXAMPLE_NUMBER][:, 0]
+    assert len(rows) > 2
+    return pool(task.predict(batch).numpy(), numbers, pooling, task.kind)[0]
+
+
+@pytest.mark.parametrize("kind", ["classification", "multilabel"])
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_a_text_of_several_windows_is_explained_as_a_whole(
+    model, kind, pooling
+):
+    task, tokenizer = small_model(model, kind), model.loaded.tokenizer
+    changes = {"stride": 3, "pooling": pooling}
+    explainer = explainer_of(model, task, max_seq_length=8, **changes)
+    found = explainer.explain([TEXT], 1)
+    expected = re.findall(r"\w+|[^\w\s]", TEXT)
+    assert [TEXT[word[1] : word[2]] for word in found.words] == expected
+    total = sum(word[-1] for word in found.words)
+    difference = found.score - found.baseline
+    assert abs(total - difference) <= max(0.02 * abs(difference), 1e-3)
+    p = pooled(task, tokenizer, TEXT, pooling)[1]
+    assert found.score == pytest.approx(np.log(p / (1 - p)), abs=1e-3)
+
+
+def test_a_text_of_too_many_windows_is_refused(model):
+    explainer = explainer_of(model, max_seq_length=8, stride=3)
+    with pytest.raises(ValueError, match="windows.*32.*shorter"):
+        explainer.explain(["the man " * 99], 0)
 
 
 def test_the_baseline_is_the_row_with_padding_in_place_of_words(model):
     loaded = model.loaded
-    found = Explainer(loaded.model, loaded.tokenizer, 16).explain(["a man"], 1)
+    found = explainer_of(model).explain(["a man"], 1)
     vocab = loaded.tokenizer.vocab
     pad = vocab["[PAD]"]
     ids = np.array([[vocab["[CLS]"], pad, pad, vocab["[SEP]"]]], np.int32)
@@ -93,7 +136,7 @@ def test_the_baseline_is_the_row_with_padding_in_place_of_words(model):
     assert found.baseline == pytest.approx(expected, abs=1e-3)
 
 
-def test_several_labels_have_log_odds_of_their_own(model):
+def small_model(model, kind, **changes):
     config = BertConfig(
         vocab_size=len(model.loaded.tokenizer.vocab),
         hidden_size=16,
@@ -103,8 +146,12 @@ def test_several_labels_have_log_odds_of_their_own(model):
         max_position_embeddings=16,
         initializer_range=0.5,
     )
-    task = TaskModel(config, "multilabel", 3)
-    found = Explainer(task, model.loaded.tokenizer, 16).explain(["a man"], 2)
+    return TaskModel(config, kind, 3, **changes)
+
+
+def test_several_labels_have_log_odds_of_their_own(model):
+    task = small_model(model, "multilabel")
+    found = explainer_of(model, task).explain(["a man"], 2)
     total = sum(word[-1] for word in found.words)
     difference = found.score - found.baseline
     assert abs(total - difference) <= max(0.02 * abs(difference), 1e-3)
@@ -116,7 +163,7 @@ def test_an_unknown_label_and_other_models_are_refused(model):
         model.explain(TEXT, "none")
     config = BertConfig(vocab_size=9, hidden_size=8, num_attention_heads=2)
     with pytest.raises(ValueError, match="regression"):
-        Explainer(TaskModel(config, "regression", 1), None, 9)
+        explainer_of(model, TaskModel(config, "regression", 1))
 
 
 @pytest.mark.parametrize(
@@ -136,8 +183,10 @@ def test_explaining_what_cannot_be_is_refused_early(
         )
 
 
+# The dev set has 9 rows.
+@pytest.mark.parametrize(("asked", "shaded"), [(2, 2), (None, 9), (0, 0)])
 def test_the_page_shades_the_rows_that_are_asked_for(
-    goldens, tmp_path, finished_classifier
+    goldens, tmp_path, finished_classifier, asked, shaded
 ):
     for name in ("data", "out"):
         shutil.copytree(finished_classifier / name, tmp_path / name)
@@ -145,11 +194,33 @@ def test_the_page_shades_the_rows_that_are_asked_for(
         options_of(
             goldens,
             tmp_path,
-            explain_errors=2,
+            explain_errors=asked,
             do_train=False,
             do_predict=False,
         )
     )
     page = (tmp_path / "out/errors.html").read_text()
-    assert page.count('"shaded": [[[') == 2
-    assert page.count('"explained":') == 2
+    assert page.count('"shaded": [[[') == shaded
+    assert page.count('"explained":') == shaded
+
+
+def test_without_the_flag_only_exact_scores_are_explained(
+    goldens, tmp_path, model
+):
+    options = options_of(goldens, tmp_path, explain_errors=None)
+    exact = small_model(model, "multilabel")
+    assert number_of(options, exact) == 10
+    in_16_bits = small_model(model, "multilabel", dtype="mixed_bfloat16")
+    assert number_of(options, in_16_bits) == 0
+    assert number_of(options.replace(explain_errors=2), in_16_bits) == 2
+    assert number_of(options.replace(use_tpu=True), exact) == 0
+
+
+def test_a_page_of_numbers_has_no_shades_unless_they_are_asked_for(
+    goldens, tmp_path
+):
+    write_table(tmp_path / "data", "regression")
+    options = options_of(goldens, tmp_path, "regression", do_predict=False)
+    classifier.run(options.replace(explain_errors=None))
+    page = (tmp_path / "out/errors.html").read_text()
+    assert '"shaded"' not in page

@@ -1,12 +1,14 @@
 """What a finished fine-tuning leaves on the disk, and what can follow it."""
 
 import json
+import re
 import shutil
 
 import pytest
 
+from data.finetuning.long_text import LongTextOptions
 from modeling import checkpoints
-from tests.support.classifier_support import write_table
+from tests.support.classifier_support import WORDS, write_table
 from tests.support.finished_runs import CLASSIFIER
 from tests.training.finetuning_support import options_of
 from training.config.finetuning_options import TrialOptions
@@ -129,3 +131,48 @@ def test_a_finished_model_is_scored_before_it_is_trained_further(
     (line,) = [x for x in caplog.messages if "before and after" in x]
     before = json.loads((finished_classifier / "out/metrics.json").read_text())
     assert f"accuracy {before['dev']['accuracy']:.4f} -> " in line
+
+
+def said_of(caplog, set_name):
+    (line,) = [x for x in caplog.messages if x.startswith(f"{set_name} set:")]
+    numbers, _, places = line.partition(" new")
+    return [*map(int, re.findall(r"\d+", numbers))], places
+
+
+@pytest.mark.parametrize("long_text", [None, LongTextOptions(mode="windows")])
+def test_rows_that_an_earlier_model_has_not_seen_are_named(
+    goldens, tmp_path, caplog, long_text
+):
+    caplog.set_level("INFO", logger="absl")
+    changes = {"long_text": long_text} if long_text else {}
+    finetuning = {"num_train_epochs": 1.0, "max_seq_length": 12}
+    write_table(tmp_path / "data", "single")
+    given = {"do_predict": False, **changes}
+    classifier.run(
+        options_of(goldens, tmp_path, finetuning=finetuning, **given)
+    )
+    # Next week: one new row at line 2 and five at the end, a label that is
+    # corrected, and a row of the train set in the dev set.
+    texts = [f"a new snow {word}" for word in WORDS]
+    new = [json.dumps({"text": x, "label": "l0"}) for x in texts]
+    train, dev = (tmp_path / f"data/{x}.jsonl" for x in ("train", "dev"))
+    first, *rest = train.read_text().splitlines()
+    first = json.dumps(json.loads(first) | {"label": "l1"})
+    train.write_text("\n".join([first, new[0], *rest, *new[1:], ""]))
+    dev.write_text(f"{dev.read_text()}{rest[0]}\n")
+    again = finetuning | {"init_checkpoint": str(tmp_path / "out")}
+    caplog.clear()
+    again = options_of(goldens, tmp_path, finetuning=again, **given)
+    classifier.run(again.replace(output_dir=str(tmp_path / "second")))
+    lines = "; ".join(f"{train}, line {x}" for x in (2, 26, 27, 28, 29))
+    # All, learned before, new; the rows of a corrected label are not new.
+    assert said_of(caplog, "train") == ([30, 24, 6], f": {lines}; ...")
+    assert said_of(caplog, "dev") == ([10, 1, 0], ".")
+
+
+def test_labels_without_a_row_in_a_dev_file_are_said(run, tmp_path, caplog):
+    path = tmp_path / "data/dev.jsonl"
+    rows = [x for x in path.read_text().splitlines(True) if '"l0"' in x]
+    path.write_text("".join(rows))
+    run({"num_train_epochs": 0.4}, do_predict=False)
+    assert "The dev set has no row of the labels l1." in caplog.text

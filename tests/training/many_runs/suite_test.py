@@ -291,6 +291,8 @@ def test_tensorflow_datasets_has_the_diagnostic_set(
         task_name,
         data_dir=None,
         task_options={"tfds": "", "tfds_data_dir": str(tmp_path)},
+        calibrate=True,  # what needs a dev set, which AX has not
+        explain_errors=3,
     )
     suite.run(options, runs())
     assert len(ran) == count + 1
