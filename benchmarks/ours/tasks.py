@@ -1,4 +1,4 @@
-"""Fine-tuning, prediction and the exported model, with random weights."""
+"""Fine-tuning, prediction, vectors and exports, with random weights."""
 
 import functools
 import itertools
@@ -23,6 +23,9 @@ from data.squad.examples import ExampleOptions
 from data.tasks import get_task
 from data.text.tokenization import FullTokenizer
 from modeling import BertConfig, SpanModel, TaskModel
+from modeling.checkpoints.vector_form import VectorForm
+from modeling.loading import LoadedModel
+from modeling.objectives.sentence_vectors import SentenceEncoder
 from training.config.run_options import (
     DeviceOptions,
     ServingOptions,
@@ -37,6 +40,7 @@ from training.loop.trainer import Trainer
 from training.start.description import TaskDescription
 from training.start.source import Source
 from training.start.start import Start
+from training.vectors.sentence_vectors import SentenceVectors
 
 _LABELS = ("0", "1")
 
@@ -233,3 +237,25 @@ def latency(case):
     return {
         "": lambda: [elapsed(call, next(texts)) for _ in range(case["calls"])]
     }
+
+
+def encoding(case):
+    """The vectors of all texts, as `bert.Model.encode` computes them."""
+    config = BertConfig(**case["model"])
+    model = SentenceEncoder(config, form=VectorForm(), dtype=dtype_of(case))
+    loaded = LoadedModel(
+        kind="vectors",
+        model=model,
+        encoder=model.bert,
+        config=config,
+        tokenizer=FullTokenizer(case["vocab"]),
+        labels=None,
+        report=None,
+        max_seq_length=case["length"],
+        description=None,
+        folder="",
+    )
+    vectors = SentenceVectors(loaded)
+    texts = json.loads(Path(case["input"]).read_text())
+    encode = functools.partial(vectors.encode, batch_size=case["rows"])
+    return {"": lambda: [elapsed(encode, texts)]}

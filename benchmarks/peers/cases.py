@@ -37,7 +37,7 @@ class Case:
       model: key of `_SIZES`; "" = none.
       precision: of the model.
       length: S, maximum number of wordpieces of a row.
-      count: sequences to predict; 0 = all of the data set.
+      count: sequences to predict, or texts to encode; 0 = all of the data set.
       data: cola, rte or squad; "" = random sequences of length S.
       share: least share of the matrix rate at the case's own shapes; 0 = no
         target.
@@ -112,6 +112,9 @@ def _with_peers():
         for length in (16, 128):
             case = Case("latency", "ms", 8, peers, model, length=length)
             yield f"latency_{model}_{length}", case
+    peers = {"sentence-transformers": 1.5}
+    case = Case("encoding", "texts/s", 3, peers, "minilm", count=10_000)
+    yield "encoding_minilm_float32", case
     for kind, rate in ("tokenizing_python", 8), ("tokenizing_in_graph", 30):
         yield kind, Case(kind, "MB/s", 5, {"tokenizers": 3}, rate=rate)
 

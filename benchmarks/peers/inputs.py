@@ -52,6 +52,12 @@ def write(request, options, folder):
         lines, size = read_text(path, options.megabytes)
         texts.write_text(json.dumps(lines))
         return texts, size / 1e6
+    if kind == "encoding":
+        path = options.text or f"{options.data}/{NOVELS}"
+        lines = filter(str.strip, read_text(path, 5)[0])
+        lines = list(itertools.islice(lines, request["count"]))
+        texts.write_text(json.dumps(lines))
+        return texts, len(lines)
     if kind == "pretraining":
         np.savez(arrays, **pretraining_batch(request))
         return arrays, 1

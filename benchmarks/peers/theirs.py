@@ -1,4 +1,4 @@
-"""transformers' and tokenizers' side of compare.py, in their environment.
+"""The side of transformers and its like in compare.py, in their environment.
 
 It imports nothing of this project. The models are as their users get them, with
 torch's scaled dot-product attention and the erf form of gelu. Where there are
@@ -14,10 +14,12 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import sentence_transformers
 import tokenizers
 import torch
 import transformers
 from protocol import elapsed, serve
+from sentence_transformers.sentence_transformer import modules
 from tokenizers import models, normalizers, pre_tokenizers
 
 _TOKENIZED_AT_ONCE = 1024  # lines
@@ -164,14 +166,9 @@ def _probabilities(output, spans):
 
 def latency(case):
     """One text after the other, from text to label."""
-    config = _config(case)
-    config.save_pretrained(case["folder"])
-    shutil.copy(case["vocab"], f"{case['folder']}/vocab.txt")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(case["folder"])
+    tokenizer = _saved_tokenizer(case)
     model = _model("BertForSequenceClassification", case).eval()
     texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
-    if not tokenizer.is_fast:
-        raise ValueError("not the fast tokenizer")
 
     def call(text):
         with torch.inference_mode():
@@ -182,6 +179,31 @@ def latency(case):
     return {
         "": lambda: [elapsed(call, next(texts)) for _ in range(case["calls"])]
     }
+
+
+def encoding(case):
+    """The vectors of all texts, sorted by length as `encode` does."""
+    folder = case["folder"]
+    _saved_tokenizer(case).save_pretrained(folder)
+    _model("BertModel", case).save_pretrained(folder)
+    words = modules.Transformer(folder, max_seq_length=case["length"])
+    pooling = modules.Pooling(words.get_embedding_dimension(), "mean")
+    model = sentence_transformers.SentenceTransformer(
+        modules=[words, pooling, modules.Normalize()], device="cpu"
+    )
+    texts = json.loads(Path(case["input"]).read_text())
+    encode = functools.partial(model.encode, texts, batch_size=case["rows"])
+    return {"": functools.partial(_timed, encode)}
+
+
+def _saved_tokenizer(case):
+    """The fast tokenizer, from a folder as its users have it."""
+    _config(case).save_pretrained(case["folder"])
+    shutil.copy(case["vocab"], f"{case['folder']}/vocab.txt")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(case["folder"])
+    if not tokenizer.is_fast:
+        raise ValueError("not the fast tokenizer")
+    return tokenizer
 
 
 def _tokenizer(case):
@@ -249,6 +271,10 @@ def make(case):
     libraries += f"transformers {transformers.__version__}"
     if case["kind"].startswith("tokenizing"):
         libraries = f"tokenizers {tokenizers.__version__}"
+    if case["kind"] == "encoding":
+        libraries += (
+            f", sentence-transformers {sentence_transformers.__version__}"
+        )
     return globals()[case["kind"]](case), libraries
 
 

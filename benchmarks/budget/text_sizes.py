@@ -1,0 +1,179 @@
+r"""How much text a model needs: the table of docs/recipes.md.
+
+  python -m benchmarks.budget.text_sizes --output_dir=/tmp/sizes \
+    --texts=novels.txt:0.1,novels.txt:1,tr.txt
+
+FILE:MB takes the beginning of a text. Each text is divided into documents to
+train on and documents to evaluate on as by `make demo`, which also chooses case
+and vocabulary. Then 2 layers x 128 make the same number of updates, rate 1e-3.
+Prints a row for each text; runs that are finished are not repeated.
+"""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.programs import run_with_log
+from data.pretraining import corpus
+from data.settings import Settings, setting
+from data.storage import files, manifests
+from demo import sizes
+from modeling.config import BertConfig
+from training import program
+from training.config import flags
+
+_LENGTH, _PREDICTIONS, _BATCH = 64, 10, 32
+_COPIES = {"train": 10, "eval": 5}
+_MOST_WORDPIECES = 5000  # of a vocabulary
+_EVAL_STEPS = 64
+_COLUMNS = (
+    *("text", "wordpieces", "vocabulary", "loss: frequencies"),
+    *("best (updates)", "at the end", "words right", "most frequent word"),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SizesOptions(Settings):
+    """What is measured."""
+
+    output_dir: str = setting(help="Folder of all runs.")
+    texts: tuple[str, ...] = setting(help="FILE or FILE:MEGABYTES.")
+    num_train_steps: int = setting(700, "Updates of each run.", least=1)
+    eval_every_steps: int = setting(100, "Updates between evaluations.")
+
+
+def main() -> None:
+    """Measures the texts one after the other."""
+    options = flags.read(SizesOptions)
+    program.load_tensorflow()
+    print(
+        "| text | wordpieces | vocabulary | frequencies | best | at the end |"
+    )
+    for text in options.texts:
+        print(measure(options, text), flush=True)
+
+
+def measure(options: SizesOptions, text: str) -> str:
+    """Trains on one text; returns its row of the table."""
+    from training.loop import events
+
+    path, _, megabytes = text.partition(":")
+    name = f"{Path(path).stem}_{megabytes or 'all'}"
+    out = Path(options.output_dir, name)
+    if not (out / "model/eval_results.txt").exists():
+        _make_records(out, path, float(megabytes or math.inf))
+        _pretrain(out, options)
+    points = events.read_points(str(out / "model/eval"))
+    losses, right = (points[f"masked_lm_{tag}"] for tag in ("loss", "accuracy"))
+    best = min(losses, key=losses.get)
+    frequencies, commonest = _baselines(out)
+    manifest = manifests.read(manifests.path_of([f"{out}/train.tf_record"]))
+    cells = (
+        name,
+        f"{manifest['counts']['wordpieces']:,}",
+        f"{manifest['vocab_size']:,}",
+        f"{frequencies:.2f}",
+        f"{losses[best]:.2f} ({best})",
+        f"{losses[max(losses)]:.2f}",
+        f"{right[best]:.1%}",
+        f"{commonest:.1%}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _make_records(out: Path, path: str, megabytes: float) -> None:
+    """Writes texts, vocabulary and records."""
+    out.mkdir(parents=True, exist_ok=True)
+    text = out / "text.txt"
+    size = 0
+    with text.open("w", encoding="utf-8") as file:
+        for line in files.read_lines(path):
+            size += len(line.encode()) + 1
+            if size > megabytes * 1e6:
+                break
+            print(line, file=file)
+    corpus.write(f"{out}/train.txt", f"{out}/eval.txt", text=str(text))
+    chosen = sizes.of_text(f"{out}/train.txt", _MOST_WORDPIECES)
+    run_with_log(
+        out / "log.txt",
+        "build_vocab.py",
+        input_file=f"{out}/train.txt",
+        output_file=f"{out}/vocab.txt",
+        vocab_size=chosen.vocab_size,
+        do_lower_case=chosen.do_lower_case,
+    )
+    for part, copies in _COPIES.items():
+        run_with_log(
+            out / "log.txt",
+            "create_pretraining_data.py",
+            input_file=f"{out}/{part}.txt",
+            output_file=f"{out}/{part}.tf_record",
+            vocab_file=f"{out}/vocab.txt",
+            max_seq_length=_LENGTH,
+            max_predictions_per_seq=_PREDICTIONS,
+            dupe_factor=copies,
+            do_lower_case=chosen.do_lower_case,
+        )
+
+
+def _pretrain(out: Path, options: SizesOptions) -> None:
+    config = BertConfig(
+        vocab_size=sum(1 for _ in files.read_lines(f"{out}/vocab.txt")),
+        hidden_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=512,
+        max_position_embeddings=_LENGTH,
+        type_vocab_size=2,
+    )
+    files.write_text(f"{out}/bert_config.json", config.to_json_string())
+    run_with_log(
+        out / "log.txt",
+        "run_pretraining.py",
+        do_train=True,
+        do_eval=True,
+        recipe="budget",
+        input_file=f"{out}/train.tf_record",
+        eval_file=f"{out}/eval.tf_record",
+        bert_config_file=f"{out}/bert_config.json",
+        output_dir=f"{out}/model",
+        max_seq_length=_LENGTH,
+        max_predictions_per_seq=_PREDICTIONS,
+        train_batch_size=_BATCH,
+        learning_rate=1e-3,
+        num_train_steps=options.num_train_steps,
+        eval_every_steps=options.eval_every_steps,
+        eval_batch_size=_BATCH,
+        max_eval_steps=_EVAL_STEPS,
+        fuse=True,
+    )
+
+
+def _baselines(out: Path) -> tuple[float, float]:
+    """Loss of the training text's frequencies; share of the commonest."""
+    import tensorflow as tf
+
+    from data.records import feature_spec, reading
+
+    specs = feature_spec.pretraining_features(_LENGTH, _PREDICTIONS)
+    counts = {}
+    num_words = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
+    for part in _COPIES:
+        counts[part] = np.zeros(num_words)
+        path = f"{out}/{part}.tf_record"
+        for batch in tf.data.TFRecordDataset(path).batch(1000):
+            found = reading.parse_batch(specs, batch)
+            real = found["masked_lm_weights"].numpy() > 0
+            words = found["masked_lm_ids"].numpy()[real]
+            counts[part] += np.bincount(words, minlength=num_words)
+    known = counts["train"] + 1
+    asked = counts["eval"] / counts["eval"].sum()
+    loss = -(asked * np.log(known / known.sum())).sum()
+    return float(loss), float(asked.max())
+
+
+if __name__ == "__main__":
+    flags.define(SizesOptions)
+    program.run(main)

@@ -1,0 +1,208 @@
+r"""Trains sentence vectors, here and by sentence-transformers.
+
+  make peers
+  python benchmarks/peers/sentence_vectors.py --data=DIR --checkpoint=FOLDER \
+    --output_dir=/tmp/beside
+
+DIR holds glue/STS-B and squad/{train,dev}-v1.1.json; FOLDER is the pretrained
+model, with its vocabulary. Both sides read the same rows, in batches, epochs,
+rates and seeds that are equal; their vectors are scored by the same function.
+Runs that are finished are not repeated. Prints a table.
+"""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from absl import app
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.peers.inputs import SQUAD  # noqa: E402
+from data.settings import Settings, setting  # noqa: E402
+from data.storage.json_files import write_json  # noqa: E402
+from data.vectors import retrieval  # noqa: E402
+from data.vectors.text_sets import TextExample, TextSets  # noqa: E402
+from training.config.flags import define, read  # noqa: E402
+
+# Name -> what differs. Rates were not tuned for either side.
+TASKS = {
+    "sts": {"loss": "cosent", "epochs": 2, "batch": 32, "length": 64},
+    "squad": {"loss": "negatives", "epochs": 1, "batch": 64, "length": 128},
+}
+SIDES = ("ours", "sentence-transformers")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(Settings):
+    """What is compared."""
+
+    data: str = setting("", "Folder of the data sets.")
+    checkpoint: str = setting("", "Folder of the pretrained model.")
+    output_dir: str = setting("", "Folder of the runs.")
+    environment: str = setting(
+        str(ROOT / ".venv-peers"), "Environment of `make peers`."
+    )
+    tasks: tuple[str, ...] = setting(tuple(TASKS), "Of sts, squad.")
+    seeds: int = setting(3, "Runs of each side.", least=1)
+    learning_rate: float = setting(1e-4, "Of both sides.", above=0)
+
+
+def examples(task, part, data):
+    """The rows of a set: (text, text) or (text, text, score)."""
+    if task == "sts":
+        sets = TextSets(
+            task_name="STS-B", data_dir=f"{data}/glue/STS-B", scored=True
+        )
+        return [(*row.texts, row.score) for row in sets.examples(part)]
+    articles = json.loads(Path(data, SQUAD.format(part)).read_text())["data"]
+    return [
+        (question["question"], paragraph["context"])
+        for article in articles
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    ]
+
+
+def pairs_of(rows):
+    """The rows as a set to evaluate on."""
+    return retrieval.pair_set(TextExample(row[:2], *row[2:]) for row in rows)
+
+
+def write_rows(rows, path):
+    """Writes rows as JSON lines, unless they are there."""
+    names = ("text_a", "text_b", "score")
+    lines = [json.dumps(dict(zip(names, row, strict=False))) for row in rows]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def ours(options, task, folder, seed, *more):
+    """Runs run_sentence_vectors.py; returns its metrics."""
+    wanted, rows = TASKS[task], f"{options.output_dir}/{task}"
+    command = [
+        *(sys.executable, ROOT / "run_sentence_vectors.py", "--do_eval"),
+        *("--task_name=jsonl", f"--output_dir={folder}", f"--seed={seed}"),
+        *(
+            f"--train_file={rows}_train.jsonl",
+            f"--loss={wanted['loss']}",
+        ),
+        *(f"--dev_file={rows}_dev.jsonl", "--eval_batch_size=64"),
+        f"--init_checkpoint={options.checkpoint}",
+        f"--max_seq_length={wanted['length']}",
+        f"--num_train_epochs={wanted['epochs']}",
+        f"--train_batch_size={wanted['batch']}",
+        f"--learning_rate={options.learning_rate}",
+        *more,
+    ]
+    if not (folder / "metrics.json").exists():
+        subprocess.run(command, check=True)
+    return json.loads((folder / "metrics.json").read_text())["dev"]
+
+
+def theirs(options, folder, **request):
+    """Runs their_vectors.py; returns the array that it writes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    vectors = folder / "vectors.npy"
+    script = Path(__file__).with_name("their_vectors.py")
+    if not vectors.exists():
+        subprocess.run(
+            [Path(options.environment, "bin/python"), script],
+            input=json.dumps(
+                request | {"folder": str(folder), "vectors": str(vectors)}
+            ),
+            text=True,
+            check=True,
+            env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        )
+    return np.load(vectors)
+
+
+def measure(options, task):
+    """Side -> its scores, one mapping of metrics for each seed."""
+    folder, wanted = Path(options.output_dir, task), TASKS[task]
+    for part in "train", "dev":
+        rows = examples(task, part, options.data)
+        write_rows(rows, folder.with_name(f"{task}_{part}.jsonl"))
+    pairs = pairs_of(rows)
+    texts = folder.with_name(f"{task}_texts.json")
+    write_json(str(texts), list(pairs.texts))
+    untrained = ours(options, task, folder / "untrained", 1)
+    found = {"untrained mean": [untrained]} | {side: [] for side in SIDES}
+    for seed in range(1, options.seeds + 1):
+        run = folder / f"ours-{seed}"
+        found["ours"].append(ours(options, task, run, seed, "--do_train"))
+        vectors = theirs(
+            options,
+            folder / f"theirs-{seed}",
+            do="train",
+            model=f"{options.output_dir}/huggingface",
+            train=str(folder.with_name(f"{task}_train.jsonl")),
+            texts=str(texts),
+            seed=seed,
+            rate=options.learning_rate,
+            **wanted,
+        )
+        found[SIDES[1]].append(pairs.evaluate(vectors))
+    if not pairs.scores:
+        found["BM25"] = [bm25(options, folder, pairs)]
+    return found
+
+
+def bm25(options, folder, pairs):
+    """The metrics of BM25: its scores are the products of these vectors."""
+    documents = np.unique(pairs.pairs[:, 1])
+    queries = np.unique(pairs.pairs[:, 0])
+    asked = [[pairs.texts[i] for i in part] for part in (queries, documents)]
+    path = folder.with_name("bm25_texts.json")
+    write_json(str(path), asked)
+    scores = theirs(options, folder / "bm25", do="bm25", texts=str(path))
+    # A question's vector is its scores, a document's is its own axis.
+    vectors = np.zeros([len(pairs.texts), len(documents)], np.float32)
+    vectors[queries], vectors[documents] = scores, np.eye(len(documents))
+    return pairs.evaluate(vectors)
+
+
+def table(task, found):
+    """Lines of the table: mean, least and largest of each metric."""
+    names = list(found["ours"][0])
+    yield f"| {task} | {' | '.join(names)} |"
+    yield f"| --- |{' --- |' * len(names)}"
+    for side, runs in found.items():
+        cells = []
+        for name in names:
+            values = [run[name] for run in runs]
+            spread = f" ({min(values):.4f} to {max(values):.4f})"
+            mean = f"{np.mean(values):.4f}"
+            cells.append(mean + (spread if len(values) > 1 else ""))
+        yield f"| {side} | {' | '.join(cells)} |"
+
+
+def main(_):
+    """Trains what is missing and prints the tables."""
+    options = read(Options)
+    Path(options.output_dir).mkdir(parents=True, exist_ok=True)
+    base = Path(options.output_dir, "huggingface")
+    if not base.exists():
+        convert = [sys.executable, ROOT / "convert_checkpoint.py"]
+        model = f"--model={options.checkpoint}"
+        subprocess.run(
+            [
+                *convert,
+                model,
+                f"--output_dir={base}",
+                "--output_format=huggingface",
+            ],
+            check=True,
+        )
+    for task in options.tasks:
+        print("\n".join(table(task, measure(options, task))), flush=True)
+
+
+if __name__ == "__main__":
+    define(Options)
+    app.run(main)
