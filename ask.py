@@ -7,7 +7,8 @@ r"""Asks a model about lines of text: labels, entities, fillings or answers.
   python ask.py --model=/tmp/squad_base --context_file=article.txt
 
 The folder holds a model of the original release or of Hugging Face, a run's
-output (output_dir) or an export. What the lines are depends on the model in it:
+output (output_dir) or an export, which needs no TensorFlow if it is one of
+LiteRT. What the lines are depends on the model in it:
 
   classifier                 a text; for pairs two with a tab between
   tagger                     a text, whose entities are printed
@@ -30,7 +31,7 @@ from data.storage import files
 from training import program
 from training.config import flags
 from training.config.asking_options import AskingOptions
-from training.export import asking
+from training.export import asking, litert_model
 
 # Batches of a file whose lines are sorted by length together.
 _BATCHES_AT_ONCE = 100
@@ -49,7 +50,8 @@ def main() -> None:
         files.require_file(path, "text")
     if options.context_file:
         context = "\n".join(files.read_lines(options.context_file))
-    program.load_tensorflow()
+    if not litert_model.find(options.model):
+        program.load_tensorflow()
     import bert
 
     # An export takes no such options.

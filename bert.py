@@ -17,11 +17,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from data.entities import entities_of
+from training.export import litert_model
 from training.export.asking import fillings, listed, masked, named
 from training.export.vector_methods import VectorMethods
 
 if TYPE_CHECKING:
     from modeling import LoadedModel
+    from training.export.litert_answers import LiteAnswers
+    from training.export.predictor import Predictor
 
 # Method -> the kinds of model that have it.
 _KINDS = {
@@ -44,7 +47,8 @@ def load(
 
     Args:
       folder: the original release's, Hugging Face's, the output_dir of a run
-        (see `modeling.load`), an export_dir, or one version of it.
+        (see `modeling.load`), an export_dir, one version of it, or one of its
+        .tflite files; without a file's name that of 8 bits.
       max_seq_length: most wordpieces of a text; None = as the model was
         trained, else as many as it has positions. An export has its own.
       use_calibration: whether to use what --calibrate has kept in the folder.
@@ -79,30 +83,34 @@ class Model(VectorMethods):
         use_calibration: bool = True,
         **options: Any,
     ):
-        import modeling
-        from training.export import predictor
-        from training.vectors.sentence_vectors import SentenceVectors
-        from training.vectors.texts import TextVectors
-
         folder = self.folder = os.fspath(folder)
         self.loaded: LoadedModel | None = None
         # Settings -> what computes by them. Each traces its graph once.
-        self._predictors: dict[tuple, predictor.Predictor] = {}
+        self._predictors: dict[tuple, Predictor | LiteAnswers] = {}
         self._settings = {}
         if max_seq_length is not None:
             self._settings["max_seq_length"] = max_seq_length
         if not use_calibration:
             self._settings["use_calibration"] = False
-        if predictor.find_version(folder):
+        if found := _export_of(folder):
             self._refuse_for_export(self._settings | options)
-            self._predictors[()] = predictor.Predictor.load(folder)
-            self.kind = self._predictors[()].kind
+            self._predictors[()], self.kind = found, found.kind
+            if hasattr(found, "encode"):
+                self._served = found
         else:
-            self.loaded = modeling.load(folder, **options)
-            self.kind = self.loaded.kind
-            is_own = self.kind == "vectors"
-            make = SentenceVectors if is_own else TextVectors
-            self._vectors = make(self.loaded, max_seq_length)
+            self._load(max_seq_length, options)
+
+    def _load(self, max_seq_length: int | None, options: Mapping[str, Any]):
+        """Loads a folder that is no export."""
+        import modeling
+        from training.vectors.sentence_vectors import SentenceVectors
+        from training.vectors.texts import TextVectors
+
+        self.loaded = modeling.load(self.folder, **options)
+        self.kind = self.loaded.kind
+        is_own = self.kind == "vectors"
+        make = SentenceVectors if is_own else TextVectors
+        self._vectors = make(self.loaded, max_seq_length)
 
     def __repr__(self):
         return f"<bert.Model {self.folder!r}: {self.kind}>"
@@ -238,9 +246,6 @@ class Model(VectorMethods):
         self, texts: list[Any], batch_size: int, **settings: Any
     ) -> list[dict[str, Any]]:
         """Returns what an export's `serve_text` says of each text."""
-        from training.export.loaded_model import signatures_of
-        from training.export.predictor import Predictor
-
         settings |= self._settings
         # Only our runs say whether they were trained on pairs.
         said = (self.loaded and self.loaded.description) or {}
@@ -250,6 +255,9 @@ class Model(VectorMethods):
         key = tuple(sorted(settings.items()))
         if key not in self._predictors:
             self._refuse_for_export(settings)
+            from training.export.loaded_model import signatures_of
+            from training.export.predictor import Predictor
+
             signatures = signatures_of(self.loaded, **settings)
             self._predictors[key] = Predictor(signatures)
         return self._predictors[key].predict(texts, batch_size)
@@ -260,6 +268,19 @@ class Model(VectorMethods):
                 f"{self.folder} is an export with fixed settings; leave out "
                 f"{', '.join(settings)}, or load the output_dir of its run."
             )
+
+
+def _export_of(folder: str) -> "Predictor | LiteAnswers | None":
+    """Loads an export; TensorFlow only if it has none of LiteRT's files."""
+    if path := litert_model.find(folder):
+        from training.export import litert_answers
+
+        return litert_answers.load(path)
+    from training.export import predictor
+
+    if not predictor.find_version(folder):
+        return None
+    return predictor.Predictor.load(folder)
 
 
 def finetune(

@@ -22,6 +22,7 @@ from typing import Any
 from absl import logging
 
 from data.pretraining.data_options import PretrainingDataOptions
+from data.settings import refuse
 from training import program
 from training.config import flags, recipes
 from training.config.pretraining_options import PretrainingOptions
@@ -99,11 +100,18 @@ def _use_recipe() -> None:
 def _export_options() -> ExportOptions:
     """What to export; refuses what the original has no counterpart of."""
     options = flags.read(ExportOptions)
-    if options.serving.like_original:
-        raise ValueError(
+    refuse(
+        (
+            options.serving.like_original,
             "--serving_like_original: the original exports classifiers and "
-            "models of questions, but no pretrained model; drop the flag."
-        )
+            "models of questions, but no pretrained model; drop the flag.",
+        ),
+        (
+            options.format == "litert",
+            "--export_format=litert is for fine-tuned models, but this one is "
+            "pretrained; drop the flag.",
+        ),
+    )
     return options
 
 

@@ -9,6 +9,7 @@ table. The pieces of a word depend only on the word, so `FullTokenizer` caches
 them.
 """
 
+import bisect
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -102,6 +103,23 @@ class FullTokenizer:
                 found.append((word, self.wordpiece_tokenizer.tokenize(word)))
         return found
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Returns start and end (exclusive) of each of `words` in the text.
+
+        A word ends with the combining marks on its last character, see
+        `InGraphTokenizer.tokenize_with_offsets`.
+        """
+        texts = self._never_split.split(text) if self._never_split else [text]
+        found, before = [], 0
+        for number, part in enumerate(texts):
+            end = before + len(part)
+            of_part = [(0, len(part))]
+            if not number % 2:
+                of_part = self.basic_tokenizer.spans(part)
+            found += [(before + i, before + j) for i, j in of_part]
+            before = end
+        return found
+
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
         """Looks up the ids of tokens (see `convert_by_vocab`)."""
         return convert_by_vocab(self.vocab, tokens)
@@ -155,6 +173,21 @@ class BasicTokenizer:
     def tokenize(self, text: str | bytes) -> list[str]:
         """Cuts text (bytes are read as UTF-8) into words and punctuation."""
         return self.normalize(convert_to_unicode(text)).split()
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Returns start and end of each word; see `FullTokenizer.spans`."""
+        # Beside others a character may become another letter, a last sigma,
+        # but not more or fewer ones.
+        sources = [i for i, one in enumerate(text) for _ in self.normalize(one)]
+        found, kept = [], [*sources, len(text)]
+        for word in re.finditer(r"\S+", self.normalize(text)):
+            last = sources[word.end() - 1]
+            between = range(last + 1, kept[bisect.bisect_right(sources, last)])
+            marks = [
+                i for i in between if unicodedata.category(text[i]) == "Mn"
+            ]
+            found.append((sources[word.start()], max([last, *marks]) + 1))
+        return found
 
     def normalize(self, text: str) -> str:
         """Returns text whose words and punctuation white space separates."""

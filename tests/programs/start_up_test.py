@@ -180,6 +180,17 @@ def test_help_into_a_pipe_that_closes():
             "--serving_like_original: the original exports classifiers and",
         ),
         (
+            ["run_pretraining.py", *MODEL, "--output_dir=out", "--do_export"]
+            + ["--export_dir=export", "--export_format=litert"],
+            "--export_format=litert is for fine-tuned models",
+        ),
+        (
+            ["run_squad.py", *MODEL, "--output_dir=out", "--do_export"]
+            + ["--export_dir=export", "--export_format=litert"]
+            + ["--export_signatures=text"],
+            "--export_format=litert has files for ids alone",
+        ),
+        (
             ["run_squad.py", *MODEL, "--output_dir=out", "--do_export"]
             + ["--export_dir=export", "--export_signatures=text,id"],
             "--export_signatures=text,id; it must be some of ids,examples,text",

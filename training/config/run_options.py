@@ -7,6 +7,7 @@ from data.settings import Settings, refuse, setting
 from data.storage import files
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
+EXPORT_FORMATS = ("saved_model", "litert")
 EXPORT_PRECISIONS = ("float32", "bfloat16")
 SIGNATURES = ("ids", "examples", "text")
 OPTIMIZERS = ("adamw", "lamb")
@@ -41,7 +42,7 @@ NEVER_SPLIT = (
     "[new] Vocabulary tokens, comma-separated, that stay whole in any text, "
     "such as [ENTITY]. Default: those of --init_checkpoint's folder."
 )
-DO_EXPORT = "[new] Write a SavedModel for TF Serving from --output_dir's model."
+DO_EXPORT = "[new] Export the model of --output_dir, see --export_format."
 ONE_HOT = "[new] Look words up by matrix product; always so on a TPU."
 
 
@@ -339,6 +340,14 @@ class ExportOptions(Settings):
     export_dir: str | None = setting(
         None, "[new] Where to write the next version: EXPORT_DIR/1, 2, ..."
     )
+    format: str = setting(
+        "saved_model",
+        "[new] saved_model: for TF Serving. litert: files of 8 bits and of "
+        "float32 for phones, and for Python without TensorFlow; from ids to "
+        "scores.",
+        choices=EXPORT_FORMATS,
+        flag="export_format",
+    )
     precision: str = setting(
         "float32",
         "[new] Arithmetic of the export; its README.md says what is lost.",
@@ -349,7 +358,16 @@ class ExportOptions(Settings):
     serving: ServingOptions = ServingOptions()
 
     def _check(self) -> None:
+        usual = (SIGNATURES, False, "float32")
+        given = (*vars(self.serving).values(), self.precision)
         refuse(
-            (not self.export_dir, "--do_export: give --export_dir, a folder.")
+            (not self.export_dir, "--do_export: give --export_dir, a folder."),
+            (
+                self.format == "litert" and given != usual,
+                "--export_format=litert has files for ids alone, in float32 "
+                "and 8 bits; leave out --export_signatures (bert.load "
+                "tokenizes texts), --export_precision and "
+                "--serving_like_original.",
+            ),
         )
         files.check_writable(self.export_dir, "export_dir")

@@ -1,6 +1,7 @@
-"""Trained models as SavedModels, and their clients.
+"""Trained models as SavedModels and LiteRT files, and their clients.
 
 requests                requests to TF Serving
+litert_model            a file of LiteRT in Python
 functions               functions of tensors
 serving                 base class of the next four: weights, rows, samples
 task_signatures         signatures of a classifier or tagger
@@ -8,10 +9,12 @@ span_signatures         signatures of a model that answers questions
 pretraining_signatures  signatures of a pretrained model
 vector_signatures       signatures of a model of sentence vectors
 loaded_model            signatures of a model of any folder
+asking                  what a model is asked, and its answers as lines
+litert_answers          answers of a LiteRT file, without TensorFlow
+litert                  writes files of LiteRT
 interface               which signatures an export has
 model_card              README.md of an export
-saved_model             writes the SavedModel
-asking                  what a model is asked, and its answers as lines
+saved_model             writes the SavedModel, or files of LiteRT
 vector_methods          vectors and search of bert.Model
 predictor               loads an export in Python
 """

@@ -1,12 +1,14 @@
 """What a model is asked, and its answers: in Python, and as lines of text."""
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from data.calibration import THRESHOLD
 
 _MASK = "[MASK]"
+_SURROGATES = re.compile("[\ud800-\udfff]")
 # Kinds of model that take a text or a pair.
 _WITH_PAIRS = ("classification", "multilabel", "regression")
 # Kind of model -> a line for people.
@@ -41,6 +43,47 @@ def listed(texts: Iterable[Any], least: int = 1) -> list[Any]:
     if len(texts) < least:
         raise ValueError("texts is an empty list, expected one text at least.")
     return texts
+
+
+def checked_row(
+    number: int, text: Any, shapes: Mapping[str, Sequence[int]]
+) -> tuple[Any, ...]:
+    """Returns a query as a tuple of texts; refuses another form.
+
+    `shapes` are name -> () for a string, (n,) for a list of n strings; `number`
+    is the query's place, for the ValueError.
+    """
+    row = (text,) if len(shapes) == 1 else text
+    fits = isinstance(row, tuple | list) and len(row) == len(shapes)
+    if not fits or not all(map(_is_text, row, shapes.values())):
+        raise ValueError(
+            f"texts[{number}] is {text!r:.60}, expected "
+            + " and ".join(
+                f"{name} ({shape[0]} strings)" if shape else name
+                for name, shape in shapes.items()
+            )
+            + "."
+        )
+    return tuple(map(_whole, row))
+
+
+def _is_text(value: Any, shape: Sequence[int]) -> bool:
+    """Returns whether a value is a string, or a list of shape[0] strings."""
+    if not shape:
+        return isinstance(value, str)
+    return (
+        isinstance(value, tuple | list)
+        and len(value) == shape[0]
+        and all(isinstance(x, str) for x in value)
+    )
+
+
+def _whole(value: Any) -> Any:
+    """Replaces half characters, which UTF-8 does not have."""
+    if isinstance(value, str):
+        # The tokenizer drops U+FFFD, which keeps the places of all others.
+        return _SURROGATES.sub("\ufffd", value)
+    return [_whole(x) for x in value]
 
 
 def named(kind: str, answer: dict[str, Any]) -> dict[str, Any]:

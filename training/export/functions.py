@@ -1,10 +1,11 @@
 """Functions of tensors, as signatures are made of."""
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from absl import logging
 
 from modeling import kernels
 
@@ -99,3 +100,21 @@ def in_parts(
         parallel_iterations=1,
     )
     return tf.ensure_shape(values, [None, *of_none.shape[1:]])
+
+
+def save(
+    folder: str,
+    weights: Mapping[str, tf.Variable],
+    signatures: Mapping[str, Callable],
+) -> None:
+    """Writes signatures as a SavedModel."""
+    # Signatures may use only variables that the saved object tracks.
+    module = tf.Module()
+    module.weights = list(weights.values())
+    before = logging.get_verbosity()
+    # TensorFlow logs how it renames the inner inputs of every function.
+    logging.set_verbosity(logging.WARNING)
+    try:
+        tf.saved_model.save(module, folder, signatures=signatures)
+    finally:
+        logging.set_verbosity(before)

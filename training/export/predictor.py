@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
@@ -12,7 +11,7 @@ import tensorflow_text  # noqa: F401, operations of the exported graphs
 
 from data.progress import Progress
 from training.export import saved_model
-from training.export.asking import listed
+from training.export.asking import checked_row, listed
 from training.inference import in_order
 
 # The inputs of serve_text, in the order in which `predict` takes them.
@@ -30,7 +29,6 @@ _KINDS = {
     "choices": "choice",
     "vectors": "vectors",
 }
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Predictor:
@@ -95,7 +93,10 @@ class Predictor:
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
         texts = listed(texts, least=0)
-        rows = [self._row(number, text) for number, text in enumerate(texts)]
+        rows = [
+            tuple(map(_encoded, checked_row(number, text, self._shapes)))
+            for number, text in enumerate(texts)
+        ]
         shown = contextlib.nullcontext()
         if len(rows) > batch_size:
             shown = Progress("answering", total=len(rows), unit="texts")
@@ -118,21 +119,6 @@ class Predictor:
         outputs = self._function(**inputs)
         outputs = {name: x.numpy() for name, x in outputs.items()}
         return [_answer(outputs, place) for place in range(len(rows))]
-
-    def _row(self, number: int, text: Any) -> tuple:
-        """Returns a text as a tuple of inputs."""
-        row = (text,) if len(self._shapes) == 1 else text
-        fits = isinstance(row, tuple | list) and len(row) == len(self._shapes)
-        if not fits or not all(map(_is_text, row, self._shapes.values())):
-            raise ValueError(
-                f"texts[{number}] is {text!r:.60}, expected "
-                + " and ".join(
-                    f"{name} ({shape[0]} strings)" if shape else name
-                    for name, shape in self._shapes.items()
-                )
-                + "."
-            )
-        return tuple(map(_encoded, row))
 
 
 def find_version(folder: str) -> str | None:
@@ -157,23 +143,10 @@ def _kind_of(inputs: Collection[str], outputs: Collection[str]) -> str:
     return "classification" if "score" in outputs else "multilabel"
 
 
-def _is_text(value: Any, shape: list[int]) -> bool:
-    """Returns whether a value is a string, or a list of shape[0] strings."""
-    if not shape:
-        return isinstance(value, str)
-    return (
-        isinstance(value, tuple | list)
-        and len(value) == shape[0]
-        and all(isinstance(x, str) for x in value)
-    )
-
-
 def _encoded(value: Any) -> Any:
     """Encodes strings as UTF-8."""
     if isinstance(value, str):
-        # UTF-8 has no half surrogate pairs. U+FFFD, which the tokenizer drops
-        # too, keeps the positions of all other characters.
-        return _SURROGATES.sub("\ufffd", value).encode()
+        return value.encode()
     return [_encoded(x) for x in value]
 
 

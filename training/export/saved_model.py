@@ -12,7 +12,7 @@ import functools
 import itertools
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,14 @@ from data.storage.json_files import find_json
 from modeling import checkpoints, loading
 from modeling.checkpoints.model_folder import chosen_trial
 from training.config.run_options import ExportOptions, dtype_policy
-from training.export import interface, model_card, requests
+from training.export import (
+    interface,
+    litert,
+    litert_model,
+    model_card,
+    requests,
+)
+from training.export.functions import save
 from training.export.interface import Interface
 from training.export.loaded_model import calibration_of
 from training.export.serving import Serving, class_of
@@ -74,33 +81,54 @@ def run(options: ExportOptions) -> str:
         written.
     """
     checkpoints.require_readable(options.export_dir)
-    output_dir = chosen_trial(options.output_dir)
-    use = options.use_calibration
-    serving = load(output_dir, options.precision, use)
-    exported = interface.choose(serving, options.serving)
-    figures = {"arithmetic": options.precision}
-    if options.precision != "float32":
-        exact = load(output_dir, use_calibration=use)
-        error = measure_error(exact, serving, options.output_dir)
-        logging.info("%s against float32: %s", options.precision, error)
-        figures["against float32"] = error
     version = newest_version(options.export_dir) + 1
+    folder = os.path.join(options.export_dir, str(version))
+    is_litert = options.format == "litert"
+    if version > 1 and is_litert != bool(litert_model.find(options.export_dir)):
+        raise ValueError(
+            f"--export_format={options.format}: --export_dir="
+            f"{options.export_dir} has versions of the other format, and a "
+            "server would load the newest one; give another folder."
+        )
+    output_dir = chosen_trial(options.output_dir)
+    serving = load(output_dir, options.precision, options.use_calibration)
+    described = dataclasses.replace(serving.description, weights="")
+    add_texts = functools.partial(
+        described.write, vocab_file=vocab_of(output_dir)
+    )
+    if is_litert:
+        litert.check(serving)
+        with _appears(folder) as temporary:
+            tf.io.gfile.makedirs(temporary)
+            add_texts(temporary)
+            litert.write(serving, _metrics(options.output_dir), temporary)
+        logging.info("Wrote %s", folder)
+        return folder
+    exported = interface.choose(serving, options.serving)
     card = model_card.text(
         serving.description.task_name,
         serving.in_words(),
         data=_data(options.output_dir),
-        figures=figures | _metrics(options.output_dir),
+        figures=_figures(options, serving, output_dir),
         exported=exported,
         version=version,
     )
-    folder = os.path.join(options.export_dir, str(version))
-    described = dataclasses.replace(serving.description, weights="")
-    add_assets = functools.partial(
-        described.write, vocab_file=vocab_of(output_dir)
-    )
-    write(exported, card, folder, add_assets)
+    write(exported, card, folder, add_texts)
     logging.info("Wrote %s: %s", folder, ", ".join(exported.signatures))
     return folder
+
+
+def _figures(
+    options: ExportOptions, serving: Serving, output_dir: str
+) -> dict[str, Any]:
+    """Returns the model's metrics, and what its arithmetic costs."""
+    figures = {"arithmetic": options.precision}
+    if options.precision != "float32":
+        exact = load(output_dir, use_calibration=options.use_calibration)
+        error = measure_error(exact, serving, options.output_dir)
+        logging.info("%s against float32: %s", options.precision, error)
+        figures["against float32"] = error
+    return figures | _metrics(options.output_dir)
 
 
 def newest_version(export_dir: str) -> int:
@@ -122,12 +150,9 @@ def write(
     `card` is the text of README.md; `add_assets` writes files into the folder
     it is given.
     """
-    # A server loads folders whose names are numbers. The temporary name is
-    # random, so that no other user can put something else in its place.
-    temporary = files.incomplete(folder, secrets.token_hex(8))
-    warm_up = os.path.join(temporary, WARM_UP)
-    try:
-        _save(exported, temporary)
+    with _appears(folder) as temporary:
+        warm_up = os.path.join(temporary, WARM_UP)
+        save(temporary, exported.weights, exported.signatures)
         tf.io.gfile.makedirs(os.path.dirname(warm_up))
         with tfrecord.RecordWriter(warm_up) as writer:
             for name, inputs in exported.samples.items():
@@ -135,6 +160,16 @@ def write(
         files.write_text(os.path.join(temporary, "README.md"), card)
         if add_assets:
             add_assets(os.path.join(temporary, "assets"))
+
+
+@contextlib.contextmanager
+def _appears(folder: str) -> Iterator[str]:
+    """Yields a folder that gets its name when it is complete."""
+    # A server loads folders whose names are numbers. The temporary name is
+    # random, so that no other user can put something else in its place.
+    temporary = files.incomplete(folder, secrets.token_hex(8))
+    try:
+        yield temporary
         tf.io.gfile.rename(temporary, folder)
     except tf.errors.OpError as error:
         raise OSError(
@@ -145,20 +180,6 @@ def write(
     finally:
         with contextlib.suppress(tf.errors.NotFoundError):
             tf.io.gfile.rmtree(temporary)
-
-
-def _save(exported: Interface, folder: str) -> None:
-    """Writes the SavedModel."""
-    # Signatures may use only variables that the saved object tracks.
-    module = tf.Module()
-    module.weights = list(exported.weights.values())
-    before = logging.get_verbosity()
-    # TensorFlow logs how it renames the inner inputs of every function.
-    logging.set_verbosity(logging.WARNING)
-    try:
-        tf.saved_model.save(module, folder, signatures=exported.signatures)
-    finally:
-        logging.set_verbosity(before)
 
 
 def measure_error(

@@ -29,9 +29,9 @@ from training.export.functions import (
     of_examples,
     strings,
 )
+from training.export.litert_model import INPUTS
 from training.start.description import Description
 
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 DEFAULT = "serving_default"
 
 
@@ -64,6 +64,8 @@ class Serving(abc.ABC):
         wordpiece wherever a text has them.
       compared: outputs that measure the error of a lower precision; the first
         one that the model has is taken.
+      config: the model's sizes.
+      form: a `VectorForm`; None = the model has other outputs.
       weights: name -> variable.
       signatures: name -> `tf.function`, which takes and returns tensors by
         name.
@@ -83,7 +85,8 @@ class Serving(abc.ABC):
         self.description = description
         self.calibration = calibration or Calibration()
         self.weights = checkpoints.variables_by_name(model.layers)
-        self._model = model
+        self._model, self.config = model, model.config
+        self.form = getattr(model, "form", None)
         self._vocab = load_vocab(vocab) if isinstance(vocab, str) else vocab
         cls_id, sep_id = self._vocab["[CLS]"], self._vocab["[SEP]"]
         self._special = {"cls_id": cls_id, "sep_id": sep_id}
@@ -124,6 +127,10 @@ class Serving(abc.ABC):
         `input_mask` is the whole mask, int32 [B, S]; outputs per token are
         padded to its length.
         """
+
+    def scores(self, rows: Tensors) -> tf.Tensor:
+        """Computes the logits of `INPUTS`, or vectors."""
+        return self._model.logits(rows)
 
     def samples(self) -> dict[str, dict[str, Any]]:
         """Returns an input of one example for each signature."""

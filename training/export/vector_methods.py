@@ -25,6 +25,7 @@ class VectorMethods:
     folder: str
     kind: str
     _vectors: "TextVectors | None" = None
+    _served: Any = None  # an export of LiteRT, if it computes vectors
 
     def encode(
         self,
@@ -137,7 +138,7 @@ class VectorMethods:
                 f"kind {self.kind}; pass kind='vectors' to load(), or the "
                 "folder of such a model."
             )
-        return self._text_vectors()
+        return self._served or self._text_vectors()
 
     def _text_vectors(self) -> "TextVectors":
         if not self._vectors:

@@ -28,6 +28,10 @@ class VectorServing(Serving):
     kinds = ("vectors",)
     compared = ("vectors",)
 
+    def scores(self, rows: Tensors) -> tf.Tensor:
+        """Computes the vectors of `INPUTS`."""
+        return self._model.vectors(rows)
+
     def in_words(self) -> str:
         """Returns what the model does, as Markdown."""
         form = self._model.form
@@ -60,4 +64,4 @@ class VectorServing(Serving):
         return {"serve_text": (serve_text, sample)}
 
     def _outputs(self, rows: Tensors, input_mask: tf.Tensor) -> Tensors:
-        return {"vectors": self._model.vectors(rows)}
+        return {"vectors": self.scores(rows)}

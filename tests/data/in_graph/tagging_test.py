@@ -113,3 +113,30 @@ def test_words_of_texts_are_those_of_the_basic_tokenizer(goldens):
         assert [
             "".join(BasicTokenizer().tokenize(word)) for word in cut
         ] == basic
+
+
+@pytest.mark.parametrize(
+    ("do_lower_case", "never_split"),
+    [(True, ()), (False, ()), (True, ("[MASK]", "the"))],
+)
+def test_spans_of_words_are_those_of_the_graph(
+    goldens, do_lower_case, never_split
+):
+    """Marks, controls, syllables and sigmas in random places."""
+    made_with = str(goldens / "vocab.txt"), do_lower_case, never_split
+    parts = (
+        " a the [MASK] \u03a3 \u0391 . \u0301 \u0302 \u200b \x94 \uac00 \u00e9"
+    )
+    parts = [" ", *parts.split(" "), "\u4e2d", "\u0130", "\ufb01", "\u2028"]
+    rng = random.Random(0)
+    texts = ["".join(rng.choices(parts, k=9)) for _ in range(300)]
+    tokenizer = FullTokenizer(*made_with)
+    words = tagging.words_of_pieces(
+        *InGraphTokenizer(*made_with).tokenize_with_offsets(tf.constant(texts)),
+        [token.startswith("##") for token in tokenizer.vocab],
+    )
+    for text, *columns in zip(
+        texts, words.starts.to_list(), words.ends.to_list(), strict=True
+    ):
+        assert tokenizer.spans(text) == list(zip(*columns, strict=True)), text
+        assert len(columns[0]) == len(tokenizer.words(text))

@@ -271,11 +271,11 @@ def finished(goldens, tmp_path):
 def test_versions_count_up_and_appear_whole(finished, monkeypatch):
     made = []
 
-    def save(serving, folder):
+    def save(folder, *_):
         made.append(folder)
         tf.io.gfile.makedirs(folder)
 
-    monkeypatch.setattr(saved_model, "_save", save)
+    monkeypatch.setattr(saved_model, "save", save)
     options = saved_model.ExportOptions(
         output_dir=str(finished), export_dir=str(finished / "export")
     )
@@ -299,11 +299,11 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
     assert "- dev:\n  - accuracy: 0.25\n" in card and "roc_auc" not in card
     assert "- train:\n  - examples: 7\n  - examples sha256: ab\n" in card
 
-    def fail(serving, folder):
-        save(serving, folder)
+    def fail(folder, *_):
+        save(folder)
         raise tf.errors.ResourceExhaustedError(None, None, "disk full")
 
-    monkeypatch.setattr(saved_model, "_save", fail)
+    monkeypatch.setattr(saved_model, "save", fail)
     with pytest.raises(OSError, match="export/9: disk full. Nothing was chang"):
         saved_model.run(options)
     names = sorted(path.name for path in (finished / "export").iterdir())

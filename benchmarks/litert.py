@@ -1,0 +1,155 @@
+r"""Measures an export of LiteRT: sizes, scores of the dev set, milliseconds.
+
+  python benchmarks/litert.py --export_dir=E --data_dir=glue/MRPC
+  python benchmarks/litert.py --export_dir=E --predict_file=dev-v1.1.json
+
+Each of its files answers the dev set by `bert.load(FILE)`, one text after the
+other on one thread. --output_dir, the folder of the run, adds a line for the
+model itself. A model of vectors is scored on pairs of texts with a number:
+--task_name=STS-B.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from absl import app, flags, logging
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import bert  # noqa: E402
+from data import metrics, tables  # noqa: E402
+from data.squad.articles import SquadData  # noqa: E402
+from data.squad.examples import ExampleOptions, read_examples  # noqa: E402
+from data.squad.scoring import Scorer  # noqa: E402
+from data.tasks import get_task  # noqa: E402
+from training.export import litert_model  # noqa: E402
+
+FLAGS = flags.FLAGS
+_SHORT, _LONG = "He left, and it was good.", "He left, and it was good. " * 16
+_TIMES = 200
+_FIRST = (
+    "import json, sys, bert\n"
+    "bert.load(sys.argv[1])._predictors[()].answer(*json.loads(sys.argv[2]))"
+)
+
+
+def processor():
+    """Names the processor, and whether it multiplies 8 bits at once."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:  # no Linux
+        return platform.processor() or platform.machine()
+    facts = dict(line.split(":", 1) for line in lines if ":" in line)
+    facts = {name.strip(): value.strip() for name, value in facts.items()}
+    vnni = {x for x in facts.get("flags", "").split() if "vnni" in x}
+    shown = ", ".join(sorted(vnni)) or "no VNNI"
+    return f"{facts.get('model name', platform.machine())} ({shown})"
+
+
+def scores_of_questions(model, said):
+    """Exact match and F1 of the answers to a file of SQuAD."""
+    is_new = said["version_2_with_negative"]
+    data = SquadData(FLAGS.predict_file).read()
+    examples = list(read_examples(data, ExampleOptions(False, is_new)))
+    scorer = Scorer(is_new)
+    texts = [(x.question_text, x.paragraph.context) for x in examples]
+    for example, found in zip(examples, model.answer(texts), strict=True):
+        scorer.add(found["answer"], example.answers)
+    return scorer.results()
+
+
+def scores_of_task(model, said):
+    """The task's metrics of its dev set."""
+    is_own = said["kind"] != "vectors"
+    columns = said["columns"] if is_own else {}
+    name = FLAGS.task_name or said["task_name"]
+    task = get_task(name, FLAGS.data_dir, **columns)
+    examples, gold = list(task.examples("dev")), task.gold("dev")
+    if not is_own:
+        first, second = (
+            model.encode([getattr(x, field) for x in examples])
+            for field in ("text_a", "text_b")
+        )
+        lengths = [np.linalg.norm(x, axis=1) for x in (first, second)]
+        found = (first * second).sum(axis=1) / np.prod(lengths, axis=0)
+        return {"spearman": metrics.spearman(gold, found)}
+    if said["kind"] == "tagging":
+        tag = model._predictors[()].label_words
+        return task.score(gold, [tag(x.words)[0] for x in examples])
+    is_pair = said["is_pair"]
+    texts = [(x.text_a, x.text_b) if is_pair else x.text_a for x in examples]
+    answers = model.predict(texts)
+    labels = said["labels"]
+    if said["kind"] == "regression":
+        return task.score(gold, np.array([x["score"] for x in answers]))
+    if said["kind"] == "multilabel":
+        found = [[name in x["labels"] for name in labels] for x in answers]
+        return task.score(gold, np.array(found, int))
+    found = [labels.index(answer["label"]) for answer in answers]
+    return task.score(gold, np.array(found))
+
+
+def texts_of(said, text):
+    """The texts of one answer of the model."""
+    if said["kind"] == "span":
+        return "Who left?", text
+    return (text, text) if said.get("is_pair") else (text,)
+
+
+def row_of(place, said):
+    """What is measured of a file, or of the folder of a run."""
+    model, row = bert.load(place), {"": os.path.basename(place)}
+    is_file = place.endswith(".tflite")
+    row["MB"] = os.path.getsize(place) / 1e6 if is_file else None
+    score = scores_of_questions if said["kind"] == "span" else scores_of_task
+    row |= score(model, said)
+    for name, text in ("short", _SHORT), ("long", _LONG):
+        texts = texts_of(said, text)
+        ask = model.encode if said["kind"] == "vectors" else model.ask
+        texts = [texts[0] if len(texts) == 1 else texts]
+        times = []
+        for _ in range(_TIMES):
+            start = time.perf_counter()
+            ask(texts)
+            times.append(time.perf_counter() - start)
+        row[f"ms, {name} text"] = min(times) * 1e3
+    row["s, first answer"] = None
+    if is_file:
+        command = [sys.executable, "-c", _FIRST, place]
+        command.append(json.dumps(texts_of(said, _SHORT)))
+        start = time.perf_counter()
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+        row["s, first answer"] = time.perf_counter() - start
+    return row
+
+
+def main(_):
+    """Measures the files one by one."""
+    logging.set_verbosity(logging.WARNING)
+    folder = os.path.dirname(litert_model.find(FLAGS.export_dir))
+    said = json.loads(Path(folder, "task.json").read_text("utf-8"))
+    names = (litert_model.FLOAT, litert_model.INT8)
+    places = [os.path.abspath(os.path.join(folder, name)) for name in names]
+    rows = [row_of(place, said) for place in places]
+    if FLAGS.output_dir:
+        rows.append(row_of(FLAGS.output_dir, said))
+    print(processor())
+    print(tables.aligned([[*rows[0]], *([*row.values()] for row in rows)]))
+    print(f"8 bits: {rows[1]['MB'] / rows[0]['MB']:.3f} of the float file")
+
+
+if __name__ == "__main__":
+    flags.DEFINE_string("export_dir", None, "The export.", required=True)
+    flags.DEFINE_string("data_dir", None, "Folder of the task's dev set.")
+    flags.DEFINE_string("task_name", "", "Another task than the model's.")
+    flags.DEFINE_string("predict_file", None, "Questions in SQuAD's form.")
+    flags.DEFINE_string("output_dir", None, "The run's folder, for its model.")
+    app.run(main)

@@ -1,0 +1,404 @@
+"""--export_format=litert: files that compute what the model computes.
+
+Expected values are those of the Keras model, and the answers of its run.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter
+
+import bert
+from data.calibration import Calibration
+from data.squad.articles import SquadData
+from data.squad.examples import ExampleOptions, read_examples
+from modeling import BertConfig, SentenceEncoder, VectorForm, checkpoints
+from tests.support import rounding
+from tests.support.serving_support import INPUTS, TEXTS, finished_run
+from training.config.run_options import ExportOptions, ServingOptions
+from training.export import litert, saved_model
+from training.export.asking import named
+from training.export.litert_answers import _Classifier, load
+from training.export.predictor import Predictor
+from training.export.task_signatures import TaskServing
+from training.start.description import (
+    SpanDescription,
+    VectorDescription,
+    read,
+)
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+# Wide enough for the matrices to be nearly all of a file.
+WIDE = {
+    "hidden_size": 256,
+    "num_hidden_layers": 2,
+    "intermediate_size": 2048,
+    "initializer_range": 0.05,
+}
+
+
+def export(folder):
+    options = ExportOptions(
+        output_dir=str(folder),
+        export_dir=str(folder / "export"),
+        format="litert",
+    )
+    return pathlib.Path(saved_model.run(options))
+
+
+def squad_folder(goldens, folder, version="v2.0"):
+    """A model that was trained on a few questions."""
+    config = (goldens / "bert_config.json").read_text()
+    (folder / "bert_config.json").write_text(config)
+    SpanDescription(
+        task_name="SQuAD",
+        kind="span",
+        max_seq_length=96,
+        do_lower_case=True,
+        model={},
+        weights=str(goldens / f"squad/finetuned_{version}/model.ckpt-60"),
+        doc_stride=32,
+        max_query_length=16,
+        n_best_size=20,
+        max_answer_length=30,
+        version_2_with_negative=version == "v2.0",
+        null_score_diff_threshold=0.0,
+    ).write(str(folder), str(goldens / "vocab.txt"))
+
+
+def vectors_folder(goldens, folder):
+    keras.utils.set_random_seed(1)
+    path = goldens / "first_layer.json"
+    config = BertConfig.from_json_file(str(path)).to_dict()
+    config = BertConfig.from_dict(config | {"initializer_range": 0.3})
+    model = SentenceEncoder(config)
+    weights = checkpoints.variables_by_name(model.layers)
+    values = {name: value.numpy() for name, value in weights.items()}
+    checkpoints.write(str(folder / "model.ckpt-1"), values)
+    (folder / "bert_config.json").write_text(config.to_json_string())
+    prompts = {"query": "to be ", "other": "the "}
+    form = VectorForm(prompts=prompts, default_prompt="query")
+    form.write(str(folder))
+    VectorDescription(
+        task_name="made",
+        kind="vectors",
+        max_seq_length=24,
+        do_lower_case=True,
+        model={},
+        weights="model.ckpt-1",
+        data={},
+    ).write(str(folder), str(goldens / "vocab.txt"))
+
+
+@pytest.fixture(scope="module")
+def wide(goldens, tmp_path_factory):
+    """The folder of a run, and its export."""
+    folder = tmp_path_factory.mktemp("wide")
+    finished_run(goldens, folder, "classification", True, **WIDE)
+    return folder, export(folder)
+
+
+@pytest.fixture(
+    scope="module",
+    params=["tagging", "span", "vectors"]
+    + [
+        pytest.param(k, marks=pytest.mark.all)
+        for k in ("multilabel", "regression")
+    ],
+)
+def other(request, goldens, tmp_path_factory):
+    """Kind, the folder of a run, and its export."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "span":
+        squad_folder(goldens, folder)
+    elif request.param == "vectors":
+        vectors_folder(goldens, folder)
+    else:
+        finished_run(goldens, folder, request.param)
+    return request.param, folder, export(folder)
+
+
+def runner(path):
+    interpreter = Interpreter(str(path))
+    return interpreter, interpreter.get_signature_runner("serving_default")
+
+
+def scores_of(folder, export):
+    """Scores of the model and of each file: rows with holes and padding."""
+    serving = saved_model.load(str(folder))
+    exact = litert.function_of(serving)
+    served = {name: runner(export / f"{name}.tflite")[1] for name in FILES}
+    found = {name: [] for name in ("exact", *FILES)}
+    rng = np.random.default_rng(3)
+    for length in (1, 7, 24, 24, 9):
+        mask = rng.integers(0, 2, [1, length], np.int32)
+        mask[0, 0], mask[0, length - length // 4 :] = 1, 0
+        ids = rng.integers(1, serving.config.vocab_size, [1, length], np.int32)
+        segments = rng.integers(0, 2, [1, length], np.int32)
+        row = dict(zip(INPUTS, (ids, mask, segments), strict=True))
+        found["exact"].append(np.ravel(exact(*row.values())["scores"]))
+        for name, function in served.items():
+            found[name].append(np.ravel(function(**row)["scores"]))
+    return {name: np.concatenate(x) for name, x in found.items()}
+
+
+FILES = ("model", "model_int8")
+
+
+def test_the_files_compute_what_the_model_computes(wide, other):
+    for folder, made in wide, other[1:]:
+        scores = scores_of(folder, made)
+        exact = scores["exact"]
+        np.testing.assert_allclose(
+            scores["model"], exact, rtol=1e-4, atol=rounding.EQUAL
+        )
+        far = np.abs(scores["model_int8"] - exact)
+        assert 0 < far.mean() < 0.05 * np.abs(exact).mean()
+
+
+def test_the_file_of_8_bits_is_a_quarter(wide):
+    sizes = [(wide[1] / f"{name}.tflite").stat().st_size for name in FILES]
+    assert sizes[1] <= 0.28 * sizes[0]
+    card = json.loads((wide[1] / "card.json").read_text())
+    assert [x["bytes"] for x in card["files"].values()] == sizes
+    assert card["labels"] == ["no", "yes"]
+    # The table of words, too, which a lookup may leave as it was.
+    table = [1200, WIDE["hidden_size"]]
+    details = runner(wide[1] / "model_int8.tflite")[0].get_tensor_details()
+    types = {x["dtype"] for x in details if [*x["shape"]] == table}
+    assert types == {np.int8}
+
+
+def test_all_operations_are_built_in(wide, other):
+    for made in wide[1], other[2]:
+        for name in FILES:
+            content = (made / f"{name}.tflite").read_bytes()
+            assert b"Flex" not in content
+            interpreter, _ = runner(made / f"{name}.tflite")
+            names = {x["op_name"] for x in interpreter._get_ops_details()}
+            assert {"FULLY_CONNECTED", "SOFTMAX"} < names
+            assert not {"CUSTOM"} & names
+
+
+def questions(goldens):
+    data = SquadData(str(goldens / "squad/dev-v2.0.json")).read()
+    examples = read_examples(data, ExampleOptions(False, True))
+    found = [(x.question_text, x.paragraph.context) for x in examples]
+    return [
+        *found,
+        ("Who?", ""),
+        ("", "A man."),
+        ("who " * 99, "the man " * 99),
+    ]
+
+
+def test_a_file_answers_as_its_run(other, goldens):
+    kind, folder, made = other
+    ours, run = bert.load(made / "model.tflite"), bert.load(str(folder))
+    assert (ours.kind, ours.loaded) == (kind, None)
+    if kind == "vectors":
+        for prompt in None, "other", "":
+            pairs = [x.encode(TEXTS, prompt_name=prompt) for x in (ours, run)]
+            np.testing.assert_allclose(*pairs, rtol=0, atol=rounding.EQUAL)
+        with pytest.raises(ValueError, match="no prompt 'x'; .* query, other"):
+            ours.encode(["a"], prompt_name="x")
+        with pytest.raises(ValueError, match="not search; load the output_dir"):
+            ours.search(["a"], TEXTS)
+        return
+    texts = (
+        questions(goldens) if kind == "span" else [*TEXTS, "x\u0301 a\ud800b"]
+    )
+    for got, wanted in zip(ours.ask(texts), run.ask(texts), strict=True):
+        assert_alike(got, wanted)
+
+
+def assert_alike(got, wanted):
+    """Asserts that answers differ in the rounding of numbers alone."""
+    if isinstance(wanted, dict):
+        assert got.keys() == wanted.keys()
+        for name in wanted:
+            assert_alike(got[name], wanted[name])
+    elif isinstance(wanted, list):
+        assert len(got) == len(wanted)
+        for pair in zip(got, wanted, strict=True):
+            assert_alike(*pair)
+    elif isinstance(wanted, float):
+        assert got == pytest.approx(wanted, abs=1e-4)
+    else:
+        assert got == wanted
+
+
+FRESH = """
+import json, sys
+import bert
+model = bert.load(sys.argv[1])
+answers = model.predict(json.loads(sys.argv[2]))
+print(json.dumps([answers, "tensorflow" in sys.modules]))
+"""
+
+
+def test_a_new_process_answers_without_tensorflow(wide):
+    folder, made = wide
+    texts = [[TEXTS[0], TEXTS[3]], [TEXTS[2], ""], ["", ""]]
+    wanted = bert.load(str(folder)).predict([tuple(x) for x in texts])
+    for place in made / "model.tflite", made.parent:
+        done = subprocess.run(
+            [sys.executable, "-c", FRESH, str(place), json.dumps(texts)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        answers, has_tensorflow = json.loads(done.stdout)
+        assert not has_tensorflow
+        if place.suffix:
+            assert_alike(answers, wanted)
+        assert [x["label"] for x in answers] == [x["label"] for x in wanted]
+
+
+def test_the_program_for_lines_answers_without_tensorflow(wide):
+    code = (
+        "import runpy, sys\n"
+        "sys.argv[0] = 'ask.py'\n"
+        "try: runpy.run_path('ask.py', run_name='__main__')\n"
+        "finally: print('tensorflow' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, f"--model={wide[1].parent}"],
+        cwd=ROOT,
+        input="He left.\tHe is gone.\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer, has_tensorflow = done.stdout.splitlines()
+    assert answer.split("\t")[0] in ("no", "yes")
+    assert has_tensorflow == "False"
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+@pytest.mark.parametrize(
+    ("kind", "thresholds"),
+    [("classification", (0.3, 0.7)), ("multilabel", (0.2, 0.5, 0.9))],
+)
+def test_windows_are_pooled_and_calibrated(
+    goldens, tmp_path, kind, thresholds, pooling
+):
+    model = finished_run(goldens, tmp_path, kind)
+    path = tmp_path / "task.json"
+    said = json.loads(path.read_text()) | {"stride": 7, "pooling": pooling}
+    path.write_text(json.dumps(said))
+    calibration = Calibration(3.0, thresholds)
+    served = TaskServing(
+        *(model, read(str(tmp_path)), str(tmp_path / "vocab.txt"), calibration)
+    )
+
+    class Exact:
+        """The model itself in place of a file."""
+
+        folder = str(tmp_path)
+        card = {"calibration": dataclasses.asdict(calibration)}
+
+        def scores(self, ids, segments):
+            row = [[ids], [[1] * len(ids)], [segments]]
+            rows = dict(zip(INPUTS, np.array(row, np.int32), strict=True))
+            return model.logits(rows)[0].numpy()
+
+    ours = _Classifier(Exact(), said).predict(TEXTS)
+    wanted = Predictor(served.signatures).predict(TEXTS)
+    for got, answer in zip(ours, wanted, strict=True):
+        assert_alike(got, {name: answer[name] for name in got})
+        assert_alike(named(kind, got), named(kind, answer))
+
+
+def test_texts_of_another_form_are_refused(wide):
+    answers = load(str(wide[1] / "model.tflite"))
+    with pytest.raises(
+        ValueError, match=r"texts\[1\] is .*, expected text_a and"
+    ):
+        answers.predict([("a", "b"), "c"])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"serving": ServingOptions(signatures=("text",))},
+        {"serving": ServingOptions(like_original=True)},
+        {"precision": "bfloat16"},
+    ],
+)
+def test_what_files_of_ids_do_not_have_is_refused(tmp_path, changes):
+    message = "--export_format=litert .* leave out --export_signatures"
+    with pytest.raises(ValueError, match=message):
+        ExportOptions(
+            output_dir="x", export_dir=str(tmp_path), format="litert", **changes
+        )
+
+
+def test_other_kinds_are_refused_before_anything_is_written(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "choice")
+    message = "--export_format=litert is for classification, .* the kind choice"
+    with pytest.raises(ValueError, match=message):
+        export(tmp_path)
+    assert not os.listdir(tmp_path / "export")
+
+
+def test_more_wordpieces_than_positions_are_refused(goldens, tmp_path):
+    finished_run(goldens, tmp_path, "classification")
+    path = tmp_path / "task.json"
+    text = re.sub(
+        r'"max_seq_length": \d+', '"max_seq_length": 512', path.read_text()
+    )
+    path.write_text(text)
+    message = "--max_seq_length=512 .* 128 positions; train it with 128 or less"
+    with pytest.raises(ValueError, match=message):
+        export(tmp_path)
+    assert not os.listdir(tmp_path / "export")
+
+
+@pytest.mark.all
+def test_versions_of_both_formats_are_not_mixed(wide):
+    options = ExportOptions(
+        output_dir=str(wide[0]), export_dir=str(wide[0] / "export")
+    )
+    with pytest.raises(
+        ValueError, match="--export_format=saved_model.* another"
+    ):
+        saved_model.run(options)
+
+
+def test_a_damaged_file_is_refused(wide, tmp_path):
+    for path in wide[1].iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    path = tmp_path / "model_int8.tflite"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(
+        ValueError, match="int8.tflite is damaged.*export the mo"
+    ):
+        bert.load(str(tmp_path))
+    (tmp_path / "card.json").write_text("{")
+    with pytest.raises(
+        ValueError, match="card.json is damaged.*export the mod"
+    ):
+        bert.load(str(tmp_path))
+
+
+def test_a_missing_runtime_is_named(wide, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
+    with pytest.raises(ValueError, match="pip install -r requirements-litert"):
+        bert.load(str(wide[1]))
+
+
+def test_an_export_has_fixed_settings(wide):
+    with pytest.raises(ValueError, match="fixed settings; leave out max_seq_l"):
+        bert.load(str(wide[1]), max_seq_length=16)

@@ -1,0 +1,112 @@
+"""Writes a trained model as files of LiteRT; `litert_model` names them.
+
+They compute logits or a vector from the ids of one row of any length, with
+built-in operations alone. The matrices of 8 bits have a scale for each column,
+the table of words has one; activations are rounded anew in each call.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+from data.settings import refuse
+from data.storage import files
+from data.storage.json_files import write_json
+from modeling import kernels
+from training.export import litert_model
+from training.export.functions import save
+from training.export.litert_model import FLOAT, INT8, SCORES, SIGNATURE
+from training.export.serving import INPUTS, Serving
+
+# Kind -> what its model computes: S wordpieces, L labels, H hidden.
+_OUTPUTS = {
+    **dict.fromkeys(("classification", "multilabel"), "logits [1, L]"),
+    "regression": "the number [1, 1]",
+    "tagging": "logits of each wordpiece [1, S, L]",
+    "span": "logits of each wordpiece as start and end [1, S, 2]",
+    "vectors": "the vector [1, H]",
+}
+_INPUT = (
+    "int32 [1, S], S = 1 to max_seq_length: resize the tensor before the call"
+)
+
+
+def check(serving: Serving) -> None:
+    """Raises ValueError for a model that has no such file."""
+    said, most = serving.description, serving.config.max_position_embeddings
+    refuse(
+        (
+            said.kind not in _OUTPUTS,
+            f"--export_format=litert is for {', '.join(_OUTPUTS)}, but this "
+            f"model is of the kind {said.kind}; leave it out.",
+        ),
+        (
+            said.max_seq_length > most,
+            f"--max_seq_length={said.max_seq_length} in the model's task.json, "
+            f"but it has {most} positions; train it with {most} or less.",
+        ),
+    )
+
+
+def write(serving: Serving, figures: dict[str, Any], folder: str) -> None:
+    """Writes both files, and a card with `figures` about the model."""
+    sizes = {}
+    for name, content in _contents(serving).items():
+        with files.open_write(os.path.join(folder, name)) as file:
+            file.write(content)
+        checksum = hashlib.sha256(content).hexdigest()
+        sizes[name] = {"bytes": len(content), "sha256": checksum}
+        logging.info("%s: %.1f MB", name, len(content) / 1e6)
+    said = serving.description
+    card = {
+        "model": serving.in_words(),
+        "labels": getattr(said, "labels", ()),
+        "max_seq_length": said.max_seq_length,
+        "inputs": dict.fromkeys(INPUTS, _INPUT),
+        "outputs": {SCORES: f"float32, {_OUTPUTS[said.kind]}"},
+        "calibration": dataclasses.asdict(serving.calibration),
+        "form": dataclasses.asdict(serving.form) if serving.form else None,
+        "figures": figures,
+        "files": sizes,
+    }
+    write_json(os.path.join(folder, litert_model.CARD), card)
+
+
+def _contents(serving: Serving) -> dict[str, bytes]:
+    """Returns name -> content of each file."""
+    made = {}
+    with tempfile.TemporaryDirectory() as folder:
+        save(folder, serving.weights, {SIGNATURE: function_of(serving)})
+        for name in (FLOAT, INT8):
+            converter = tf.lite.TFLiteConverter.from_saved_model(
+                folder, signature_keys=[SIGNATURE]
+            )
+            only = [tf.lite.OpsSet.TFLITE_BUILTINS]
+            converter.target_spec.supported_ops = only
+            if name == INT8:
+                converter.optimizations = [tf.lite.Optimize.DEFAULT]
+            made[name] = converter.convert()
+    return made
+
+
+def function_of(serving: Serving) -> Callable:
+    """Returns what the files compute, as a `tf.function`."""
+    # The rest of a shape then follows from one unknown.
+    specs = [tf.TensorSpec([1, None], tf.int32, name) for name in INPUTS]
+
+    @functools.partial(tf.function, input_signature=specs, autograph=False)
+    def scores(*rows):
+        # The converter knows these operations; others would need Flex.
+        with kernels.form(kernels.Form.PLAIN):
+            return {
+                SCORES: serving.scores(dict(zip(INPUTS, rows, strict=True)))
+            }
+
+    return scores

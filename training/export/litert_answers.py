@@ -1,0 +1,219 @@
+"""Answers of a LiteRT export to texts: `Predictor` without TensorFlow.
+
+Axes: N rows, S wordpieces, L labels.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from data import settings
+from data.calibration import Calibration, decide
+from data.finetuning.feature_options import FeatureOptions
+from data.finetuning.features import Converter
+from data.finetuning.long_text import pool
+from data.squad import answers
+from data.squad.articles import Article, SquadArticles
+from data.squad.questions import Questions
+from data.squad.rows import to_row
+from data.squad.window_options import AnswerOptions, WindowOptions
+from data.storage.json_files import read_json
+from data.tasks.examples import Example, InputExample, TaggingExample
+from data.text import packing
+from data.text.tokenization import FullTokenizer
+from training.export.asking import checked_row, listed
+from training.export.litert_model import LiteModel
+
+_NEVER = -1e9  # the score of padding, which is not computed
+
+
+def load(path: str) -> "LiteAnswers":
+    """Loads a file of an export, see `litert_model.find`.
+
+    Raises ValueError if a file is damaged, or the runtime is not installed.
+    """
+    model = LiteModel(path)
+    said = read_json(os.path.join(model.folder, "task.json"), ("kind",))
+    classes = {"tagging": _Tagger, "span": _Reader, "vectors": _Encoder}
+    return classes.get(said["kind"], _Classifier)(model, said)
+
+
+class LiteAnswers:
+    """Answers texts, one row after the other; `said` is task.json's content.
+
+    A subclass has `answer`, which takes the texts that have the `names`.
+
+    Attributes:
+      names: inputs of `serve_text`, see `Serving`.
+      kind: what the model does, see `Description.kind`.
+    """
+
+    names: tuple[str, ...] = ("text",)
+    answer: Callable[..., dict[str, Any]]
+
+    def __init__(self, model: LiteModel, said: dict[str, Any]):
+        self.kind, self._model, self._said = said["kind"], model, said
+        self._tokenizer = FullTokenizer(
+            os.path.join(model.folder, "vocab.txt"),
+            said["do_lower_case"],
+            said["never_split"],
+        )
+        ids = self._tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+        self._special = dict(zip(("cls_id", "sep_id"), ids, strict=True))
+
+    def predict(
+        self, texts: Sequence[Any], batch_size: int = 1
+    ) -> list[dict[str, Any]]:
+        """Answers as `Predictor.predict` does; `batch_size` changes nothing."""
+        del batch_size
+        shapes = dict.fromkeys(self.names, ())
+        rows = [checked_row(*x, shapes) for x in enumerate(listed(texts, 0))]
+        return [self.answer(*row) for row in rows]
+
+
+class _Classifier(LiteAnswers):
+    def __init__(self, model, said):
+        super().__init__(model, said)
+        if said["is_pair"]:
+            self.names = "text_a", "text_b"
+        self._calibration = Calibration(**model.card["calibration"])
+        options = FeatureOptions(
+            self.kind,
+            tuple(said["labels"]),
+            said["max_seq_length"],
+            said["cut"],
+            stride=said["stride"],
+        )
+        self._converter = Converter(self._tokenizer, options)
+
+    def answer(self, *texts):
+        found = np.stack([x for _, x in self._rows(InputExample("", *texts))])
+        numbers = np.zeros(len(found), int)
+        found = pool(found, numbers, self._said["pooling"], self.kind)
+        if self.kind == "regression":
+            return {"score": float(found[0, 0])}
+        found = self._calibration.probabilities(found, self.kind)
+        labels, thresholds = self._said["labels"], self._calibration.thresholds
+        answer = {"labels": labels, "probabilities": found[0].tolist()}
+        if self.kind == "multilabel":
+            return answer | ({"thresholds": thresholds} if thresholds else {})
+        (best,) = decide(self.kind, found, thresholds).tolist()
+        return answer | {"label": labels[best], "score": float(found[0, best])}
+
+    def _rows(self, example: Example) -> list[tuple[dict, np.ndarray]]:
+        """Rows of an example, each with what is predicted: [L] or [S, L]."""
+        found = []
+        for row in self._converter.rows([example]):
+            size = sum(row["input_mask"])
+            inputs = row["input_ids"][:size], row["segment_ids"][:size]
+            scores = self._model.scores(*inputs)
+            found.append((row, predictions(self.kind, scores)))
+        return found
+
+
+class _Tagger(_Classifier):
+    def answer(self, text):
+        spans = self._tokenizer.spans(text)
+        labels, scores = self.label_words([text[i:j] for i, j in spans])
+        starts, ends = zip(*spans, strict=True) if spans else ((), ())
+        names = "starts", "ends", "label", "score"
+        return dict(zip(names, (starts, ends, labels, scores), strict=True))
+
+    def label_words(
+        self, words: Sequence[str]
+    ) -> tuple[list[str], list[float]]:
+        """Labels the words of one text; returns labels and probabilities."""
+        labels, scores = [], []
+        rows = self._rows(TaggingExample("", words)) if words else ()
+        for row, found in rows:
+            found = found[np.array(row["label_mask"][: len(found)]) == 1]
+            labels += [self._said["labels"][i] for i in found.argmax(axis=1)]
+            scores += found.max(axis=1).tolist()
+        return labels, scores
+
+
+class _Reader(LiteAnswers):
+    names = ("question", "context")
+
+    def answer(self, question, context):
+        lengths = settings.make(WindowOptions, self._said)
+        options = settings.make(AnswerOptions, self._said)
+        asked = {"id": "", "question": question}
+        content = {"paragraphs": [{"context": context, "qas": [asked]}]}
+        articles = SquadArticles("", [Article("", content)], "", 0)
+        asked = Questions(articles, self._tokenizer, lengths).converted
+        rows = [to_row(window, self._tokenizer) for window in asked[0][1]]
+        shape = len(rows), lengths.max_seq_length, 2
+        logits = np.full(shape, _NEVER, np.float32)
+        for scores, row in zip(logits, rows, strict=True):
+            segments = np.arange(len(row.tokens)) >= row.doc_offset
+            scores[: len(segments)] = self._model.scores(row.tokens, segments)
+        (found,) = answers.predict(
+            asked,
+            *(logits[:, :, 0], logits[:, :, 1]),
+            tokenizer=self._tokenizer,
+            window_options=lengths,
+            options=options,
+        )
+        best, null = found.answer, {}
+        if options.version_2_with_negative:
+            null = {"null_score_diff": found.score_diff}
+        elif best.start is None:  # a text without a word
+            best = best._replace(probability=0.0)
+        start, end = best.start or 0, best.end or 0
+        return {
+            "answer": context[start:end],
+            "start": start,
+            "end": end,
+            "probability": best.probability,
+        } | null
+
+
+class _Encoder(LiteAnswers):
+    _prompt = ""
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        batch_size: int = 1,
+        prompt_name: str | None = None,
+    ) -> np.ndarray:
+        """Computes float32 [texts, H]; see `bert.Model.encode`."""
+        form = self._model.card["form"]
+        name = form["default_prompt"] if prompt_name is None else prompt_name
+        if name not in ("", *form["prompts"]):
+            raise ValueError(
+                f"there is no prompt {name!r}; the model has "
+                f"{', '.join(form['prompts']) or 'none'}."
+            )
+        self._prompt = form["prompts"].get(name, "")
+        return np.stack([x["vectors"] for x in self.predict(texts, batch_size)])
+
+    def search(self, *_: Any, **settings: Any) -> None:
+        """Refuses; an index names the weights, which no file of 8 bits has."""
+        raise ValueError(
+            "an export of LiteRT does not search; load the output_dir of its "
+            "run, or compare what encode() returns."
+        )
+
+    def answer(self, text):
+        ids = self._tokenizer.encode(self._prompt + text)
+        most = self._said["max_seq_length"] - 2
+        if len(ids) > most:
+            logging.warning("%.40r lost all behind %d wordpieces.", text, most)
+        row = packing.add_special_tokens(ids[:most], [], **self._special)
+        return {"vectors": self._model.scores(*row)}
+
+
+def predictions(kind: str, logits: np.ndarray) -> np.ndarray:
+    """Turns logits [..., L] into what a `TaskModel` of the kind predicts."""
+    if kind == "regression":
+        return logits
+    if kind == "multilabel":
+        return 1 / (1 + np.exp(-logits))
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)

@@ -1,0 +1,77 @@
+"""A file of LiteRT in Python: wordpiece ids to scores. Loads no TensorFlow.
+
+EXPORT_DIR/1/model_int8.tflite, model.tflite  weights in 8 bits, in float32
+             card.json                        what they are, what they compute
+             vocab.txt, task.json             how texts become ids
+
+Axes: S wordpieces, L labels.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from data.storage import files
+from data.storage.json_files import read_json
+
+# A folder stands for the first one.
+INT8, FLOAT = "model_int8.tflite", "model.tflite"
+CARD = "card.json"
+SIGNATURE, SCORES = "serving_default", "scores"
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+_REMEDY = "export the model again with --export_format=litert"
+
+
+class LiteModel:
+    """One file, which is read and checked; it computes on one thread.
+
+    Attributes:
+      folder: the version's.
+      card: the content of card.json.
+    """
+
+    def __init__(self, path: str):
+        self.folder, name = os.path.split(path)
+        card = os.path.join(self.folder, CARD)
+        self.card = read_json(card, ("files",), _REMEDY)
+        with files.open_read(path) as file:
+            content = file.read()
+        known = self.card["files"].get(name, {}).get("sha256")
+        if hashlib.sha256(content).hexdigest() != known:
+            raise ValueError(
+                f"{path} is damaged, or not the file that {CARD} describes; "
+                f"{_REMEDY}."
+            )
+        try:
+            from ai_edge_litert.interpreter import Interpreter
+        except ImportError as error:
+            raise ValueError(
+                f"{path} needs the package ai-edge-litert ({error}); pip "
+                "install -r requirements-litert.txt."
+            ) from None
+        interpreter = Interpreter(model_content=content, num_threads=1)
+        self._run = interpreter.get_signature_runner(SIGNATURE)
+
+    def scores(self, ids: Sequence[int], segments: Sequence[int]) -> np.ndarray:
+        """Computes float32 [L] or [S, L] for a row without padding."""
+        rows = np.array([[ids], [[1] * len(ids)], [segments]], np.int32)
+        return self._run(**dict(zip(INPUTS, rows, strict=True)))[SCORES][0]
+
+
+def find(place: str) -> str | None:
+    """Finds the file that a place names; None = no export of this kind.
+
+    The place is a file; or one version's folder, or an export_dir, whose newest
+    version is taken: there the file of 8 bits.
+    """
+    place = os.fspath(place)
+    if place.endswith(".tflite"):
+        return place
+    if found := files.find_in(place, INT8):
+        return found[0]
+    found = files.find_in(place, os.path.join("*", INT8))
+    versions = {os.path.basename(os.path.dirname(x)): x for x in found}
+    newest = max(map(int, filter(str.isdecimal, versions)), default=None)
+    return versions.get(str(newest))
