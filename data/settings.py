@@ -183,13 +183,13 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def group(**fixed: Any) -> Any:
+def group(default: Any = dataclasses.MISSING, **fixed: Any) -> Any:
     """Returns a dataclass field for options within options.
 
     Such a field needs no `group` if all fields within it have flags. `fixed`
     are values of fields within it, which have no flags.
     """
-    return dataclasses.field(metadata={"fixed": fixed})
+    return dataclasses.field(default=default, metadata={"fixed": fixed})
 
 
 def make(options_class: type, values: Mapping[str, Any]) -> Any:

@@ -4,7 +4,22 @@ A metric is a float32 [2]: (weighted sum, weight). Metrics of micro-batches,
 replicas and steps are added; `mean` divides at the end.
 """
 
+from typing import NamedTuple
+
 import tensorflow as tf
+
+
+class Distillation(NamedTuple):
+    """How a model learns from a teacher's scores (arXiv:1503.02531).
+
+    Attributes:
+      weight: share of the teacher's scores in the loss; the labels have the
+        rest.
+      temperature: T, which divides the logits of both models.
+    """
+
+    weight: float
+    temperature: float
 
 
 def cross_entropy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
@@ -45,6 +60,32 @@ def binary_hits(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     """Share of labels predicted right (logit above 0 = has it): float32 [M]."""
     is_right = tf.equal(logits > 0, tf.cast(labels, tf.bool))
     return tf.reduce_mean(tf.cast(is_right, tf.float32), axis=-1)
+
+
+def divergence(
+    logits: tf.Tensor, teacher: tf.Tensor, temperature: float
+) -> tf.Tensor:
+    """T^2 KL(softmax(teacher / T), softmax(logits / T)) of [..., C]: [...].
+
+    The factor keeps the size of the gradients at any temperature.
+    """
+    ours, theirs = (
+        tf.nn.log_softmax(tf.cast(x, tf.float32) / temperature)
+        for x in (logits, teacher)
+    )
+    terms = tf.exp(theirs) * (theirs - ours)
+    return temperature**2 * tf.reduce_sum(terms, axis=-1)
+
+
+def binary_divergence(
+    logits: tf.Tensor, teacher: tf.Tensor, temperature: float
+) -> tf.Tensor:
+    """`divergence` of having each label, averaged: [M, L] to float32 [M]."""
+    # sigmoid(x) is the softmax of x and 0.
+    pairs = (
+        tf.stack([x, tf.zeros_like(x)], axis=-1) for x in (logits, teacher)
+    )
+    return tf.reduce_mean(divergence(*pairs, temperature), axis=-1)
 
 
 def weighted(values: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:

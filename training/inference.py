@@ -17,6 +17,9 @@ import tensorflow as tf
 
 from data.finetuning.feature_options import EXAMPLE_NUMBER
 from data.progress import Progress
+from data.records import length_batches
+from data.records.damage import naming_damage
+from data.records.input_pipeline import RecordFiles
 from data.records.shard import Shard
 from modeling import kernels, losses
 from training.devices import preemption
@@ -24,6 +27,7 @@ from training.devices.strategy import (
     all_workers,
     distribute,
     inference_form,
+    kind_of,
     num_workers,
     waits,
 )
@@ -237,11 +241,15 @@ class Evaluator(Inference):
 
 
 class OutputCollector(Inference):
-    """Collects the outputs of an `ExampleModel` for every example."""
+    """Collects the outputs of an `ExampleModel` for every example.
 
-    def __init__(self, model: ExampleModel):
+    `outputs` takes a batch; None = the model's `score_examples`.
+    """
+
+    def __init__(self, model: ExampleModel, outputs: Callable | None = None):
         super().__init__(model.layers[0].compute_dtype)
-        self._model = model
+        self._config = model.config
+        self._outputs = outputs or model.score_examples
 
     def collect(
         self,
@@ -275,10 +283,33 @@ class OutputCollector(Inference):
                 progress.advance(int(sum(part.sum() for part in real)))
         return _in_file_order(columns)
 
+    def of_records(
+        self, files: RecordFiles, what: str, longest: int, **batching: Any
+    ) -> dict[str, np.ndarray]:
+        """Runs the model once over every example; see `collect`.
+
+        `longest` is S. For `batching` see `length_batches.all_examples`.
+        """
+        num_steps = None  # with trimming, counting has to read all lengths
+        if num_workers(self._strategy) > 1 or not batching["trim"]:
+            num_steps = length_batches.num_batches(files, **batching)
+        config, multiple = self._config, kind_of(self._strategy).multiple
+        places = files.count * (multiple if batching["trim"] else longest)
+        with naming_damage(files.segments, files.specs):
+            return self.collect(
+                lambda shard: length_batches.all_examples(
+                    files, shard=shard, multiple=multiple, **batching
+                ),
+                num_examples=files.count,
+                num_steps=num_steps,
+                what=what,
+                work=places * config.num_hidden_layers * config.hidden_size,
+            )
+
     def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
         """See `ExampleModel.score_examples`."""
         kept = {name: batch[name] for name in _KEPT if name in batch}
-        return self._model.score_examples(batch) | kept
+        return self._outputs(batch) | kept
 
 
 def _in_file_order(columns) -> dict[str, np.ndarray]:

@@ -9,4 +9,5 @@ input_pipeline  record files to batches, resumable at any example
 length_batches  batches trimmed to their longest example, grouped by length
 distinct_batches  batches in which no text occurs twice
 reuse           records that are made once for the same input
+teacher_scores  records with another model's scores of their examples
 """

@@ -15,6 +15,8 @@ import numpy as np
 # The next-sentence label of a record without a sentence pair. The original's
 # program can read it: the one-hot row and so the next-sentence loss are 0.
 NO_PAIR = -1
+# The feature of a teacher's logits, of an example or of all its wordpieces.
+TEACHER_LOGITS = "teacher_logits"
 
 # Rows encoded at once: 2 MB at S = 128, which fits in a processor's cache.
 _BLOCK = 1024

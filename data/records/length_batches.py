@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from data.records import input_pipeline, reading
+from data.records.feature_spec import TEACHER_LOGITS
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import WHOLE, Shard
 
@@ -211,15 +212,18 @@ def trim_batch(
     """Cuts the padding after the longest example of a batch.
 
     Features of wordpieces are [B, C * S] (C choices, 1 but for multiple choice)
-    and become [B, C * S']. S' is one of `trimmed_lengths` or, if `exact`, which
-    is for shapes that are not compiled, the length of the longest example; in
-    both cases S or a multiple of `multiple`, as a GPU needs it.
+    and become [B, C * S'], scores of wordpieces [B, S * L] likewise. S' is one
+    of `trimmed_lengths` or, if `exact`, which is for shapes that are not
+    compiled, the length of the longest example; in both cases S or a multiple
+    of `multiple`, as a GPU needs it.
     """
     names = ["input_ids", "input_mask", "segment_ids"]
     if "document_ids" in batch:
         names.append("document_ids")
     if "label_mask" in batch:  # else label_ids do not belong to wordpieces
         names += ["label_ids", "label_mask"]
+    if TEACHER_LOGITS in batch and {"label_mask", "start_positions"} & {*batch}:
+        names.append(TEACHER_LOGITS)
     size = batch["input_mask"].shape[1] // num_choices
     length = tf.reduce_max(_needed(batch["input_mask"], num_choices))
     if exact:
@@ -229,10 +233,11 @@ def trim_batch(
         length = lengths[tf.searchsorted(lengths, [length])[0]]
 
     def cut(x):
-        rows = tf.reshape(x, [-1, num_choices, size])[..., :length]
+        width = x.shape[1] // (num_choices * size)  # L for scores, else 1
+        rows = tf.reshape(x, [-1, num_choices, size, width])[:, :, :length]
         # Keeps the static batch size, which strategies need.
         return tf.ensure_shape(
-            tf.reshape(rows, [tf.shape(x)[0], num_choices * length]),
+            tf.reshape(rows, [tf.shape(x)[0], num_choices * length * width]),
             [x.shape[0], None],
         )
 

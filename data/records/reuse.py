@@ -37,7 +37,9 @@ class RowsReport(abc.ABC):
         """The counts as text for the log."""
 
     def __str__(self) -> str:
-        parts = [*self.counts(), f"padding {self.padding_share:.1%}"]
+        parts = self.counts()
+        if self.num_places:
+            parts.append(f"padding {self.padding_share:.1%}")
         if self.reused:
             parts.append("written by an earlier run")
         return ", ".join(parts)

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from absl import logging
+
 from data.tasks.python_rows import label_of
 from data.tasks.rows import describe_labels
 from data.tasks.task import Task
@@ -42,7 +44,7 @@ def parse_weights(given: Any) -> ClassWeights:
 
 
 def of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
-    """Finds the weight of each label, in the task's order; () = none are given.
+    """Finds and logs the weight of each label; () = all labels count alike.
 
     A label that is not a key of a dict has the weight 1. Weights of `balanced`
     are in inverse proportion to the number of examples of a label (for tagging,
@@ -52,6 +54,15 @@ def of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
     """
     if not given:
         return ()
+    weights = _of_labels(given, task)
+    pairs = zip(task.labels, weights, strict=True)
+    text = ", ".join(f"{label} {weight:.4g}" for label, weight in pairs)
+    logging.info("Weights of the labels in the loss: %s", text)
+    return weights
+
+
+def _of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
+    """The weights in the task's order of labels."""
     if task.kind not in ("classification", "tagging"):
         raise ValueError(
             "--class_weights is for tasks of the kinds classification and "

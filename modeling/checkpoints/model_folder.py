@@ -1,6 +1,7 @@
 """The folder of a model: its files, what they say, and its weights."""
 
 import dataclasses
+import hashlib
 import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -151,6 +152,15 @@ def open_checkpoint(path: str) -> Weights:
     if huggingface.is_folder(path):
         return HuggingFaceCheckpoint(path)
     return tf1.Checkpoint(path)
+
+
+def weights_sha256(path: str) -> str:
+    """A checksum of a checkpoint's weights, in either format."""
+    checkpoint, checksum = open_checkpoint(path), hashlib.sha256()
+    for name in sorted(filter(tf1.is_weight, checkpoint.shapes)):
+        checksum.update(name.encode())
+        checksum.update(checkpoint.read(name).tobytes())
+    return checksum.hexdigest()
 
 
 def init_from_checkpoint(

@@ -157,10 +157,14 @@ class ItemObjective(Objective):
     Attributes:
       metric: name of the metric.
       reads_pooler: whether the head reads the pooled [CLS].
+      distillation: how it learns from a teacher; None = from labels alone. A
+        batch then has the teacher's logits as float32 `teacher_logits` [B, L],
+        or [B, S * L], and `is_labeled` [B, 1] (0 = the labels do not count).
     """
 
     metric: str
     reads_pooler = False
+    distillation: losses.Distillation | None = None
 
     @abc.abstractmethod
     def logits(
@@ -173,6 +177,10 @@ class ItemObjective(Objective):
         self, batch: Batch, logits: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns loss and metric of each of the M items, float32 [M] each."""
+
+    def soft(self, batch: Batch, logits: tf.Tensor, teacher: tf.Tensor):
+        """Returns the distance to a teacher's logits of the M items, [M]."""
+        raise NotImplementedError(f"{type(self).__name__} has no teacher.")
 
     def predict(self, batch: Batch) -> tf.Tensor:
         """Returns the logits as predictions, in the same shape."""
@@ -199,13 +207,19 @@ class ItemObjective(Objective):
         dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, Batch]:
         """Returns the weighted mean of the losses; see `Objective`."""
-        item_losses, scores = self.items(
-            batch, self.logits(batch, dropout_seed)
-        )
+        logits = self.logits(batch, dropout_seed)
+        item_losses, scores = self.items(batch, logits)
+        counts = self.item_weights(batch)
+        if self.distillation:
+            labeled = batch | {"is_real_example": batch["is_labeled"]}
+            counts *= self.item_weights(labeled)
+            share = self.distillation.weight
+            item_losses *= (1 - share) * counts
+            teacher = tf.reshape(batch["teacher_logits"], tf.shape(logits))
+            item_losses += share * self.soft(batch, logits, teacher)
         # A batch of tagged sentences may have no label.
         loss = tf.math.divide_no_nan(
             tf.reduce_sum(item_losses * self.training_weights(batch)),
             loss_weights["loss"],
         )
-        metric = losses.weighted(scores, self.item_weights(batch))
-        return loss, {self.metric: metric}
+        return loss, {self.metric: losses.weighted(scores, counts)}

@@ -103,14 +103,7 @@ class SpanModel(ItemObjective):
         self, batch: Batch, logits: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the mean loss of both ends, and whether both are right."""
-        if not self._score_padding:
-            # Differs from the original: padding takes no part in the softmax,
-            # because then a batch cut to its longest example has the same
-            # loss and gradient. There, a window of 160 wordpieces in 384
-            # places has 224 wrong answers more that no prediction can give.
-            real = batch["input_mask"][:, :, tf.newaxis] > 0
-            logits = tf.where(real, logits, _NEVER)
-        start, end = tf.unstack(logits, axis=2)
+        start, end = tf.unstack(self._scored(batch, logits), axis=2)
         ends = (
             (start, batch["start_positions"][:, 0]),
             (end, batch["end_positions"][:, 0]),
@@ -118,6 +111,26 @@ class SpanModel(ItemObjective):
         start_loss, end_loss = (losses.cross_entropy(*x) for x in ends)
         start_hits, end_hits = (losses.hits(*x) for x in ends)
         return (start_loss + end_loss) / 2.0, start_hits * end_hits
+
+    def soft(self, batch: Batch, logits: tf.Tensor, teacher: tf.Tensor):
+        """See `ItemObjective`; the mean of both ends."""
+        ends = (
+            tf.transpose(self._scored(batch, x), [0, 2, 1])
+            for x in (logits, teacher)
+        )
+        soft = losses.divergence(*ends, self.distillation.temperature)
+        return tf.reduce_mean(soft, axis=1)
+
+    def _scored(self, batch, logits):
+        """The logits as the softmax takes them: without padding."""
+        if self._score_padding:
+            return logits
+        # Differs from the original: padding takes no part in the softmax,
+        # because then a batch cut to its longest example has the same
+        # loss and gradient. There, a window of 160 wordpieces in 384
+        # places has 224 wrong answers more that no prediction can give.
+        real = batch["input_mask"][:, :, tf.newaxis] > 0
+        return tf.where(real, logits, _NEVER)
 
 
 MODEL = SpanModel

@@ -29,17 +29,24 @@ class _Kind(NamedTuple):
       loss: maps logits and labels to the loss of each item, float32 [M].
       metric: name of the metric.
       score: maps logits and labels to the metric of each item, float32 [M].
+      soft: maps logits, a teacher's logits and the temperature to the loss of
+        each item, float32 [M].
       prediction: maps logits to probabilities or scores of the same shape.
     """
 
     loss: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
     metric: str
     score: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+    soft: Callable[[tf.Tensor, tf.Tensor, float], tf.Tensor]
     prediction: Callable[[tf.Tensor], tf.Tensor]
 
 
 _ONE_OF_MANY = _Kind(
-    losses.cross_entropy, "accuracy", losses.hits, tf.nn.softmax
+    losses.cross_entropy,
+    "accuracy",
+    losses.hits,
+    losses.divergence,
+    tf.nn.softmax,
 )
 _KINDS = {
     "classification": _ONE_OF_MANY,
@@ -49,12 +56,14 @@ _KINDS = {
         losses.squared_error,
         "absolute_error",
         losses.absolute_error,
+        lambda scores, teacher, _: losses.squared_error(scores, teacher),
         tf.identity,
     ),
     "multilabel": _Kind(
         losses.binary_cross_entropy,
         "accuracy",
         losses.binary_hits,
+        losses.binary_divergence,
         tf.sigmoid,
     ),
 }
@@ -224,6 +233,11 @@ class TaskModel(ItemObjective):
             logits = tf.reshape(logits, [-1, self.num_labels])
             labels = tf.reshape(labels, [-1])
         return kind.loss(logits, labels), kind.score(logits, labels)
+
+    def soft(self, batch: Batch, logits: tf.Tensor, teacher: tf.Tensor):
+        """See `ItemObjective`."""
+        rows = [tf.reshape(x, [-1, self.num_labels]) for x in (logits, teacher)]
+        return _KINDS[self.kind].soft(*rows, self.distillation.temperature)
 
     def item_weights(self, batch: Batch) -> tf.Tensor:
         """Returns 1.0 for each item that counts, else 0.0; float32 [M]."""

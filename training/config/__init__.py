@@ -1,6 +1,7 @@
 """Options of the programs, and the flags made of them. No TensorFlow.
 
 run_options          for devices, training and export
+distill_options      for learning from a larger model
 finetuning_options   for fine-tuning, and for run_classifier.py
 squad_options        for run_squad.py
 vector_options       for run_sentence_vectors.py

@@ -9,6 +9,7 @@ from data.finetuning.long_text import LongTextOptions
 from data.settings import Settings, group, refuse, setting
 from data.tasks.class_weights import ClassWeights, parse_weights
 from modeling.choices import HEADS, MIXES
+from training.config.distill_options import DistillOptions
 from training.config.run_options import (
     BERT_CONFIG_FILE,
     DO_EXPORT,
@@ -296,6 +297,7 @@ class ClassifierOptions(TaskRunOptions):
         "linear), the default with --feature_based.",
         choices=HEADS,
     )
+    distillation: DistillOptions = DistillOptions()
 
     def _check(self) -> None:
         works = (self.do_train, self.do_eval, self.do_predict, self.do_export)

@@ -10,6 +10,7 @@ from data.squad.window_options import (
     check_null_threshold,
 )
 from modeling.choices import HEADS
+from training.config.distill_options import DistillOptions
 from training.config.finetuning_options import (
     FinetuningOptions,
     TaskRunOptions,
@@ -57,6 +58,9 @@ class SquadOptions(TaskRunOptions):
         "[new] Layers after the encoder: linear, or bilstm (two layers, then "
         "linear).",
         choices=HEADS,
+    )
+    distillation: DistillOptions = group(
+        default=DistillOptions(), unlabeled_file=""
     )
     # Evaluation is prediction, in batches of predict_batch_size.
     finetuning: FinetuningOptions = group(eval_batch_size=8)

@@ -9,6 +9,7 @@ task_run          what a run of one task takes and returns
 task_scorer       scores the dev sets of a task
 calibrating       fits, keeps and finds a calibration
 explaining        which words speak for a label
+distilling        a teacher's scores of the train set
 earlier_model     scores of a model before it is trained further
 prediction_files  the predictions of a task as files
 answers           outputs to answers, their files and their scores

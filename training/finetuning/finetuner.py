@@ -14,14 +14,13 @@ from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import Shard
 from modeling import checkpoints
+from modeling.losses import Distillation
 from training.config.finetuning_options import FinetuningOptions
 from training.config.run_options import TrainOptions
 from training.devices.strategy import (
     check_batch_size,
     create_strategy,
     is_tpu,
-    kind_of,
-    num_workers,
 )
 from training.finetuning.predictions import ExampleScores
 from training.inference import OutputCollector
@@ -67,6 +66,7 @@ class Finetuning:
       pooling: see `long_text.pool`, if examples have several windows.
       make_batches: returns the batches to train on; None =
         `length_batches.training_batches`, also for the arguments.
+      distillation: see `ItemObjective`.
 
     Attributes:
       model: until `train` or `restore` it has the weights of init_checkpoint
@@ -90,6 +90,7 @@ class Finetuning:
         ),
         pooling: str = "",
         make_batches: Callable[..., tf.data.Dataset] | None = None,
+        distillation: Distillation | None = None,
     ):
         # Reference cycles keep the previous model alive.
         gc.collect()
@@ -103,6 +104,7 @@ class Finetuning:
         start.keep()
         with self._strategy.scope():
             self.model = start.load(self._strategy)
+            self.model.distillation = distillation
             self._weights = checkpoints.variables_by_name(self.model.layers)
             self._collector = OutputCollector(self.model)
         self._batching = {
@@ -244,27 +246,8 @@ class Finetuning:
         `batch_size` is the field of the options.
         """
         what = "evaluating" if batch_size[:4] == "eval" else "predicting"
-        batch_size = getattr(self.options, batch_size)
-        num_steps = None  # with trimming, counting has to read all lengths
-        if num_workers(self._strategy) > 1 or not self._batching["trim"]:
-            num_steps = length_batches.num_batches(
-                record_files, batch_size=batch_size, **self._batching
-            )
-        config, longest = self.model.config, self.options.max_seq_length
-        multiple = kind_of(self._strategy).multiple
-        num_lengths = longest / multiple if self._batching["trim"] else 1
-        wordpieces = record_files.count * longest / num_lengths
-        with naming_damage(record_files.segments, record_files.specs):
-            return self._collector.collect(
-                lambda shard: length_batches.all_examples(
-                    record_files,
-                    batch_size=batch_size,
-                    shard=shard,
-                    multiple=multiple,
-                    **self._batching,
-                ),
-                num_examples=record_files.count,
-                num_steps=num_steps,
-                what=what,
-                work=wordpieces * config.num_hidden_layers * config.hidden_size,
-            )
+        return self._collector.of_records(
+            *(record_files, what, self.options.max_seq_length),
+            batch_size=getattr(self.options, batch_size),
+            **self._batching,
+        )

@@ -2,15 +2,13 @@
 
 import dataclasses
 import functools
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from data.finetuning.long_text import LongTextOptions
 from data.storage import files
 from data.storage.json_files import read_json
-from modeling import checkpoints
+from modeling.checkpoints.model_folder import weights_sha256
 from modeling.config import BertConfig
 from training.config.finetuning_options import ClassifierOptions
 from training.devices.strategy import precision_of
@@ -21,6 +19,8 @@ from training.finetuning.task_run import Inputs
 _FREE = {
     "data_dir",
     "vocab_file",  # the checksums of the records depend on it
+    "distillation.teacher_dir",
+    "distillation.unlabeled_file",
     "given",
     "do_train",
     "do_eval",
@@ -43,6 +43,8 @@ _FREE = {
     "finetuning.train.iterations_per_loop",
     "finetuning.train.gradient_checkpointing",
 }
+# Once for all trials.
+_weights_sha256 = functools.lru_cache(maxsize=1)(weights_sha256)
 _DEVICE, _PRECISION = "finetuning.device.", "finetuning.device.precision"
 
 
@@ -59,8 +61,9 @@ def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
         if name not in _FREE and not name.startswith(_DEVICE)
     }
     # Runs of earlier versions have no such options.
-    if options.long_text == LongTextOptions():
-        facts = {n: v for n, v in facts.items() if n[:10] != "long_text."}
+    for group in "long_text", "distillation":
+        if not getattr(options, group).changed():
+            facts = {n: v for n, v in facts.items() if n.split(".")[0] != group}
     if not options.never_split:
         del facts["never_split"]
     # `auto` is a different precision on different machines.
@@ -76,17 +79,6 @@ def facts_of(options: ClassifierOptions, inputs: Inputs) -> dict[str, Any]:
         manifest = read_json(records.paths[0] + files.MANIFEST_SUFFIX)
         facts[f"{name}_sha256"] = manifest["sha256"]
     return json.loads(json.dumps(facts, sort_keys=True))
-
-
-@functools.lru_cache(maxsize=1)
-def _weights_sha256(path: str) -> str:
-    """A checksum of a checkpoint's variables, in either format."""
-    checkpoint = checkpoints.open_checkpoint(path)
-    checksum = hashlib.sha256()
-    for name in sorted(checkpoint.shapes):
-        checksum.update(name.encode())
-        checksum.update(checkpoint.read(name).tobytes())
-    return checksum.hexdigest()
 
 
 def _fields(prefix: str, values: Mapping) -> Iterator[tuple[str, Any]]:

@@ -26,6 +26,7 @@ from training.finetuning.best_checkpoint import (
     open_choice,
 )
 from training.finetuning.checkpoint_table import compare_checkpoints
+from training.finetuning.distilling import Teacher, open_teacher
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.finetuning.prediction_files import (
@@ -53,6 +54,7 @@ class Opened(NamedTuple):
     Attributes:
       options: the run's options, completed by `found_files`.
       task: its task.
+      teacher: what the run learns from beside the labels.
       sets: `train`, `eval` and `predict`, if asked for -> sets that exist.
       start: configuration, folder and first weights.
       tokenizer: splits texts into wordpieces of the vocabulary.
@@ -62,6 +64,7 @@ class Opened(NamedTuple):
 
     options: ClassifierOptions
     task: Task
+    teacher: Teacher
     sets: Mapping[str, Sequence[str]]
     start: Start
     tokenizer: FullTokenizer
@@ -115,8 +118,10 @@ def open_run(
     metrics.check(task.metrics, task.kind, task.labels)
     calibration.check(options.calibrate, task.kind)
     explaining.check(task.kind, options.feature_based, options.explain_errors)
+    teacher = open_teacher(options, tokenizer, task)
     model = _model_of(options, task)
-    weights = _class_weights(options, task) if options.do_train else ()
+    given = options.class_weights if options.do_train else ()
+    weights = class_weights.of_labels(given, task)
     has_names = task.kind not in ("choice", "regression")
     start = Start.open(
         options.finetuning,
@@ -131,7 +136,8 @@ def open_run(
     names = [*summary_names(start.metric), *task.metrics]
     dev_sets = inputs.dev if inputs else sets.get("eval", ())
     choice = open_choice(options.finetuning, dict.fromkeys(dev_sets, names))
-    return Opened(options, task, sets, start, tokenizer, described, choice)
+    opened = options, task, teacher, sets, start, tokenizer
+    return Opened(*opened, described, choice)
 
 
 def _check_outputs(options: ClassifierOptions) -> None:
@@ -199,16 +205,6 @@ def _model_of(options: ClassifierOptions, task: Task) -> dict[str, Any]:
     }
 
 
-def _class_weights(options: ClassifierOptions, task: Task) -> tuple[float, ...]:
-    """Weights of the labels in the loss; () = all count alike."""
-    weights = class_weights.of_labels(options.class_weights, task)
-    if weights:
-        of_labels = zip(task.labels, weights, strict=True)
-        text = ", ".join(f"{label} {weight:.4g}" for label, weight in of_labels)
-        logging.info("Weights of the labels in the loss: %s", text)
-    return weights
-
-
 def make_records(opened: Opened, folder: str = "") -> Inputs:
     """Writes the records of a run, or finds them.
 
@@ -224,6 +220,7 @@ def make_records(opened: Opened, folder: str = "") -> Inputs:
         data, or a file cannot be written.
     """
     task, made = opened.task, {"train": {}, "eval": {}, "predict": {}}
+    teacher = opened.teacher
     length = opened.options.finetuning.max_seq_length
     features = FeatureOptions.of_task(
         task,
@@ -239,20 +236,27 @@ def make_records(opened: Opened, folder: str = "") -> Inputs:
         limits["label_ids"] = 2  # absent or present
     elif task.kind != "regression":
         limits["label_ids"] = len(task.labels)
+
+    def records(source: Task, set_name: str, stem: str, check: Any = None):
+        path = os.path.join(folder or opened.output_dir, f"{stem}.tf_record")
+        make_record_file(
+            source, set_name, path, opened.tokenizer, features, check
+        )
+        return input_pipeline.open_records(
+            [path], features.specs, limits=limits
+        )
+
     for name, set_names in opened.sets.items():
-        check = opened.start.check_input if name == "train" else None
+        check = teacher.check(opened.start) if name == "train" else None
         for set_name in set_names:
             stem = f"{name}_{set_name}" if made[name] else name
-            path = os.path.join(
-                folder or opened.output_dir, f"{stem}.tf_record"
-            )
-            make_record_file(
-                task, set_name, path, opened.tokenizer, features, check
-            )
-            made[name][set_name] = input_pipeline.open_records(
-                [path], features.specs, limits=limits
-            )
+            made[name][set_name] = records(task, set_name, stem, check)
     train = next(iter(made["train"].values()), None)
+    if train and teacher.folder:
+        parts, more = [train], teacher.unlabeled
+        if more:
+            parts.append(records(more, "test", "unlabeled"))
+        train = teacher.add_scores(opened.start, *parts)
     return Inputs(task, train, made["eval"], made["predict"])
 
 
@@ -266,6 +270,7 @@ def make_model(opened: Opened, inputs: Inputs) -> Finetuning:
         batch_sizes=["eval_batch_size"] * bool(inputs.dev)
         + ["predict_batch_size"] * bool(inputs.test),
         pooling=opened.options.long_text.pooling,
+        distillation=opened.teacher.distillation,
     )
     if opened.options.do_train:
         describe(opened)
@@ -373,6 +378,7 @@ def _description(opened: Opened) -> TaskDescription:
         model=_model_of(options, task),
         columns=_columns(options),
         separator=task.train_separator,
+        distillation=options.distillation.remembered,
     )
 
 

@@ -28,6 +28,7 @@ from training.finetuning.best_checkpoint import (
     Choice,
     open_choice,
 )
+from training.finetuning.distilling import Teacher, open_teacher
 from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.start import description
@@ -46,6 +47,7 @@ class Opened(NamedTuple):
 
     Attributes:
       options: the run's options, completed by `found_files`.
+      teacher: what the run learns from beside the answers.
       start: configuration, folder and first weights.
       scorer: of the questions to answer or to evaluate on; None = none.
       described: `task.json` of output_dir.
@@ -53,6 +55,7 @@ class Opened(NamedTuple):
     """
 
     options: SquadOptions
+    teacher: Teacher
     start: Start
     scorer: QuestionScorer | None
     described: Description | None
@@ -113,6 +116,7 @@ def open_run(options: SquadOptions) -> Opened:
         },
         (*_RESULTS, *_RECORDS),
     )
+    teacher = open_teacher(options, tokenizer)
     start = Start.open(
         options.finetuning,
         config,
@@ -137,7 +141,7 @@ def open_run(options: SquadOptions) -> Opened:
         )
         names = {"dev": scorer.metric_names} if scorer.has_answers else {}
     choice = open_choice(options.finetuning, names)
-    return Opened(options, start, scorer, described, choice)
+    return Opened(options, teacher, start, scorer, described, choice)
 
 
 def _warn_of_stride(windows: WindowOptions) -> None:
@@ -212,7 +216,7 @@ def _records(
         ),
         window_options=windows,
         num_processes=options.num_processes,
-        check=opened.start.check_input if is_training else None,
+        check=opened.teacher.check(opened.start) if is_training else None,
         questions=None if is_training else opened.scorer.questions,
     )
     if not report.num_windows:
@@ -230,13 +234,17 @@ def _records(
             "end_positions": windows.max_seq_length,
         },
     )
+    if is_training and opened.teacher.folder:
+        record_files = opened.teacher.add_scores(opened.start, record_files)
     return record_files, report
 
 
 def make_model(opened: Opened) -> Finetuning:
     """The model in its output_dir, described there if it is to be trained."""
     model = Finetuning(
-        opened.start, batch_sizes=["predict_batch_size"] * bool(opened.scorer)
+        opened.start,
+        batch_sizes=["predict_batch_size"] * bool(opened.scorer),
+        distillation=opened.teacher.distillation,
     )
     if opened.options.do_train:
         describe(opened, opened.options.answers.null_score_diff_threshold)
@@ -294,6 +302,7 @@ def describe(
         task_name="SQuAD 2.0" if answers.version_2_with_negative else "SQuAD",
         kind="span",
         model={},
+        distillation=options.distillation.remembered,
         **dataclasses.asdict(options.windows),
         **dataclasses.asdict(answers),
     )

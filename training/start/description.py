@@ -41,6 +41,7 @@ class Description:
         is not finished.
       never_split: see `FullTokenizer`.
       save_best: see `FinetuningOptions`.
+      distillation: see `DistillOptions.remembered`.
     """
 
     classes: ClassVar[dict[str, type["Description"]]] = {}
@@ -53,6 +54,7 @@ class Description:
     weights: str
     never_split: tuple[str, ...] = ()
     save_best: str = ""
+    distillation: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __init_subclass__(cls, kinds: tuple[str, ...]):
         Description.classes |= dict.fromkeys(kinds, cls)
@@ -63,6 +65,7 @@ class Description:
             "do_lower_case": self.do_lower_case,
             "never_split": tuple(self.never_split),
             "save_best": self.save_best,
+            **self.distillation,
         }
 
     def write(self, output_dir: str, vocab_file: str | None) -> None:

@@ -1,0 +1,153 @@
+"""Losses against a teacher's logits: by NumPy, with padding and fillers.
+
+Hinton et al., 2015 (arXiv:1503.02531): T^2 KL(teacher, student) of softened
+probabilities, mixed with the loss of the labels.
+"""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data.records import length_batches
+from modeling import BertConfig, SpanModel, TaskModel
+from modeling.losses import Distillation
+from tests.support.classifier_support import columns_of
+
+LABELS = {
+    "classification": 3,
+    "regression": 1,
+    "multilabel": 5,
+    "choice": 4,
+    "tagging": 7,
+}
+LENGTHS = [9, 3, 11, 1, 6, 8]
+REAL, LABELED = [1, 1, 1, 1, 0, 1], [1, 0, 1, 1, 1, 0]
+CONFIG = BertConfig(
+    vocab_size=1200,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=32,
+)
+
+
+def make_batch(kind, real=REAL, labeled=LABELED):
+    """Random examples, and random logits of a teacher, also of padding."""
+    rng = np.random.default_rng(3)
+    size = LABELS.get(kind, 2)
+    of_record = "classification" if kind == "span" else kind
+    columns = columns_of(of_record, LENGTHS, seq_length=16, num_labels=size)
+    if kind == "span":
+        answers = np.minimum(columns.pop("label_ids"), np.c_[LENGTHS] - 1)
+        columns |= {"start_positions": answers, "end_positions": answers}
+    width = size * (16 if kind in ("tagging", "span") else 1)
+    columns["teacher_logits"] = 3 * rng.normal(size=[len(LENGTHS), width])
+    columns["is_real_example"] = np.c_[real]
+    columns["is_labeled"] = np.c_[labeled]
+    return {
+        name: tf.constant(x, tf.int32 if x.dtype == np.int64 else tf.float32)
+        for name, x in columns.items()
+    }
+
+
+def make_model(kind, distillation=None, **options):
+    keras.utils.set_random_seed(5)
+    if kind == "span":
+        model = SpanModel(CONFIG, **options)
+    else:
+        model = TaskModel(CONFIG, kind, LABELS[kind], **options)
+    model.distillation = distillation
+    for variable in model.layers[-1].trainable_variables:
+        rng = np.random.default_rng(1)
+        variable.assign(rng.normal(size=variable.shape))
+    return model
+
+
+def loss_of(model, batch):
+    return float(model.losses(batch, model.loss_weights(batch))[0])
+
+
+def log_softmax(x):
+    shifted = x - x.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def divergence(teacher, student, temperature):
+    """T^2 sum p log(p / q) over the last axis, in float64."""
+    p, q = (
+        log_softmax(teacher / temperature),
+        log_softmax(student / temperature),
+    )
+    return temperature**2 * (np.exp(p) * (p - q)).sum(axis=-1)
+
+
+def soft_reference(kind, student, batch, temperature):
+    """The mean over the items that count."""
+    batch = {name: x.numpy().astype(np.float64) for name, x in batch.items()}
+    teacher = batch["teacher_logits"].reshape(student.shape)
+    weights = batch["is_real_example"]
+    if kind == "regression":
+        items = (student - teacher) ** 2
+    elif kind == "multilabel":
+        pairs = [np.stack([x, 0 * x], -1) for x in (teacher, student)]
+        items = divergence(*pairs, temperature).mean(axis=1, keepdims=True)
+    elif kind == "span":
+        items = np.zeros([len(LENGTHS), 1])
+        for row, length in enumerate(LENGTHS):  # real wordpieces alone
+            ends = [x[row, :length].T for x in (teacher, student)]
+            items[row] = divergence(*ends, temperature).mean()
+    else:
+        items = divergence(teacher, student, temperature)
+        if kind == "tagging":
+            weights = weights * batch["label_mask"]
+        else:
+            items = items[:, None]
+    return (items * weights).sum() / weights.sum()
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+@pytest.mark.parametrize("kind", [*LABELS, "span"])
+def test_teachers_alone_equal_numpy(kind, temperature):
+    model, batch = (
+        make_model(kind, Distillation(1.0, temperature)),
+        make_batch(kind),
+    )
+    logits = model.logits(batch).numpy().astype(np.float64)
+    expected = soft_reference(kind, logits, batch, temperature)
+    assert loss_of(model, batch) == pytest.approx(expected, rel=2e-5)
+    own = logits.astype(np.float32).reshape(len(LENGTHS), -1)
+    same = batch | {"teacher_logits": tf.constant(own)}
+    assert abs(loss_of(model, same)) < 1e-6 * expected
+
+
+@pytest.mark.parametrize("kind", [*LABELS, "span"])
+def test_without_weight_the_loss_is_that_of_the_labels(kind):
+    batch = make_batch(kind, labeled=[1] * len(LENGTHS))
+    plain = loss_of(make_model(kind), batch)
+    assert loss_of(make_model(kind, Distillation(0.0, 1.0)), batch) == plain
+
+
+@pytest.mark.parametrize("kind", [*LABELS, "span"])
+def test_examples_without_a_label_learn_from_the_teacher_alone(kind):
+    batch = make_batch(kind)
+    soft = loss_of(make_model(kind, Distillation(1.0, 2.0)), batch)
+    model = make_model(kind, Distillation(0.25, 2.0))
+    labeled = batch | {
+        "is_real_example": batch["is_real_example"] * batch["is_labeled"]
+    }
+    plain = make_model(kind)
+    hard, metrics = plain.losses(labeled, plain.loss_weights(batch))
+    loss, found = model.losses(batch, model.loss_weights(batch))
+    assert float(loss) == pytest.approx(0.25 * soft + 0.75 * float(hard), 1e-5)
+    np.testing.assert_array_equal(found[model.metric], metrics[model.metric])
+
+
+@pytest.mark.parametrize("kind", [*LABELS, "span"])
+def test_a_trimmed_batch_has_the_same_loss(kind):
+    model, batch = make_model(kind, Distillation(0.5, 2.0)), make_batch(kind)
+    choices = LABELS[kind] if kind == "choice" else 1
+    trimmed = length_batches.trim_batch(batch, choices, exact=True)
+    assert trimmed["input_ids"].shape[1] == 11 * choices
+    assert loss_of(model, trimmed) == pytest.approx(loss_of(model, batch), 1e-5)

@@ -1,0 +1,415 @@
+"""A run that learns from a teacher: what is kept, resumed and refused."""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert
+import modeling
+from data.records import reading, tfrecord
+from modeling import checkpoints
+from tests.support import rounding
+from tests.support.classifier_support import write_table
+from tests.support.finished_runs import CLASSIFIER
+from tests.training import squad_support
+from tests.training.finetuning_support import (
+    options_of,
+    outputs_of_devices,
+    record_losses,
+)
+from training.config.distill_options import DistillOptions
+from training.config.finetuning_options import TrialOptions
+from training.finetuning import distilling
+from training.many_runs import trials
+from training.runs import classifier, questions
+
+RECORDS = "distilled.tf_record"
+
+
+def student_of(goldens, folder, teacher, kind="single", **changes):
+    """Options of a student in folder/out, on the data of its teacher."""
+    options = options_of(goldens, folder, kind, CLASSIFIER, do_predict=False)
+    places = {
+        "data_dir": str(teacher / "data"),
+        "teacher_dir": str(teacher / "out"),
+    }
+    return options.replace(**places | changes)
+
+
+def weights_of(folder):
+    return checkpoints.Checkpoint(str(folder)).weights()
+
+
+def assert_same_weights(one, other):
+    one, other = weights_of(one), weights_of(other)
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, other[name], name)
+
+
+def never(monkeypatch):
+    """Lets no teacher compute."""
+
+    def fail(*_):
+        raise AssertionError("the teacher is asked again")
+
+    monkeypatch.setattr(distilling.Teacher, "_logits", fail)
+
+
+@pytest.fixture(scope="module")
+def student(goldens, finished_classifier, tmp_path_factory):
+    """A finished student, and its options."""
+    folder = tmp_path_factory.mktemp("student")
+    options = student_of(goldens, folder, finished_classifier)
+    classifier.run(options)
+    return folder / "out", options
+
+
+def test_records_have_the_teachers_logits(student, finished_classifier):
+    folder, _ = student
+    loaded = modeling.load(str(finished_classifier / "out"))
+    plain = list(tfrecord.read_records(str(folder / "train.tf_record")))
+    taught = list(tfrecord.read_records(str(folder / RECORDS)))
+    assert [a.startswith(b) for a, b in zip(taught, plain, strict=True)]
+    examples = [tf.train.Example.FromString(record) for record in taught]
+    found = {
+        name: np.array(
+            [
+                list(
+                    one.features.feature[name].int64_list.value
+                    or one.features.feature[name].float_list.value
+                )
+                for one in examples
+            ]
+        )
+        for name in reading.feature_names(str(folder / RECORDS))
+    }
+    assert found["is_labeled"].tolist() == [[1]] * 24
+    batch = {
+        name: tf.constant(found[name], tf.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    assert 0 < found["input_mask"].mean() < 1  # there is padding
+    np.testing.assert_allclose(
+        found["teacher_logits"],
+        loaded.model.logits(batch),
+        atol=rounding.EQUAL,
+    )
+
+
+def test_a_later_command_reads_the_kept_scores(student, tmp_path, monkeypatch):
+    folder, options = student
+    shutil.copytree(folder, tmp_path / "out")
+    later = options.replace(
+        output_dir=str(tmp_path / "out"),
+        num_train_epochs=3.0,
+        teacher_dir="",
+        given=frozenset(["do_train"]),
+    )
+    never(monkeypatch)
+    losses = record_losses(monkeypatch)
+    assert classifier.run(later).step == 9
+    assert len(losses) == 3  # it went on
+    for name, value in options.distillation.remembered.items():
+        described = json.loads((tmp_path / "out/task.json").read_text())
+        assert described["distillation"][name] == value
+
+
+def test_a_stopped_run_ends_as_an_uninterrupted_one(
+    student, goldens, finished_classifier, tmp_path, monkeypatch
+):
+    folder, _ = student
+    options = student_of(goldens, tmp_path, finished_classifier)
+
+    class Stop(Exception):
+        pass
+
+    def stop(step):
+        if step == 3:
+            raise Stop
+
+    with pytest.raises(Stop):
+        classifier.run(options.replace(on_step=lambda step, _: stop(step)))
+    never(monkeypatch)
+    classifier.run(options)
+    assert_same_weights(folder, tmp_path / "out")
+
+
+def test_without_weight_it_is_the_run_without_a_teacher(
+    goldens, finished_classifier, tmp_path
+):
+    options = student_of(
+        goldens,
+        tmp_path,
+        finished_classifier,
+        distill_weight=0.0,
+        distill_temperature=1.0,
+    )
+    classifier.run(options)
+    assert_same_weights(finished_classifier / "out", tmp_path / "out")
+
+
+def test_another_teacher_or_weight_is_refused_on_resume(
+    student, finished_classifier, tmp_path
+):
+    folder, options = student
+    kept = {path.name: path.read_bytes() for path in folder.glob("*.*")}
+    other = tmp_path / "other"
+    shutil.copytree(finished_classifier / "out", other)
+    prefix = str(
+        other / json.loads((other / "task.json").read_text())["weights"]
+    )
+    weights = checkpoints.Checkpoint(prefix).weights()
+    weights["output_bias"] = weights["output_bias"] + 1
+    checkpoints.write(prefix, weights)
+    for change, what in (
+        ({"distill_weight": 0.75}, "distill_weight 0.5 -> 0.75"),
+        ({"distill_temperature": 3.0}, "distill_temperature 2.0 -> 3.0"),
+        ({"teacher_dir": str(other)}, r"teacher \(sha256\)"),
+    ):
+        with pytest.raises(ValueError, match=f"{what}.*another --output_dir"):
+            classifier.run(options.replace(**change))
+    now = {path.name: path.read_bytes() for path in folder.glob("*.*")}
+    assert now == kept
+
+
+def test_examples_without_labels_are_added(
+    goldens, finished_classifier, tmp_path, monkeypatch
+):
+    more = tmp_path / "more.jsonl"
+    rows = [{"text": "the old mill " * n} for n in range(1, 9)]
+    more.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = student_of(
+        goldens, tmp_path, finished_classifier, unlabeled_file=str(more)
+    )
+    losses = record_losses(monkeypatch)
+    classifier.run(options)
+    assert len(losses) == 2 * (24 + 8) / 8
+    found = [
+        tf.train.Example.FromString(record).features.feature
+        for record in tfrecord.read_records(str(tmp_path / "out" / RECORDS))
+    ]
+    labeled = [one["is_labeled"].int64_list.value[0] for one in found]
+    assert labeled == [1] * 24 + [0] * 8
+    # A changed file is another train set.
+    more.write_text(json.dumps(rows[0]) + "\n")
+    with pytest.raises(ValueError, match=r"unlabeled \(sha256\)"):
+        classifier.run(options)
+
+
+def refused(options, match):
+    with pytest.raises((ValueError, OSError), match=match):
+        classifier.run(options)
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"teacher_dir": "/none"}, "^--teacher_dir: .*no such folder"),
+        (
+            {"teacher_dir": "", "distill_weight": 0.25},
+            "^--distill_weight .*give --teacher_dir",
+        ),
+        (
+            {"teacher_dir": "", "given": frozenset(["distill_temperature"])},
+            "^--distill_temperature .*give --teacher_dir",
+        ),
+        (
+            {"teacher_dir": "", "unlabeled_file": "x"},
+            "^--unlabeled_file .*give --teacher_dir",
+        ),
+        ({"unlabeled_file": "/none"}, "/none: no such --unlabeled_file"),
+        (
+            {"unlabeled_file": __file__, "class_weights": (1.0, 2.0)},
+            "^--class_weights .*leave one",
+        ),
+        ({"do_lower_case": False}, "^--teacher_dir: .*do_lower_case.*same "),
+        (
+            {"task_options": {"kind": "single", "labels": ["l1", "l0"]}},
+            "^--teacher_dir: .*labels .*the same task, labels",
+        ),
+        (
+            {
+                "task_options": {
+                    "kind": "pair",
+                    "text_columns": ["text", "label"],
+                }
+            },
+            "^--teacher_dir: .*is_pair False -> True",
+        ),
+        ({"task_options": {"kind": "multilabel"}}, "kind classification -> "),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_written(
+    goldens, finished_classifier, tmp_path, changes, match
+):
+    refused(
+        student_of(goldens, tmp_path, finished_classifier, **changes), match
+    )
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_teachers_that_do_not_fit_are_refused(
+    goldens, finished_classifier, tmp_path
+):
+    teacher = tmp_path / "teacher"
+    shutil.copytree(finished_classifier, teacher)
+    options = student_of(goldens, tmp_path, teacher)
+
+    def change(**values):
+        path = teacher / "out/task.json"
+        described = json.loads(path.read_text())
+        path.write_text(json.dumps(described | values))
+
+    change(weights="")
+    refused(options, "^--teacher_dir: .*not finished")
+    change(weights="model.ckpt-6", task_name="cola")
+    mrpc = options.replace(
+        task_name="mrpc",
+        task_options={},
+        data_dir=str(goldens / "classifier/MRPC"),
+        unlabeled_file=__file__,
+    )
+    refused(mrpc, "task_name cola -> mrpc")
+    change(task_name="mrpc", is_pair=True, labels=["0", "1"])
+    refused(mrpc, "^--unlabeled_file=.*tables, or leave it out")
+    change(task_name="tsv", is_pair=False, labels=["l0", "l1"])
+    tokens = (teacher / "out/vocab.txt").read_text().splitlines()
+    tokens[-1], tokens[-2] = tokens[-2:]
+    (teacher / "out/vocab.txt").write_text("\n".join(tokens) + "\n")
+    refused(options, r"^--teacher_dir: .*vocab \(sha256\).*vocabulary")
+    (teacher / "out/task.json").unlink()
+    refused(options, "^--teacher_dir: .*no task.json")
+    assert not list((tmp_path / "out").glob("*"))
+
+
+@pytest.mark.all
+@pytest.mark.parametrize(
+    "kind", ["pair", "regression", "multilabel", "choice", "tagging"]
+)
+def test_every_kind_learns_from_a_teacher(goldens, tmp_path, kind, monkeypatch):
+    write_table(tmp_path / "data", kind)
+    teacher = options_of(goldens, tmp_path, kind, CLASSIFIER, do_predict=False)
+    classifier.run(teacher)
+    (tmp_path / "s").mkdir()
+    options = student_of(
+        goldens,
+        tmp_path / "s",
+        tmp_path,
+        kind,
+        distill_weight=1.0,
+        num_train_epochs=30.0,
+        unlabeled_file=str(tmp_path / "data/test.jsonl"),
+    )
+    losses = record_losses(monkeypatch)
+    classifier.run(options)
+    assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:5])
+
+
+def test_questions_learn_from_a_teacher(goldens, tmp_path, monkeypatch):
+    teacher = squad_support.make_options(
+        goldens, tmp_path / "teacher", do_train=True
+    )
+    questions.run(teacher)
+    options = teacher.replace(
+        output_dir=str(tmp_path / "out"),
+        teacher_dir=str(tmp_path / "teacher"),
+        distill_weight=1.0,
+    )
+    losses = record_losses(monkeypatch)
+    questions.run(options)
+    assert 0 < losses[0] < 1 and np.isfinite(losses).all()
+    # A second run in the folder finds all it needs.
+    never(monkeypatch)
+    given = frozenset(["train_file", "predict_file", "do_train"])
+    questions.run(options.replace(teacher_dir="", given=given))
+    described = json.loads((tmp_path / "out/task.json").read_text())
+    assert described["distillation"]["distill_weight"] == 1.0
+    of_2 = options.replace(
+        version_2_with_negative=True, output_dir=str(tmp_path / "new")
+    )
+    with pytest.raises(ValueError, match="^--teacher_dir: .*SQuAD -> SQuAD 2"):
+        questions.run(of_2)
+
+
+@pytest.mark.all
+def test_trials_ask_the_teacher_once(
+    goldens, finished_classifier, tmp_path, monkeypatch
+):
+    asked, ask = [], distilling.Teacher._logits
+
+    def counted(self, *arguments):
+        asked.append(self.folder)
+        return ask(self, *arguments)
+
+    monkeypatch.setattr(distilling.Teacher, "_logits", counted)
+    options = student_of(goldens, tmp_path, finished_classifier)
+    trials.run(options, TrialOptions(num_trials=2))
+    assert len(asked) == 1
+    assert (tmp_path / "out" / RECORDS).exists()
+
+
+@pytest.mark.all
+def test_python_takes_a_teacher(finished_classifier, goldens, tmp_path):
+    rows = (finished_classifier / "data/train.jsonl").read_text().splitlines()
+    bert.finetune(
+        [json.loads(row) for row in rows],
+        str(finished_classifier / "out"),
+        str(tmp_path / "out"),
+        teacher_dir=str(finished_classifier / "out"),
+        distill_temperature=1.5,
+        num_train_epochs=1,
+        train_batch_size=8,
+        max_seq_length=24,
+    )
+    described = json.loads((tmp_path / "out/task.json").read_text())
+    assert described["distillation"]["distill_temperature"] == 1.5
+
+
+SCRIPT = """
+import json, pathlib, sys
+import tensorflow as tf
+goldens, out, devices = sys.argv[1:]
+goldens, out = pathlib.Path(goldens), pathlib.Path(out)
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * int(devices))
+import pytest
+from modeling.objectives import tasks
+from tests.support.classifier_support import write_table
+from tests.training.finetuning_support import options_of, record_losses
+from training.config.run_options import DeviceOptions
+from training.runs import classifier
+tasks.TaskModel.__init__.__kwdefaults__["head_dropout"] = 0.0
+kind = "mirrored" if int(devices) > 1 else "one_device"
+write_table(out / "data", "tagging")
+options = options_of(goldens, out, "tagging", do_predict=False)
+classifier.run(options)
+losses = record_losses(pytest.MonkeyPatch())
+classifier.run(options.replace(
+    output_dir=str(out / "student"), teacher_dir=str(out / "out"),
+    device=DeviceOptions(distribution_strategy=kind), group_by_length=True,
+    unlabeled_file=str(out / "data/test.jsonl")))
+print(json.dumps([float(x) for x in losses]))
+"""
+
+
+@pytest.mark.all
+def test_two_devices_train_alike(goldens, pytestconfig, tmp_path):
+    one, two = outputs_of_devices(
+        SCRIPT, goldens, pytestconfig.rootpath, tmp_path
+    )
+    assert len(one) == 7
+    np.testing.assert_allclose(one, two, atol=rounding.EQUAL)
+
+
+def test_options_hold_whole_paths():
+    options = DistillOptions(teacher_dir="x", unlabeled_file="gs://a/b")
+    assert options.teacher_dir.endswith("/x")
+    assert options.teacher_dir.startswith("/")
+    assert options.unlabeled_file == "gs://a/b"
+    assert dataclasses.replace(options, teacher_dir="").remembered == {}

@@ -1,0 +1,47 @@
+"""Options of learning from a larger model."""
+
+import dataclasses
+import os
+from typing import Any
+
+from data.settings import Settings, setting
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DistillOptions(Settings):
+    """A larger model of the same task that teaches this one."""
+
+    teacher_dir: str = setting(
+        "",
+        "[new] Learn the scores of this finished output_dir, too: same task, "
+        "labels, vocabulary and case. --init_checkpoint can be some of its "
+        "layers (convert_checkpoint.py --keep_layers).",
+    )
+    distill_weight: float = setting(
+        0.5,
+        "[new] Share of the teacher in the loss; the labels have the rest.",
+        least=0,
+        most=1,
+    )
+    distill_temperature: float = setting(
+        2.0,
+        "[new] Divides both logits; above 1, unlikely labels count more.",
+        above=0,
+    )
+    unlabeled_file: str = setting(
+        "",
+        "[new] Tables, conll, conllu: texts that only the teacher labels; "
+        "read as a test set is.",
+    )
+
+    def _check(self) -> None:
+        for name in ("teacher_dir", "unlabeled_file"):
+            path = getattr(self, name)
+            if path and "://" not in path:
+                # task.json keeps it for commands from other folders.
+                object.__setattr__(self, name, os.path.abspath(path))
+
+    @property
+    def remembered(self) -> dict[str, Any]:
+        """What `task.json` keeps; {} = there is no teacher."""
+        return dataclasses.asdict(self) if self.teacher_dir else {}
