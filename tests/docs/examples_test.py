@@ -122,15 +122,18 @@ def test_the_flags_that_a_notebook_gives_exist(name):
         for keyword in call.keywords:
             if program in flags and keyword.arg:
                 assert keyword.arg in flags[program], keyword.arg
-    (function,) = [
-        node
+    functions = {
+        getattr(node, "name", ""): node
         for node in ast.parse((ROOT / "bert.py").read_text("utf-8")).body
-        if getattr(node, "name", "") == "finetune"
-    ]
-    arguments = {argument.arg for argument in function.args.kwonlyargs}
-    for call in calls(name, "bert.finetune"):
-        for keyword in call.keywords:
-            assert keyword.arg in arguments | {*flags["run_classifier"]}
+    }
+    for function, program in (
+        ("finetune", "run_classifier"),
+        ("train_vectors", "run_sentence_vectors"),
+    ):
+        arguments = {x.arg for x in functions[function].args.kwonlyargs}
+        for call in calls(name, f"bert.{function}"):
+            for keyword in call.keywords:
+                assert keyword.arg in arguments | {*flags[program]}
 
 
 def shown(notebook):

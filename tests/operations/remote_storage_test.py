@@ -300,6 +300,7 @@ LOCAL = {
     "data/finetuning/error_page.py": "names its own script",
     "data/squad/page.py": "names its own script",
     "training/export/model_card.py": "reads its own template",
+    "training/export/litert.py": "a scratch folder that the converter reads",
     "data/squad/ensembling.py": "compares paths; reads none",
     "modeling/checkpoints/tf1.py": "makes a local disk write what it holds",
     "data/pretraining/corpus.py": "the documentation that Python carries",

@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 # pretrain.ipynb is the first: the others take its model if it is there.
-NAMES = ("pretrain", "fill_mask", "classify", "questions")
+NAMES = ("pretrain", "fill_mask", "classify", "questions", "search")
 _SECONDS = 1800  # for each cell
 
 
