@@ -88,6 +88,7 @@ def _use_recipe() -> None:
         recipe,
         num_train_steps=flags.value("num_train_steps"),
         begins=not any(map(flags.value, ("init_checkpoint", "continue_from"))),
+        masks=flags.value("masking") == "dynamic",
     )
     for name, value in values.items():
         if not flags.FLAGS[name].present:

@@ -12,6 +12,7 @@ report           counts and warnings, for the log
 exact/           the original's records, decision by decision, in memory
 streaming/       text of any size, on many processes
 dynamic_masking  new masks in every epoch, while training reads
+short_rows       cuts rows to half their length, while training reads
 documents        which wordpieces of a row are one document, while it reads
 queries          sentences with [MASK] for a pretrained model
 """

@@ -49,8 +49,9 @@ def rung(name):
 
 
 def test_the_last_rung_is_the_recipe():
-    own = {name: LAST.settings[name] for name in RECIPES["budget"]}
-    assert own == RECIPES["budget"]
+    # Its records have masks.
+    recipe = RECIPES["budget"].items() - {("short_rows_share", 0.5)}
+    assert recipe <= LAST.settings.items()
     assert LAST.settings["warmup"] == 0.1
 
 

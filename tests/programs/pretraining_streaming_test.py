@@ -253,19 +253,34 @@ def dynamic(options, goldens, unmasked, output_dir, steps, **changes):
     pretraining.run(dataclasses.replace(options, **changes))
 
 
+@pytest.mark.parametrize(
+    # Step 4 is without short rows, behind them, or one of them.
+    "short_rows_share",
+    [0, 0.25, pytest.param(0.75, marks=pytest.mark.all)],
+)
 def test_training_with_new_masks_resumes_bit_for_bit(
-    options, goldens, unmasked, tmp_path
+    options, goldens, unmasked, tmp_path, short_rows_share
 ):
-    dynamic(options, goldens, unmasked, tmp_path / "whole", 8, do_eval=True)
+    def train(folder, **changes):
+        changes["short_rows_share"] = short_rows_share
+        dynamic(options, goldens, unmasked, tmp_path / folder, 8, **changes)
+
+    train("whole", do_eval=True)
     assert "masked_lm_loss" in (tmp_path / "whole/eval_results.txt").read_text(
         "utf-8"
     )
     # As if it had been killed after step 4.
     shutil.copytree(tmp_path / "whole", tmp_path / "resumed")
-    for path in (tmp_path / "resumed").glob("model.ckpt-8*"):
+    for path in (tmp_path / "resumed").glob("model.ckpt-[68]*"):
         path.unlink()
     assert latest_step(tmp_path / "resumed") == 4
-    dynamic(options, goldens, unmasked, tmp_path / "resumed", 8)
+    train("resumed")
+    # Each update of short rows reads twice as many.
+    point = json.loads(
+        (tmp_path / "whole/model.ckpt-8.resume.json").read_text()
+    )
+    rows = options.train.train_batch_size * 8 * (1 + short_rows_share)
+    assert point["examples_seen"] == rows
     whole = read_all(tmp_path / "whole/model.ckpt-8")
     resumed = read_all(tmp_path / "resumed/model.ckpt-8")
     assert whole.keys() == resumed.keys()

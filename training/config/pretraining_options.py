@@ -83,6 +83,14 @@ class PretrainingOptions(Settings):
         "[new] Wordpieces attend only to their own document, in examples of "
         "create_pretraining_data.py --join_documents. It needs --vocab_file.",
     )
+    short_rows_share: float = setting(
+        0.0,
+        "[new] Share of the training, at its beginning, that reads rows cut to "
+        "half the length, twice as many in a batch, twice as many of their "
+        "wordpieces masked. It needs --masking=dynamic.",
+        least=0,
+        most=1,
+    )
     masking: PretrainingDataOptions | None = None
     do_train: bool = setting(False, "Whether to train.")
     do_eval: bool = setting(False, "Whether to evaluate.")
@@ -166,6 +174,13 @@ class PretrainingOptions(Settings):
                 "or --init_checkpoint and --continue_from.",
             ),
             (
+                self.do_train and self.short_rows_share and not self.masking,
+                f"--short_rows_share={self.short_rows_share:g} masks the short "
+                "rows while it reads them; make records by "
+                "create_pretraining_data.py --masking=dynamic and give "
+                "--masking=dynamic, or leave it out.",
+            ),
+            (
                 before and not self.do_train,
                 f"--continue_from={before} is for training; add --do_train, or "
                 f"drop it and give --output_dir={before}.",
@@ -184,6 +199,17 @@ class PretrainingOptions(Settings):
                 "--output_dir.",
             ),
         )
+
+    @property
+    def phases(self) -> list[tuple[float, bool]]:
+        """The end of each phase, as a share, and whether its rows are short."""
+        share, train = self.short_rows_share, self.train
+        if not share:
+            return [(1.0, False)]
+        last = round(share * train.num_train_steps)
+        if not train.num_train_minutes and train.last_step <= last:
+            return [(1.0, True)]
+        return [(share, True), (1.0, False)]
 
     @property
     def needs_vocab(self) -> tuple[str, ...]:

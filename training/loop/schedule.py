@@ -16,7 +16,8 @@ class Schedule:
     time it is num_train_steps / 2. Between two readings of the clock, updates
     are assumed to take as long as the last ones. All workers must call the
     methods at the same points; the slowest worker's clock counts. `seconds` is
-    the time trained before a resume; `clock` returns seconds.
+    the time trained before a resume; `clock` returns seconds; `share` ends the
+    training earlier, after a part of its steps or minutes.
     """
 
     def __init__(
@@ -25,10 +26,14 @@ class Schedule:
         seconds: float,
         clock: Callable[[], float],
         strategy: tf.distribute.Strategy,
+        share: float = 1.0,
     ):
         self._strategy = strategy
         self._options = options
         self._budget = 60.0 * options.num_train_minutes
+        part = round(share * options.num_train_steps)
+        self._last_step = min(part, options.last_step)
+        self._last_second = share * self._budget
         self._clock = clock
         self._began = clock() - seconds
         self._looked = seconds
@@ -43,14 +48,14 @@ class Schedule:
     def is_over(self, step: int) -> bool:
         """Whether the update of this number was the last one."""
         if not self._budget:
-            return step >= self._options.last_step
-        return self._look() >= self._budget
+            return step >= self._last_step
+        return self._look() >= self._last_second
 
     def steps_left(self, step: int) -> int:
         """Remaining updates, at least 1; by the clock, an estimate."""
         if not self._budget:
-            return max(1, self._options.last_step - step)
-        left = self._budget - self._look()
+            return max(1, self._last_step - step)
+        left = self._last_second - self._look()
         if not self._seconds_per_step:
             return 1
         return max(1, int(left / self._seconds_per_step))

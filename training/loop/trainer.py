@@ -87,6 +87,7 @@ class Trainer:
         num_examples: int,
         made_from: Mapping[str, Any] | None = None,
         evaluate: Evaluate | None = None,
+        share: float = 1.0,
     ) -> int:
         """Trains to the end, from the newest checkpoint if there is one.
 
@@ -100,6 +101,7 @@ class Trainer:
           evaluate: called with the step every `eval_every_steps`, but not at
             the end. It is called again when a run resumes, because the run
             may have been stopped there. True = save and stop training.
+          share: of the training, after which it ends.
 
         Returns:
           The last step.
@@ -123,10 +125,11 @@ class Trainer:
             manager, saved, options, beginning, self._strategy
         )
         schedule = Schedule(
-            options, point.train_seconds, self._clock, self._strategy
+            options, point.train_seconds, self._clock, self._strategy, share
         )
         if schedule.is_over(point.global_step):
-            resuming.warn_finished(options, point.global_step)
+            if share == 1:
+                resuming.warn_finished(options, point.global_step)
             return point.global_step
         resuming.require_slots(point, options)
         saves = 0  # unknown

@@ -251,6 +251,8 @@ def made_from(
         "separate_documents": options.separate_documents,
         **options.objectives.arguments(options.objective),
     }
+    if options.short_rows_share:  # earlier runs do not name it
+        facts["short_rows_share"] = options.short_rows_share
     if opened:
         checksum = hashlib.sha256()
         for path in opened.paths:

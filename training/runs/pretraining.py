@@ -335,21 +335,25 @@ def _train(
         trims=options.group_by_length,
     )
 
-    def make_batches(*place):
+    def make_batches(short, *place):
         if not options.group_by_length:
-            return records.training_batches(*place)
+            return records.training_batches(*place, short=short)
         arrange = length_batches.grouping(train.seed)
-        batches = records.training_batches(*place, arrange)
+        batches = records.training_batches(*place, arrange, short=short)
         return length_batches.trimmed(batches, **trimming(train))
 
     with naming_damage(records.train.segments, records.train.specs):
-        return Trainer(model, train).train(
-            make_batches,
-            opened.start.manager,
-            num_examples=records.train.count,
-            made_from=run_records.made_from(options, records.train),
-            evaluate=evaluate,
-        )
+        for share, short in options.phases:
+            size = train.train_batch_size * (1 + short)
+            step = Trainer(model, train.replace(train_batch_size=size)).train(
+                functools.partial(make_batches, short),
+                opened.start.manager,
+                num_examples=records.train.count,
+                made_from=run_records.made_from(options, records.train),
+                evaluate=evaluate,
+                share=share,
+            )
+    return step
 
 
 def _warn_of_changes(opened: Opened) -> None:

@@ -6,8 +6,10 @@ from training.config import recipes
 STEPS = 200
 
 
-def values(recipe="budget", begins=True):
-    return recipes.values(recipe, num_train_steps=STEPS, begins=begins)
+def values(recipe="budget", begins=True, masks=True):
+    return recipes.values(
+        recipe, num_train_steps=STEPS, begins=begins, masks=masks
+    )
 
 
 def test_the_budget_has_a_warm_up_of_ten_percent():
@@ -21,7 +23,12 @@ def test_the_original_changes_nothing():
 
 def test_weights_that_come_from_elsewhere_stay():
     missing = values().keys() - values(begins=False).keys()
-    assert missing == {"first_weights"}
+    assert missing == {"first_weights", "short_rows_share"}
+
+
+def test_records_with_masks_are_not_cut():
+    missing = values().keys() - values(masks=False).keys()
+    assert missing == {"short_rows_share"}
 
 
 def test_every_flag_of_a_recipe_exists(pytestconfig):
