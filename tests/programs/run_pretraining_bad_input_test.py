@@ -250,7 +250,8 @@ def test_another_input_in_the_output_folder_is_a_warning(
     def warnings(**changes):
         caplog.clear()
         pretraining.run(dataclasses.replace(finished, **changes))
-        return [m for m in caplog.messages if "another input" in m]
+        asked = "another input", "other settings"
+        return [m for m in caplog.messages if any(x in m for x in asked)]
 
     assert not warnings()
     other = tmp_path / "other.tf_record"
@@ -264,11 +265,16 @@ def test_another_input_in_the_output_folder_is_a_warning(
     monkeypatch.setattr(
         run_records,
         "made_from",
-        lambda *args: made_from(*args) | {"separate_documents": True},
+        lambda *args: (
+            made_from(*args)
+            | {"separate_documents": True, "short_rows_share": 0.5}
+        ),
     )
-    for change in {}, {"do_train": False, "do_eval": True}:
-        (message,) = warnings(**change)
+    for is_training in True, False:
+        (message,) = warnings(do_train=is_training, do_eval=not is_training)
         assert "separate_documents False -> True" in message
+        # No row is short in an evaluation.
+        assert ("short_rows_share" in message) == is_training
 
 
 def test_records_that_were_made_with_another_vocabulary(

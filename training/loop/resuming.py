@@ -59,7 +59,7 @@ def _resumed(
                 "%s is %s now, but was %s before: the run resumes, with %s.",
                 *(what, now, before, effect),
             )
-    warn_of_changes(
+    _warn_of_changes(
         options.output_dir, record.get("made_from", {}), start.made_from
     )
     logging.info("Resuming %s at step %d.", options.output_dir, step)
@@ -73,7 +73,7 @@ def _resumed(
     )
 
 
-def warn_of_changes(
+def _warn_of_changes(
     output_dir: str, before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> None:
     """Warns if a run continues with another input than its checkpoint has seen.

@@ -12,7 +12,7 @@ from data.pretraining.data_options import SPECIAL_TOKENS
 from data.pretraining.queries import Query, read_queries
 from data.records import length_batches
 from data.records.damage import naming_damage
-from data.storage import files
+from data.storage import files, manifests
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
 from modeling import checkpoints, objectives
@@ -23,7 +23,6 @@ from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import check_batch_size, create_strategy
 from training.inference import Evaluator
 from training.loop import events
-from training.loop.resuming import warn_of_changes
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
 from training.pretraining import first_values, run_records, text_size
@@ -357,13 +356,20 @@ def _train(
 
 
 def _warn_of_changes(opened: Opened) -> None:
-    """Warns if a run evaluates with other settings than it was trained with."""
+    """Warns if a run is evaluated with other settings than it was trained."""
+    output_dir = opened.options.train.output_dir
     before = opened.start.manager.made_from()
-    if opened.options.do_eval and before:
-        now = run_records.made_from(opened.options, None)
-        records = {"records_sha256": before["records_sha256"]}
-        output_dir = opened.options.train.output_dir
-        warn_of_changes(output_dir, before, now | records)
+    now = run_records.made_from(opened.options, None)
+    # No row is short in an evaluation.
+    names = now.keys() - {"short_rows_share"}
+    trained, asked = ({n: x.get(n) for n in names} for x in (before, now))
+    changed = manifests.changes(trained, asked) if before else []
+    if opened.options.do_eval and changed:
+        logging.warning(
+            "%s was trained with other settings than this evaluation: %s. Give "
+            "the flags of its training to evaluate it alike.",
+            *(output_dir, "; ".join(changed)),
+        )
 
 
 def _evaluate(
