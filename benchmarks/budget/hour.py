@@ -1,0 +1,278 @@
+r"""What an hour of pretraining is good for: scores of tasks, in one table.
+
+  python -m benchmarks.budget.hour --output_dir=/tmp/hour \
+    --vocab_file=vocab.txt --texts=novels.txt.gz,reviews.txt.gz \
+    --updates_per_minute=117 --subjectivity_dir=subjectivity --glue_dir=glue \
+    --conllu_dir=ewt --squad_dir=squad --init_checkpoint=minilm
+
+Each text is pretrained by --recipe=budget for each of --minutes. These models,
+random weights, the original's recipe (--original_updates) and --init_checkpoint
+are fine-tuned on each task whose data are given, with three seeds. tf-idf with
+logistic regression stands beside them. Updates are counted, not timed, so that
+a run may be stopped, and others may run beside it; the same command goes on,
+and --models and --tasks do a part for now. --output_dir gets hour.md, hour.tsv
+and hour.png of all that is done.
+"""
+
+import csv
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from absl import logging
+
+from benchmarks.budget.rungs import BASELINE
+from benchmarks.programs import run_with_log
+from data.settings import Settings, setting
+from data.storage import files
+from data.storage.json_files import read_json, write_json
+from studies.engine.study_options import StudyData
+from training import program
+from training.config import flags
+
+_CONFIG = "configs/uncased_L-4_H-256_A-4.json"
+_LENGTH, _PREDICTIONS = 128, 20
+_SEED, _NUM_SEEDS = 12345, 3
+_EVAL = {"eval_batch_size": 64, "max_eval_steps": 26}
+_RECORDS = {
+    "records": "pairs",
+    "masking": "dynamic",
+    "max_seq_length": _LENGTH,
+}
+RANDOM, ORIGINAL, GIVEN, TFIDF = "random", "original", "given", "tf-idf"
+# Sentences of the train set of each size of the task.
+SUBJECTIVITY = {f"subjectivity_{n}": n for n in (500, 2000, 8000)}
+_SIMILARITY, _TAGS, _SPANS = "similarity", "tags", "spans"
+TASKS = (*SUBJECTIVITY, _TAGS, _SIMILARITY, _SPANS)
+_METRICS = {_TAGS: "token_accuracy", _SIMILARITY: "spearman", _SPANS: "f1"}
+_FINETUNING = {
+    "max_seq_length": _LENGTH,
+    "train_batch_size": 32,
+    "eval_batch_size": 64,
+    "group_by_length": True,
+    "strip_checkpoint": True,
+    "explain_errors": 0,
+    "precision": "auto",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HourOptions(Settings):
+    """What is compared."""
+
+    output_dir: str = setting(help="Folder of the results and of all runs.")
+    vocab_file: str = setting(help="The vocabulary.")
+    bert_config_file: str = setting(_CONFIG, "Sizes of the model.")
+    texts: tuple[str, ...] = setting(
+        help="Texts to pretrain on; their names up to the first _ or dot name "
+        "the models."
+    )
+    minutes: tuple[int, ...] = setting((3, 15, 60), "Minutes of pretraining.")
+    updates_per_minute: float = setting(
+        help="Updates of --recipe=budget in a minute of this machine, idle; "
+        "the progress line of a run says it.",
+        above=0,
+    )
+    original_updates: int = setting(
+        0,
+        "Updates of the original's program in its hour; 0 = it is left out.",
+    )
+    subjectivity_dir: str | None = setting(
+        None, "Folder of train.csv and dev.csv, with the columns text, label."
+    )
+    models: tuple[str, ...] = setting((), "Only these models, for now.")
+    tasks: tuple[str, ...] = setting((), "Only these tasks, for now.")
+
+
+def main() -> None:
+    """Does what is not done yet, and reports after each run."""
+    options, data = flags.read(HourOptions), flags.read(StudyData)
+    data.check_files()
+    for path in (*options.texts, options.vocab_file):
+        files.require_file(path, "text or vocabulary")
+    program.load_tensorflow()
+    from benchmarks.budget import hour_report
+
+    folder, models = Path(options.output_dir), _models(options, data)
+    for name, task in itertools.product(models, _tasks(options, data)):
+        if options.models and name not in options.models:
+            continue
+        place = folder / name / task
+        result = place / "result.json"
+        if result.exists() or (name == TFIDF and task not in SUBJECTIVITY):
+            continue
+        logging.info("%s, %s", name, task)
+        if name == TFIDF:
+            values = [_tfidf(place, task, options)]
+        else:
+            model = models[name](name)
+            values = _finetune(place, task, model, options, data)
+        write_json(str(result), {"values": values})
+        hour_report.write(folder, tuple(models), TASKS)
+
+
+def _tasks(options: HourOptions, data: StudyData) -> Iterator[str]:
+    """Yields the tasks whose data are given."""
+    for task in TASKS:
+        given = options.subjectivity_dir
+        if task not in SUBJECTIVITY:
+            given = data.has(task)
+        if given and (not options.tasks or task in options.tasks):
+            yield task
+
+
+def _models(options: HourOptions, data: StudyData) -> dict[str, Any]:
+    """Returns name of a model -> function of the name that makes it.
+
+    The function returns the flags with which a model is fine-tuned.
+    """
+    own = {
+        "vocab_file": options.vocab_file,
+        "bert_config_file": options.bert_config_file,
+    }
+    models = {TFIDF: None, RANDOM: lambda _: own}
+
+    def pretrained(text, steps, recipe):
+        return lambda name: _pretrain(
+            Path(options.output_dir, name), text, steps, recipe, own
+        )
+
+    if options.original_updates:
+        text, steps = options.texts[0], options.original_updates
+        models[ORIGINAL] = pretrained(text, steps, "original")
+    for text, minutes in itertools.product(options.texts, options.minutes):
+        steps = round(minutes * options.updates_per_minute)
+        name = f"{Path(text).name.split('.')[0].split('_')[0]}_{minutes}"
+        models[name] = pretrained(text, steps, "budget")
+    if data.init_checkpoint:
+        models[GIVEN] = lambda _: {"init_checkpoint": data.init_checkpoint}
+    return models
+
+
+def _pretrain(
+    folder: Path, text: str, steps: int, recipe: str, own: Mapping[str, str]
+) -> dict[str, Any]:
+    """Pretrains a model unless it is done; returns its flags."""
+    from benchmarks.budget.inputs import Inputs
+
+    shared = folder.parent / Path(text).name.split(".")[0]
+    inputs = Inputs(shared, text, own["vocab_file"], own["bert_config_file"])
+    shared.mkdir(parents=True, exist_ok=True)
+    inputs.check()
+    given = {"recipe": recipe}
+    if recipe == "original":
+        rate = BASELINE.settings["learning_rate"]
+        given = {"learning_rate": rate, "num_warmup_steps": steps // 10}
+    model = folder / "model"
+    if not (model / "eval_results.txt").exists():
+        run_with_log(
+            folder / "pretraining.log",
+            "run_pretraining.py",
+            **{**own, **given, **_EVAL, "do_train": True, "do_eval": True},
+            input_file=inputs.records(_RECORDS, "train"),
+            eval_file=inputs.records(_RECORDS, "eval"),
+            output_dir=model,
+            masking="dynamic",
+            max_seq_length=_LENGTH,
+            max_predictions_per_seq=_PREDICTIONS,
+            num_train_steps=steps,
+            keep_checkpoint_max=1,
+        )
+    return {"init_checkpoint": model}
+
+
+def _finetune(
+    place: Path,
+    task: str,
+    model: Mapping[str, Any],
+    options: HourOptions,
+    data: StudyData,
+) -> list[float]:
+    """Fine-tunes a model with each seed; returns values from 0 to 100."""
+    from studies.engine.inputs import task_flags
+
+    given = {**_FINETUNING, **model, **_settings(task, "init" in str(model))}
+    if task in SUBJECTIVITY:
+        given |= {"task_name": "csv"}
+        given |= {"data_dir": _subset(place, SUBJECTIVITY[task], options)}
+    else:
+        given |= task_flags(task, data)
+        given |= given.pop("task_options", {})
+    given |= {"do_train": True}
+    if task == _SPANS:
+        del given["eval_batch_size"], given["explain_errors"]
+        return [*_answer(place, given)]
+    run_with_log(
+        place / "log.txt",
+        "run_classifier.py",
+        **given,
+        do_eval=True,
+        num_trials=_NUM_SEEDS,
+        seed=_SEED,
+        output_dir=place / "run",
+    )
+    trials = read_json(str(place / "run/trials.json"))["trials"]
+    metric = _METRICS.get(task, "accuracy")
+    return [100 * trial[metric] for trial in trials]
+
+
+def _answer(place: Path, given: Mapping[str, Any]) -> Iterator[float]:
+    """Trains on questions with each seed; yields the F1."""
+    for seed in range(_SEED, _SEED + _NUM_SEEDS):
+        run_with_log(
+            place / f"log_{seed}.txt",
+            "run_squad.py",
+            **given,
+            do_predict=True,
+            seed=seed,
+            output_dir=place / f"run_{seed}",
+        )
+        yield read_json(str(place / f"run_{seed}/metrics.json"))["f1"]
+
+
+def _settings(task: str, is_pretrained: bool) -> dict[str, Any]:
+    """Rate and epochs, which were searched for each kind of model."""
+    epochs = {_SPANS: 2.0, _TAGS: 5.0, _SIMILARITY: 4.0}.get(task, 4.0)
+    more = {"doc_stride": 64} if task == _SPANS else {}
+    return more | {"num_train_epochs": epochs, "learning_rate": 5e-4}
+
+
+def _subset(place: Path, count: int, options: HourOptions) -> Path:
+    """Writes the first rows of the train set, and the dev set."""
+    folder = place / "data"
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, most in ("train", count), ("dev", None):
+        with Path(options.subjectivity_dir, f"{part}.csv").open() as file:
+            rows = list(csv.reader(file))
+        with (folder / f"{part}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(rows[: most and most + 1])
+    return folder
+
+
+def _tfidf(place: Path, task: str, options: HourOptions) -> float:
+    """Accuracy of logistic regression on words and pairs of words."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    folder = _subset(place, SUBJECTIVITY[task], options)
+    texts, labels = {}, {}
+    for part in ("train", "dev"):
+        with (folder / f"{part}.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        texts[part] = [row["text"] for row in rows]
+        labels[part] = [row["label"] for row in rows]
+    words = TfidfVectorizer(ngram_range=(1, 2))
+    model = LogisticRegression(C=4, max_iter=1000)
+    model.fit(words.fit_transform(texts["train"]), labels["train"])
+    return 100 * model.score(words.transform(texts["dev"]), labels["dev"])
+
+
+if __name__ == "__main__":
+    flags.define(HourOptions)
+    flags.define(
+        StudyData,
+        only=["init_checkpoint", "conllu_dir", "glue_dir", "squad_dir"],
+    )
+    program.run(main)

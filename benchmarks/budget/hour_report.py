@@ -1,0 +1,105 @@
+"""hour.md, hour.tsv and hour.png."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib.figure
+
+from data.storage import files
+from data.storage.json_files import read_json
+from data.storage.tsv_files import write_tsv
+from studies.engine.report import shown
+from studies.engine.statistics import Values
+from training.loop.events import read_eval_results
+
+_CORES = 2
+_COLUMNS = 3  # of the picture
+
+
+def write(folder: Path, models: Sequence[str], tasks: Sequence[str]) -> None:
+    """Writes the three files, of all that is done."""
+    found = {
+        (model, task): read_json(str(path))["values"]
+        for model in models
+        for task in tasks
+        if (path := folder / model / task / "result.json").exists()
+    }
+    rows = [[m, t, v] for (m, t), values in found.items() for v in values]
+    write_tsv(str(folder / "hour.tsv"), [["model", "task", "value"], *rows])
+    shown_tasks = [t for t in tasks if any(task == t for _, task in found)]
+    columns = ["model", "masked-LM loss", *shown_tasks]
+    lines = [_row(columns), "|" + " --- |" * len(columns)]
+    for model in models:
+        if any(name == model for name, _ in found):
+            cells = (found.get((model, task)) for task in shown_tasks)
+            cells = [shown(Values.of(c)) if c else "" for c in cells]
+            lines.append(_row([model, _loss(folder / model), *cells]))
+    files.write_text(str(folder / "hour.md"), "\n".join(lines) + "\n")
+    if found:
+        _draw(folder, models, shown_tasks, found)
+
+
+def _row(cells) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _loss(folder: Path) -> str:
+    """The loss on the held-out text of the model's own text."""
+    path = folder / "model/eval_results.txt"
+    if not path.exists():
+        return ""
+    return f"{read_eval_results(str(path))['masked_lm_loss']:.2f}"
+
+
+def _draw(folder, models, tasks, found) -> None:
+    """Draws scores against core-minutes, a panel for each task."""
+    height = -(-len(tasks) // _COLUMNS)
+    figure = matplotlib.figure.Figure(
+        figsize=(11, 3.5 * height), layout="constrained"
+    )
+    lines = {}  # text -> minutes -> model
+    for model in models:
+        text, _, minutes = model.rpartition("_")
+        if minutes.isdigit():
+            lines.setdefault(text, {})[int(minutes)] = model
+    timed = {name for line in lines.values() for name in line.values()}
+    axes = figure.subplots(height, _COLUMNS, squeeze=False).flat
+    for axis, task in zip(axes, tasks, strict=False):
+        for number, model in enumerate(m for m in models if m not in timed):
+            if values := found.get((model, task)):
+                mean, color = Values.of(values).mean, f"C{9 - number}"
+                axis.axhline(mean, ls="--", color=color, label=model)
+        for number, (text, line) in enumerate(lines.items()):
+            points = [
+                (_CORES * minutes, Values.of(found[model, task]))
+                for minutes, model in line.items()
+                if (model, task) in found
+            ]
+            axis.errorbar(
+                [x for x, _ in points],
+                [values.mean for _, values in points],
+                [values.spread or 0 for _, values in points],
+                marker="o",
+                capsize=3,
+                color=f"C{number}",
+                label=text,
+            )
+        axis.set_xscale("log")
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.set_xlabel("core-minutes of pretraining")
+        axis.set_title(task)
+        axis.grid(alpha=0.3)
+    for axis in list(axes)[len(tasks) :]:
+        axis.remove()
+    handles = {}
+    for axis in figure.axes:
+        for handle, label in zip(
+            *axis.get_legend_handles_labels(), strict=True
+        ):
+            handles.setdefault(label, handle)
+    figure.legend(
+        handles.values(), handles, loc="outside lower center", ncols=6
+    )
+    path = str(folder / "hour.png")
+    with files.whole_files([path]) as (place,), files.open_write(place) as file:
+        figure.savefig(file, dpi=110, format="png")
