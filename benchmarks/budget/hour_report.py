@@ -57,49 +57,47 @@ def _draw(folder, models, tasks, found) -> None:
     figure = matplotlib.figure.Figure(
         figsize=(11, 3.5 * height), layout="constrained"
     )
-    lines = {}  # text -> minutes -> model
-    for model in models:
-        text, _, minutes = model.rpartition("_")
-        if minutes.isdigit():
-            lines.setdefault(text, {})[int(minutes)] = model
-    timed = {name for line in lines.values() for name in line.values()}
     axes = figure.subplots(height, _COLUMNS, squeeze=False).flat
-    for axis, task in zip(axes, tasks, strict=False):
-        for number, model in enumerate(m for m in models if m not in timed):
-            if values := found.get((model, task)):
-                mean, color = Values.of(values).mean, f"C{9 - number}"
-                axis.axhline(mean, ls="--", color=color, label=model)
-        for number, (text, line) in enumerate(lines.items()):
-            points = [
-                (_CORES * minutes, Values.of(found[model, task]))
-                for minutes, model in line.items()
-                if (model, task) in found
-            ]
-            axis.errorbar(
-                [x for x, _ in points],
-                [values.mean for _, values in points],
-                [values.spread or 0 for _, values in points],
-                marker="o",
-                capsize=3,
-                color=f"C{number}",
-                label=text,
-            )
-        axis.set_xscale("log")
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.set_xlabel("core-minutes of pretraining")
-        axis.set_title(task)
-        axis.grid(alpha=0.3)
-    for axis in list(axes)[len(tasks) :]:
-        axis.remove()
     handles = {}
-    for axis in figure.axes:
-        for handle, label in zip(
-            *axis.get_legend_handles_labels(), strict=True
-        ):
-            handles.setdefault(label, handle)
+    for task, axis in zip(tasks, axes, strict=False):
+        values = {
+            m: Values.of(found[m, task]) for m in models if (m, task) in found
+        }
+        _panel(axis, task, values)
+        drawn, labels = axis.get_legend_handles_labels()
+        handles |= dict(zip(labels, drawn, strict=True))
+    for axis in axes:
+        axis.remove()
     figure.legend(
         handles.values(), handles, loc="outside lower center", ncols=6
     )
     path = str(folder / "hour.png")
     with files.whole_files([path]) as (place,), files.open_write(place) as file:
         figure.savefig(file, dpi=110, format="png")
+
+
+def _panel(axis, task, values) -> None:
+    """Draws a task: a line for each text, a level for each other model."""
+    lines = {}  # text -> core-minutes -> values
+    for number, (model, found) in enumerate(values.items()):
+        text, _, minutes = model.rpartition("_")
+        if minutes.isdigit():
+            lines.setdefault(text, {})[_CORES * int(minutes)] = found
+        else:
+            color = f"C{9 - number}"
+            axis.axhline(found.mean, ls="--", color=color, label=model)
+    for number, (text, line) in enumerate(lines.items()):
+        axis.errorbar(
+            [*line],
+            [found.mean for found in line.values()],
+            [found.spread or 0 for found in line.values()],
+            marker="o",
+            capsize=3,
+            color=f"C{number}",
+            label=text,
+        )
+    axis.set_xscale("log")
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.set_xlabel("core-minutes of pretraining")
+    axis.set_title(task)
+    axis.grid(alpha=0.3)

@@ -59,9 +59,14 @@ def _resumed(
                 "%s is %s now, but was %s before: the run resumes, with %s.",
                 *(what, now, before, effect),
             )
-    _warn_of_changes(
-        options.output_dir, record.get("made_from", {}), start.made_from
-    )
+    before, now = record.get("made_from"), start.made_from
+    if before and now and (changed := manifests.changes(before, now)):
+        logging.warning(
+            "%s was trained with another input, and continues with this one: "
+            "%s. To start from its weights, give --init_checkpoint=%s and "
+            "another --output_dir.",
+            *(options.output_dir, "; ".join(changed), options.output_dir),
+        )
     logging.info("Resuming %s at step %d.", options.output_dir, step)
     seen = step * options.train_batch_size
     return dataclasses.replace(
@@ -71,24 +76,6 @@ def _resumed(
         train_seconds=record.get("train_seconds", 0.0),
         is_stripped=record.get("is_stripped", False),
     )
-
-
-def _warn_of_changes(
-    output_dir: str, before: Mapping[str, Any], now: Mapping[str, Any]
-) -> None:
-    """Warns if a run continues with another input than its checkpoint has seen.
-
-    `before` is the checkpoint's `ResumePoint.made_from`, `now` this command's;
-    {} = unknown.
-    """
-    changed = manifests.changes(before, now) if before and now else []
-    if changed:
-        logging.warning(
-            "%s was trained with another input, and continues with this one: "
-            "%s. To start from its weights, give --init_checkpoint=%s and "
-            "another --output_dir.",
-            *(output_dir, "; ".join(changed), output_dir),
-        )
 
 
 def _check_workers(

@@ -100,15 +100,17 @@ def train_vectors(
     settings.check_names(values, _OF_VECTORS, known_ones)
     tables = {name: x for name, x in tables.items() if x is not None}
     has_dev = values.get("task_name") in GLUE or "eval_task_name" in values
-    more = {
+    found = _model_files(folder)
+    own = {
+        **{name: found[name] for name in ("do_lower_case", "never_split")},
+        **{"task_name": "jsonl", **values, **_files_of(tables)},
         "given": frozenset(values),
         "do_train": True,
         "do_eval": "dev" in tables or has_dev,
         "output_dir": output_dir,
         "init_checkpoint": folder,
     }
-    own = {"task_name": "jsonl", **values, **_files_of(tables)}
-    options = settings.make(SentenceOptions, own | more)
+    options = settings.make(SentenceOptions, own)
     rows = {}
     for name, table in tables.items():
         if not python_rows.is_path(table):

@@ -213,12 +213,7 @@ def _check_folders(
 
 
 def open_records(opened: Opened) -> Records:
-    """Opens and checks the records that the run trains on and is scored by.
-
-    Raises:
-      ValueError, OSError: they are missing, damaged or do not fit, or they
-        need weights that are not trained.
-    """
+    """Opens and checks the records that the run trains on and is scored by."""
     options, config, vocab = opened.options, opened.start.config, opened.vocab
     train = dev = None
     if options.do_train:
@@ -357,18 +352,15 @@ def _train(
 
 def _warn_of_changes(opened: Opened) -> None:
     """Warns if a run is evaluated with other settings than it was trained."""
-    output_dir = opened.options.train.output_dir
     before = opened.start.manager.made_from()
     now = run_records.made_from(opened.options, None)
-    # No row is short in an evaluation.
-    names = now.keys() - {"short_rows_share"}
-    trained, asked = ({n: x.get(n) for n in names} for x in (before, now))
-    changed = manifests.changes(trained, asked) if before else []
-    if opened.options.do_eval and changed:
+    now.pop("short_rows_share", None)  # no row is short in an evaluation
+    changed = manifests.changes({n: before.get(n) for n in now}, now)
+    if opened.options.do_eval and before and changed:
         logging.warning(
             "%s was trained with other settings than this evaluation: %s. Give "
             "the flags of its training to evaluate it alike.",
-            *(output_dir, "; ".join(changed)),
+            *(opened.options.train.output_dir, "; ".join(changed)),
         )
 
 

@@ -296,10 +296,15 @@ def test_tables_of_python_train_and_resume(goldens, tmp_path):
     train = [(f"{w} a", f"the {w}", float(rng.random())) for w in WORDS]
     folder = tmp_path / "model"
     write_released(goldens, folder)
+    path = folder / "vocab.txt"
+    tokens = path.read_text("utf-8").splitlines()
+    cased = [t.title() if t.isalpha() and t not in WORDS else t for t in tokens]
+    path.write_text("\n".join(cased) + "\n", "utf-8")
     arguments = {"train_batch_size": 4, "max_seq_length": 8}
     out = tmp_path / "out"
     first = bert.train_vectors(train, folder, out, dev=train, **arguments)
     again = bert.train_vectors(train, folder, out, dev=train, **arguments)
     assert first == again and [*first] == ["spearman"]
+    assert not json.loads((out / "task.json").read_text())["do_lower_case"]
     with pytest.raises(ValueError, match="no setting 'los'"):
         bert.train_vectors(train, folder, out, los="cosine")
