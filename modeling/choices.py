@@ -7,8 +7,9 @@ OBJECTIVES = ("pretraining", "left_to_right", "replaced_tokens")
 # What pretraining begins with; the first one is the original's.
 FIRST_WEIGHTS = ("random", "frequencies", "neighbors")
 
-# Heads of a fine-tuned model.
-HEADS = ("linear", "bilstm")
+# Heads of a fine-tuned model; `mean` reads one vector for the text.
+HEADS = ("linear", "bilstm", "mean")
+WORD_HEADS = ("linear", "bilstm")
 
 ALL_LAYERS = -1
 # Mix -> number of last blocks that it reads; 0 = the embeddings.

@@ -48,6 +48,14 @@ def pool(vectors: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
     return vectors
 
 
+def pool_last(
+    words: tf.Tensor, input_mask: tf.Tensor, pooling: str
+) -> tf.Tensor:
+    """Pools the last layer, float [B, S, H], to float32 [B, H]; see `pool`."""
+    words = tf.cast(words, tf.float32)[:, :, tf.newaxis]
+    return pool(words, input_mask, pooling)[:, 0, 0]
+
+
 def word_means(vectors: tf.Tensor, word_ids: tf.Tensor) -> tf.Tensor:
     """Computes the vector of each word, the mean of its wordpieces' vectors.
 

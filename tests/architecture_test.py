@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 11_010,
-    "training": 12_731,
-    "modeling": 4_375,
+    "data": 11_007,
+    "training": 12_729,
+    "modeling": 4_385,
     "studies": 1_525,
     "demo": 395,
     "programs": 726,
 }
-MOST_DOCSTRINGS = 8_777
+MOST_DOCSTRINGS = 8_770
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

@@ -193,7 +193,7 @@ def _finetune(
     """Fine-tunes a model with each seed; returns values from 0 to 100."""
     from studies.engine.inputs import task_flags
 
-    given = {**_FINETUNING, **model, **_settings(task, "init" in str(model))}
+    given = {**_FINETUNING, **model, **_settings(task)}
     if task in SUBJECTIVITY:
         given |= {"task_name": "csv"}
         given |= {"data_dir": _subset(place, SUBJECTIVITY[task], options)}
@@ -232,9 +232,11 @@ def _answer(place: Path, given: Mapping[str, Any]) -> Iterator[float]:
         yield read_json(str(place / f"run_{seed}/metrics.json"))["f1"]
 
 
-def _settings(task: str, is_pretrained: bool) -> dict[str, Any]:
-    """Rate and epochs, which were searched for each kind of model."""
-    epochs = {_SPANS: 2.0, _TAGS: 5.0, _SIMILARITY: 4.0}.get(task, 4.0)
+def _settings(task: str) -> dict[str, Any]:
+    """Head, rate and epochs, which were searched for random weights."""
+    if task in SUBJECTIVITY:
+        return {"head": "mean", "num_train_epochs": 4.0, "learning_rate": 1e-4}
+    epochs = {_SPANS: 2.0, _TAGS: 5.0, _SIMILARITY: 4.0}[task]
     more = {"doc_stride": 64} if task == _SPANS else {}
     return more | {"num_train_epochs": epochs, "learning_rate": 5e-4}
 

@@ -64,9 +64,8 @@ class SentenceEncoder(Objective):
     ) -> tf.Tensor:
         """Computes the vectors of texts, float32 [B, H]; 0 for empty rows."""
         words = self.encode(batch, dropout_seed).get_sequence_output()
-        words = tf.cast(words, tf.float32)[:, :, tf.newaxis]
-        pooled = pooling.pool(words, batch["input_mask"], self.form.pooling)
-        vectors = pooled[:, 0, 0]
+        mask = batch["input_mask"]
+        vectors = pooling.pool_last(words, mask, self.form.pooling)
         return unit(vectors) if self.form.normalize else vectors
 
     def score_examples(self, batch: Batch) -> Batch:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from modeling import heads, losses
 from modeling.bert import BertModel
 from modeling.bilstm import BiLSTM
-from modeling.choices import HEADS
+from modeling.choices import WORD_HEADS
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed
 from modeling.objectives.base import Batch, ItemObjective
@@ -36,7 +36,7 @@ class SpanModel(ItemObjective):
       score_padding: include padding in the softmax of the loss, as the
         original. Do not trim such batches: the loss depends on the number of
         padding positions.
-      head: one of `HEADS`.
+      head: one of `WORD_HEADS`.
       dtype: `float32`, `mixed_bfloat16` or `mixed_float16`.
       **options: other arguments of `BertModel`.
 
@@ -60,9 +60,9 @@ class SpanModel(ItemObjective):
         dtype: str = "float32",
         **options: Any,
     ):
-        if head not in HEADS:
+        if head not in WORD_HEADS:
             raise ValueError(
-                f"head {head!r}; it must be one of {', '.join(HEADS)}."
+                f"head {head!r}; it must be one of {', '.join(WORD_HEADS)}."
             )
         bert = BertModel(config, dtype=dtype, **options)
         self.bilstm, size = None, config.hidden_size

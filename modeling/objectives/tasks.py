@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from modeling import heads, layers, losses
+from modeling import heads, layers, losses, pooling
 from modeling.bert import BertModel
 from modeling.bilstm import BiLSTM
-from modeling.choices import HEADS
+from modeling.choices import HEADS, WORD_HEADS
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed
 from modeling.layer_mix import LayerMix
@@ -83,7 +83,8 @@ class TaskModel(ItemObjective):
 
     With the head `bilstm` (the paper's section 5.1, "+ BiLSTM") the linear
     layer reads the states of a `BiLSTM`: those at each token, or the last ones
-    instead of the pooled [CLS].
+    instead of the pooled [CLS]. With the head `mean` it reads the mean over the
+    real tokens instead of the pooled [CLS].
 
     A batch holds int32 `input_ids`, `input_mask` (1 = real), `segment_ids`,
     [B, S] each ([B, L * S] for choice, one choice after the other),
@@ -145,7 +146,8 @@ class TaskModel(ItemObjective):
         if head == "bilstm":
             self.bilstm = BiLSTM(size, config.hidden_size, dtype=dtype)
             size = self.bilstm.output_size
-        self._reads_words = bool(self.bilstm) or kind == "tagging"
+        self._is_mean = head == "mean"
+        self._reads_words = head != "linear" or kind == "tagging"
         self.reads_pooler = not self._reads_words
         self.head = heads.TaskOutput(
             1 if kind == "choice" else num_labels,
@@ -191,6 +193,8 @@ class TaskModel(ItemObjective):
             positions = None if self._reads_words else inputs[0][:, :0]
             output = self.bert(*inputs, encoder_seed, positions)
         words = self.mix(output.embedding_output, output.all_encoder_layers)
+        if self._is_mean:
+            return words, pooling.pool_last(words, inputs[1], "mean")
         if not self.bilstm:
             return words, output.pooled_output
         return self.bilstm(words, inputs[1], bilstm_seed)
@@ -286,7 +290,13 @@ def _refusals(kind, num_labels, class_weights, feature_based, head):
     yield (
         feature_based and head == "linear" and kind != "tagging",
         "a frozen encoder has one vector for each token, but the linear head "
-        f"of a {kind} task reads one for the text; take the head bilstm.",
+        f"of a {kind} task reads one for the text; take the head bilstm or "
+        "mean.",
+    )
+    yield (
+        kind == "tagging" and head not in WORD_HEADS,
+        f"the head {head} reads one vector for the text, but tagging labels "
+        f"each token; take {' or '.join(WORD_HEADS)}.",
     )
 
 

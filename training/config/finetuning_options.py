@@ -293,8 +293,9 @@ class ClassifierOptions(TaskRunOptions):
     )
     head: str = setting(
         "linear",
-        "[new] Layers after the encoder: linear, or bilstm (two layers, then "
-        "linear), the default with --feature_based.",
+        "[new] Layers after the encoder: linear; bilstm (two layers, then "
+        "linear), the default with --feature_based; or mean (linear on the "
+        "mean over the text, for small models).",
         choices=HEADS,
     )
     distillation: DistillOptions = DistillOptions()

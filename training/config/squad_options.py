@@ -9,7 +9,7 @@ from data.squad.window_options import (
     WindowOptions,
     check_null_threshold,
 )
-from modeling.choices import HEADS
+from modeling.choices import WORD_HEADS
 from training.config.distill_options import DistillOptions
 from training.config.finetuning_options import (
     FinetuningOptions,
@@ -57,7 +57,7 @@ class SquadOptions(TaskRunOptions):
         "linear",
         "[new] Layers after the encoder: linear, or bilstm (two layers, then "
         "linear).",
-        choices=HEADS,
+        choices=WORD_HEADS,
     )
     distillation: DistillOptions = group(
         default=DistillOptions(), unlabeled_file=""

@@ -69,9 +69,9 @@ def run(options: ConversionOptions) -> None:
     found = model_folder.find(options.model)
     if found.head:
         raise ValueError(
-            f"{os.path.join(found.path, model_folder.HEAD)}: a head on a "
-            f"frozen encoder ({json.dumps(found.head)}) has no counterpart "
-            "elsewhere; such a model stays here."
+            f"{os.path.join(found.path, model_folder.HEAD)}: this head "
+            f"({json.dumps(found.head)}) has no counterpart elsewhere; such a "
+            "model stays here."
         )
     is_theirs = huggingface.is_folder(found.weights)
     target = options.output_format or FORMATS[0 if is_theirs else 1]

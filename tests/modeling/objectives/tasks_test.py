@@ -1,5 +1,7 @@
 """Every kind of task: shapes, losses by NumPy, and padding that counts not."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -129,8 +131,14 @@ def test_fillers_change_no_loss(config, kind):
     )
 
 
-@pytest.mark.parametrize("head", ["linear", "bilstm"])
-@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize(
+    ("kind", "head"),
+    [
+        *itertools.product(LABELS, ("linear", "bilstm")),
+        ("multilabel", "mean"),
+        ("choice", "mean"),
+    ],
+)
 def test_trimmed_batches_give_the_same(config, kind, head):
     model, batch = make_model(config, kind, head=head), make_batch(kind)
     choices = LABELS[kind] if kind == "choice" else 1
@@ -218,6 +226,25 @@ def test_a_bilstm_stands_before_the_linear_layer(config, kind):
         assert abs(gradient.numpy()).max() > 0
 
 
+@pytest.mark.parametrize("kind", ["classification", "choice"])
+def test_the_mean_over_the_real_tokens_stands_before_the_linear_layer(
+    config, kind
+):
+    model, batch = make_model(config, kind, head="mean"), make_batch(kind)
+    inputs = [batch[n] for n in ("input_ids", "input_mask", "segment_ids")]
+    ids, mask, segments = (tf.reshape(x, [-1, 32]) for x in inputs)
+    words = model.bert(ids, mask, segments).get_sequence_output().numpy()
+    real = mask.numpy()[..., None]
+    means = (words * real).sum(axis=1) / real.sum(axis=1)
+    weights, bias = (v.numpy() for v in model.head.weights)
+    logits = model.logits(batch)
+    np.testing.assert_allclose(
+        logits,
+        (means @ weights.T + bias).reshape(logits.shape),
+        atol=rounding.EQUAL * abs(logits.numpy()).max(),
+    )
+
+
 @pytest.mark.parametrize("head", ["linear", "bilstm"])
 def test_a_frozen_encoder_is_read_without_gradient_or_dropout(config, head):
     dropping = BertConfig.from_dict(
@@ -271,6 +298,8 @@ def test_trimmed_features_give_the_same(config, mix, head):
 def test_heads_that_fit_nothing_are_refused(config, arguments, message):
     with pytest.raises(ValueError, match=message):
         TaskModel(config, "classification", 2, **arguments)
+    with pytest.raises(ValueError, match="head mean .* take linear or bilstm"):
+        TaskModel(config, "tagging", 2, head="mean")
 
 
 @pytest.mark.parametrize("kind", LABELS)

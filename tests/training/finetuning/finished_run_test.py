@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+import bert
 from data.finetuning.long_text import LongTextOptions
 from modeling import checkpoints
 from tests.support.classifier_support import WORDS, write_table
@@ -69,6 +70,22 @@ def test_the_last_checkpoint_is_kept_and_works_without_slots(
     (tmp_path / "out/test_results.tsv").unlink()
     run(do_train=False, do_eval=False)
     assert (tmp_path / "out/test_results.tsv").read_bytes() == answers
+
+
+def test_the_head_of_means_is_remembered_and_answers(run, tmp_path):
+    run(head="mean")
+    lines = (tmp_path / "data/test.jsonl").read_text("utf-8").splitlines()
+    model = bert.load(tmp_path / "out")
+    answers = model.predict([json.loads(line)["text"] for line in lines])
+    rows = (tmp_path / "out/test_results.tsv").read_text().splitlines()
+    for answer, row in zip(answers, rows, strict=True):
+        # The program predicts in batches of other lengths.
+        assert [*answer["probabilities"].values()] == pytest.approx(
+            [float(cell) for cell in row.split("\t")], abs=1e-5
+        )
+    # It has the variables of a linear head, which reads the pooled [CLS].
+    with pytest.raises(ValueError, match="--head 'mean' -> 'linear'. Give"):
+        run(head="linear")
 
 
 def test_a_given_number_of_checkpoints_is_kept(run, tmp_path):
