@@ -16,8 +16,9 @@ and hour.png of all that is done.
 
 import csv
 import dataclasses
+import functools
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from benchmarks.budget.rungs import BASELINE
 from benchmarks.programs import run_with_log
 from data.settings import Settings, setting
 from data.storage import files
-from data.storage.json_files import read_json, write_json
+from data.storage.json_files import read_json
 from studies.engine.study_options import StudyData
 from training import program
 from training.config import flags
@@ -94,23 +95,29 @@ def main() -> None:
         files.require_file(path, "text or vocabulary")
     program.load_tensorflow()
     from benchmarks.budget import hour_report
+    from training.many_runs.recorded_run import RecordedRun
 
     folder, models = Path(options.output_dir), _models(options, data)
+    for flag, known in ("models", models), ("tasks", TASKS):
+        asked = getattr(options, flag)
+        if unknown := [name for name in asked if name not in known]:
+            raise ValueError(
+                f"--{flag}={','.join(asked)}: {unknown[0]} is not one of "
+                f"{', '.join(known)}."
+            )
     for name, task in itertools.product(models, _tasks(options, data)):
         if options.models and name not in options.models:
             continue
-        place = folder / name / task
-        result = place / "result.json"
-        if result.exists() or (name == TFIDF and task not in SUBJECTIVITY):
+        if name == TFIDF and task not in SUBJECTIVITY:
             continue
-        logging.info("%s, %s", name, task)
-        if name == TFIDF:
-            values = [_tfidf(place, task, options)]
-        else:
+        place = folder / name / task
+        recorded = RecordedRun(str(place), "result.json", _settings(task))
+        if not recorded.result:
+            logging.info("%s, %s", name, task)
             model = models[name](name)
-            values = _finetune(place, task, model, options, data)
-        write_json(str(result), {"values": values})
-        hour_report.write(folder, tuple(models), TASKS)
+            run = functools.partial(_values, place, task, model, options, data)
+            recorded.run(run)
+            hour_report.write(folder, tuple(models), TASKS)
 
 
 def _tasks(options: HourOptions, data: StudyData) -> Iterator[str]:
@@ -132,7 +139,7 @@ def _models(options: HourOptions, data: StudyData) -> dict[str, Any]:
         "vocab_file": options.vocab_file,
         "bert_config_file": options.bert_config_file,
     }
-    models = {TFIDF: None, RANDOM: lambda _: own}
+    models = {TFIDF: lambda _: None, RANDOM: lambda _: own}
 
     def pretrained(text, steps, recipe):
         return lambda name: _pretrain(
@@ -183,14 +190,30 @@ def _pretrain(
     return {"init_checkpoint": model}
 
 
+def _values(
+    place: Path,
+    task: str,
+    model: Mapping[str, Any] | None,
+    options: HourOptions,
+    data: StudyData,
+) -> dict[str, list[float]]:
+    """Scores a model on a task with each seed, from 0 to 100.
+
+    `model` are its flags; None = logistic regression.
+    """
+    if model is None:
+        return {"values": [_tfidf(place, task, options)]}
+    return {"values": [*_finetune(place, task, model, options, data)]}
+
+
 def _finetune(
     place: Path,
     task: str,
     model: Mapping[str, Any],
     options: HourOptions,
     data: StudyData,
-) -> list[float]:
-    """Fine-tunes a model with each seed; returns values from 0 to 100."""
+) -> Iterable[float]:
+    """Fine-tunes a model with each seed; returns its scores."""
     from studies.engine.inputs import task_flags
 
     given = {**_FINETUNING, **model, **_settings(task)}
@@ -203,7 +226,7 @@ def _finetune(
     given |= {"do_train": True}
     if task == _SPANS:
         del given["eval_batch_size"], given["explain_errors"]
-        return [*_answer(place, given)]
+        return _answer(place, given)
     run_with_log(
         place / "log.txt",
         "run_classifier.py",

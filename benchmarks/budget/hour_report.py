@@ -19,10 +19,11 @@ _COLUMNS = 3  # of the picture
 def write(folder: Path, models: Sequence[str], tasks: Sequence[str]) -> None:
     """Writes the three files, of all that is done."""
     found = {
-        (model, task): read_json(str(path))["values"]
+        (model, task): result["values"]
         for model in models
         for task in tasks
         if (path := folder / model / task / "result.json").exists()
+        and "values" in (result := read_json(str(path)))
     }
     rows = [[m, t, v] for (m, t), values in found.items() for v in values]
     write_tsv(str(folder / "hour.tsv"), [["model", "task", "value"], *rows])
