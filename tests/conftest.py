@@ -79,6 +79,8 @@ def markers_left_out(config):
 
 
 def pytest_configure(config):
+    # To trace a graph makes so many objects that collections took 7 % of a run.
+    gc.set_threshold(20_000)
     if not config.getoption("--gpu"):
         # Nothing has looked for devices yet. Programs that tests start, and
         # those of the fork server, inherit this.

@@ -110,7 +110,7 @@ PARTS = {
     "ResidualOutput",
     "Transform",
 }
-# The others are parts of these, so XLA compiles them as well.
+# The others are parts of these, so XLA and exports have them as well.
 COMPILED = {
     "BertModel",
     "BiLSTM",
@@ -255,15 +255,24 @@ def test_a_compiled_layer_has_every_other_one_within():
     assert inner >= {*CASES}
 
 
-@each
+@pytest.mark.parametrize(
+    ("name", "jit_compile"),
+    [
+        *((name, False) for name in sorted(CASES)),
+        *(
+            pytest.param(name, True, marks=pytest.mark.all)
+            for name in sorted(COMPILED)
+        ),
+    ],
+)
 @pytest.mark.filterwarnings("ignore:Gradients do not exist.*recurrent_kernel")
-def test_a_step_changes_every_weight(name):
+def test_a_step_changes_every_weight(name, jit_compile):
     layer, case = make(name), CASES[name]
     model = model_of(layer, case.inputs)
     model.compile(
         optimizer=keras.optimizers.SGD(1.0),
         loss=["mse"] * len(model.outputs),
-        jit_compile=name in COMPILED,
+        jit_compile=jit_compile,
     )
     before = {v.path: v.numpy() for v in model.trainable_variables}
     wanted = [
@@ -336,6 +345,12 @@ def test_files_give_the_layer_again(name, tmp_path):
     other.load_weights(tmp_path / "a.weights.h5")
     assert_same(call(other, [inputs]), want)
 
+
+@pytest.mark.parametrize("name", sorted(COMPILED))
+def test_an_export_gives_what_the_layer_gives(name, tmp_path):
+    inputs = tf.nest.flatten(CASES[name].inputs)
+    model = model_of(make(name), CASES[name].inputs)
+    want = call(model, [inputs])
     model.export(tmp_path / "exported", verbose=False)
     exported = tf.saved_model.load(tmp_path / "exported")
     served = exported.signatures["serving_default"](

@@ -167,7 +167,12 @@ def test_ids_as_float32_are_exact(bert):
             marks=pytest.mark.all,
         ),
         (functional, BATCH, {}),
-        (lambda: sequential(dtype="mixed_bfloat16"), IDS, {}),
+        pytest.param(
+            lambda: sequential(dtype="mixed_bfloat16"),
+            IDS,
+            {},
+            marks=pytest.mark.all,
+        ),
         (Classifier, BATCH, {"run_eagerly": True}),
         pytest.param(
             lambda: Classifier(gradient_checkpointing=True),

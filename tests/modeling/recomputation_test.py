@@ -78,8 +78,8 @@ FROZEN = {
     [
         ("float32", False, "pooler"),
         ("mixed_bfloat16", False, "pooler"),
-        ("float32", False, "blocks"),
         ("float32", False, "part"),
+        pytest.param("float32", False, "blocks", marks=pytest.mark.all),
         # XLA compiles for half a minute.
         pytest.param("float32", True, "pooler", marks=pytest.mark.all),
         pytest.param("float32", True, "block", marks=pytest.mark.all),

@@ -35,11 +35,11 @@ def whole(goldens, pytestconfig, tmp_path_factory):
     """The folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     root = pytestconfig.rootpath
-    make_classifier(goldens, root, folder, 10, save_steps=80).finish()
+    make_classifier(goldens, root, folder, 6, save_steps=48).finish()
     return folder
 
 
-# They take 2 x 16 of 80 steps at most.
+# They take 2 x 16 of 48 steps at most; it is scored at step 36 and at the end.
 INTERRUPTIONS = (
     [(SIGKILL, while_saving), (SIGTERM, after_steps(5, 16))],
     [(SIGKILL, after_steps(5, 16)), (SIGKILL, after_steps(5, 16))],
@@ -55,9 +55,9 @@ def test_an_interrupted_run_ends_with_the_same_weights(
     goldens, pytestconfig, tmp_path, whole, interruptions
 ):
     root = pytestconfig.rootpath
-    run = make_classifier(goldens, root, tmp_path / "interrupted", 10)
+    run = make_classifier(goldens, root, tmp_path / "interrupted", 6)
     interrupt_again_and_again(run, interruptions, SAVE_STEPS)
-    assert_same_end(run.folder, whole, 80)
+    assert_same_end(run.folder, whole, 48)
 
 
 def test_records_that_are_being_made_are_given_up(

@@ -74,16 +74,14 @@ MASKED = ["a [MASK] \u4e2d[MASK]"]
 QUESTION = ("where did the man go?", "the man went to the store .")
 
 
+@pytest.mark.all  # questions and classifications are asked below, too
 @pytest.mark.parametrize(
     ("kind", "lines", "asked"),
     [
-        # The other kinds are asked below, too.
-        pytest.param("classification", LINES, TEXTS, marks=pytest.mark.all),
+        ("classification", LINES, TEXTS),
         ("tagging", LINES, TEXTS),
-        pytest.param("pretraining", MASKED, MASKED, marks=pytest.mark.all),
-        pytest.param(
-            "span", ["\t".join(QUESTION)], [QUESTION], marks=pytest.mark.all
-        ),
+        ("pretraining", MASKED, MASKED),
+        ("span", ["\t".join(QUESTION)], [QUESTION]),
     ],
 )
 def test_the_program_prints_the_answers_of_python(
@@ -141,7 +139,13 @@ def test_an_original_s_classifier_is_told_its_kind(ask, goldens, tmp_path):
     done = ask(folder, ["a b"])
     assert done.returncode == 1
     assert "does not say what it answers; pass kind=, one of" in done.stderr
-    # Its classifier has one row, whatever the number of choices.
+
+
+@pytest.mark.all
+def test_an_original_s_classifier_is_told_its_number_of_choices(
+    ask, goldens, tmp_path
+):
+    # It has one row, whatever the number of choices.
     folder = write_with(
         goldens, tmp_path / "b", lambda x: TaskModel(x, "choice", 2)
     )
@@ -199,6 +203,7 @@ def test_a_line_that_is_not_utf8_is_named(folders, pytestconfig, tmp_path):
         assert [line.split("\t")[2] for line in lines] == shown
 
 
+@pytest.mark.all
 def test_fillings_for_people(ask, folders):
     done = ask(folders["pretraining"], ["a [MASK] [MASK]"], "--top_k=2")
     first, *fillings = done.stdout.splitlines()

@@ -1,22 +1,17 @@
 """The program build_vocab.py, run as a user runs it."""
 
 import pathlib
-import subprocess
 import sys
 
 import pytest
+
+from tests.support import fork_server
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def run(*args):
-    return subprocess.run(
-        [sys.executable, "build_vocab.py", *args],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return fork_server.run([sys.executable, "build_vocab.py", *args], cwd=ROOT)
 
 
 def test_writes_a_vocabulary_and_reports(goldens, tmp_path):

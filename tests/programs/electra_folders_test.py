@@ -238,6 +238,7 @@ def test_a_classifier_reads_the_first_token(released):
     )
 
 
+@pytest.mark.all
 def test_a_finished_run_answers_and_is_exported(goldens, tmp_path):
     finished_run(goldens, tmp_path, "classification", **CHANGES)
     model = bert.load(tmp_path)

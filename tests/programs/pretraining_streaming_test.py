@@ -193,6 +193,7 @@ def test_what_is_wrong_is_found_before_the_data_set_is_read(
     assert [path.name for path in tmp_path.iterdir()] == ["short"]
 
 
+@pytest.mark.all
 def test_a_data_set_of_tfds_is_a_corpus(goldens, tmp_path):
     texts = [
         f"The old mill {i}. It stood by the river. Nobody came there.\n"
@@ -256,7 +257,11 @@ def dynamic(options, goldens, unmasked, output_dir, steps, **changes):
 @pytest.mark.parametrize(
     # Step 4 is without short rows, behind them, or one of them.
     "short_rows_share",
-    [0, 0.25, pytest.param(0.75, marks=pytest.mark.all)],
+    [
+        pytest.param(0, marks=pytest.mark.all),
+        0.25,
+        pytest.param(0.75, marks=pytest.mark.all),
+    ],
 )
 def test_training_with_new_masks_resumes_bit_for_bit(
     options, goldens, unmasked, tmp_path, short_rows_share

@@ -4,6 +4,7 @@ import json
 import sys
 
 import numpy as np
+import pytest
 
 from data.tasks import get_task
 from tests.support import fork_server, rounding
@@ -74,6 +75,7 @@ def test_several_models_are_not_exported_at_once(
     )
 
 
+@pytest.mark.all
 def test_a_pretrained_model_is_exported_alone(goldens, pytestconfig, tmp_path):
     done = run(
         pytestconfig.rootpath,

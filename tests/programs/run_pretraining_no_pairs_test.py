@@ -149,6 +149,7 @@ def test_masked_lm_alone_is_trained_and_measured(
     assert not [tag for tag in tags if "next_sentence" in tag]
 
 
+@pytest.mark.all
 def test_a_run_may_change_from_pairs_to_none_and_back(
     goldens, tmp_path, options, no_pairs
 ):

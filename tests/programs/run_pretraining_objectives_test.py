@@ -275,6 +275,7 @@ def test_an_export_of_an_objective_without_answers(
     assert not list(tmp_path.glob("out/model.ckpt*"))
 
 
+@pytest.mark.all
 def test_a_model_of_both_directions_is_trained_on_and_resumed(
     plain, tmp_path, caplog
 ):
@@ -371,6 +372,7 @@ def test_a_bert_is_no_first_electra(electra, tmp_path):
     )
 
 
+@pytest.mark.all
 def test_a_discriminator_without_generator_is_trained_on_not_evaluated(
     electra, tmp_path, caplog
 ):

@@ -273,6 +273,7 @@ def test_a_model_of_hugging_face_takes_texts_and_pairs(their_folder):
     assert max(abs(single[n] - pair[n]) for n in single) > 1e-3
 
 
+@pytest.mark.all
 def test_other_models_of_hugging_face(their_folder):
     tagger = bert.load(their_folder("BertForTokenClassification"))
     # Labels without names are those of no entity: all words come back.

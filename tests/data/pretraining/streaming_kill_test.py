@@ -201,7 +201,7 @@ def kill_and_compare(start, text, tmp_path, goldens, num_kills, num_shards):
 def test_a_run_killed_at_any_moment_ends_with_the_same_shards(
     start, make_text, tmp_path, goldens
 ):
-    kill_and_compare(start, make_text(80), tmp_path, goldens, 3, 8)
+    kill_and_compare(start, make_text(40), tmp_path, goldens, 2, 8)
 
 
 @pytest.mark.slow

@@ -53,8 +53,11 @@ def of_questions(goldens, config, **description):
 
 KINDS = (
     "classification",
-    "regression",
-    "multilabel",
+    # Of the same class as the first.
+    *(
+        pytest.param(kind, marks=pytest.mark.all)
+        for kind in ("regression", "multilabel")
+    ),
     "choice",
     "tagging",
     "span",

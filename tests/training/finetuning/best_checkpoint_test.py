@@ -377,6 +377,7 @@ def test_a_classifier_keeps_its_best_weights(goldens, tmp_path):
         run(do_eval=True, eval_checkpoints="5,4,3")
 
 
+@pytest.mark.all
 def test_a_classifier_that_goes_back_answers_by_what_it_trains_then(
     goldens, tmp_path
 ):

@@ -119,6 +119,7 @@ def test_a_new_folder_finds_the_calibration_beside_its_weights(
     np.testing.assert_allclose(found, tempered(raw), atol=1e-5)
 
 
+@pytest.mark.all
 def test_a_converted_model_is_calibrated_if_its_answers_stay(
     calibrated, tmp_path, caplog
 ):

@@ -21,7 +21,10 @@ from training.runs import classifier
     ("kind", "metric", "columns"),
     [
         ("pair", "macro_f1", ["id", "prediction", "x", "y"]),
-        ("regression", "pearson", ["id", "prediction", "score"]),
+        pytest.param(
+            *("regression", "pearson", ["id", "prediction", "score"]),
+            marks=pytest.mark.all,
+        ),
         ("multilabel", "micro_f1", ["id", "prediction", "mill", "snow"]),
         ("choice", "accuracy", ["id", "prediction", "0", "1", "2"]),
         ("tagging", "entity_f1", None),

@@ -119,6 +119,7 @@ def test_a_later_command_reads_the_kept_scores(student, tmp_path, monkeypatch):
         assert described["distillation"][name] == value
 
 
+@pytest.mark.all
 def test_a_stopped_run_ends_as_an_uninterrupted_one(
     student, goldens, finished_classifier, tmp_path, monkeypatch
 ):
@@ -310,6 +311,7 @@ def test_every_kind_learns_from_a_teacher(goldens, tmp_path, kind, monkeypatch):
     assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:5])
 
 
+@pytest.mark.all
 def test_questions_learn_from_a_teacher(goldens, tmp_path, monkeypatch):
     teacher = squad_support.make_options(
         goldens, tmp_path / "teacher", do_train=True

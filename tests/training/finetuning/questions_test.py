@@ -466,6 +466,7 @@ def test_training_resumes_and_uses_its_records_again(goldens, tmp_path):
     assert "null_odds" not in found
 
 
+@pytest.mark.all
 def test_a_bilstm_is_trained_remembered_and_loaded(goldens, tmp_path):
     out = tmp_path / "out"
     bilstm = {"head": "bilstm", "trim_batches": False}  # one graph is faster

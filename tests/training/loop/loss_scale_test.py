@@ -71,6 +71,7 @@ def twenty_steps(goldens, tmp_path_factory):
     return metrics, out
 
 
+@pytest.mark.all
 def test_twenty_steps_stay_near_float32(goldens, twenty_steps):
     metrics, _ = twenty_steps
     with np.load(goldens / "model/pretraining_trajectory.npz") as arrays:
@@ -80,6 +81,7 @@ def test_twenty_steps_stay_near_float32(goldens, twenty_steps):
     assert set(metrics["loss_scale"]) == {32768.0}
 
 
+@pytest.mark.all
 def test_the_scale_is_saved_but_no_weight(twenty_steps, tmp_path):
     _, out = twenty_steps
     saved = read_all(out / "model.ckpt-20")

@@ -89,6 +89,7 @@ def _losses(text):
     return [line for line in text.splitlines() if "loss" in line]
 
 
+@pytest.mark.all
 def test_batches_may_be_divided_and_cut(separated, tmp_path):
     given = {"dropout_prob": 0.0, "group_by_length": True}
     whole, _ = _run(separated, tmp_path / "whole", **given)
@@ -102,10 +103,8 @@ def test_batches_may_be_divided_and_cut(separated, tmp_path):
         )
 
 
-@pytest.mark.parametrize(
-    "objective",
-    ["left_to_right", pytest.param("replaced_tokens", marks=pytest.mark.all)],
-)
+@pytest.mark.all
+@pytest.mark.parametrize("objective", ["left_to_right", "replaced_tokens"])
 def test_other_objectives_see_one_document_too(separated, tmp_path, objective):
     given = {"objective": objective, "masking": None, "init_checkpoint": None}
     _, scores = _run(separated, tmp_path / "apart", **given)

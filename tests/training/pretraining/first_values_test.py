@@ -152,8 +152,8 @@ def test_all_other_weights_stay():
 @pytest.fixture(
     params=[
         "pretraining",
-        pytest.param("left_to_right", marks=pytest.mark.all),
-        pytest.param("replaced_tokens", marks=pytest.mark.all),
+        "left_to_right",
+        "replaced_tokens",
     ]
 )
 def from_neighbors(request, options, tmp_path):
@@ -175,6 +175,7 @@ def from_neighbors(request, options, tmp_path):
     return options.replace(num_train_steps=4)
 
 
+@pytest.mark.all
 def test_a_resumed_run_keeps_what_it_has_learned(from_neighbors, tmp_path):
     pretraining.run(from_neighbors)
     parts = from_neighbors.replace(output_dir=str(tmp_path / "parts"))

@@ -91,6 +91,7 @@ def unmasked(goldens, tmp_path):
     return path
 
 
+@pytest.mark.all
 def test_a_stopped_run_ends_as_an_uninterrupted_one(
     grouped, unmasked, goldens, tmp_path
 ):

@@ -143,6 +143,7 @@ def test_rows_in_the_order_of_the_task_stay(goldens, tmp_path, caplog, form):
     assert "output layer" not in caplog.text
 
 
+@pytest.mark.all
 def test_answers_of_reordered_rows_stay_the_same_in_the_next_run(
     goldens, tmp_path
 ):

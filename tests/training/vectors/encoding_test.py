@@ -23,7 +23,7 @@ LINES = ["one two three", "", "two", "three one " * 9, "four", "one two three"]
 def released(goldens, tmp_path_factory):
     """The golden model, as one of sentence vectors with prompts."""
     folder = tmp_path_factory.mktemp("released")
-    write_released(goldens, folder, "bert_config.json")
+    write_released(goldens, folder)
     VectorForm(prompts={"query": "two "}, vector_sizes=(8,)).write(str(folder))
     return str(folder)
 

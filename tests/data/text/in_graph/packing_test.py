@@ -33,35 +33,44 @@ def random_texts(rng, count, most):
     ]
 
 
+@pytest.fixture(scope="module")
+def asked(goldens):
+    """First and second texts, and the wordpieces of both."""
+    rng = random.Random(11)
+    texts = [random_texts(rng, 60, 20) for _ in range(2)]
+    tokenizer = InGraphTokenizer(str(goldens / "vocab.txt"))
+    signature = [tf.TensorSpec([None], tf.string)]
+    tokenize = tf.function(tokenizer.tokenize, input_signature=signature)
+    return texts, [tokenize(tf.constant(some)) for some in texts]
+
+
 @pytest.mark.parametrize("cut", ["longest", "first"])
 @pytest.mark.parametrize("length", [5, 6, 11, 24])
 @pytest.mark.parametrize("is_pair", [False, True])
-def test_rows_are_those_of_features(goldens, cut, length, is_pair):
-    rng = random.Random(length)
-    texts = [random_texts(rng, 60, 20) for _ in range(2)]
+def test_rows_are_those_of_features(goldens, asked, cut, length, is_pair):
+    (first, second), pieces = asked
     if not is_pair:
-        texts[1] = [None] * len(texts[0])
+        second = [None] * len(first)
     expected = rows_of(
-        [InputExample("", a, b) for a, b in zip(*texts, strict=True)],
+        [InputExample("", a, b) for a, b in zip(first, second, strict=True)],
         goldens,
         max_seq_length=length,
         cut=cut,
     )
-    tokenizer = InGraphTokenizer(str(goldens / "vocab.txt"))
     vocab = FullTokenizer(str(goldens / "vocab.txt")).vocab
 
     @tf.function
-    def pack(text_a, text_b=None):
+    def pack(pieces_a, pieces_b=None):
         return packing.pack(
-            tokenizer.tokenize(text_a),
-            None if text_b is None else tokenizer.tokenize(text_b),
+            pieces_a,
+            pieces_b,
             max_seq_length=length,
             cls_id=vocab["[CLS]"],
             sep_id=vocab["[SEP]"],
             cut=cut,
         )
 
-    rows = pack(*map(tf.constant, texts[: 1 + is_pair]))
+    rows = pack(*pieces[: 1 + is_pair])
     longest = int(expected["input_mask"].sum(1).max())
     assert rows["input_ids"].shape[1] == longest
     for name in NAMES:

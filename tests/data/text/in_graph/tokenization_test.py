@@ -290,6 +290,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.all  # as the served exports do
 def test_a_saved_model_carries_its_vocabulary(tmp_path):
     tokenizer = InGraphTokenizer(str(VOCAB), never_split=["[MASK]"])
 
