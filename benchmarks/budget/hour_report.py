@@ -59,12 +59,14 @@ def _draw(folder, models, tasks, found) -> None:
         figsize=(11, 3.5 * height), layout="constrained"
     )
     axes = figure.subplots(height, _COLUMNS, squeeze=False).flat
+    names = dict.fromkeys(_text_and_minutes(model)[0] for model in models)
+    colors = {name: f"C{number}" for number, name in enumerate(names)}
     handles = {}
     for task, axis in zip(tasks, axes, strict=False):
         values = {
             m: Values.of(found[m, task]) for m in models if (m, task) in found
         }
-        _panel(axis, task, values)
+        _panel(axis, task, values, colors)
         drawn, labels = axis.get_legend_handles_labels()
         handles |= dict(zip(labels, drawn, strict=True))
     for axis in axes:
@@ -77,28 +79,35 @@ def _draw(folder, models, tasks, found) -> None:
         figure.savefig(file, dpi=110, format="png")
 
 
-def _panel(axis, task, values) -> None:
+def _text_and_minutes(model: str) -> tuple[str, int]:
+    """Divides a name such as novels_15; 0 = the model has no minutes."""
+    text, _, minutes = model.rpartition("_")
+    return (text, int(minutes)) if minutes.isdigit() else (model, 0)
+
+
+def _panel(axis, task, values, colors) -> None:
     """Draws a task: a line for each text, a level for each other model."""
     lines = {}  # text -> core-minutes -> values
-    for number, (model, found) in enumerate(values.items()):
-        text, _, minutes = model.rpartition("_")
-        if minutes.isdigit():
-            lines.setdefault(text, {})[_CORES * int(minutes)] = found
+    for model, found in values.items():
+        name, minutes = _text_and_minutes(model)
+        if minutes:
+            lines.setdefault(name, {})[_CORES * minutes] = found
         else:
-            color = f"C{9 - number}"
-            axis.axhline(found.mean, ls="--", color=color, label=model)
-    for number, (text, line) in enumerate(lines.items()):
+            color = colors[name]
+            axis.axhline(found.mean, ls="--", color=color, label=name)
+    for text, line in lines.items():
         axis.errorbar(
             [*line],
             [found.mean for found in line.values()],
             [found.spread or 0 for found in line.values()],
             marker="o",
             capsize=3,
-            color=f"C{number}",
+            color=colors[text],
             label=text,
         )
     axis.set_xscale("log")
     axis.xaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_minor_formatter("")
     axis.set_xlabel("core-minutes of pretraining")
     axis.set_title(task)
     axis.grid(alpha=0.3)
