@@ -98,13 +98,7 @@ def main() -> None:
     from training.many_runs.recorded_run import RecordedRun
 
     folder, models = Path(options.output_dir), _models(options, data)
-    for flag, known in ("models", models), ("tasks", TASKS):
-        asked = getattr(options, flag)
-        if unknown := [name for name in asked if name not in known]:
-            raise ValueError(
-                f"--{flag}={','.join(asked)}: {unknown[0]} is not one of "
-                f"{', '.join(known)}."
-            )
+    _check(options, models)
     for name, task in itertools.product(models, _tasks(options, data)):
         if options.models and name not in options.models:
             continue
@@ -118,6 +112,17 @@ def main() -> None:
             run = functools.partial(_values, place, task, model, options, data)
             recorded.run(run)
             hour_report.write(folder, tuple(models), TASKS)
+
+
+def _check(options: HourOptions, models: Mapping[str, Any]) -> None:
+    """Refuses unknown names."""
+    for flag, known in ("models", models), ("tasks", TASKS):
+        asked = getattr(options, flag)
+        if unknown := [name for name in asked if name not in known]:
+            raise ValueError(
+                f"--{flag}={','.join(asked)}: {unknown[0]} is not one of "
+                f"{', '.join(known)}."
+            )
 
 
 def _tasks(options: HourOptions, data: StudyData) -> Iterator[str]:

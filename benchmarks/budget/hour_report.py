@@ -106,8 +106,9 @@ def _panel(axis, task, values, colors) -> None:
             label=text,
         )
     axis.set_xscale("log")
-    axis.xaxis.set_major_formatter("{x:g}")
-    axis.xaxis.set_minor_formatter("")
+    ticks = sorted({minutes for line in lines.values() for minutes in line})
+    axis.set_xticks(ticks, map(str, ticks))
+    axis.minorticks_off()
     axis.set_xlabel("core-minutes of pretraining")
     axis.set_title(task)
     axis.grid(alpha=0.3)

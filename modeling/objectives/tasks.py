@@ -146,7 +146,6 @@ class TaskModel(ItemObjective):
         if head == "bilstm":
             self.bilstm = BiLSTM(size, config.hidden_size, dtype=dtype)
             size = self.bilstm.output_size
-        self._is_mean = head == "mean"
         self._reads_words = head != "linear" or kind == "tagging"
         self.reads_pooler = not self._reads_words
         self.head = heads.TaskOutput(
@@ -193,11 +192,11 @@ class TaskModel(ItemObjective):
             positions = None if self._reads_words else inputs[0][:, :0]
             output = self.bert(*inputs, encoder_seed, positions)
         words = self.mix(output.embedding_output, output.all_encoder_layers)
-        if self._is_mean:
-            return words, pooling.pool_last(words, inputs[1], "mean")
-        if not self.bilstm:
+        if self.bilstm:
+            return self.bilstm(words, inputs[1], bilstm_seed)
+        if self.reads_pooler or self.kind == "tagging":
             return words, output.pooled_output
-        return self.bilstm(words, inputs[1], bilstm_seed)
+        return words, pooling.pool_last(words, inputs[1], "mean")
 
     def predict(self, batch: Batch) -> tf.Tensor:
         """Returns probabilities, or scores for regression; see the class."""
