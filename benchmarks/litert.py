@@ -9,6 +9,7 @@ model itself. A model of vectors is scored on pairs of texts with a number:
 --task_name=STS-B.
 """
 
+import itertools
 import json
 import os
 import platform
@@ -33,8 +34,9 @@ from data.tasks import get_task  # noqa: E402
 from training.export import litert_model  # noqa: E402
 
 FLAGS = flags.FLAGS
-_SHORT, _LONG = "He left, and it was good.", "He left, and it was good. " * 16
-_TIMES = 200
+_TEXT = "He left, and it was good. "
+TEXTS = {"short": _TEXT, "long": _TEXT * 16}
+TURNS = 200
 _FIRST = (
     "import json, sys, bert\n"
     "bert.load(sys.argv[1])._predictors[()].answer(*json.loads(sys.argv[2]))"
@@ -54,33 +56,28 @@ def processor():
     return f"{facts.get('model name', platform.machine())} ({shown})"
 
 
-def scores_of_questions(model, said):
-    """Exact match and F1 of the answers to a file of SQuAD."""
-    is_new = said["version_2_with_negative"]
-    data = SquadData(FLAGS.predict_file).read()
-    examples = list(read_examples(data, ExampleOptions(False, is_new)))
-    scorer = Scorer(is_new)
-    texts = [(x.question_text, x.paragraph.context) for x in examples]
-    for example, found in zip(examples, model.answer(texts), strict=True):
-        scorer.add(found["answer"], example.answers)
-    return scorer.results()
+def scores(model, said, data):
+    """Scores the answers of a model to the dev set.
 
+    Args:
+      model: a `bert.Model`.
+      said: its task.json.
+      data: `predict_file` for questions; else `data_dir`, and if they are not
+        the model's `task_name` and `task_options`.
 
-def scores_of_task(model, said):
-    """The task's metrics of its dev set."""
+    Returns:
+      metric -> value.
+    """
+    if said["kind"] == "span":
+        return _scores_of_questions(model, said, data["predict_file"])
     is_own = said["kind"] != "vectors"
     columns = said["columns"] if is_own else {}
-    name = FLAGS.task_name or said["task_name"]
-    task = get_task(name, FLAGS.data_dir, **columns)
+    columns = columns | data.get("task_options", {})
+    name = data.get("task_name") or said["task_name"]
+    task = get_task(name, data["data_dir"], **columns)
     examples, gold = list(task.examples("dev")), task.gold("dev")
     if not is_own:
-        first, second = (
-            model.encode([getattr(x, field) for x in examples])
-            for field in ("text_a", "text_b")
-        )
-        lengths = [np.linalg.norm(x, axis=1) for x in (first, second)]
-        found = (first * second).sum(axis=1) / np.prod(lengths, axis=0)
-        return {"spearman": metrics.spearman(gold, found)}
+        return {"spearman": _spearman(model, examples, gold)}
     if said["kind"] == "tagging":
         tag = model._predictors[()].label_words
         return task.score(gold, [tag(x.words)[0] for x in examples])
@@ -97,53 +94,95 @@ def scores_of_task(model, said):
     return task.score(gold, np.array(found))
 
 
+def _scores_of_questions(model, said, predict_file):
+    """Exact match and F1 of the answers to a file of SQuAD."""
+    is_new = said["version_2_with_negative"]
+    data = SquadData(predict_file).read()
+    examples = list(read_examples(data, ExampleOptions(False, is_new)))
+    scorer = Scorer(is_new)
+    texts = [(x.question_text, x.paragraph.context) for x in examples]
+    for example, found in zip(examples, model.answer(texts), strict=True):
+        scorer.add(found["answer"], example.answers)
+    return scorer.results()
+
+
+def _spearman(model, examples, gold):
+    """Correlation of the cosines of pairs of vectors with the gold numbers."""
+    first, second = (
+        model.encode([getattr(x, field) for x in examples])
+        for field in ("text_a", "text_b")
+    )
+    lengths = [np.linalg.norm(x, axis=1) for x in (first, second)]
+    found = (first * second).sum(axis=1) / np.prod(lengths, axis=0)
+    return metrics.spearman(gold, found)
+
+
+def milliseconds(models, said):
+    """Times the answers to a short and to a long text, in turns.
+
+    Args:
+      models: name -> a `bert.Model` of one task.
+      said: their task.json.
+
+    Returns:
+      name -> `short`, `long` -> the times of `TURNS` answers.
+    """
+    times = {name: {kind: [] for kind in TEXTS} for name in models}
+    for turn in range(TURNS + 1):
+        for name, model in models.items():
+            ask = model.encode if said["kind"] == "vectors" else model.ask
+            for kind, text in TEXTS.items():
+                texts = texts_of(said, text)
+                texts = [texts[0] if len(texts) == 1 else texts]
+                start = time.perf_counter()
+                ask(texts)
+                if turn:  # the first one traces the graph
+                    passed = time.perf_counter() - start
+                    times[name][kind].append(1e3 * passed)
+    return times
+
+
 def texts_of(said, text):
     """The texts of one answer of the model."""
     if said["kind"] == "span":
         return "Who left?", text
+    if said["kind"] == "choice":
+        return text, [text] * len(said["labels"])
     return (text, text) if said.get("is_pair") else (text,)
 
 
-def row_of(place, said):
-    """What is measured of a file, or of the folder of a run."""
-    model, row = bert.load(place), {"": os.path.basename(place)}
-    is_file = place.endswith(".tflite")
-    row["MB"] = os.path.getsize(place) / 1e6 if is_file else None
-    score = scores_of_questions if said["kind"] == "span" else scores_of_task
-    row |= score(model, said)
-    for name, text in ("short", _SHORT), ("long", _LONG):
-        texts = texts_of(said, text)
-        ask = model.encode if said["kind"] == "vectors" else model.ask
-        texts = [texts[0] if len(texts) == 1 else texts]
-        times = []
-        for _ in range(_TIMES):
-            start = time.perf_counter()
-            ask(texts)
-            times.append(time.perf_counter() - start)
-        row[f"ms, {name} text"] = min(times) * 1e3
-    row["s, first answer"] = None
-    if is_file:
-        command = [sys.executable, "-c", _FIRST, place]
-        command.append(json.dumps(texts_of(said, _SHORT)))
-        start = time.perf_counter()
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-        row["s, first answer"] = time.perf_counter() - start
-    return row
+def _first_answer(place, said):
+    """Seconds from the start of a process to its first answer."""
+    command = [sys.executable, "-c", _FIRST, place]
+    command.append(json.dumps(texts_of(said, TEXTS["short"])))
+    start = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return time.perf_counter() - start
 
 
 def main(_):
-    """Measures the files one by one."""
+    """Measures the files, and the run's model."""
     logging.set_verbosity(logging.WARNING)
     folder = os.path.dirname(litert_model.find(FLAGS.export_dir))
     said = json.loads(Path(folder, "task.json").read_text("utf-8"))
     names = (litert_model.FLOAT, litert_model.INT8)
     places = [os.path.abspath(os.path.join(folder, name)) for name in names]
-    rows = [row_of(place, said) for place in places]
+    sizes = [os.path.getsize(place) / 1e6 for place in places]
+    firsts = [_first_answer(place, said) for place in places]
     if FLAGS.output_dir:
-        rows.append(row_of(FLAGS.output_dir, said))
+        places.append(FLAGS.output_dir)
+    models = {place: bert.load(place) for place in places}
+    times = milliseconds(models, said)
+    rows = []
+    for place, megabytes, first in itertools.zip_longest(places, sizes, firsts):
+        row = {"": os.path.basename(place), "MB": megabytes}
+        row |= scores(models[place], said, FLAGS.flag_values_dict())
+        for kind in TEXTS:
+            row[f"ms, {kind} text"] = min(times[place][kind])
+        rows.append(row | {"s, first answer": first})
     print(processor())
     print(tables.aligned([[*rows[0]], *([*row.values()] for row in rows)]))
-    print(f"8 bits: {rows[1]['MB'] / rows[0]['MB']:.3f} of the float file")
+    print(f"8 bits: {sizes[1] / sizes[0]:.3f} of the float file")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Fine-tunes pretrained models: is a lower loss also a better model?"""
 
 from pathlib import Path
+from typing import Any
 
 from benchmarks.programs import run_with_log
 from data.storage.json_files import read_json
@@ -28,14 +29,26 @@ def finetune(
     """
     measure = MEASURES[task]
     flags = {**FINETUNING, **measure.flags, **task_flags(task, data)}
-    flags |= flags.pop("task_options", {})
-    flags |= {"init_checkpoint": model, "output_dir": folder, "seed": seed}
+    flags |= {"init_checkpoint": model, "seed": seed, "do_train": True}
     if task == "spans":
-        program, evaluation = "run_squad.py", "do_predict"
         del flags["eval_batch_size"]  # its evaluation is prediction
-    else:
+    found = run_task(folder, **flags)
+    return {"value": measure.factor * found[measure.metric]}
+
+
+def run_task(folder: Path, **flags: Any) -> dict[str, float]:
+    """Runs the program of a task; returns metric -> value on the dev set.
+
+    Args:
+      folder: its output_dir; the log is beside it.
+      **flags: those of the data as `task_flags` names them, and others.
+    """
+    flags |= flags.pop("task_options", {})
+    if "task_name" in flags:
         program, evaluation = "run_classifier.py", "do_eval"
-    flags |= {"do_train": True, evaluation: True}
+    else:
+        program, evaluation = "run_squad.py", "do_predict"
+    flags |= {"output_dir": folder, evaluation: True}
     run_with_log(Path(f"{folder}.log"), program, **flags)
     found = read_json(str(folder / "metrics.json"))
-    return {"value": measure.factor * found.get("dev", found)[measure.metric]}
+    return found.get("dev", found)

@@ -1,0 +1,236 @@
+"""smaller.md, smaller.tsv and smaller.png."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.figure
+import matplotlib.lines
+
+from benchmarks.smaller import (
+    COSTS_FILE,
+    MODELS,
+    RESULT,
+    SEED,
+    SIZES,
+    TASKS,
+    TEACHER,
+)
+from data.storage import files
+from data.storage.json_files import find_json
+from data.storage.tsv_files import write_tsv
+from studies.engine.report import shown
+from studies.engine.statistics import Values
+
+_MOST_SEEDS = 100
+_FORMS = {  # of scores and megabytes -> title
+    "float32": "float32",
+    "bfloat16": "bfloat16",
+    "int8": "8 bits",
+}
+_TIMED = {  # form of a model that is timed -> title
+    "float32": "float32",
+    "bfloat16": "bfloat16",
+    "float": "LiteRT, float32",
+    "int8": "LiteRT, 8 bits",
+}
+_MARKERS = dict(zip(MODELS, "osDPv<>", strict=True))
+_FILLS = {"float32": "full", "bfloat16": "left", "int8": "none"}
+_LEAST = 85  # percent that the picture shows; what is less stands at its edge
+
+
+class Results:
+    """All that is done in a folder.
+
+    Attributes:
+      runs: task, model -> the results of its runs.
+      costs: content of costs.json; {} = not measured.
+    """
+
+    def __init__(self, folder: Path):
+        self.runs: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
+        for task in TASKS:
+            for name in MODELS:
+                for seed in range(SEED, SEED + _MOST_SEEDS):
+                    path = folder / task / f"seed-{seed}" / name / RESULT
+                    found = find_json(str(path))
+                    if "scores" in found:
+                        self.runs.setdefault((task, name), {})[seed] = found
+        self.costs = find_json(str(folder / COSTS_FILE))
+
+    def models_of(self, task: str) -> list[str]:
+        """Returns the models of a task that are done."""
+        return [name for name in MODELS if (task, name) in self.runs]
+
+    def scores(self, task: str, name: str, form: str) -> Values | None:
+        """Returns mean and spread of a model's scores; None = no score."""
+        runs = self.runs[task, name].values()
+        found = [x["scores"][form] for x in runs if form in x["scores"]]
+        return Values.of(found) if found else None
+
+    def shares(self, task: str, name: str, form: str) -> Values | None:
+        """Returns the scores as percent of the teacher's mean in float32."""
+        found = self.scores(task, name, form)
+        if not found or (task, TEACHER) not in self.runs:
+            return None
+        factor = 100 / self.scores(task, TEACHER, "float32").mean
+        spread = found.spread and factor * found.spread
+        return Values(factor * found.mean, spread, found.count)
+
+    def megabytes(self, task: str, name: str, form: str) -> float | None:
+        """Returns the size of the first run's file."""
+        return next(iter(self.runs[task, name].values()))["megabytes"].get(form)
+
+    def milliseconds(
+        self, task: str, name: str, form: str, kind: str
+    ) -> float | None:
+        """Returns the median time of an answer; None = not measured."""
+        rows = self.costs.get("tasks", {}).get(task, {})
+        for timed, forms in rows.items():
+            if MODELS[timed].size == MODELS[name].size:
+                return forms.get(form, {}).get(kind)
+        return None
+
+
+def write(folder: Path) -> None:
+    """Writes the three files, of all that is done."""
+    found = Results(folder)
+    if not found.runs:
+        return
+    write_tsv(str(folder / "smaller.tsv"), _cells(found))
+    lines = [f"{os.cpu_count()} cores; {found.costs.get('processor', '')}\n"]
+    for task, its in TASKS.items():
+        if names := found.models_of(task):
+            lines += [f"## {its.title}\n", *_scores(found, task, names), ""]
+            lines += [*_times(found, task), ""]
+    files.write_text(str(folder / "smaller.md"), "\n".join(lines) + "\n")
+    _draw(found, folder)
+
+
+def _cells(found) -> Iterator[list]:
+    """The rows of smaller.tsv."""
+    yield ["task", "model", "seed", "what", "value"]
+    for (task, name), runs in found.runs.items():
+        for seed, result in runs.items():
+            for what in "scores", "megabytes":
+                for form, value in result[what].items():
+                    yield [task, name, seed, f"{what}, {form}", value]
+    for task, rows in found.costs.get("tasks", {}).items():
+        for name, forms in rows.items():
+            for form, kinds in forms.items():
+                for kind, value in kinds.items():
+                    what = f"ms, {form}, {kind} text"
+                    yield [task, name, SEED, what, value]
+
+
+def _row(cells) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def _scores(found, task, names) -> Iterator[str]:
+    """The table of a task's scores and sizes."""
+    columns = ["float32", "% of the teacher's", "bfloat16", "8 bits"]
+    columns += ["MB", "MB, 8 bits", "of the float file"]
+    yield _row(["model", *columns])
+    yield "|" + " --- |" * (1 + len(columns))
+    for name in names:
+        first, *others = (found.scores(task, name, x) for x in _FORMS)
+        share = found.shares(task, name, "float32")
+        sizes = [found.megabytes(task, name, x) for x in ("float", "int8")]
+        cells = [MODELS[name].title, shown(first)]
+        cells.append(f"{share.mean:.1f}" if share else "")
+        cells += [shown(x) if x else "" for x in others]
+        cells.append(f"{found.megabytes(task, name, 'float32'):.1f}")
+        if all(sizes):
+            cells += [f"{sizes[1]:.1f}", f"{sizes[1] / sizes[0]:.3f}"]
+        yield _row([*cells, "", ""][: 1 + len(columns)])
+
+
+def _times(found, task) -> Iterator[str]:
+    """The table of a task's milliseconds, of a short and a long text."""
+    if task not in found.costs.get("tasks", {}):
+        return
+    yield _row(["ms of a short / a long text", *_TIMED.values()])
+    yield "|" + " --- |" * (1 + len(_TIMED))
+    for name in SIZES:
+        cells = [MODELS[name].title]
+        for form in _TIMED:
+            both = (
+                found.milliseconds(task, name, form, kind)
+                for kind in ("short", "long")
+            )
+            cells.append(" / ".join(f"{x:.2f}" for x in both if x))
+        yield _row(cells)
+
+
+def _draw(found: Results, folder: Path) -> None:
+    """Draws quality against milliseconds, and against megabytes."""
+    figure = matplotlib.figure.Figure(figsize=(11, 5), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    tasks = [task for task in TASKS if (task, TEACHER) in found.runs]
+    for color, task in enumerate(tasks):
+        for name in found.models_of(task):
+            for form, fill in _FILLS.items():
+                share = found.shares(task, name, form)
+                costs = (
+                    found.milliseconds(task, name, form, "long"),
+                    found.megabytes(task, name, form),
+                )
+                for axis, cost in zip(axes, costs, strict=True):
+                    if share and cost:
+                        style = {"marker": _MARKERS[name], "fillstyle": fill}
+                        style |= {"color": f"C{color}", "capsize": 2}
+                        _point(axis, cost, share, style)
+    axes[0].set_xlabel("time of an answer to a long text (ms)")
+    axes[1].set_xlabel("size of the weights (MB)")
+    axes[0].set_ylabel("score (% of the teacher's mean)")
+    for axis in axes:
+        axis.set_xscale("log")
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter("{x:g}")
+        axis.set_ylim(bottom=_LEAST - 0.5)
+        axis.grid(alpha=0.3)
+    figure.legend(
+        handles=_legend(tasks),
+        loc="outside lower center",
+        ncols=5,
+        fontsize="small",
+    )
+    path = str(folder / "smaller.png")
+    with files.whole_files([path]) as (place,), files.open_write(place) as file:
+        figure.savefig(file, dpi=110, format="png")
+
+
+def _point(axis, cost, share, style):
+    """A point with its spread; a low one at the edge, with its value."""
+    if share.mean >= _LEAST:
+        axis.errorbar(cost, share.mean, share.spread, **style)
+        return
+    axis.errorbar(cost, _LEAST, **style)
+    axis.annotate(
+        f"{share.mean:.0f} %",
+        (cost, _LEAST),
+        (4, 4),
+        textcoords="offset points",
+        fontsize="x-small",
+    )
+
+
+def _legend(tasks):
+    """Colours are tasks, markers are models, fillings are arithmetic."""
+    line = matplotlib.lines.Line2D
+    entries = [
+        line([], [], color=f"C{color}", label=TASKS[task].title)
+        for color, task in enumerate(tasks)
+    ]
+    black = {"color": "black", "linestyle": "none"}
+    entries += [
+        line([], [], marker=_MARKERS[name], label=model.title, **black)
+        for name, model in MODELS.items()
+    ]
+    return entries + [
+        line([], [], marker="o", fillstyle=fill, label=_FORMS[form], **black)
+        for form, fill in _FILLS.items()
+    ]
