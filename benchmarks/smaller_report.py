@@ -1,5 +1,6 @@
 """smaller.md, smaller.tsv and smaller.png."""
 
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import matplotlib.figure
 import matplotlib.lines
+import matplotlib.ticker
 
 from benchmarks.smaller import (
     COSTS_FILE,
@@ -167,35 +169,31 @@ def _times(found, task) -> Iterator[str]:
 
 def _draw(found: Results, folder: Path) -> None:
     """Draws quality against milliseconds, and against megabytes."""
-    figure = matplotlib.figure.Figure(figsize=(11, 5), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
+    panels = {"size of the weights (MB)": found.megabytes}
+    if found.costs:
+        answer = functools.partial(found.milliseconds, kind="long")
+        panels = {"time of an answer to a long text (ms)": answer} | panels
+    figure = matplotlib.figure.Figure(
+        figsize=(1 + 5 * len(panels), 5.5), layout="constrained"
+    )
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     tasks = [task for task in TASKS if (task, TEACHER) in found.runs]
-    for color, task in enumerate(tasks):
-        for name in found.models_of(task):
-            for form, fill in _FILLS.items():
-                share = found.shares(task, name, form)
-                costs = (
-                    found.milliseconds(task, name, form, "long"),
-                    found.megabytes(task, name, form),
-                )
-                for axis, cost in zip(axes, costs, strict=True):
-                    if share and cost:
-                        style = {"marker": _MARKERS[name], "fillstyle": fill}
-                        style |= {"color": f"C{color}", "capsize": 2}
-                        _point(axis, cost, share, style)
-    axes[0].set_xlabel("time of an answer to a long text (ms)")
-    axes[1].set_xlabel("size of the weights (MB)")
-    axes[0].set_ylabel("score (% of the teacher's mean)")
-    for axis in axes:
+    for axis, (label, cost) in zip(axes, panels.items(), strict=True):
+        for color, task in enumerate(tasks):
+            _points(axis, found, task, cost, f"C{color}")
+        axis.set_xlabel(label)
         axis.set_xscale("log")
+        locator = matplotlib.ticker.LogLocator(subs=(1, 2, 3, 5))
+        axis.xaxis.set_major_locator(locator)
         axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter("")
         axis.set_ylim(bottom=_LEAST - 0.5)
         axis.grid(alpha=0.3)
+    axes[0].set_ylabel("score (% of the teacher's mean)")
     figure.legend(
         handles=_legend(tasks),
         loc="outside lower center",
-        ncols=5,
+        ncols=1 + 2 * len(panels),
         fontsize="small",
     )
     path = str(folder / "smaller.png")
@@ -203,10 +201,23 @@ def _draw(found: Results, folder: Path) -> None:
         figure.savefig(file, dpi=110, format="png")
 
 
+def _points(axis, found, task, cost, color):
+    """Draws the models of a task, each with its spread."""
+    for name in found.models_of(task):
+        for form, fill in _FILLS.items():
+            share, place = (
+                found.shares(task, name, form),
+                cost(task, name, form),
+            )
+            if share and place:
+                style = {"marker": _MARKERS[name], "fillstyle": fill}
+                _point(axis, place, share, style | {"color": color})
+
+
 def _point(axis, cost, share, style):
     """A point with its spread; a low one at the edge, with its value."""
     if share.mean >= _LEAST:
-        axis.errorbar(cost, share.mean, share.spread, **style)
+        axis.errorbar(cost, share.mean, share.spread, capsize=2, **style)
         return
     axis.errorbar(cost, _LEAST, **style)
     axis.annotate(
