@@ -130,6 +130,7 @@ def test_the_rows_of_the_table_and_their_order():
         "peers_prediction_squad_bfloat16",
         *("peers_latency_base_16", "peers_latency_base_128"),
         *("peers_latency_minilm_16", "peers_latency_minilm_128"),
+        "peers_encoding_minilm_float32",
         *("peers_tokenizing_python", "peers_tokenizing_in_graph"),
         *("step_by_objective", "step_by_length", "step_by_part"),
     ]
