@@ -27,7 +27,7 @@ from benchmarks.peers.inputs import SQUAD  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
 from data.storage.json_files import write_json  # noqa: E402
 from data.vectors import retrieval  # noqa: E402
-from data.vectors.text_sets import TextExample, TextSets  # noqa: E402
+from data.vectors.text_sets import TextExample, TextOptions, TextSets  # noqa: E402
 from training.config.flags import define, read  # noqa: E402
 
 # Name -> what differs. Rates were not tuned for either side.
@@ -56,9 +56,8 @@ class Options(Settings):
 def examples(task, part, data):
     """The rows of a set: (text, text) or (text, text, score)."""
     if task == "sts":
-        sets = TextSets(
-            task_name="STS-B", data_dir=f"{data}/glue/STS-B", scored=True
-        )
+        given = TextOptions(task_name="STS-B", data_dir=f"{data}/glue/STS-B")
+        sets = TextSets(options=given, scored=True)
         return [(*row.texts, row.score) for row in sets.examples(part)]
     articles = json.loads(Path(data, SQUAD.format(part)).read_text())["data"]
     return [

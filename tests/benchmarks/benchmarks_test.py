@@ -10,7 +10,7 @@ from absl import app
 
 from benchmarks import programs, rows
 from benchmarks.ours import arithmetic, step_parts
-from benchmarks.peers import compare, protocol
+from benchmarks.peers import compare, protocol, sentence_vectors
 from benchmarks.peers.cases import CASES, ORIGINAL
 from modeling import BertConfig
 
@@ -244,3 +244,16 @@ def test_the_products_of_a_step_are_counted(predictions, training, flops):
     )
     kinds = arithmetic.products(config, 5, 16, predictions, training=training)
     assert arithmetic.flops(kinds) == flops
+
+
+def test_both_sides_train_vectors_on_the_rows_of_glue(tmp_path):
+    folder = tmp_path / "glue/STS-B"
+    folder.mkdir(parents=True)
+    names = "index genre filename year old_index source1 source2".split()
+    header = [*names, "sentence1", "sentence2", "score"]
+    row = [*"0abcdef", "A man runs.", "A man walks.", "2.500"]
+    text = "".join("\t".join(cells) + "\n" for cells in (header, row))
+    (folder / "train.tsv").write_text(text)
+    found = sentence_vectors.examples("sts", "train", tmp_path)
+    # The scores of STS-B are 0 to 5, those of a cosine 0 to 1.
+    assert found == [("A man runs.", "A man walks.", 0.5)]
