@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 11_007,
-    "training": 12_729,
+    "training": 12_736,
     "modeling": 4_384,
     "studies": 1_525,
     "demo": 395,

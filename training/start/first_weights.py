@@ -65,6 +65,7 @@ class FirstWeights:
         reads_pooler: bool = False,
     ):
         self.path = source.path
+        self.head = source.folder.head if source.folder else {}
         weights = source.folder.weights if source.folder else source.path
         self._checkpoint = checkpoints.open_checkpoint(weights)
         self._heads = [name for name in heads if name in variables]

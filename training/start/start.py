@@ -248,16 +248,7 @@ def check_folder(
     """
     path, remedy = os.path.join(folder, HEAD), f"it should hold {_LINEAR}"
     before = find_json(path, tuple(_LINEAR), remedy) or _LINEAR
-    changed = [
-        f"--{name} {before[name]!r} -> {value!r}"
-        for name, value in head.items()
-        if before[name] != value
-    ]
-    if changed:
-        raise ValueError(
-            f"{folder} holds a run of another model: {', '.join(changed)}. "
-            "Give another --output_dir, or the flags of that run."
-        )
+    _require_same_head(folder, before, head)
     path = os.path.join(folder, LABELS)
     if labels is None or not files.exists(path):
         return
@@ -267,6 +258,22 @@ def check_folder(
             f"{folder} holds a model of the labels {', '.join(kept)} "
             f"(labels.txt), but the task has {', '.join(labels)}; give "
             "--labels in that order, or another --output_dir."
+        )
+
+
+def _require_same_head(
+    place: str, before: Mapping[str, str], head: Mapping[str, str]
+) -> None:
+    """Refuses another head; its variables may have the same shapes."""
+    changed = [
+        f"--{name} {before[name]!r} -> {value!r}"
+        for name, value in head.items()
+        if before[name] != value
+    ]
+    if changed:
+        raise ValueError(
+            f"{place} holds a run of another model: {', '.join(changed)}. "
+            "Give another --output_dir, or the flags of that run."
         )
 
 
@@ -289,4 +296,6 @@ def _check_first(
         return
     setup.require_weights(options.train.output_dir, options.init_checkpoint)
     if heads:
+        place = f"--init_checkpoint={first.path}"
+        _require_same_head(place, _LINEAR | first.head, head)
         first.require_heads()

@@ -72,7 +72,7 @@ def test_the_last_checkpoint_is_kept_and_works_without_slots(
     assert (tmp_path / "out/test_results.tsv").read_bytes() == answers
 
 
-def test_the_head_of_means_is_remembered_and_answers(run, tmp_path):
+def test_the_head_of_means_is_remembered_and_answers(run, goldens, tmp_path):
     run(head="mean")
     lines = (tmp_path / "data/test.jsonl").read_text("utf-8").splitlines()
     model = bert.load(tmp_path / "out")
@@ -86,6 +86,15 @@ def test_the_head_of_means_is_remembered_and_answers(run, tmp_path):
     # It has the variables of a linear head, which reads the pooled [CLS].
     with pytest.raises(ValueError, match="--head 'mean' -> 'linear'. Give"):
         run(head="linear")
+    options = options_of(
+        goldens,
+        tmp_path,
+        finetuning={"init_checkpoint": str(tmp_path / "out")},
+        do_train=False,
+        head="linear",
+    )
+    with pytest.raises(ValueError, match="--head 'mean' -> 'linear'. Give"):
+        classifier.run(options.replace(output_dir=str(tmp_path / "other")))
 
 
 def test_a_given_number_of_checkpoints_is_kept(run, tmp_path):
