@@ -34,9 +34,10 @@ machine:
 	if sys.version_info >= (3, 14) else 0)"
 
 ## demo: raw text to a pretrained BERT, on text every Python carries
-##       (make demo TEXT=my.txt takes yours, in any language)
+##       (make demo TEXT=my.txt MINUTES=15 takes yours, in any language)
 demo: $(READY)
-	$(RUN) -m demo.run_demo $(if $(TEXT),--text="$(TEXT)")
+	$(RUN) -m demo.run_demo $(if $(TEXT),--text="$(TEXT)") \
+		$(if $(MINUTES),--minutes=$(MINUTES))
 
 ## test: what a change breaks
 test: $(READY)
@@ -68,7 +69,8 @@ bench: $(READY)
 	$(RUN) benchmarks/bench.py $(if $(QUICK),--quick) \
 		$(foreach row,$(ONLY),--only=$(row)) \
 		$(if $(REAL_DATA),--real_data="$(REAL_DATA)") \
-		$(if $(TEXT),--text="$(TEXT)") $(if $(MINILM),--minilm="$(MINILM)")
+		$(if $(TEXT),--text="$(TEXT)") \
+		$(if $(MINUTES),--minutes=$(MINUTES)) $(if $(MINILM),--minilm="$(MINILM)")
 
 ## check-gpu: values and speed on this machine's NVIDIA GPUs, in ten minutes
 ##            after the packages (several GB); see docs/gpu.md

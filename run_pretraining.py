@@ -96,6 +96,8 @@ def _use_recipe() -> None:
     used = (f"--{name}={flags.value(name)}" for name in values)
     if values:
         logging.info("--recipe=%s: %s", recipe, " ".join(used))
+        names = "num_train_minutes", "input_file"
+        recipes.log_best_sizes(*map(flags.value, names))
 
 
 def _export_options() -> ExportOptions:

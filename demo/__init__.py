@@ -1,7 +1,7 @@
 """The main job, end to end, on text that every Python carries.
 
 corpus    text in two parts: to train on and to evaluate on
-sizes     case, vocabulary and updates that fit a text
+sizes     case, vocabulary, model and updates that fit a text
 page      what the model has learned, as a page
 run_demo  all steps
 """

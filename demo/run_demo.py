@@ -26,11 +26,11 @@ from demo import sizes
 from demo.sizes import Sizes
 from modeling.config import BertConfig
 from training import program
-from training.config import flags
+from training.config import flags, recipes
 
 _LENGTH = 64
 _PREDICTIONS = 10
-_EVAL_BATCH, _TRAIN_BATCH = 64, 32
+_EVAL_BATCH = 64
 _PARTS = {"train": 10, "eval": 5}  # text and records -> copies of the text
 _FILES = (
     *(f"{part}.{kind}" for part in _PARTS for kind in ("txt", "tf_record")),
@@ -50,8 +50,15 @@ class DemoOptions(Settings):
     output_dir: str = setting(
         "build/demo", "Folder of the results, replaced by each run."
     )
-    vocab_size: int = setting(
-        5000, "Most wordpieces of the vocabulary; a small text gets fewer."
+    vocab_size: int | None = setting(
+        None,
+        "Most wordpieces of the vocabulary; a small text gets fewer. Default: "
+        "5000, or what --minutes choose.",
+    )
+    minutes: float = setting(
+        0.0,
+        "Train for so long; they choose the model. 0 = --num_train_steps.",
+        least=0,
     )
     num_train_steps: int = setting(
         2800, "Most training steps; a small --text gets fewer."
@@ -64,28 +71,21 @@ def main() -> None:
     options = flags.read(DemoOptions)
     out = pathlib.Path(options.output_dir)
     _clear(out, options.text)
-    # Python's documentation is English of a known size.
-    chosen = Sizes(True, options.vocab_size, "")
     own = [f"--text={options.text}"] if options.text else []
     parts = [f"--{x}_output={out}/{x}.txt" for x in ("train", "eval")]
     _run("-m", "demo.corpus", *parts, *own)
-    num_train_steps = options.num_train_steps
-    if options.text:
-        chosen = sizes.of_text(f"{out}/train.txt", options.vocab_size)
-        print(f"\n{options.text}: {chosen.reason}.")
+    chosen = sizes.of_text(
+        f"{out}/train.txt", options.vocab_size, options.minutes
+    )
+    facts = [f"{options.text or 'Documentation of Python'}: {chosen.reason}."]
+    print("", *facts, sep="\n")
     _make_records(out, chosen)
-    if options.text:
-        num_train_steps = sizes.num_train_steps(
-            f"{out}/train.tf_record", _TRAIN_BATCH * _LENGTH, num_train_steps
-        )
     program.load_tensorflow()
-    _pretrain(out, num_train_steps)
-    facts = _show_results(out)
+    _pretrain(out, chosen.model, _duration(out, options, chosen.model))
+    facts += _show_results(out)
     fillings = _show_fillings(out, chosen.do_lower_case)
     from demo import page  # after TensorFlow
 
-    if chosen.reason:
-        facts = [f"{options.text}: {chosen.reason}.", *facts]
     path = page.write(out, facts, fillings, chosen.do_lower_case)
     print(f"\nFilled masks, neighbors of words and attention: {path}")
     print(
@@ -126,8 +126,7 @@ def _make_records(out: pathlib.Path, chosen: Sizes) -> None:
     case = _case_flags(chosen.do_lower_case)
     # A text about BERT may have this token. In others it changes nothing.
     text = "".join(files.read_lines(f"{out}/train.txt"))
-    has_mask = chosen.reason and "[MASK]" in text
-    whole = ["--never_split=[MASK]"] if has_mask else []
+    whole = ["--never_split=[MASK]"] if "[MASK]" in text else []
     _run(
         "build_vocab.py",
         f"--input_file={out}/train.txt",
@@ -148,17 +147,32 @@ def _make_records(out: pathlib.Path, chosen: Sizes) -> None:
         )
 
 
-def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
+def _duration(
+    out: pathlib.Path, options: DemoOptions, model: recipes.Sizes
+) -> str:
+    """Returns the flag of the minutes, or of fewer updates for a small text."""
+    most = options.num_train_steps
+    if options.minutes:  # rows of half the length that the table is of
+        most = round(2 * options.minutes * model.updates_per_minute)
+    wordpieces = model.train_batch_size * _LENGTH
+    steps = sizes.num_train_steps(f"{out}/train.tf_record", wordpieces, most)
+    if options.minutes and steps == most:
+        return f"--num_train_minutes={options.minutes:g}"
+    return f"--num_train_steps={steps}"
+
+
+def _pretrain(out: pathlib.Path, model: recipes.Sizes, duration: str) -> None:
     """Trains and evaluates a small model."""
     vocab_size = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
     from data.records import reading  # after TensorFlow
 
+    width = model.hidden_size
     config = BertConfig(
         vocab_size=vocab_size,
-        hidden_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=512,
+        hidden_size=width,
+        num_hidden_layers=model.num_hidden_layers,
+        num_attention_heads=max(4, width // 64),
+        intermediate_size=4 * width,
         max_position_embeddings=_LENGTH,
         type_vocab_size=2,
     )
@@ -173,8 +187,9 @@ def _pretrain(out: pathlib.Path, num_train_steps: int) -> None:
         f"--eval_file={out}/eval.tf_record",
         f"--output_dir={out}/model",
         *_model_flags(out),
-        "--learning_rate=1e-3",  # the recipe's is for larger models
-        f"--num_train_steps={num_train_steps}",
+        f"--learning_rate={recipes.rate(width):g}",
+        f"--train_batch_size={model.train_batch_size}",
+        duration,
         "--fuse",
         f"--eval_batch_size={_EVAL_BATCH}",
         f"--max_eval_steps={max(1, num_eval // _EVAL_BATCH)}",

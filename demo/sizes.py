@@ -1,7 +1,7 @@
-"""Case, vocabulary and number of updates that fit a text.
+"""Case, vocabulary, model and number of updates that fit a text.
 
-The model has a row for each wordpiece of the vocabulary, and 2 layers of 128.
-Narrower ones are worse even for 11,000 wordpieces of text (docs/recipes.md).
+Without minutes the model has 2 layers of 128. Narrower ones are worse even for
+11,000 wordpieces of text (docs/recipes.md).
 """
 
 import json
@@ -12,6 +12,7 @@ from data.pretraining import corpus
 from data.storage import files
 from data.text.tokenization import BasicTokenizer
 from data.text.vocabulary import SPECIAL_TOKENS
+from training.config import recipes
 
 # More words with accents than this need them. English novels have 0.04 %,
 # Turkish news 30 %.
@@ -20,6 +21,7 @@ _MOST_CHARACTERS = 1000  # as build_vocab.py keeps
 # From more passes over a text of 30,000 wordpieces the held-out loss rises.
 _PASSES = 30
 _LEAST_STEPS = 100
+_QUICK = recipes.Sizes(2, 128, 5000, 32, 740)
 
 
 class Sizes(NamedTuple):
@@ -28,11 +30,13 @@ class Sizes(NamedTuple):
     Attributes:
       do_lower_case: whether text is lower-cased and loses its accents.
       vocab_size: most wordpieces of the vocabulary.
+      model: the model and its batches.
       reason: why, for people.
     """
 
     do_lower_case: bool
     vocab_size: int
+    model: recipes.Sizes
     reason: str
 
 
@@ -57,8 +61,12 @@ def check(path: str) -> None:
         raise ValueError(f"{path}: {error}") from None
 
 
-def of_text(path: str, most_wordpieces: int) -> Sizes:
-    """Chooses what fits the training text; `most_wordpieces` bounds it."""
+def of_text(path: str, most_wordpieces: int | None, minutes: float) -> Sizes:
+    """Chooses what fits the training text.
+
+    `most_wordpieces` bounds the vocabulary, None = as the model does. `minutes`
+    of training choose the model, 0 = the quick one.
+    """
     text = " ".join(files.read_lines(path))
     words = text.split()
     share = sum(map(_has_accent, words)) / len(words)
@@ -67,11 +75,17 @@ def of_text(path: str, most_wordpieces: int) -> Sizes:
     cut = BasicTokenizer(lower).tokenize(text)
     characters = min(len(set("".join(cut))), _MOST_CHARACTERS)
     vocab_size = max(2 * characters + 500, len(cut) // 20)
+    model = recipes.best_sizes(minutes, len(cut)) if minutes else _QUICK
+    most_wordpieces = most_wordpieces or model.vocab_size
+    reason = (
+        f"{len(cut):,} words, {share:.1%} of them with accents, which are "
+        f"{'dropped, and so are capitals' if lower else 'kept, with capitals'}"
+    )
     return Sizes(
         lower,
         min(vocab_size, max(most_wordpieces, 2 * characters + 100)),
-        f"{len(cut):,} words, {share:.1%} of them with accents, which are "
-        f"{'dropped, and so are capitals' if lower else 'kept, with capitals'}",
+        model,
+        f"{reason}; for {minutes:g} minutes: {model}" if minutes else reason,
     )
 
 

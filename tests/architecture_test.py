@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 11_007,
-    "training": 12_736,
+    "data": 11_033,
+    "training": 12_746,
     "modeling": 4_384,
     "studies": 1_525,
-    "demo": 395,
-    "programs": 726,
+    "demo": 416,
+    "programs": 728,
 }
-MOST_DOCSTRINGS = 8_770
+MOST_DOCSTRINGS = 8_786
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

@@ -37,7 +37,7 @@ _CONFIG = "configs/uncased_L-4_H-256_A-4.json"
 _LENGTH, _PREDICTIONS = 128, 20
 _SEED, _NUM_SEEDS = 12345, 3
 _EVAL = {"eval_batch_size": 64, "max_eval_steps": 26}
-_RECORDS = {
+RECORDS = {
     "records": "pairs",
     "masking": "dynamic",
     "max_seq_length": _LENGTH,
@@ -177,19 +177,23 @@ def _pretrain(
     if recipe == "original":
         rate = BASELINE.settings["learning_rate"]
         given = {"learning_rate": rate, "num_warmup_steps": steps // 10}
+    return pretrain(folder, inputs, num_train_steps=steps, **own, **given)
+
+
+def pretrain(folder: Path, inputs, **given: Any) -> dict[str, Any]:
+    """Pretrains in a folder unless it is done; returns the model's flags."""
     model = folder / "model"
     if not (model / "eval_results.txt").exists():
         run_with_log(
             folder / "pretraining.log",
             "run_pretraining.py",
-            **{**own, **given, **_EVAL, "do_train": True, "do_eval": True},
-            input_file=inputs.records(_RECORDS, "train"),
-            eval_file=inputs.records(_RECORDS, "eval"),
+            **{**given, **_EVAL, "do_train": True, "do_eval": True},
+            input_file=inputs.records(RECORDS, "train"),
+            eval_file=inputs.records(RECORDS, "eval"),
             output_dir=model,
-            masking="dynamic",
+            masking=RECORDS["masking"],
             max_seq_length=_LENGTH,
             max_predictions_per_seq=_PREDICTIONS,
-            num_train_steps=steps,
             keep_checkpoint_max=1,
         )
     return {"init_checkpoint": model}
@@ -208,27 +212,26 @@ def _values(
     """
     if model is None:
         return {"values": [_tfidf(place, task, options)]}
-    return {"values": [*_finetune(place, task, model, options, data)]}
+    if task in SUBJECTIVITY:
+        data_dir = _subset(place, SUBJECTIVITY[task], options)
+        model = {**model, "task_name": "csv", "data_dir": data_dir}
+    return {"values": [*finetune(place, task, model, data)]}
 
 
-def _finetune(
+def finetune(
     place: Path,
     task: str,
     model: Mapping[str, Any],
-    options: HourOptions,
     data: StudyData,
+    num_seeds: int = _NUM_SEEDS,
 ) -> Iterable[float]:
     """Fine-tunes a model with each seed; returns its scores."""
     from studies.engine.inputs import task_flags
 
-    given = {**_FINETUNING, **model, **_settings(task)}
-    if task in SUBJECTIVITY:
-        given |= {"task_name": "csv"}
-        given |= {"data_dir": _subset(place, SUBJECTIVITY[task], options)}
-    else:
+    given = {**_FINETUNING, **model, **_settings(task), "do_train": True}
+    if task not in SUBJECTIVITY:
         given |= task_flags(task, data)
         given |= given.pop("task_options", {})
-    given |= {"do_train": True}
     if task == _SPANS:
         del given["eval_batch_size"], given["explain_errors"]
         return _answer(place, given)
@@ -237,7 +240,7 @@ def _finetune(
         "run_classifier.py",
         **given,
         do_eval=True,
-        num_trials=_NUM_SEEDS,
+        num_trials=num_seeds,
         seed=_SEED,
         output_dir=place / "run",
     )

@@ -86,7 +86,7 @@ class Inputs:
                 self._folder / "records" / f"{name}.log",
                 "create_pretraining_data.py",
                 **KINDS[kind],
-                input_file=self._part(part),
+                input_file=self.text(part),
                 vocab_file=self._vocab_file,
                 output_file=path,
                 max_seq_length=length,
@@ -97,8 +97,8 @@ class Inputs:
             )
         return path
 
-    def _part(self, part):
-        """The text to train on, or the last documents, which are held out."""
+    def text(self, part: str) -> Path:
+        """Returns the text to `train` on, or the last documents, to `eval`."""
         path = self._folder / f"{part}.txt"
         if not path.exists():
             lines, _ = read_text(self._text, 0)

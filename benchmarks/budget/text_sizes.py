@@ -95,7 +95,7 @@ def _make_records(out: Path, path: str, megabytes: float) -> None:
                 break
             print(line, file=file)
     corpus.write(f"{out}/train.txt", f"{out}/eval.txt", text=str(text))
-    chosen = sizes.of_text(f"{out}/train.txt", _MOST_WORDPIECES)
+    chosen = sizes.of_text(f"{out}/train.txt", _MOST_WORDPIECES, 0)
     run_with_log(
         out / "log.txt",
         "build_vocab.py",

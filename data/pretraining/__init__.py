@@ -9,6 +9,7 @@ recipe           vocabulary and options of records, for both writers
 groups           documents in flat arrays, for both writers
 masking          masks many rows at once
 report           counts and warnings, for the log
+text_facts       what manifests say about the text of records
 exact/           the original's records, decision by decision, in memory
 streaming/       text of any size, on many processes
 dynamic_masking  new masks in every epoch, while training reads

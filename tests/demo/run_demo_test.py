@@ -1,8 +1,11 @@
-"""The demo's folder: only one that a demo has made is replaced."""
+"""The demo: the folder that it replaces, and how long it trains."""
+
+import json
 
 import pytest
 
 from demo import run_demo
+from training.config import recipes
 
 
 def test_a_folder_of_an_earlier_demo_is_cleared(tmp_path):
@@ -30,3 +33,23 @@ def test_a_text_in_the_folder_or_nowhere_is_refused(tmp_path):
     (tmp_path / "a.txt").write_text("a")
     with pytest.raises(ValueError, match="which the demo replaces; move it"):
         run_demo._clear(tmp_path, str(tmp_path / "a.txt"))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "wordpieces", "flag"),
+    [
+        (0, 10**9, "--num_train_steps=2800"),
+        (15, 10**9, "--num_train_minutes=15"),
+        # 30 passes over the text, in batches of 32 x 64.
+        (15, 40_960, "--num_train_steps=600"),
+    ],
+)
+def test_a_small_text_is_not_trained_on_for_all_minutes(
+    minutes, wordpieces, flag, tmp_path
+):
+    manifest = {"counts": {"wordpieces": wordpieces}}
+    path = tmp_path / "train.tf_record.manifest.json"
+    path.write_text(json.dumps(manifest))
+    options = run_demo.DemoOptions(minutes=minutes)
+    model = recipes.Sizes(4, 256, 8000, 32, 166)
+    assert run_demo._duration(tmp_path, options, model) == flag

@@ -53,6 +53,7 @@ def extended(pytestconfig, tmp_path):
     return copy, command.split()[2:-1]
 
 
+@pytest.mark.all
 def test_the_example_trains_and_is_evaluated(extended, tmp_path):
     root, flags = extended
     config = tmp_path / "small.json"

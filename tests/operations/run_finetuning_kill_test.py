@@ -46,10 +46,9 @@ INTERRUPTIONS = (
 )
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(
-    "interruptions",
-    [INTERRUPTIONS[0], pytest.param(INTERRUPTIONS[1], marks=pytest.mark.all)],
-    ids=["saving", "training"],
+    "interruptions", INTERRUPTIONS, ids=["saving", "training"]
 )
 def test_an_interrupted_run_ends_with_the_same_weights(
     goldens, pytestconfig, tmp_path, whole, interruptions

@@ -129,6 +129,7 @@ def test_lines_of_the_other_kinds(kind, line, asked, answer, text):
     }
 
 
+@pytest.mark.all
 def test_an_original_s_classifier_is_told_its_kind(ask, goldens, tmp_path):
     folder = write_with(
         goldens, tmp_path / "a", lambda x: TaskModel(x, "multilabel", 3)

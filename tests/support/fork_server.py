@@ -154,7 +154,7 @@ def run(arguments, *, cwd, stdin=os.devnull, env=(), timeout=300):
 
 
 def _warm_up():
-    """Imports what the programs import; computes nothing."""
+    """Imports what the programs import; computes nothing with TensorFlow."""
     import training.convert.conversion  # noqa: F401
     import training.export.pretraining_signatures  # noqa: F401
     import training.export.saved_model  # noqa: F401
@@ -162,6 +162,9 @@ def _warm_up():
     import training.runs.pretraining  # noqa: F401
     import training.runs.questions  # noqa: F401
     import training.runs.vectors  # noqa: F401
+    from data.text.in_graph import characters
+
+    characters._tables(True)  # a second of most exports
 
     threads = os.listdir("/proc/self/task")
     assert len(threads) == 1, threads

@@ -4,9 +4,13 @@ A flag that the command gives keeps its value.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from absl import logging
+
+from data.pretraining.text_facts import read_facts
 from data.settings import Settings, setting
 
 # Recipe -> flag -> value. benchmarks/budget/README.md has their gains.
@@ -21,6 +25,39 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     },
 }
 _WARMUP_SHARE = 0.1  # share of the updates that warm up
+
+
+class Sizes(NamedTuple):
+    """A model, its vocabulary and its batches.
+
+    Attributes:
+      num_hidden_layers: of the model.
+      hidden_size: of the model.
+      vocab_size: wordpieces of a vocabulary learned from the text.
+      train_batch_size: rows of 128 in a batch.
+      updates_per_minute: on 2 cores with AVX-512 and bfloat16.
+    """
+
+    num_hidden_layers: int
+    hidden_size: int
+    vocab_size: int
+    train_batch_size: int
+    updates_per_minute: int
+
+    def __str__(self):
+        return (
+            f"{self.num_hidden_layers} layers x {self.hidden_size}, "
+            f"{self.vocab_size:,} wordpieces, batches of "
+            f"{self.train_batch_size} x 128"
+        )
+
+
+_SMALL = Sizes(4, 256, 8000, 32, 166)
+# Minutes on such cores, wordpieces of text -> the sizes that were best among
+# those of "Sizes" in docs/recipes.md.
+BEST = {
+    (5, 240_000): _SMALL,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,3 +91,26 @@ def values(
     if not (begins and masks):
         found.pop("short_rows_share", None)
     return found
+
+
+def best_sizes(minutes: float, wordpieces: int) -> Sizes:
+    """Returns what was best for the nearest time and text, by their ratios."""
+    asked = [math.log(minutes), math.log(wordpieces)]
+    return BEST[min(BEST, key=lambda x: math.dist(map(math.log, x), asked))]
+
+
+def log_best_sizes(minutes: float, patterns: str | None) -> None:
+    """Says which sizes fit the minutes and the text of records, if known."""
+    if not (minutes and patterns):
+        return
+    if wordpieces := read_facts(patterns).wordpieces:
+        logging.info(
+            "For %s wordpieces and %g minutes on 2 cores, %s came out best "
+            "(docs/recipes.md#sizes).",
+            *(f"{wordpieces:,}", minutes, best_sizes(minutes, wordpieces)),
+        )
+
+
+def rate(hidden_size: int) -> float:
+    """Returns the learning rate for a width: the recipe's is for 256."""
+    return RECIPES["budget"]["learning_rate"] * 256 / hidden_size

@@ -41,31 +41,28 @@ def rows(name):
     return batch
 
 
-def updates(strategy):
-    """Loss and norm of two updates, and a weight after them, of each case."""
-    found = {}
-    for name, options in CASES.items():
-        keras.utils.set_random_seed(1)
-        train = TrainOptions(
-            output_dir="",
-            train_batch_size=ROWS,
-            num_train_steps=9,
-            learning_rate=1e-3,
-            fuse=False,
+def updates(strategy, name):
+    """Loss and norm of two updates, and a weight after them, of a case."""
+    keras.utils.set_random_seed(1)
+    train = TrainOptions(
+        output_dir="",
+        train_batch_size=ROWS,
+        num_train_steps=9,
+        learning_rate=1e-3,
+        fuse=False,
+    )
+    with strategy.scope():
+        steps = TrainSteps(SentenceEncoder(CONFIG, **CASES[name]), train)
+        data = distribute(
+            strategy,
+            lambda shard: tf.data.Dataset.from_tensor_slices(rows(name)).batch(
+                shard.part_of(ROWS), drop_remainder=True
+            ),
         )
-        with strategy.scope():
-            steps = TrainSteps(SentenceEncoder(CONFIG, **options), train)
-            data = distribute(
-                strategy,
-                lambda shard, name=name: tf.data.Dataset.from_tensor_slices(
-                    rows(name)
-                ).batch(shard.part_of(ROWS), drop_remainder=True),
-            )
-            metrics = steps.run(
-                iter(data), tf.constant(1, tf.int64), tf.constant(2)
-            ).numpy()
-        values = metrics[..., 0] / metrics[..., 1]
-        values = dict(zip(steps.metric_names, values.T.tolist(), strict=True))
-        weight = steps.weights["bert/embeddings/word_embeddings"].numpy()
-        found[name] = values | {"weights": weight.tolist()}
-    return found
+        metrics = steps.run(
+            iter(data), tf.constant(1, tf.int64), tf.constant(2)
+        ).numpy()
+    values = metrics[..., 0] / metrics[..., 1]
+    values = dict(zip(steps.metric_names, values.T.tolist(), strict=True))
+    weight = steps.weights["bert/embeddings/word_embeddings"].numpy()
+    return values | {"weights": weight.tolist()}

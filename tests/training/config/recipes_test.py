@@ -1,5 +1,10 @@
 """--recipe: which flags it stands for, and which it leaves alone."""
 
+import itertools
+import json
+
+import pytest
+
 from tests.support import flags_support
 from training.config import recipes
 
@@ -34,3 +39,29 @@ def test_records_with_masks_are_not_cut():
 def test_every_flag_of_a_recipe_exists(pytestconfig):
     rows = flags_support.parse("run_pretraining", [], pytestconfig.rootpath)
     assert values().keys() <= rows["defaults"].keys()
+
+
+def test_the_nearest_measurement_is_taken():
+    for minutes, wordpieces in recipes.BEST:
+        measured = recipes.BEST[minutes, wordpieces]
+        for a, b in itertools.product((0.8, 1, 1.25), repeat=2):
+            found = recipes.best_sizes(a * minutes, round(b * wordpieces))
+            assert found == measured
+    # Far outside of what was measured.
+    assert recipes.best_sizes(0.01, 1) == recipes.BEST[min(recipes.BEST)]
+
+
+@pytest.mark.parametrize("minutes", [0, 15])
+def test_the_best_sizes_are_named_before_training(minutes, tmp_path, caplog):
+    (tmp_path / "r").write_bytes(b"four")
+    shards = [{"file": "r", "counts": {"bytes": 4}}]
+    manifest = {
+        "made_from": {},
+        "counts": {"wordpieces": 1_200_000},
+        "shards": shards,
+    }
+    (tmp_path / "r.manifest.json").write_text(json.dumps(manifest))
+    caplog.set_level("INFO")
+    recipes.log_best_sizes(minutes, str(tmp_path / "r"))
+    named = str(recipes.best_sizes(15, 1_200_000))
+    assert (named in caplog.text) is bool(minutes)

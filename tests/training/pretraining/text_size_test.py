@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from data.pretraining import text_facts
 from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
@@ -56,13 +57,13 @@ def sized(options, **changes):
 
 
 def test_each_wordpiece_of_the_text_counts_once(records):
-    assert text_size.read_facts(records) == (10, 480)
+    assert text_facts.read_facts(records) == (10, 480)
 
 
 def test_records_that_a_manifest_does_not_describe_say_nothing(records):
     path = records.split(",")[0]
     files.write_text(path, "of another program")
-    assert text_size.read_facts(records) == (None, None)
+    assert text_facts.read_facts(records) == (None, None)
 
 
 def test_a_new_model_has_the_vocabulary_of_its_records(options, tmp_path):

@@ -1,0 +1,217 @@
+r"""Which model, vocabulary and batch are best for a text and minutes: a table.
+
+  python -m benchmarks.budget.dial --output_dir=/tmp/dial --text=novels.txt.gz \
+    --vocab_file=vocab.txt --conllu_dir=ewt --models=2x128/8000/32,4x256/0/32
+
+A model is layers x width / wordpieces of a vocabulary learned from the text (0
+= --vocab_file) / batch. Each reads the first --megabytes of the text for as
+many updates of --recipe=budget as fit into --minutes, and then learns parts of
+speech: losses of different vocabularies cannot be compared. What a minute has
+time for is measured once for each model, first, on a machine that does nothing
+else. From then on updates are counted, so that a run may be stopped, and others
+may run beside it. The same
+command goes on. --output_dir gets dial.md and dial.tsv.
+"""
+
+import dataclasses
+import functools
+import itertools
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from benchmarks.budget import hour
+from benchmarks.budget.inputs import Inputs
+from benchmarks.peers.inputs import read_text
+from benchmarks.programs import run_with_log
+from data.settings import Settings, setting
+from data.storage import files
+from data.storage.json_files import read_json
+from data.storage.tsv_files import write_tsv
+from modeling.config import BertConfig
+from studies.engine.study_options import StudyData
+from training import program
+from training.config import flags, recipes
+
+_WORDPIECES = 30522  # of a model with --vocab_file
+_TASK, _NUM_SEEDS = "tags", 2
+_COLUMNS = (
+    *("megabytes", "minutes", "model", "wordpieces", "batch", "updates"),
+    *("masked-LM loss", "tags"),
+)
+
+
+class Model(NamedTuple):
+    """A model that is tried; `wordpieces` 0 = --vocab_file's."""
+
+    layers: int
+    width: int
+    wordpieces: int
+    batch: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Model":
+        """Reads layers x width / wordpieces / batch."""
+        sizes = text.replace("x", "/").split("/")
+        if len(sizes) != 4 or not all(map(str.isdigit, sizes)):
+            raise ValueError(
+                f"--models={text}: give LAYERSxWIDTH/WORDPIECES/BATCH, such as "
+                "4x256/8000/32."
+            )
+        return cls(*map(int, sizes))
+
+    @property
+    def name(self) -> str:
+        """Of its folders."""
+        return f"{self.layers}x{self.width}_{self.wordpieces}_{self.batch}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DialOptions(Settings):
+    """What is compared."""
+
+    output_dir: str = setting(help="Folder of the results and of all runs.")
+    text: str = setting(help="Text of at least --megabytes; may be gzipped.")
+    vocab_file: str = setting(help="The vocabulary of models with 0.")
+    models: tuple[str, ...] = setting(help="LAYERSxWIDTH/WORDPIECES/BATCH.")
+    megabytes: tuple[int, ...] = setting((1, 5, 20), "Sizes of the text.")
+    minutes: tuple[int, ...] = setting((5, 15, 60), "Minutes of pretraining.")
+
+
+def main() -> None:
+    """Does what is not done yet, and reports after each run."""
+    options, data = flags.read(DialOptions), flags.read(StudyData)
+    data.check_files()
+    for path in (options.text, options.vocab_file):
+        files.require_file(path, "text or vocabulary")
+    models = [Model.parse(text) for text in options.models]
+    program.load_tensorflow()
+    from training.many_runs.recorded_run import RecordedRun
+
+    updates = {model: _updates(options, model) for model in models}
+    for minutes, megabytes, model in itertools.product(
+        options.minutes, options.megabytes, models
+    ):
+        name = f"{megabytes}mb_{minutes}min_{model.name}"
+        place = Path(options.output_dir, name)
+        inputs, given = _inputs(options, megabytes, model)
+        given["num_train_steps"] = minutes * updates[model]
+        recorded = RecordedRun(
+            str(place), "result.json", {"steps": given["num_train_steps"]}
+        )
+        if not recorded.result:
+            logging.info("%s: %d updates", name, given["num_train_steps"])
+            recorded.run(functools.partial(_values, place, inputs, given, data))
+        _report(Path(options.output_dir))
+
+
+def _values(
+    place: Path, inputs: Inputs, given: dict[str, Any], data: StudyData
+) -> dict[str, Any]:
+    """Pretrains and fine-tunes; returns what the table shows."""
+    from training.loop.events import read_eval_results
+
+    model = hour.pretrain(place, inputs, **given)
+    loss = read_eval_results(str(place / "model/eval_results.txt"))
+    tags = hour.finetune(place / _TASK, _TASK, model, data, _NUM_SEEDS)
+    return {"loss": loss["masked_lm_loss"], "values": [*tags]}
+
+
+def _updates(options: DialOptions, model: Model) -> int:
+    """Returns the updates that a minute has time for, measured once."""
+    from training.loop.checkpointing import CheckpointManager
+
+    inputs, given = _inputs(options, options.megabytes[0], model)
+    folder = Path(options.output_dir, f"minute_{model.name}")
+    hour.pretrain(folder, inputs, num_train_minutes=1, **given)
+    return CheckpointManager(str(folder / "model")).steps()[-1]
+
+
+def _config(options: DialOptions, model: Model) -> Path:
+    """Writes the model's configuration."""
+    config = BertConfig(
+        vocab_size=model.wordpieces or _WORDPIECES,
+        hidden_size=model.width,
+        num_hidden_layers=model.layers,
+        num_attention_heads=max(4, model.width // 64),
+        intermediate_size=4 * model.width,
+        max_position_embeddings=512,
+        type_vocab_size=2,
+    )
+    path = Path(options.output_dir, f"{model.name}.json")
+    files.write_text(str(path), config.to_json_string())
+    return path
+
+
+def _inputs(
+    options: DialOptions, megabytes: int, model: Model
+) -> tuple[Inputs, dict[str, Any]]:
+    """Returns the records of a model, and the flags that it is trained with.
+
+    Models share text, vocabulary and records where these are alike.
+    """
+    folder = Path(
+        options.output_dir, f"records_{megabytes}mb_{model.wordpieces}"
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    text = _write_texts(options, folder, megabytes)
+    vocab_file = options.vocab_file
+    if model.wordpieces:
+        vocab_file = str(folder / "vocab.txt")
+    if not Path(vocab_file).exists():
+        run_with_log(
+            folder / "vocab.log",
+            "build_vocab.py",
+            input_file=text,
+            output_file=vocab_file,
+            vocab_size=model.wordpieces,
+        )
+    config = str(_config(options, model))
+    given = {
+        "recipe": "budget",
+        "learning_rate": recipes.rate(model.width),
+        "train_batch_size": model.batch,
+        "vocab_file": vocab_file,
+        "bert_config_file": config,
+    }
+    return Inputs(folder, text, vocab_file, config), given
+
+
+def _write_texts(options: DialOptions, folder: Path, megabytes: int) -> str:
+    """Writes the text to train on, and the same held-out text for all sizes."""
+    whole = Inputs(Path(options.output_dir), options.text, "", "")
+    lines, _ = read_text(str(whole.text("train")), megabytes)
+    eval_text = whole.text("eval").read_text(encoding="utf-8")
+    texts = {"train": "\n".join(lines) + "\n", "eval": eval_text}
+    for part, text in texts.items():
+        path = folder / f"{part}.txt"
+        if not path.exists():
+            files.write_text(str(path), text)
+    return str(folder / "train.txt")
+
+
+def _report(folder: Path) -> None:
+    """Writes dial.md and dial.tsv, of all that is done."""
+    rows = []
+    for path in folder.glob("*min_*/result.json"):
+        result = read_json(str(path))
+        if "values" in result:
+            megabytes, minutes, model, *sizes = path.parent.name.split("_")
+            mean = sum(result["values"]) / len(result["values"])
+            rows.append(
+                [int(megabytes[:-2]), int(minutes[:-3]), model]
+                + [*map(int, sizes), result["made_from"]["steps"]]
+                + [f"{result['loss']:.2f}", f"{mean:.1f}"]
+            )
+    rows = [_COLUMNS, *sorted(rows)]
+    write_tsv(str(folder / "dial.tsv"), rows)
+    lines = [f"| {' | '.join(map(str, row))} |" for row in rows]
+    lines.insert(1, "|" + " --- |" * len(_COLUMNS))
+    files.write_text(str(folder / "dial.md"), "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    flags.define(DialOptions)
+    flags.define(StudyData, only=["conllu_dir"])
+    program.run(main)
