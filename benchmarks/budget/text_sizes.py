@@ -1,4 +1,4 @@
-r"""How much text a model needs: the table of docs/recipes.md.
+r"""How much text a model needs: a table of this folder's README.md.
 
   python -m benchmarks.budget.text_sizes --output_dir=/tmp/sizes \
     --texts=novels.txt:0.1,novels.txt:1,tr.txt
