@@ -50,6 +50,7 @@ def test_they_load_hugging_faces_weights_too(
     assert "encoder uncased: 39 variables loaded, 0 missing, 0 unu" in printed
 
 
+@pytest.mark.all  # keras_test.py does it without the page
 def test_a_keras_model_trains_and_is_saved(tour, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = run_code(tour, "In a Keras model")

@@ -200,6 +200,7 @@ def test_a_run_that_ended_half_way_begins_again(
     assert text_of(write("half")) == whole
 
 
+@pytest.mark.all
 def test_the_process_takes_tensorflow_with_it(data_dir, tmp_path, pytestconfig):
     program = """
 import sys

@@ -171,14 +171,9 @@ def test_bfloat16_follows_float32(name, options):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        # Without dropout the others draw nothing.
-        ("replaced_tokens", {}),
         DRAWN,
-        *(
-            pytest.param(*case, marks=pytest.mark.all)
-            for case in CASES[:-1]
-            if case[0] != "replaced_tokens"
-        ),
+        # Without dropout only replaced_tokens draws anything.
+        *(pytest.param(*case, marks=pytest.mark.all) for case in CASES[:-1]),
     ],
 )
 def test_xla_draws_what_is_drawn_without_it(name, options):

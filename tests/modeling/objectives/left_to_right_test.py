@@ -182,9 +182,8 @@ def test_fine_tuning_keeps_the_mask_and_reads_the_whole_text(tmp_path):
     assert np.abs(other - logits).min() > 0
 
 
-@pytest.mark.parametrize(
-    "xla", [False, pytest.param(True, marks=pytest.mark.all)]
-)
+@pytest.mark.all
+@pytest.mark.parametrize("xla", [False, True])
 def test_a_training_step_in_parts_is_that_of_the_whole(
     monkeypatch, tmp_path, xla
 ):

@@ -46,9 +46,8 @@ def _record_lengths(monkeypatch):
     return lengths
 
 
-@pytest.mark.parametrize(
-    "micro_batches", [1, pytest.param(2, marks=pytest.mark.all)]
-)
+@pytest.mark.all
+@pytest.mark.parametrize("micro_batches", [1, 2])
 def test_cut_batches_train_the_weights_of_whole_ones(
     grouped, tmp_path, monkeypatch, micro_batches
 ):
