@@ -1,0 +1,92 @@
+"""benchmarks/budget/dial.py: what it trains, how long, and its table."""
+
+import json
+
+import pytest
+
+from benchmarks.budget import dial, hour
+from benchmarks.budget.dial import DialOptions, Model
+from data.storage.json_files import write_json
+from studies.engine.study_options import StudyData
+
+pytestmark = pytest.mark.all
+
+
+@pytest.fixture
+def options(tmp_path):
+    text = "\n\n".join(f"Chapter {i}.\nIt rained." for i in range(100))
+    (tmp_path / "text.txt").write_text(text)
+    (tmp_path / "vocab.txt").write_text("[PAD]\n")
+    return DialOptions(
+        output_dir=str(tmp_path / "out"),
+        text=str(tmp_path / "text.txt"),
+        vocab_file=str(tmp_path / "vocab.txt"),
+        models=("2x128/8000/32", "4x256/0/16"),
+        megabytes=(1,),
+        minutes=(5,),
+    )
+
+
+@pytest.mark.parametrize("name", ["2x128", "2x128/8000", "x/1/2", "a"])
+def test_a_model_without_its_sizes_is_refused(name):
+    with pytest.raises(ValueError, match=f"--models={name}: give LAYERSxWID"):
+        Model.parse(name)
+
+
+def test_updates_are_counted_and_finished_runs_are_kept(
+    options, tmp_path, monkeypatch
+):
+    (tmp_path / "out").mkdir()
+    trained = []
+
+    def pretrain(folder, inputs, **given):
+        if "num_train_steps" in given:  # not the minute that is timed
+            trained.append((folder.name, given))
+        model = folder / "model"
+        model.mkdir(parents=True, exist_ok=True)
+        (model / "eval_results.txt").write_text("masked_lm_loss = 5.0\n")
+        # A minute has time for seven updates.
+        (model / "model.ckpt-7.index").write_text("")
+        return {"init_checkpoint": model}
+
+    monkeypatch.setattr(hour, "pretrain", pretrain)
+    monkeypatch.setattr(hour, "finetune", lambda *_: [80.0, 90.0])
+    monkeypatch.setattr(dial, "run_with_log", lambda *_, **__: None)
+    monkeypatch.setattr(dial.flags, "read", lambda x: given[x])
+    monkeypatch.setattr(dial.program, "load_tensorflow", lambda: None)
+    given = {DialOptions: options, StudyData: StudyData()}
+    for _ in range(2):
+        dial.main()
+    assert len(trained) == 2
+    names = {name: given["num_train_steps"] for name, given in trained}
+    assert names == {"1mb_5min_2x128_8000_32": 35, "1mb_5min_4x256_0_16": 35}
+    assert [x["learning_rate"] for _, x in trained] == [1e-3, 5e-4]
+    assert [x["train_batch_size"] for _, x in trained] == [32, 16]
+    config = json.loads((tmp_path / "out/4x256_0_16.json").read_text())
+    assert config["hidden_size"] == 256
+    assert config["num_hidden_layers"] == 4
+    rows = (tmp_path / "out/dial.tsv").read_text().splitlines()[1:]
+    assert [row.split("\t") for row in rows] == [
+        ["1", "5", "2x128", "8000", "32", "35", "5.00", "85.0"],
+        ["1", "5", "4x256", "0", "16", "35", "5.00", "85.0"],
+    ]
+
+
+def test_all_sizes_are_scored_on_one_held_out_text(options, tmp_path):
+    parts = {}
+    for megabytes in (1, 2):
+        folder = tmp_path / str(megabytes)
+        folder.mkdir()
+        dial._write_texts(options, folder, megabytes)
+        parts[megabytes] = (folder / "eval.txt").read_text()
+        assert "Chapter 99." not in (folder / "train.txt").read_text()
+    assert parts[1] == parts[2]
+    assert "Chapter 99." in parts[1]
+
+
+def test_a_run_that_was_stopped_is_not_in_the_table(tmp_path):
+    (tmp_path / "1mb_5min_2x128_8000_32").mkdir()
+    path = tmp_path / "1mb_5min_2x128_8000_32/result.json"
+    write_json(str(path), {"made_from": {"steps": 7}})
+    dial._report(tmp_path)
+    assert len((tmp_path / "dial.tsv").read_text().splitlines()) == 1
