@@ -23,6 +23,8 @@ from absl import logging
 
 from data.pretraining.data_options import PretrainingDataOptions
 from data.settings import refuse
+from data.storage import files
+from modeling.config import BertConfig
 from training import program
 from training.config import flags, recipes
 from training.config.pretraining_options import PretrainingOptions
@@ -84,20 +86,31 @@ def main() -> None:
 def _use_recipe() -> None:
     """Takes the flags that the command leaves out from --recipe."""
     recipe = flags.value("recipe")
+    if not recipes.RECIPES[recipe]:
+        return
     values = recipes.values(
         recipe,
         num_train_steps=flags.value("num_train_steps"),
         begins=not any(map(flags.value, ("init_checkpoint", "continue_from"))),
         masks=flags.value("masking") == "dynamic",
+        hidden_size=_hidden_size(),
     )
     for name, value in values.items():
         if not flags.FLAGS[name].present:
             flags.FLAGS[name].value = value
     used = (f"--{name}={flags.value(name)}" for name in values)
-    if values:
-        logging.info("--recipe=%s: %s", recipe, " ".join(used))
-        names = "num_train_minutes", "input_file"
-        recipes.log_best_sizes(*map(flags.value, names))
+    logging.info("--recipe=%s: %s", recipe, " ".join(used))
+    names = "num_train_minutes", "input_file"
+    recipes.log_best_sizes(*map(flags.value, names))
+
+
+def _hidden_size() -> int | None:
+    """The model's, of --bert_config_file or a run's; None = unknown."""
+    kept = os.path.join(flags.value("output_dir"), "bert_config.json")
+    for path in filter(None, (flags.value("bert_config_file"), kept)):
+        if files.exists(path):
+            return BertConfig.from_json_file(path).hidden_size
+    return None
 
 
 def _export_options() -> ExportOptions:

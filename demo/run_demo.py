@@ -187,7 +187,6 @@ def _pretrain(out: pathlib.Path, model: recipes.Sizes, duration: str) -> None:
         f"--eval_file={out}/eval.tf_record",
         f"--output_dir={out}/model",
         *_model_flags(out),
-        f"--learning_rate={recipes.rate(width):g}",
         f"--train_batch_size={model.train_batch_size}",
         duration,
         "--fuse",

@@ -38,13 +38,13 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 11_033,
-    "training": 12_746,
+    "training": 12_760,
     "modeling": 4_384,
     "studies": 1_525,
     "demo": 416,
-    "programs": 728,
+    "programs": 738,
 }
-MOST_DOCSTRINGS = 8_786
+MOST_DOCSTRINGS = 8_787
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

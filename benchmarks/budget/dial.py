@@ -32,7 +32,7 @@ from data.storage.tsv_files import write_tsv
 from modeling.config import BertConfig
 from studies.engine.study_options import StudyData
 from training import program
-from training.config import flags, recipes
+from training.config import flags
 
 _WORDPIECES = 30522  # of a model with --vocab_file
 _TASK, _NUM_SEEDS = "tags", 2
@@ -170,7 +170,6 @@ def _inputs(
     config = str(_config(options, model))
     given = {
         "recipe": "budget",
-        "learning_rate": recipes.rate(model.width),
         "train_batch_size": model.batch,
         "vocab_file": vocab_file,
         "bert_config_file": config,

@@ -19,7 +19,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "budget": {
         "first_weights": "neighbors",
         "dropout_prob": 0.0,
-        "learning_rate": 5e-4,
+        "learning_rate": 5e-4,  # of a hidden size of 256
         "precision": "auto",
         "short_rows_share": 0.5,
     },
@@ -48,15 +48,21 @@ class Sizes(NamedTuple):
         return (
             f"{self.num_hidden_layers} layers x {self.hidden_size}, "
             f"{self.vocab_size:,} wordpieces, batches of "
-            f"{self.train_batch_size} x 128"
+            f"{self.train_batch_size}"
         )
 
 
-_SMALL = Sizes(4, 256, 8000, 32, 166)
+_TINY = Sizes(2, 128, 8000, 32, 740)
+_MINI = Sizes(4, 256, 8000, 32, 166)
 # Minutes on such cores, wordpieces of text -> the sizes that were best among
-# those of "Sizes" in docs/recipes.md.
+# those of "Sizes" in benchmarks/budget/README.md.
 BEST = {
-    (5, 240_000): _SMALL,
+    (1, 240_000): _TINY,
+    (5, 240_000): _TINY,
+    (15, 240_000): _MINI,
+    (5, 1_200_000): _TINY,
+    (5, 4_800_000): _TINY,
+    (15, 4_800_000): _TINY,
 }
 
 
@@ -68,24 +74,31 @@ class RecipeOptions(Settings):
         "original",
         "[new] Defaults of flags. original: the original's. budget: for a "
         "small model and little time: --first_weights=neighbors, no dropout, "
-        "rate 5e-4 with 10 % warm-up, bfloat16 where it is faster, and with "
-        "--masking=dynamic short rows for half of the training.",
+        "rate 5e-4 x 256 / hidden size with 10 % warm-up, bfloat16 where it is "
+        "faster, and with --masking=dynamic short rows for half of the "
+        "training.",
         choices=tuple(RECIPES),
     )
 
 
 def values(
-    recipe: str, *, num_train_steps: int, begins: bool, masks: bool
+    recipe: str,
+    *,
+    num_train_steps: int,
+    begins: bool,
+    masks: bool,
+    hidden_size: int | None,
 ) -> dict[str, Any]:
     """Returns flag -> value for a recipe's flags that a command leaves out.
 
     `begins` tells whether training begins with new weights, not with those of a
-    checkpoint; `masks` whether it masks the records.
+    checkpoint; `masks` whether it masks the records. `hidden_size` is the
+    model's, None = unknown.
     """
     found = dict(RECIPES[recipe])
-    if found:
-        warmup = round(_WARMUP_SHARE * num_train_steps)
-        found["num_warmup_steps"] = max(1, warmup)
+    warmup = round(_WARMUP_SHARE * num_train_steps)
+    found["num_warmup_steps"] = max(1, warmup)
+    found["learning_rate"] *= 256 / (hidden_size or 256)
     if not begins:
         found.pop("first_weights", None)
     if not (begins and masks):
@@ -95,8 +108,12 @@ def values(
 
 def best_sizes(minutes: float, wordpieces: int) -> Sizes:
     """Returns what was best for the nearest time and text, by their ratios."""
+    return BEST[_nearest(minutes, wordpieces)]
+
+
+def _nearest(minutes: float, wordpieces: int) -> tuple[int, int]:
     asked = [math.log(minutes), math.log(wordpieces)]
-    return BEST[min(BEST, key=lambda x: math.dist(map(math.log, x), asked))]
+    return min(BEST, key=lambda x: math.dist(map(math.log, x), asked))
 
 
 def log_best_sizes(minutes: float, patterns: str | None) -> None:
@@ -104,13 +121,10 @@ def log_best_sizes(minutes: float, patterns: str | None) -> None:
     if not (minutes and patterns):
         return
     if wordpieces := read_facts(patterns).wordpieces:
+        measured = _nearest(minutes, wordpieces)
         logging.info(
-            "For %s wordpieces and %g minutes on 2 cores, %s came out best "
-            "(docs/recipes.md#sizes).",
-            *(f"{wordpieces:,}", minutes, best_sizes(minutes, wordpieces)),
+            "%s came out best for %d minutes on 2 cores and %s wordpieces, the "
+            "nearest to %g and %s that was measured (docs/recipes.md#sizes).",
+            *(BEST[measured], measured[0], f"{measured[1]:,}"),
+            *(minutes, f"{wordpieces:,}"),
         )
-
-
-def rate(hidden_size: int) -> float:
-    """Returns the learning rate for a width: the recipe's is for 256."""
-    return RECIPES["budget"]["learning_rate"] * 256 / hidden_size

@@ -11,9 +11,13 @@ from training.config import recipes
 STEPS = 200
 
 
-def values(recipe="budget", begins=True, masks=True):
+def values(recipe="budget", begins=True, masks=True, hidden_size=None):
     return recipes.values(
-        recipe, num_train_steps=STEPS, begins=begins, masks=masks
+        recipe,
+        num_train_steps=STEPS,
+        begins=begins,
+        masks=masks,
+        hidden_size=hidden_size,
     )
 
 
@@ -22,8 +26,15 @@ def test_the_budget_has_a_warm_up_of_ten_percent():
     assert values() == expected
 
 
+@pytest.mark.parametrize(
+    ("hidden_size", "rate"), [(None, 5e-4), (128, 1e-3), (512, 2.5e-4)]
+)
+def test_a_wider_model_has_a_lower_rate(hidden_size, rate):
+    assert values(hidden_size=hidden_size)["learning_rate"] == rate
+
+
 def test_the_original_changes_nothing():
-    assert values("original") == {}
+    assert recipes.RECIPES["original"] == {}
 
 
 def test_weights_that_come_from_elsewhere_stay():
