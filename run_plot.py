@@ -47,7 +47,8 @@ def main() -> None:
 
     found = curves.read(options.runs)
     tags = curves.draw(found, options.png, options.tags)
-    logging.info("%s: %s of %s", options.png, ", ".join(tags), ", ".join(found))
+    names = dict.fromkeys(name for name, _ in found)
+    logging.info("%s: %s of %s", options.png, ", ".join(tags), ", ".join(names))
 
 
 if __name__ == "__main__":

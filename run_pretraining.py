@@ -16,6 +16,7 @@ The records come from create_pretraining_data.py; give the same
 eval_results.txt; the same command again resumes a run that was stopped.
 """
 
+import itertools
 import os
 from typing import Any
 
@@ -101,13 +102,21 @@ def _use_recipe() -> None:
     used = (f"--{name}={flags.value(name)}" for name in values)
     logging.info("--recipe=%s: %s", recipe, " ".join(used))
     names = "num_train_minutes", "input_file"
-    recipes.log_best_sizes(*map(flags.value, names))
+    if flags.value("do_train"):
+        recipes.log_best_sizes(*map(flags.value, names))
 
 
 def _hidden_size() -> int | None:
-    """The model's, of --bert_config_file or a run's; None = unknown."""
-    kept = os.path.join(flags.value("output_dir"), "bert_config.json")
-    for path in filter(None, (flags.value("bert_config_file"), kept)):
+    """The model's: the same when a run begins and resumes; None = unknown."""
+    first, folder = map(flags.value, ("init_checkpoint", "output_dir"))
+    if first:
+        folders = first, os.path.dirname(first)
+    else:  # before its first checkpoint it may hold another model's file
+        has_run = files.exists(os.path.join(folder, "checkpoint"))
+        folders = (folder,) * has_run
+    names = "bert_config.json", "config.json"
+    found = (os.path.join(*x) for x in itertools.product(folders, names))
+    for path in filter(None, (flags.value("bert_config_file"), *found)):
         if files.exists(path):
             return BertConfig.from_json_file(path).hidden_size
     return None

@@ -158,6 +158,8 @@ def _duration(
     steps = sizes.num_train_steps(f"{out}/train.tf_record", wordpieces, most)
     if options.minutes and steps == most:
         return f"--num_train_minutes={options.minutes:g}"
+    if options.minutes:
+        print(f"\nSo little text allows {steps:,} updates, not the minutes.")
     return f"--num_train_steps={steps}"
 
 

@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 11_033,
-    "training": 12_760,
+    "data": 11_032,
+    "training": 12_777,
     "modeling": 4_384,
     "studies": 1_525,
-    "demo": 416,
-    "programs": 738,
+    "demo": 417,
+    "programs": 748,
 }
-MOST_DOCSTRINGS = 8_787
+MOST_DOCSTRINGS = 8_791
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

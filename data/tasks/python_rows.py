@@ -5,10 +5,10 @@ import json
 import os
 from collections.abc import (
     Collection,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
+    Set,
 )
 from typing import Any
 
@@ -158,12 +158,18 @@ def lines_of(path: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def put_back_if_refused(paths: Iterable[str]) -> Iterator[None]:
-    """Keeps the tables that a folder's model was trained and scored on."""
+def put_back_if_refused(paths: Set[str]) -> Iterator[None]:
+    """Keeps the tables that a folder's model was trained and scored on.
+
+    New ones are removed: their rows may be among those of the training.
+    """
     before = {path: lines_of(path) for path in paths if files.exists(path)}
     try:
         yield
     except (ValueError, OSError):
         for path, lines in before.items():
             files.write_text(path, "".join(f"{line}\n" for line in lines))
+        for path in paths - before.keys():
+            if files.exists(path):
+                files.remove(path)
         raise

@@ -241,15 +241,13 @@ def check_labels(labels: Iterable[str], where: str) -> None:
 
 
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    """Sorts the labels found in a file: 2 before 10, a before b."""
-    return tuple(
-        sorted(
-            set(labels),
-            key=lambda label: (
-                (0, int(label), label) if label.isdecimal() else (1, 0, label)
-            ),
-        )
-    )
+    """Sorts the labels found in a file: -1, 2, 10, a, b."""
+
+    def key(label):
+        is_number = label.removeprefix("-").isdecimal()
+        return (0, int(label), label) if is_number else (1, 0, label)
+
+    return tuple(sorted(set(labels), key=key))
 
 
 def describe_labels(labels: Sequence[str]) -> str:

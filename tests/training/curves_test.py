@@ -1,9 +1,12 @@
 """The picture of learning curves, of made-up events."""
 
+import sys
+
 import pytest
 from matplotlib import image
 from matplotlib.axes import Axes
 
+from tests.support import fork_server
 from training import curves
 from training.loop import events
 
@@ -35,6 +38,17 @@ def drawn(monkeypatch):
 
     monkeypatch.setattr(Axes, "plot", record)
     return lines, bands
+
+
+def test_the_program_draws_and_names_the_runs(runs, pytestconfig):
+    flags = f"--runs={runs}/rate1-seed*,{runs}/b", f"--png={runs}/a.png"
+    done = fork_server.run(
+        [sys.executable, "run_plot.py", *flags], cwd=pytestconfig.rootpath
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = f"{runs}/a.png: accuracy, loss of {runs}/rate1, {runs}/b"
+    assert told in done.stderr
+    assert image.imread(f"{runs}/a.png").size
 
 
 def test_seeds_are_a_mean_with_a_band(runs, drawn):

@@ -118,7 +118,7 @@ def _nearest(minutes: float, wordpieces: int) -> tuple[int, int]:
 
 def log_best_sizes(minutes: float, patterns: str | None) -> None:
     """Says which sizes fit the minutes and the text of records, if known."""
-    if not (minutes and patterns):
+    if not (0 < minutes < math.inf and patterns):
         return
     if wordpieces := read_facts(patterns).wordpieces:
         measured = _nearest(minutes, wordpieces)

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import itertools
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -36,10 +37,12 @@ from training.export.functions import save
 from training.export.interface import Interface
 from training.export.loaded_model import calibration_of
 from training.export.serving import Serving, class_of
-from training.start.description import read, vocab_of
+from training.start.description import find, read, vocab_of
 
 WARM_UP = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST_COMPARED = 256  # examples
+# Of `Description.weights`, in the folder itself.
+_OWN_WEIGHTS = re.compile(r"(?!/)[^:]*model\.ckpt-(\d+)")
 _REMEDY = "evaluate again, or remove it"
 
 
@@ -247,6 +250,16 @@ def _metrics(output_dir: str) -> dict[str, Any]:
     """Returns the metrics of the last evaluation; {} = there was none."""
     path = os.path.join(output_dir, "metrics.json")
     found = find_json(path, remedy=_REMEDY)
+    described = find(output_dir) if found else None
+    step = described and _OWN_WEIGHTS.fullmatch(described.weights)
+    measured = found.get("global_step")
+    if step and measured not in (None, int(step[1])):
+        logging.warning(
+            "%s is about step %d, but the weights are of step %s: the export "
+            "has no metrics. Evaluate again (--do_eval), then export.",
+            *(path, measured, step[1]),
+        )
+        return {}
     for name in ("details", "calibration"):
         found.pop(name, None)  # too long for a card
     return found

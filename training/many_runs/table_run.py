@@ -134,7 +134,7 @@ def _written(
     with session.joined(device, output_dir) as here:
         data_dir = os.path.join(here.output_dir, _FOLDER)
         paths = {name: _path(data_dir, name) for name in rows}
-        with python_rows.put_back_if_refused(paths.values()):
+        with python_rows.put_back_if_refused({*paths.values()}):
             for name, path in paths.items():
                 python_rows.write_rows(path, rows[name])
             yield here.output_dir, data_dir

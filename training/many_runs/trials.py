@@ -37,7 +37,6 @@ _RECORD = "trial.json"
 _COLUMNS = ("learning_rate", "epochs", "batch_size", "seed")
 # Files of the chosen trial that are copied to output_dir.
 _RESULT_FILES = ("*.txt", "*.tsv", "metrics.json", "errors*.html")
-_ANSWER_FILES = ("predictions*.tsv", "test_results.tsv")
 
 
 def trials_of(
@@ -145,8 +144,10 @@ def _answer(
     outcome = classifier.run(options, inputs)
     folder = options.finetuning.train.output_dir
     task = get_task(options.task_name, options.data_dir, **options.task_options)
-    for pattern in (*_ANSWER_FILES, *task.submission_files.values()):
-        for path in files.find_in(output_dir, pattern):
+    others = [f"predictions_{name}.tsv" for name in task.test_sets[1:]]
+    answers = "predictions.tsv", "test_results.tsv", *others
+    for name in (*answers, *task.submission_files.values()):
+        for path in files.find_in(output_dir, name):
             files.remove(path)  # an earlier choice may have left it
     for pattern in _RESULT_FILES:
         for path in files.find_in(folder, pattern):

@@ -122,16 +122,17 @@ class SentenceVectors(TextVectors):
 
         Of the encoder's weights those that make vectors; not the pooler.
         """
-        weights, vocab = hashlib.sha256(), self.loaded.tokenizer.vocab
+        weights, tokenizer = hashlib.sha256(), self.loaded.tokenizer
         variables = checkpoints.variables_by_name([self.loaded.encoder])
         for name in sorted(variables):
             if not name.startswith("bert/pooler/"):
                 weights.update(name.encode())
                 weights.update(variables[name].numpy().tobytes())
-        words = json.dumps(sorted(vocab.items())).encode()
+        words = json.dumps(sorted(tokenizer.vocab.items())).encode()
         return {
             "weights_sha256": weights.hexdigest(),
             "vocabulary_sha256": hashlib.sha256(words).hexdigest(),
+            "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
             "pooling": self.form.pooling,
             "normalize": self.form.normalize,
         }

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from data.tasks.python_rows import rows_of, write_rows
+from data.tasks.python_rows import put_back_if_refused, rows_of, write_rows
 
 TEXTS = ["Caf\u00e9 \u4e2d\u6587", "", "a\nb\tc \u2028"]
 ROWS = [
@@ -138,3 +138,14 @@ def test_what_json_cannot_hold_is_refused(tmp_path):
     with pytest.raises(ValueError, match="rows.jsonl cannot be written: Obj"):
         write_rows(str(path), [{"text": b"a"}])
     assert not path.exists()
+
+
+def test_a_refused_call_leaves_the_tables_as_they_were(tmp_path):
+    train, dev = tmp_path / "train.jsonl", tmp_path / "dev.jsonl"
+    train.write_text("{}\n")
+    with pytest.raises(ValueError), put_back_if_refused({str(train), str(dev)}):
+        train.write_text("[]\n")
+        dev.write_text("{}\n")
+        raise ValueError
+    assert train.read_text() == "{}\n"
+    assert not dev.exists()

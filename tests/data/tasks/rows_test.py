@@ -165,6 +165,7 @@ def test_of_many_labels_ten_are_named():
 def test_labels_are_in_the_order_of_their_numbers_then_of_their_letters():
     found = ["b", "10", "2", "a", "2"]
     assert rows.sorted_labels(found) == ("2", "10", "a", "b")
+    assert rows.sorted_labels(["1", "-1", "0"]) == ("-1", "0", "1")
 
 
 def test_json_lines(write):

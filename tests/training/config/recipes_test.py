@@ -72,7 +72,7 @@ def test_the_best_sizes_are_named_before_training(minutes, tmp_path, caplog):
         "shards": shards,
     }
     (tmp_path / "r.manifest.json").write_text(json.dumps(manifest))
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="absl")
     recipes.log_best_sizes(minutes, str(tmp_path / "r"))
     named = str(recipes.best_sizes(15, 1_200_000))
     assert (named in caplog.text) is bool(minutes)

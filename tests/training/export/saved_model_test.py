@@ -26,7 +26,7 @@ from tests.support.serving_support import (
     served,
 )
 from training.export import loaded_model, requests, saved_model
-from training.export.serving import Serving
+from training.export.serving import Serving, class_of
 from training.start.description import Description, read
 
 
@@ -63,6 +63,8 @@ def signatures(exported):
 
 
 def test_every_kind_of_model_has_one_class_of_signatures():
+    for kind in Description.classes:
+        assert kind in class_of(kind).kinds
     kinds = [kind for cls in Serving.__subclasses__() for kind in cls.kinds]
     assert sorted(kinds) == sorted(Description.classes)
 
@@ -304,6 +306,9 @@ def test_versions_count_up_and_appear_whole(finished, monkeypatch):
         raise tf.errors.ResourceExhaustedError(None, None, "disk full")
 
     monkeypatch.setattr(saved_model, "save", fail)
+    # The metrics of earlier weights are not those of the export.
+    (finished / "metrics.json").write_text('{"global_step": 1000}')
+    assert saved_model._metrics(str(finished)) == {}
     with pytest.raises(OSError, match="export/9: disk full. Nothing was chang"):
         saved_model.run(options)
     names = sorted(path.name for path in (finished / "export").iterdir())

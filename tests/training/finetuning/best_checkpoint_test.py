@@ -209,6 +209,12 @@ def test_a_run_that_begins_anew_forgets_the_old_choice(tmp_path):
     assert read_record(tmp_path)["value"] == 0.3
 
 
+def test_training_on_without_save_best_is_said(tmp_path, caplog):
+    choose_among(Number(tmp_path), [0.9] * 6)[0].train(None)
+    best_of(Number(tmp_path, save_best=""), lambda _: None, {}).train(None)
+    assert "without this flag the last weights are used" in caplog.text
+
+
 def test_without_save_best_the_last_weights_are_used(tmp_path):
     model = Number(tmp_path, save_best="")
     seen = []

@@ -202,12 +202,14 @@ def test_files_for_the_server_are_those_of_the_chosen_trial(
     )
     out = tmp_path / "out"
     out.mkdir()
-    for name in ("MNLI-m.tsv", "predictions.tsv", "RTE.tsv"):
+    other = "predictions_of_march.tsv"
+    for name in ("MNLI-m.tsv", "predictions.tsv", "RTE.tsv", other):
         (out / name).write_text("of an earlier choice, or of the user")
     run(options, TrialOptions(num_trials=2))
     assert not (out / "MNLI-m.tsv").exists()
     assert not (out / "predictions.tsv").exists()
     assert (out / "RTE.tsv").exists()  # no file of this task
+    assert (out / other).exists()
     chosen = json.loads((out / "trials.json").read_text())["chosen"]
     (out / chosen / "MNLI-m.tsv").write_text("of this choice")
     run(options, TrialOptions(num_trials=2))

@@ -164,6 +164,8 @@ def test_an_index_of_another_model_is_refused(options):
         encoding.run(as_search(options, pooling="cls"))
     with pytest.raises(ValueError, match="another model"):
         encoding.run(as_search(options, normalize=False))
+    with pytest.raises(ValueError, match="do_lower_case True -> False"):
+        encoding.run(as_search(options, do_lower_case=False))
 
 
 @pytest.mark.parametrize(

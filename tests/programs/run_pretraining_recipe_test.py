@@ -1,0 +1,59 @@
+"""--recipe=budget: the rate is that of the model's hidden size."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from tests.support import fork_server
+
+
+@pytest.fixture
+def rate(tmp_path, pytestconfig):
+    """Returns a function of flags: the rate that the program announces."""
+
+    def started(*flags):
+        command = ["run_pretraining.py", "--recipe=budget", "--do_train"]
+        done = fork_server.run(
+            # It ends where it looks for the records.
+            [sys.executable, *command, "--input_file=none", *flags],
+            cwd=pytestconfig.rootpath,
+        )
+        assert done.returncode
+        return float(re.search(r"--learning_rate=(\S+)", done.stderr)[1])
+
+    return started
+
+
+def make_folder(path, hidden_size, *names):
+    path.mkdir()
+    facts = {"vocab_size": 9, "hidden_size": hidden_size}
+    facts |= {"num_hidden_layers": 1, "num_attention_heads": 1}
+    facts["intermediate_size"] = 8
+    (path / "bert_config.json").write_text(json.dumps(facts))
+    for name in names:
+        (path / name).write_text("")
+    return path
+
+
+def test_a_run_that_resumes_has_the_rate_of_its_beginning(rate, tmp_path):
+    config = f"--bert_config_file={make_folder(tmp_path / 'c', 128)}"
+    out = make_folder(tmp_path / "out", 128, "checkpoint")
+    first = rate(f"{config}/bert_config.json", f"--output_dir={tmp_path}/new")
+    assert first == rate(f"--output_dir={out}") == 1e-3
+
+
+def test_the_first_weights_decide_whatever_the_folder_holds(rate, tmp_path):
+    first = make_folder(tmp_path / "first", 512)
+    for name, *files in ("stale",), ("resumed", "checkpoint"):
+        out = make_folder(tmp_path / name, 1024, *files)
+        flags = f"--init_checkpoint={first}", f"--output_dir={out}"
+        assert rate(*flags) == 2.5e-4
+    prefix = f"--init_checkpoint={first}/bert_model.ckpt"
+    assert rate(prefix, f"--output_dir={tmp_path}/new") == 2.5e-4
+
+
+def test_a_folder_without_a_checkpoint_may_hold_another_model(rate, tmp_path):
+    out = make_folder(tmp_path / "out", 1024)
+    assert rate(f"--output_dir={out}") == 5e-4
