@@ -161,7 +161,7 @@ def lines_of(path: str) -> list[str]:
 def put_back_if_refused(paths: Set[str]) -> Iterator[None]:
     """Keeps the tables that a folder's model was trained and scored on.
 
-    New ones are removed: their rows may be among those of the training.
+    New ones are removed: they may hold trained rows. A first call's stay.
     """
     before = {path: lines_of(path) for path in paths if files.exists(path)}
     try:
@@ -170,6 +170,6 @@ def put_back_if_refused(paths: Set[str]) -> Iterator[None]:
         for path, lines in before.items():
             files.write_text(path, "".join(f"{line}\n" for line in lines))
         for path in paths - before.keys():
-            if files.exists(path):
+            if before and files.exists(path):
                 files.remove(path)
         raise

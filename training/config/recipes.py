@@ -91,9 +91,9 @@ def values(
 ) -> dict[str, Any]:
     """Returns flag -> value for a recipe's flags that a command leaves out.
 
-    `begins` tells whether training begins with new weights, not with those of a
-    checkpoint; `masks` whether it masks the records. `hidden_size` is the
-    model's, None = unknown.
+    `recipe` is not `original`, which has none. `begins` tells whether training
+    begins with new weights, not with those of a checkpoint; `masks` whether it
+    masks the records. `hidden_size` is the model's, None = unknown.
     """
     found = dict(RECIPES[recipe])
     warmup = round(_WARMUP_SHARE * num_train_steps)

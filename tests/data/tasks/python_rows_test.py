@@ -149,3 +149,11 @@ def test_a_refused_call_leaves_the_tables_as_they_were(tmp_path):
         raise ValueError
     assert train.read_text() == "{}\n"
     assert not dev.exists()
+
+
+def test_a_first_call_that_fails_keeps_its_tables(tmp_path):
+    path = tmp_path / "train.jsonl"
+    with pytest.raises(OSError), put_back_if_refused({str(path)}):
+        path.write_text("{}\n")
+        raise OSError
+    assert path.exists()
