@@ -284,10 +284,13 @@ def test_the_program_for_lines_answers_without_tensorflow(wide):
     assert has_tensorflow == "False"
 
 
-@pytest.mark.parametrize("pooling", ["mean", "max"])
 @pytest.mark.parametrize(
-    ("kind", "thresholds"),
-    [("classification", (0.3, 0.7)), ("multilabel", (0.2, 0.5, 0.9))],
+    ("kind", "thresholds", "pooling"),
+    [
+        ("classification", (0.3, 0.7), "max"),
+        ("multilabel", (0.2, 0.5, 0.9), "mean"),
+        ("multilabel", (0.2, 0.5, 0.9), "max"),
+    ],
 )
 def test_windows_are_pooled_and_calibrated(
     goldens, tmp_path, kind, thresholds, pooling
