@@ -5,10 +5,11 @@ import json
 import logging as standard
 import os
 import select
-import signal
 import sys
 
 from absl import logging
+
+from training import tensorflow_log
 
 _PAUSE = 0.05  # seconds that end a text of several lines
 _CHUNK = 1 << 16
@@ -40,17 +41,10 @@ def start() -> None:
 
     Anything else that is written to standard error, such as a message of
     TensorFlow's C++, becomes the message of an object whose place is `stderr`.
-    A child process does this, because such a text may end the process.
     """
     sys.stderr.flush()
     log = open(os.dup(2), "w", buffering=1, encoding="utf-8", closefd=True)
-    reader, writer = os.pipe()
-    if not os.fork():
-        os.close(writer)
-        _wrap(reader)
-    os.close(reader)
-    os.dup2(writer, 2)
-    os.close(writer)
+    tensorflow_log.to_child(_wrap)
     handler = logging.get_absl_handler()
     handler.setFormatter(JsonFormatter())
     handler.python_handler.stream = log
@@ -64,9 +58,7 @@ def is_on() -> bool:
 
 
 def _wrap(reader: int) -> None:
-    """Writes what it reads as objects, until no process can write; exits."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    """Writes what it reads as objects, until no process can write."""
     fields = {"levelname": "WARNING", "filename": "stderr", "lineno": 0}
     while text := os.read(reader, _CHUNK):
         while len(text) < _CHUNK and select.select([reader], [], [], _PAUSE)[0]:
@@ -76,4 +68,3 @@ def _wrap(reader: int) -> None:
         fields["msg"] = text.decode("utf-8", "replace")
         line = JsonFormatter().format(standard.makeLogRecord(fields))
         os.write(2, f"{line}\n".encode() * bool(text.strip()))
-    os._exit(0)

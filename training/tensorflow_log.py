@@ -8,7 +8,7 @@ import contextlib
 import glob
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from data.storage import cuda
 
@@ -47,36 +47,44 @@ def load(is_verbose: bool = False) -> None:
 
 @contextlib.contextmanager
 def _held_back() -> Iterator[None]:
-    """Hides standard error, unless the block raises or kills the process.
-
-    TensorFlow ends the process itself on a processor that lacks instructions,
-    so a child process holds the text.
-    """
-    reader, writer = os.pipe()
+    """Hides standard error, unless the block raises or kills the process."""
     shown = os.dup(2)
-    child = os.fork()
-    if not child:
-        _hold(reader, writer)
-    os.close(reader)
-    os.dup2(writer, 2)
+    child = to_child(_hold)
     verdict = _SHOW
     try:
         yield
         verdict = _HIDE
     finally:
+        with contextlib.suppress(BrokenPipeError):  # someone killed the child
+            os.write(2, verdict)
         os.dup2(shown, 2)
         os.close(shown)
-        with contextlib.suppress(BrokenPipeError):  # someone killed the child
-            os.write(writer, verdict)
-        os.close(writer)
         os.waitpid(child, 0)
 
 
-def _hold(reader: int, writer: int) -> None:
-    """Reads until the verdict, or until the writer has died; then exits."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+def to_child(read: Callable[[int], None]) -> int:
+    """Sends standard error to a child process; returns its id.
+
+    There `read` takes the end of a pipe, and standard error is as before.
+    TensorFlow ends a process itself on a processor that lacks instructions, and
+    what it has written is not lost in another one.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(writer)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        read(reader)
+        os._exit(0)
+    os.close(reader)
+    os.dup2(writer, 2)
     os.close(writer)
+    return child
+
+
+def _hold(reader: int) -> None:
+    """Reads until the verdict, or until the writer has died."""
     text = b""
     while not text.endswith((_SHOW, _HIDE)):
         chunk = os.read(reader, 1 << 16)
@@ -85,4 +93,3 @@ def _hold(reader: int, writer: int) -> None:
         text += chunk
     if not text.endswith(_HIDE):
         os.write(2, text.removesuffix(_SHOW))
-    os._exit(0)

@@ -100,8 +100,26 @@ class TaskRunOptions(Settings):
     finetuning: FinetuningOptions
 
     def _check(self) -> None:
-        check_selection(self.finetuning, self.do_train)
+        metric = self.finetuning.save_best
+        patience = self.finetuning.early_stopping_patience
+        refuse(
+            (
+                patience and not metric,
+                f"--early_stopping_patience={patience} stops when a metric "
+                "gets no better; say which, for example --save_best=eval_loss.",
+            ),
+            (
+                metric and self.do_train and not self.watches,
+                f"--save_best={metric} compares evaluations while training; "
+                "say how often, for example --eval_every_steps=100.",
+            ),
+        )
         check_can_be_found(self, "vocab_file", "bert_config_file")
+
+    @property
+    def output_dir(self) -> str:
+        """The folder of the run."""
+        return self.finetuning.train.output_dir
 
     @property
     def watches(self) -> bool:
@@ -368,23 +386,3 @@ def task_names(text: str | None) -> list[str]:
     usual = {name.lower(): name for name in (*GLUE, DIAGNOSTIC)}
     names = list(filter(None, (name.strip() for name in text.split(","))))
     return [usual.get(name.lower(), name) for name in names]
-
-
-def check_selection(options: FinetuningOptions, do_train: bool) -> None:
-    """Raises ValueError for --save_best without evaluations while training.
-
-    Also for --early_stopping_patience without --save_best.
-    """
-    metric, patience = options.save_best, options.early_stopping_patience
-    refuse(
-        (
-            patience and not metric,
-            f"--early_stopping_patience={patience} stops when a metric gets no "
-            "better; say which, for example --save_best=eval_loss.",
-        ),
-        (
-            metric and do_train and not options.train.eval_every_steps,
-            f"--save_best={metric} compares evaluations while training; say "
-            "how often, for example --eval_every_steps=100.",
-        ),
-    )

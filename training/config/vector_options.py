@@ -105,11 +105,6 @@ class SentenceOptions(TaskRunOptions):
         )
 
     @property
-    def evaluates(self) -> bool:
-        """Whether the dev set is read."""
-        return self.do_eval or self.watches
-
-    @property
     def train_columns(self) -> tuple[str, ...]:
         """The columns of the texts of an example to train on."""
         usual = ("text",) if self.loss == "teacher" else PAIR

@@ -26,7 +26,6 @@ from training.finetuning.predictions import ExampleScores
 from training.inference import OutputCollector
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
-from training.start import setup
 from training.start.start import Start
 
 
@@ -94,7 +93,8 @@ class Finetuning:
     ):
         # Reference cycles keep the previous model alive.
         gc.collect()
-        options = self.options = start.options
+        self._start, options = start, start.options
+        self.options = options
         self._pooling = pooling
         self._strategy = create_strategy(options.device)
         self.num_devices = self._strategy.num_replicas_in_sync
@@ -186,12 +186,7 @@ class Finetuning:
         if self.first and not self.manager.steps():
             self.first.require_heads()
         with self._strategy.scope():
-            return setup.restore_trained(
-                self._weights,
-                self.manager,
-                self.options.train.output_dir,
-                self.options.init_checkpoint,
-            )
+            return self._start.restore(self._weights)
 
     def finish(self, *, keeps_all: bool = False) -> None:
         """Removes the checkpoints and slots that a finished run can spare.

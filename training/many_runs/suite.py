@@ -61,7 +61,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         any task.
     """
     names = task_names(options.task_name)
-    if len(names) < 2 and (options.task_name or "").strip().lower() != "glue":
+    if len(names) < 2:
         trials.run(options, trial_options)
         return
     tasks = _tasks(options, names)
@@ -71,7 +71,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         trials.check(task_options, trial_options)
 
     def train(task_options: ClassifierOptions) -> Outcome:
-        with locks.sole_use(task_options.finetuning.train.output_dir):
+        with locks.sole_use(task_options.output_dir):
             return trials.run(task_options, trial_options)
 
     outcomes, failures = _each(tasks, train, options)
@@ -80,7 +80,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         for name, outcome in outcomes.items()
         for score in _scores(tasks[name], outcome)
     ]
-    output_dir = options.finetuning.train.output_dir
+    output_dir = options.output_dir
     if asked and "MNLI" in outcomes:
         asked = asked.replace(init_checkpoint=outcomes["MNLI"].weights)
         answered, failed = _each({DIAGNOSTIC: asked}, trials.run_once, options)
@@ -198,13 +198,12 @@ def _options_of(
     options: ClassifierOptions, name: str, folder: str | None
 ) -> ClassifierOptions:
     """The options of one task."""
-    output_dir = options.finetuning.train.output_dir
-    changes = {"output_dir": os.path.join(output_dir, name)}
+    changes = {"output_dir": os.path.join(options.output_dir, name)}
     if name == DIAGNOSTIC:  # MNLI's model, as it was chosen, answers it
         changes |= {"do_train": False, "do_eval": False, "calibrate": False}
         changes |= {"explain_errors": None}
         changes |= {"eval_checkpoints": "last", "early_stopping_patience": 0}
-        weights = os.path.join(output_dir, "MNLI")
+        weights = os.path.join(options.output_dir, "MNLI")
         changes |= {"save_best": "", "init_checkpoint": weights}
     return options.replace(task_name=name, data_dir=folder, **changes)
 

@@ -42,7 +42,7 @@ class Trial:
     @property
     def name(self) -> str:
         """Name of its folder."""
-        return os.path.basename(self.options.finetuning.train.output_dir)
+        return os.path.basename(self.options.output_dir)
 
     @property
     def seed(self) -> int:

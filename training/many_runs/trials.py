@@ -92,14 +92,14 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     if not trials.are_asked_for:
         return run_once(options)
     options = _filled(options)
-    output_dir = options.finetuning.train.output_dir
+    output_dir = options.output_dir
     planned = trials_of(options, trials)
     opened = classifier.open_run(_first_of(options, planned))
     inputs = classifier.make_records(opened, output_dir)
-    _check(planned, inputs)
     outcomes, _ = repeat(
         "Trial",
-        dict(_begun(planned, inputs, options.do_train)),
+        # All of them are checked before the first one.
+        dict(_checked(planned, inputs, options.do_train)),
         functools.partial(_finish, inputs),
         options.finetuning.device,
     )
@@ -113,28 +113,26 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     outcome = _answer(asked, inputs._replace(train=None), output_dir)
     for trial in done:
         if trial is not chosen:
-            _keep_last(trial.options.finetuning.train.output_dir)
+            _keep_last(trial.options.output_dir)
     return outcome
 
 
 def run_once(options: ClassifierOptions) -> Outcome:
     """Runs the model of output_dir; if it holds trials, the chosen one."""
-    output_dir = options.finetuning.train.output_dir
-    options = _of_one_model(options)
-    folder = options.finetuning.train.output_dir
-    if folder == output_dir:
-        return classifier.run(options)
+    chosen = _of_one_model(options)
+    if chosen.output_dir == options.output_dir:
+        return classifier.run(chosen)
     logging.info(
         "%s holds trials: using the chosen one, %s.",
-        *(output_dir, os.path.basename(folder)),
+        *(options.output_dir, os.path.basename(chosen.output_dir)),
     )
-    options = _filled(options)
-    return _answer(options, None, output_dir)
+    return _answer(_filled(chosen), None, options.output_dir)
 
 
 def _filled(options: ClassifierOptions) -> ClassifierOptions:
     """The options with what the command leaves out; they count as given."""
-    return found_files.fill(options).options.replace(given=None)
+    options, _, _ = found_files.fill(options)
+    return options.replace(given=None)
 
 
 def _answer(
@@ -142,7 +140,7 @@ def _answer(
 ) -> Outcome:
     """Evaluates the chosen trial; copies its result files to output_dir."""
     outcome = classifier.run(options, inputs)
-    folder = options.finetuning.train.output_dir
+    folder = options.output_dir
     task = get_task(options.task_name, options.data_dir, **options.task_options)
     others = [f"predictions_{name}.tsv" for name in task.test_sets[1:]]
     answers = "predictions.tsv", "test_results.tsv", *others
@@ -155,12 +153,19 @@ def _answer(
     return outcome
 
 
-def _begun(
+def _checked(
     planned: Sequence[ClassifierOptions], inputs: Inputs, may_train: bool
 ) -> Iterator[tuple[str, tuple[ClassifierOptions, RecordedRun]]]:
-    """Yields the trials with what earlier processes recorded, by name."""
+    """Yields the trials with what earlier processes recorded, by name.
+
+    Raises ValueError for settings that cannot be trained.
+    """
+    devices = create_strategy(planned[0].finetuning.device).num_replicas_in_sync
     for trial in planned:
-        folder = trial.finetuning.train.output_dir
+        folder, train = trial.output_dir, trial.finetuning.train
+        parts = devices * train.gradient_accumulation_steps
+        check_batch_size("trial_batch_sizes", train.train_batch_size, parts)
+        with_steps(trial.finetuning, inputs.train.count)
         recorded = RecordedRun(folder, _RECORD, facts_of(trial, inputs))
         if not (recorded.result or may_train):
             raise ValueError(
@@ -181,8 +186,7 @@ def _finish(
         try:
             outcome = classifier.run(options, inputs._replace(test={}))
         except FloatingPointError as error:  # raised by all workers alike
-            folder = options.finetuning.train.output_dir
-            logging.error("%s failed: %s", folder, error)
+            logging.error("%s failed: %s", options.output_dir, error)
             return {"results": {}, "failure": str(error)}
         return {"results": outcome.results, "failure": ""}
 
@@ -196,9 +200,7 @@ def _first_of(
     to_do = (
         trial
         for trial in planned
-        if not files.exists(
-            os.path.join(trial.finetuning.train.output_dir, _RECORD)
-        )
+        if not files.exists(os.path.join(trial.output_dir, _RECORD))
     )
     first = next(to_do, planned[0])
     return first.replace(do_predict=options.do_predict)
@@ -206,27 +208,14 @@ def _first_of(
 
 def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     """The options, with the folder of the chosen trial if there are trials."""
-    output_dir = options.finetuning.train.output_dir
-    folder = chosen_trial(output_dir)
-    if folder != output_dir and options.do_train:
+    folder = chosen_trial(options.output_dir)
+    if folder != options.output_dir and options.do_train:
         raise ValueError(
-            f"{output_dir} holds trials; give their flags (--num_trials, "
-            "--trial_...) to continue them, or another --output_dir."
+            f"{options.output_dir} holds trials; give their flags "
+            "(--num_trials, --trial_...) to continue them, or another "
+            "--output_dir."
         )
     return options.replace(output_dir=folder)
-
-
-def _check(planned: Sequence[ClassifierOptions], inputs: Inputs) -> None:
-    """Refuses settings that cannot be trained, before the first trial."""
-    devices = create_strategy(planned[0].finetuning.device).num_replicas_in_sync
-    for trial in planned:
-        train = trial.finetuning.train
-        check_batch_size(
-            "trial_batch_sizes",
-            train.train_batch_size,
-            devices * train.gradient_accumulation_steps,
-        )
-        with_steps(trial.finetuning, inputs.train.count)
 
 
 def _choose_and_tell(

@@ -50,11 +50,18 @@ def open_records(
     paths = files.expand_patterns(patterns)
     objective = objectives.get(options.objective)
     specs = _specs(paths, options, objective)
+    limits = {
+        "input_ids": config.vocab_size,
+        "segment_ids": config.type_vocab_size,
+        _LABELS: 2,
+        "masked_lm_ids": config.vocab_size,
+        "masked_lm_positions": options.max_seq_length,
+    }
     try:
         opened = input_pipeline.open_records(
             paths,
             specs,
-            limits=_limits(options, config),
+            limits=limits,
             skip_bad_records=options.skip_bad_records,
         )
         _check_manifests(opened, options, vocab)
@@ -94,25 +101,24 @@ def _specs(
     )
 
 
-def _limits(options: PretrainingOptions, config: BertConfig) -> dict[str, int]:
-    """Returns feature name -> bound of its values, which begin at 0."""
-    return {
-        "input_ids": config.vocab_size,
-        "segment_ids": config.type_vocab_size,
-        _LABELS: 2,
-        "masked_lm_ids": config.vocab_size,
-        "masked_lm_positions": options.max_seq_length,
-    }
+def compare(train: RecordFiles, dev: RecordFiles) -> None:
+    """Warns of an evaluation on records that are trained on.
 
-
-def check_same_kind(train_files: RecordFiles, eval_files: RecordFiles) -> None:
-    """Raises ValueError for an untrained next-sentence head with dev pairs."""
-    if hold_pairs(eval_files) and not hold_pairs(train_files):
+    Raises ValueError for an untrained next-sentence head with dev pairs.
+    """
+    if {*train.paths} & {*dev.paths}:
+        logging.warning(
+            "The evaluation reads records of --input_file, the text that is "
+            "trained on: its metrics say how well the text is remembered, not "
+            "how well another text is predicted. Give --eval_file, records of "
+            "other text."
+        )
+    if hold_pairs(dev) and not hold_pairs(train):
         raise ValueError(
-            f"the records of --eval_file ({eval_files.paths[0]}) are sentence "
-            f"pairs, but those of --input_file ({train_files.paths[0]}) are "
-            "not, so the next-sentence head is not trained. Write both with "
-            "the same --next_sentence_prediction of create_pretraining_data.py."
+            f"the records of --eval_file ({dev.paths[0]}) are sentence pairs, "
+            f"but those of --input_file ({train.paths[0]}) are not, so the "
+            "next-sentence head is not trained. Write both with the same "
+            "--next_sentence_prediction of create_pretraining_data.py."
         )
 
 

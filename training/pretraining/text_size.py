@@ -6,7 +6,6 @@ import os
 from absl import logging
 
 from data.pretraining.text_facts import read_facts
-from data.records.input_pipeline import RecordFiles
 from data.storage import files
 from data.text import vocabulary
 from modeling.checkpoints import model_folder, tf1
@@ -28,14 +27,14 @@ def with_vocab_size(
     """
     if source.path:
         return config
-    size = _vocab_size(options)
-    train = options.train
+    size, train = _vocab_size(options), options.train
     for folder in filter(None, (train.output_dir, train.continue_from)):
         path = os.path.join(folder, model_folder.CONFIG)
         if tf1.latest_name(folder) and files.exists(path):
             kept = BertConfig.from_json_file(path).vocab_size
-            fits = size and kept in vocabulary.padded_sizes(size)
-            return _replaced(config, kept) if fits else config
+            if size and kept in vocabulary.padded_sizes(size):
+                return dataclasses.replace(config, vocab_size=kept)
+            return config
     if not size or config.vocab_size in vocabulary.padded_sizes(size):
         return config
     # Differs from the original: it makes a model of the size in
@@ -47,11 +46,7 @@ def with_vocab_size(
         *(size, options.bert_config_file, config.vocab_size),
         options.train.output_dir,
     )
-    return _replaced(config, size)
-
-
-def _replaced(config: BertConfig, vocab_size: int) -> BertConfig:
-    return dataclasses.replace(config, vocab_size=vocab_size)
+    return dataclasses.replace(config, vocab_size=size)
 
 
 def _vocab_size(options: PretrainingOptions) -> int | None:
@@ -81,14 +76,3 @@ def log_size(options: PretrainingOptions, num_examples: int) -> None:
         "little more than their frequencies (docs/recipes.md).",
         *(said, f"{FEW_WORDPIECES:,}"),
     )
-
-
-def warn_of_own_text(train: RecordFiles, dev: RecordFiles | None) -> None:
-    """Says that an evaluation reads the records that are trained on."""
-    if dev and {*train.paths} & {*dev.paths}:
-        logging.warning(
-            "The evaluation reads records of --input_file, the text that is "
-            "trained on: its metrics say how well the text is remembered, not "
-            "how well another text is predicted. Give --eval_file, records of "
-            "other text."
-        )

@@ -71,11 +71,6 @@ class Opened(NamedTuple):
     described: Description | None
     choice: Choice
 
-    @property
-    def output_dir(self) -> str:
-        """The folder of the run."""
-        return self.options.finetuning.train.output_dir
-
 
 def run(options: ClassifierOptions, inputs: Inputs | None = None) -> Outcome:
     """Trains, evaluates and predicts, after checking that all inputs fit.
@@ -148,13 +143,13 @@ def _check_outputs(options: ClassifierOptions) -> None:
         for flag in ("train_file", "dev_file", "test_file")
         if given.get(flag)
     }
-    check_outputs(options.finetuning.train.output_dir, tables, _RESULTS)
+    check_outputs(options.output_dir, tables, _RESULTS)
 
 
 def _task_of(options: ClassifierOptions, described: Any) -> Task:
     """The task; without training, its train set is not opened."""
     task = get_task(options.task_name, options.data_dir, **options.task_options)
-    path = os.path.join(options.finetuning.train.output_dir, LABELS)
+    path = os.path.join(options.output_dir, LABELS)
     if not options.do_train and files.exists(path):
         task.model_labels = tuple(files.read_lines(path))
         task.train_separator = getattr(described, "separator", "")
@@ -219,15 +214,14 @@ def make_records(opened: Opened, folder: str = "") -> Inputs:
       ValueError, OSError: an example is wrong, output_dir was trained on other
         data, or a file cannot be written.
     """
-    task, made = opened.task, {"train": {}, "eval": {}, "predict": {}}
-    teacher = opened.teacher
-    length = opened.options.finetuning.max_seq_length
+    options, task, teacher = opened.options, opened.task, opened.teacher
+    made = {"train": {}, "eval": {}, "predict": {}}
+    length = options.finetuning.max_seq_length
     features = FeatureOptions.of_task(
-        task,
-        length,
-        opened.options.document_context,
-        opened.options.long_text.stride_of(length),
+        *(task, length, options.document_context),
+        options.long_text.stride_of(length),
     )
+    folder = folder or options.output_dir
     limits = {
         "input_ids": opened.start.config.vocab_size,
         "segment_ids": opened.start.config.type_vocab_size,
@@ -238,7 +232,7 @@ def make_records(opened: Opened, folder: str = "") -> Inputs:
         limits["label_ids"] = len(task.labels)
 
     def records(source: Task, set_name: str, stem: str, check: Any = None):
-        path = os.path.join(folder or opened.output_dir, f"{stem}.tf_record")
+        path = os.path.join(folder, f"{stem}.tf_record")
         make_record_file(
             source, set_name, path, opened.tokenizer, features, check
         )
@@ -262,17 +256,17 @@ def make_records(opened: Opened, folder: str = "") -> Inputs:
 
 def make_model(opened: Opened, inputs: Inputs) -> Finetuning:
     """The model in its output_dir, described there if it is to be trained."""
-    task = opened.task
-    _warn_of_rate(opened.options)
+    options, task = opened.options, opened.task
+    _warn_of_rate(options)
     model = Finetuning(
         opened.start,
         num_choices=len(task.labels) if task.kind == "choice" else 1,
         batch_sizes=["eval_batch_size"] * bool(inputs.dev)
         + ["predict_batch_size"] * bool(inputs.test),
-        pooling=opened.options.long_text.pooling,
+        pooling=options.long_text.pooling,
         distillation=opened.teacher.distillation,
     )
-    if opened.options.do_train:
+    if options.do_train:
         describe(opened)
     return model
 
@@ -291,7 +285,7 @@ def train_and_score(
     opened: Opened, inputs: Inputs, model: Finetuning
 ) -> tuple[TaskScorer, Outcome]:
     """Trains, and scores the dev sets with the weights that are kept."""
-    options, output_dir = opened.options, opened.output_dir
+    options, output_dir = opened.options, opened.options.output_dir
     scorer = TaskScorer(model.evaluate, opened.task, inputs.dev, output_dir)
     best = BestCheckpoint(model, scorer.write, opened.choice)
     before = {}
@@ -336,7 +330,7 @@ def answer(
             opened.task,
             set_name,
             scorer.scores[set_name],
-            opened.output_dir,
+            opened.options.output_dir,
             is_first=number == 0,
             step=scorer.step,
             answers_above=told.get(set_name, {}).get("answers_above", ()),
@@ -347,7 +341,7 @@ def answer(
             opened.task,
             set_name,
             model.predict(record_files).calibrated(found, opened.task.kind),
-            opened.output_dir,
+            opened.options.output_dir,
             is_first=number == 0,
             with_texts=opened.options.write_texts,
         )
@@ -363,6 +357,11 @@ def _description(opened: Opened) -> TaskDescription:
     """Describes the model, without the place of its weights."""
     options, task = opened.options, opened.task
     length = options.finetuning.max_seq_length
+    columns = dict(options.task_options)
+    if options.do_train and "dev_share" in task_options(options.task_name):
+        columns.setdefault("dev_share", None)
+    for name in TaskOptions.OF_ONE_COMMAND:
+        columns.pop(name, None)
     return description.make(
         *(options, TaskDescription),
         task_name=task.name,
@@ -376,15 +375,7 @@ def _description(opened: Opened) -> TaskDescription:
         stride=options.long_text.stride_of(length),
         pooling=options.long_text.pooling,
         model=_model_of(options, task),
-        columns=_columns(options),
+        columns=columns,
         separator=task.train_separator,
         distillation=options.distillation.remembered,
     )
-
-
-def _columns(options: ClassifierOptions) -> dict[str, Any]:
-    """See `TaskDescription.columns`."""
-    given = dict(options.task_options)
-    if options.do_train and "dev_share" in task_options(options.task_name):
-        given.setdefault("dev_share", None)
-    return {n: given[n] for n in given if n not in TaskOptions.OF_ONE_COMMAND}

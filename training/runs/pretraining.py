@@ -51,7 +51,6 @@ class Opened(NamedTuple):
 
     Attributes:
       options: the run's options, completed by `found_files`.
-      objective: the class of the model.
       start: configuration, folder and first weights.
       strategy: distribution over the devices.
       vocab: token -> id; {} = the run does not need it.
@@ -60,7 +59,6 @@ class Opened(NamedTuple):
     """
 
     options: PretrainingOptions
-    objective: type[PretrainingObjective]
     start: Start
     strategy: tf.distribute.Strategy
     vocab: dict[str, int]
@@ -125,9 +123,7 @@ def open_run(options: PretrainingOptions) -> Opened:
     if tokenizer:
         path, longest = options.predict_file, options.max_seq_length
         queries = read_queries(path, tokenizer, max_seq_length=longest)
-    return Opened(
-        options, objective, start, strategy, vocab, tokenizer, queries
-    )
+    return Opened(options, start, strategy, vocab, tokenizer, queries)
 
 
 def _check_objective(
@@ -155,21 +151,14 @@ def _read_vocabulary(
     tokens += ["[SEP]"] * options.separate_documents
     if options.masking or options.do_predict:
         tokens += SPECIAL_TOKENS
-    path, config_file = options.vocab_file, options.bert_config_file
     if options.do_predict:
-        tokenizer = load_tokenizer(
-            path,
-            options.do_lower_case,
-            config,
-            config_file,
-            source=source,
-            tokens=tokens,
-            never_split=options.never_split,
-        )
+        tokenizer = load_tokenizer(options, config, source, tokens)
         return tokenizer.vocab, tokenizer
-    vocab = load_vocab(path) if tokens else {}
-    if tokens:
-        check_vocabulary(vocab, path, config, config_file, tokens)
+    if not tokens:
+        return {}, None
+    path = options.vocab_file
+    vocab = load_vocab(path)
+    check_vocabulary(vocab, path, config, options.bert_config_file, tokens)
     return vocab, None
 
 
@@ -232,9 +221,8 @@ def open_records(opened: Opened) -> Records:
             dev = run_records.open_records(patterns, options, config, vocab)
     if train:
         text_size.log_size(options, train.count)
-        text_size.warn_of_own_text(train, dev)
     if train and dev:
-        run_records.check_same_kind(train, dev)
+        run_records.compare(train, dev)
     if opened.start.first and not options.do_train:
         untrained = opened.start.first.untrained
         has_pairs = dev and run_records.hold_pairs(dev)
@@ -247,12 +235,7 @@ def make_model(opened: Opened, records: Records) -> PretrainingObjective:
     options, start = opened.options, opened.start
     start.keep()
     if options.vocab_file:
-        keep_vocabulary(
-            options.train.output_dir,
-            options.vocab_file,
-            start.config,
-            options.bert_config_file,
-        )
+        keep_vocabulary(options, start.config)
     model = start.load(opened.strategy)
     begins = options.do_train and not start.manager.steps()
     if begins and options.first_weights != FIRST_WEIGHTS[0]:
@@ -282,24 +265,27 @@ def train_and_score(
     opened: Opened, records: Records, model: PretrainingObjective
 ) -> int:
     """Trains and evaluates as asked; returns the step of the weights."""
-    options, manager = opened.options, opened.start.manager
+    options, start = opened.options, opened.start
     weights = checkpoints.variables_by_name(model.layers)
     wordpieces = options.eval_batch_size * options.max_seq_length
     size = model.config.num_hidden_layers * model.config.hidden_size
     evaluator = Evaluator(model, options.max_eval_steps * wordpieces * size)
-    evaluate = functools.partial(_evaluate, opened, records, model, evaluator)
+
+    def evaluate(step: int) -> None:
+        with naming_damage(records.dev.segments, records.dev.specs):
+            metrics = evaluator.evaluate(
+                records.evaluation_batches, num_steps=options.max_eval_steps
+            )
+        metrics |= model.further_results(metrics)
+        events.write_eval_results(options.train.output_dir, metrics, step)
+
     if not options.do_train:
         _warn_of_changes(opened)
-        step = setup.restore_trained(
-            weights,
-            manager,
-            options.train.output_dir,
-            options.init_checkpoint,
-        )
+        step = start.restore(weights)
     else:
         learns_pairs = run_records.hold_pairs(records.train)
         if not (learns_pairs or options.train.continue_from):
-            manager.restore(weights)
+            start.manager.restore(weights)
             require_pair_head(model, opened.queries)
         step = _train(opened, records, model, evaluate)
     if records.dev:
@@ -362,23 +348,6 @@ def _warn_of_changes(opened: Opened) -> None:
             "the flags of its training to evaluate it alike.",
             *(opened.options.train.output_dir, "; ".join(changed)),
         )
-
-
-def _evaluate(
-    opened: Opened,
-    records: Records,
-    model: PretrainingObjective,
-    evaluator: Evaluator,
-    step: int,
-) -> None:
-    """Evaluates; writes eval_results.txt and a TensorBoard point."""
-    options = opened.options
-    with naming_damage(records.dev.segments, records.dev.specs):
-        metrics = evaluator.evaluate(
-            records.evaluation_batches, num_steps=options.max_eval_steps
-        )
-    metrics |= model.further_results(metrics)
-    events.write_eval_results(options.train.output_dir, metrics, step)
 
 
 def answer(opened: Opened, model: PretrainingObjective) -> None:

@@ -66,11 +66,6 @@ class Opened(NamedTuple):
     choice: Choice
 
     @property
-    def output_dir(self) -> str:
-        """The folder of the run."""
-        return self.options.finetuning.train.output_dir
-
-    @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of the vectors, the largest first."""
         return self.form.sizes(self.start.config.hidden_size)
@@ -109,8 +104,8 @@ def open_run(options: SentenceOptions) -> Opened:
         )
     names = ("train_file", "dev_file", "teacher_vectors")
     inputs = {name: getattr(texts, name) for name in names}
-    output_dir = options.finetuning.train.output_dir
-    check_outputs(output_dir, inputs, (*_RESULTS, *_RECORDS.values()))
+    names = (*_RESULTS, *_RECORDS.values())
+    check_outputs(options.output_dir, inputs, names)
     start = _open_start(found, form)
     train, dev, names = None, None, {}
     if options.do_train:
@@ -120,7 +115,7 @@ def open_run(options: SentenceOptions) -> Opened:
         count = sum(1 for _ in train.examples("train"))
         vectors = teacher_vectors.read_teacher(texts.teacher_vectors, count)
         train = dataclasses.replace(train, vectors=vectors)
-    if options.evaluates:
+    if options.do_eval or options.watches:
         dev = retrieval.pair_set(options.dev_set.examples("dev"))
         names = {"dev": retrieval.names_at(dev, sizes)}
     choice = open_choice(options.finetuning, names)
@@ -207,7 +202,7 @@ def _records(
     opened: Opened, name: str, texts: TextSets | PairSet, **facts: Any
 ) -> RecordFiles:
     """Writes train.tf_record or eval.tf_record, unless it exists."""
-    path = os.path.join(opened.output_dir, _RECORDS[name])
+    path = os.path.join(opened.options.output_dir, _RECORDS[name])
     length = opened.options.finetuning.max_seq_length
     features = TextFeatures(max_seq_length=length, **facts)
     check = opened.start.check_input if name == "train" else None
@@ -253,14 +248,14 @@ def train_and_score(
     scored: dict[int, Results] = {}
 
     def write(step: int, **more: Any) -> Results:
-        path = os.path.join(opened.output_dir, "metrics.json")
+        path = os.path.join(opened.options.output_dir, "metrics.json")
         write_json(path, {"global_step": step, **scored[step], **more})
         return scored[step]
 
     def evaluate(step: int) -> Results:
         vectors = model.outputs(inputs.dev, "eval_batch_size")["vectors"]
         values = retrieval.at_sizes(opened.dev, vectors, opened.sizes)
-        events.write_eval_results(opened.output_dir, values, step)
+        events.write_eval_results(opened.options.output_dir, values, step)
         scored[step] = {"dev": values}
         return write(step)
 
@@ -279,7 +274,7 @@ def describe(opened: Opened, weights: str = "") -> None:
     options = opened.options
     if description.keep(options, opened.described, weights):
         return
-    opened.form.write(opened.output_dir)
+    opened.form.write(opened.options.output_dir)
     described = description.make(
         *(options, VectorDescription),
         task_name=options.texts.task_name,

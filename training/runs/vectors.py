@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from itertools import islice
 from typing import NamedTuple
 
@@ -170,21 +169,14 @@ def draw(opened: Opened, extractor: Extractor) -> None:
 
 def answer(opened: Opened, extractor: Extractor) -> None:
     """Writes the vectors of all lines."""
-    options, count = opened.options, opened.num_lines
-    with _open_writer(opened) as write:
+    options, count, shape = opened.options, opened.num_lines, None
+    layers = options.vectors.layer_names
+    if options.vectors.pooling != "none":  # the number of vectors is known
+        shape = (count, len(layers), options.vectors.width(opened.config))
+    with vector_files.open_writer(
+        options.output_file, options.format, layers=layers, pooled_shape=shape
+    ) as write:
         extractor.extract_all(
             opened.rows(), count, write, path=options.input_file
         )
     logging.info("%s: vectors of %d lines.", options.output_file, count)
-
-
-def _open_writer(opened: Opened) -> AbstractContextManager:
-    """Opens --output_file; the number of pooled vectors is known before."""
-    options, shape = opened.options, None
-    layers = options.vectors.layer_names
-    if options.vectors.pooling != "none":
-        width = options.vectors.width(opened.config)
-        shape = (opened.num_lines, len(layers), width)
-    return vector_files.open_writer(
-        options.output_file, options.format, layers=layers, pooled_shape=shape
-    )

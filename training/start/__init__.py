@@ -1,6 +1,6 @@
 """The start of a run: all that it begins with, read and checked once.
 
-setup          configuration, vocabulary and weights in a run's folder
+setup          the configuration in a run's folder, kept and compared
 description    task.json: what a folder's model was made with
 source         the model of --init_checkpoint: its files and what they say
 first_weights  the weights of --init_checkpoint, checked and loaded

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from absl import logging
 
@@ -25,32 +25,20 @@ FILES = {
 }
 
 
-class Found(NamedTuple):
-    """A program's options with what the command leaves out.
-
-    Attributes:
-      options: the program's options.
-      source: the model of --init_checkpoint.
-      described: `task.json` of output_dir; None = the folder has none.
-    """
-
-    options: Any
-    source: Source
-    described: Description | None
-
-
 def fill(
     options: Settings,
     needed: Collection[str] = tuple(FILES),
     configure: Callable[[BertConfig], BertConfig] | None = None,
-) -> Found:
+) -> tuple[Any, Source, Description | None]:
     """Finds what the command leaves out.
 
     A flag that the command leaves out has the value of the run that trained the
     model. One that the command gives, and that differs, is used for this
-    command; the log says so. For `needed` and `configure` see `find`. Raises
-    ValueError or OSError as `find`, or if a file of the model's folder is
-    damaged.
+    command; the log says so. For `needed` and `configure` see `find`.
+
+    Returns the completed options, the model of --init_checkpoint, and
+    `task.json` of output_dir, None = the folder has none. Raises ValueError or
+    OSError as `find`, or if a file of the model's folder is damaged.
     """
     output_dir = options.find("output_dir")
     run, is_trained = _run_in(output_dir)
@@ -58,12 +46,12 @@ def fill(
     described = None
     if is_trained or (run and answers):
         described = description.find(run)
-    if described and described.weights and not is_trained:
+    is_known = is_trained or options.find("init_checkpoint")
+    if described and described.weights and not is_known:
         # Nothing was trained there: an earlier command, or a conversion, said
         # which weights it is about.
         weights = model_folder.place_of(run, described.weights)
-        if not options.find("init_checkpoint"):
-            options = options.replace(init_checkpoint=weights)
+        options = options.replace(init_checkpoint=weights)
     source = Source(options.find("init_checkpoint"))
     folder, made_with = "", {}
     if is_trained:
@@ -87,7 +75,7 @@ def fill(
         needed=needed,
         configure=configure,
     )
-    return Found(options.replace(**found), source, described)
+    return options.replace(**found), source, described
 
 
 def _run_in(output_dir: str | None) -> tuple[str, bool]:

@@ -1,11 +1,9 @@
-"""Configuration and first weights in the folder of every run."""
+"""The configuration in the folder of a run: kept, and compared with a model."""
 
 import dataclasses
 import os
-from collections.abc import Mapping
 
 import tensorflow as tf
-from absl import logging
 
 from data.storage import files, manifests
 from modeling.config import BertConfig, activation_name
@@ -77,25 +75,6 @@ def keep_config(
         check_same_model(output_dir, config)
     else:
         files.write_text(path, config.to_json_string())
-
-
-def restore_trained(
-    weights: Mapping[str, tf.Variable],
-    manager: CheckpointManager,
-    output_dir: str,
-    init_checkpoint: str | None,
-) -> int:
-    """Loads the last checkpoint of output_dir; returns its step.
-
-    Step 0 = there is none, and the weights are those of init_checkpoint. Raises
-    ValueError if there is neither.
-    """
-    restored = manager.restore(weights)
-    if restored:
-        logging.info("Using %s.", manager.prefix(restored[0]))
-        return restored[0]
-    require_weights(output_dir, init_checkpoint)
-    return 0
 
 
 def require_weights(output_dir: str, init_checkpoint: str | None) -> None:

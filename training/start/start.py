@@ -39,7 +39,7 @@ class Files(NamedTuple):
       config: sizes of the model.
       tokenizer: splits texts into wordpieces of the vocabulary.
       source: the model of --init_checkpoint.
-      described: see `Found`.
+      described: `task.json` of output_dir; None = the folder has none.
     """
 
     options: Any
@@ -56,16 +56,8 @@ def read_files(options: Any) -> Files:
       ValueError, OSError: a file is missing or damaged, or does not fit.
     """
     options, source, described = found_files.fill(options)
-    config_file = options.find("bert_config_file")
-    config = source.read_config(config_file)
-    tokenizer = load_tokenizer(
-        options.vocab_file,
-        options.do_lower_case,
-        config,
-        config_file,
-        source=source,
-        never_split=options.never_split,
-    )
+    config = source.read_config(options.find("bert_config_file"))
+    tokenizer = load_tokenizer(options, config, source)
     return Files(options, config, tokenizer, source, described)
 
 
@@ -123,7 +115,7 @@ class Start:
         init_checkpoint is missing or does not fit, or there are no trained
         weights to predict with.
         """
-        manager = _open_folder(options, config, head, labels)
+        manager = open_folder(options, config, head, labels)
         # In a graph, variables have shapes but no memory.
         with tf.Graph().as_default():
             model = make_model(config)
@@ -174,6 +166,17 @@ class Start:
             self.first.load(checkpoints.variables_by_name(model.layers))
         return model
 
+    def restore(self, weights: Mapping[str, tf.Variable]) -> int:
+        """Loads the last checkpoint of output_dir; returns its step.
+
+        Step 0 = there is none, and the weights are those of init_checkpoint.
+        """
+        restored = self.manager.restore(weights)
+        if not restored:
+            return 0
+        logging.info("Using %s.", self.manager.prefix(restored[0]))
+        return restored[0]
+
     def check_input(self, made_from: Mapping[str, Any]) -> None:
         """Raises ValueError if the run was trained on other data."""
         before, folder = self.manager.made_from(), self.options.train.output_dir
@@ -219,46 +222,37 @@ def check_outputs(
     )
 
 
-def _open_folder(
+def open_folder(
     options: FinetuningOptions | PretrainingOptions,
     config: BertConfig,
     head: Mapping[str, str],
     labels: Sequence[str] | None,
 ) -> CheckpointManager:
-    """Opens output_dir; refuses a run of another model."""
-    setup.check_length(options.max_seq_length, config, options.bert_config_file)
-    path = options.train.output_dir
-    manager = CheckpointManager(path, options.train.keep_checkpoint_max)
-    if manager.steps():
-        if options.bert_config_file != os.path.join(path, CONFIG):
-            setup.check_same_model(path, config)
-        check_folder(path, head, labels)
-    return manager
-
-
-def check_folder(
-    folder: str,
-    head: Mapping[str, str],
-    labels: Sequence[str] | None,
-) -> None:
-    """Refuses a folder that holds a run of another model.
+    """Opens output_dir; refuses a run of another model.
 
     Other labels, another order of them, and most other mixes of layers have the
     same variables, so that a checkpoint would be loaded without an error.
     """
+    setup.check_length(options.max_seq_length, config, options.bert_config_file)
+    folder = options.train.output_dir
+    manager = CheckpointManager(folder, options.train.keep_checkpoint_max)
+    if not manager.steps():
+        return manager
+    if options.bert_config_file != os.path.join(folder, CONFIG):
+        setup.check_same_model(folder, config)
     path, remedy = os.path.join(folder, HEAD), f"it should hold {_LINEAR}"
     before = find_json(path, tuple(_LINEAR), remedy) or _LINEAR
     _require_same_head(folder, before, head)
     path = os.path.join(folder, LABELS)
-    if labels is None or not files.exists(path):
-        return
-    kept = list(files.read_lines(path))
-    if kept != list(labels):
-        raise ValueError(
-            f"{folder} holds a model of the labels {', '.join(kept)} "
-            f"(labels.txt), but the task has {', '.join(labels)}; give "
-            "--labels in that order, or another --output_dir."
-        )
+    if labels is not None and files.exists(path):
+        kept = list(files.read_lines(path))
+        if kept != list(labels):
+            raise ValueError(
+                f"{folder} holds a model of the labels {', '.join(kept)} "
+                f"(labels.txt), but the task has {', '.join(labels)}; give "
+                "--labels in that order, or another --output_dir."
+            )
+    return manager
 
 
 def _require_same_head(

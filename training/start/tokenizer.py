@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 
 from absl import logging
 
+from data.settings import Settings
 from data.storage.json_files import write_json
 from data.text import tokenizer_files, vocabulary
 from data.text.tokenization import (
@@ -14,31 +15,30 @@ from data.text.tokenization import (
 from data.text.tokenizer_files import TokenizerSettings, read_settings
 from modeling.checkpoints.model_folder import VOCABULARIES
 from modeling.config import BertConfig
+from training.config.pretraining_options import PretrainingOptions
 from training.start.source import Source
 
 
 def load_tokenizer(
-    vocab_file: str,
-    do_lower_case: bool,
+    options: Settings,
     config: BertConfig,
-    config_file: str,
-    *,
     source: Source,
     tokens: Collection[str] = ("[UNK]", "[CLS]", "[SEP]"),
-    never_split: Collection[str] = (),
 ) -> FullTokenizer:
-    """Reads a vocabulary and checks that it fits the model.
+    """Reads the vocabulary of a program and checks that it fits the model.
 
     It must have `tokens`. A warning is logged if it or the model of `source`
     was made for the other case. Raises FileNotFoundError if it is missing;
     ValueError if the name of the checkpoint says the other case, or it is not
     the model's.
     """
-    validate_case_matches_checkpoint(do_lower_case, source.path)
-    tokenizer = FullTokenizer(vocab_file, do_lower_case, never_split)
-    check_vocabulary(tokenizer.vocab, vocab_file, config, config_file, tokens)
-    _compare(source.settings, do_lower_case, never_split)
-    check_case(tokenizer.vocab, vocab_file, do_lower_case)
+    path, lower = options.vocab_file, options.do_lower_case
+    validate_case_matches_checkpoint(lower, source.path)
+    tokenizer = FullTokenizer(path, lower, options.never_split)
+    config_file = options.find("bert_config_file")
+    check_vocabulary(tokenizer.vocab, path, config, config_file, tokens)
+    _compare(source.settings, lower, options.never_split)
+    check_case(tokenizer.vocab, path, lower)
     return tokenizer
 
 
@@ -58,17 +58,17 @@ def check_vocabulary(
     vocabulary.require_size(vocab, vocab_file, config.vocab_size, config_file)
 
 
-def keep_vocabulary(
-    output_dir: str, vocab_file: str, config: BertConfig, config_file: str
-) -> None:
+def keep_vocabulary(options: PretrainingOptions, config: BertConfig) -> None:
     """Copies the vocabulary to a run's folder, if it is the model's.
 
     The tokenizer's settings beside it are copied too. A run that does not read
     the vocabulary continues without it, with a warning.
     """
+    output_dir, vocab_file = options.train.output_dir, options.vocab_file
     try:
         tokens = list(vocabulary.read_tokens(vocab_file))
         vocab = {token.strip(): i for i, token in enumerate(tokens)}
+        config_file = options.bert_config_file
         check_vocabulary(vocab, vocab_file, config, config_file)
         settings = read_settings(os.path.dirname(vocab_file))
     except (ValueError, FileNotFoundError) as error:

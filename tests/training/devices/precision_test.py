@@ -98,11 +98,9 @@ def test_slow_bfloat16_is_warned_of():
         assert not precision.warning("bfloat16", support)
 
 
-def test_auto_is_no_dtype():
+def test_the_policy_of_16_bits_keeps_weights_of_32():
     assert dtype_policy("float32") == "float32"
     assert dtype_policy("bfloat16") == "mixed_bfloat16"
-    with pytest.raises(ValueError, match="'auto'.*must be one of float32, bfl"):
-        dtype_policy("auto")
 
 
 @pytest.fixture

@@ -15,8 +15,10 @@ from tests.training.finetuning_support import (
     make_run,
     run_table,
 )
-from training.config import finetuning_options
-from training.config.finetuning_options import FinetuningOptions
+from training.config.finetuning_options import (
+    FinetuningOptions,
+    TaskRunOptions,
+)
 from training.config.run_options import DeviceOptions, TrainOptions
 from training.finetuning import best_checkpoint, metric_values
 from training.loop.checkpointing import CheckpointManager
@@ -301,7 +303,7 @@ def test_a_damaged_record_is_refused(tmp_path):
 def test_flags_that_need_others_are_refused(goldens, changes, message):
     options = make_options(goldens, "", **changes)
     with pytest.raises(ValueError, match=message):
-        finetuning_options.check_selection(options, do_train=True)
+        TaskRunOptions(finetuning=options, do_train=True)
 
 
 def test_the_loop_stops_when_told_to_and_saves_that_step(goldens, tmp_path):

@@ -23,7 +23,7 @@ from training.config.run_options import DeviceOptions
 from training.finetuning import finetuner
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 from training.runs import classifier
-from training.start.start import Start, check_folder
+from training.start.start import Start, open_folder
 
 
 def make_run(options, *, mix="weighted_all", head="bilstm", kind="tagging"):
@@ -270,8 +270,7 @@ def test_a_folder_keeps_its_head(goldens, tmp_path):
 
     def keep(mix, head):
         head = {"feature_based": mix, "head": head}
-        if manager.steps():
-            check_folder(str(tmp_path), head, None)
+        open_folder(options, config, head, None)
         Start(
             **{"options": options, "config": config, "head": head},
             **{"manager": manager, "first": None, "labels": None},

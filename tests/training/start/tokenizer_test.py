@@ -7,6 +7,9 @@ import pytest
 from data.text.tokenizer_files import read_settings
 from modeling import BertConfig
 from tests.support.model_folder_support import write_huggingface
+from tests.support.pretraining_support import make_options
+from training.config.extraction_options import ExtractionOptions
+from training.config.run_options import DeviceOptions
 from training.start.source import Source
 from training.start.tokenizer import (
     keep_vocabulary,
@@ -14,9 +17,27 @@ from training.start.tokenizer import (
 )
 
 
-def load(*arguments, init_checkpoint=None, **options):
+def load(
+    vocab_file,
+    do_lower_case,
+    config,
+    config_file,
+    init_checkpoint=None,
+    never_split=(),
+    **tokens,
+):
+    options = ExtractionOptions(
+        input_file="",
+        output_file="",
+        init_checkpoint=init_checkpoint,
+        bert_config_file=config_file,
+        vocab_file=vocab_file,
+        do_lower_case=do_lower_case,
+        never_split=never_split,
+        device=DeviceOptions(),
+    )
     source = Source(init_checkpoint)
-    return load_tokenizer(*arguments, source=source, **options)
+    return load_tokenizer(options, config, source, **tokens)
 
 
 @pytest.fixture
@@ -120,10 +141,15 @@ def test_a_run_keeps_only_the_vocabulary_of_its_model(
     goldens, config, tmp_path, caplog, theirs
 ):
     source = goldens / "vocab.txt"
-    keep_vocabulary(str(tmp_path), str(source), config, "c")
+    options = make_options(goldens, tmp_path).replace(bert_config_file="c")
+
+    def keep(path, config):
+        keep_vocabulary(options.replace(vocab_file=str(path)), config)
+
+    keep(source, config)
     assert (tmp_path / "vocab.txt").read_bytes() == source.read_bytes()
     assert not (tmp_path / "tokenizer_config.json").exists()
-    keep_vocabulary(str(tmp_path), str(theirs / "vocab.txt"), config, "c")
+    keep(theirs / "vocab.txt", config)
     kept = read_settings(str(tmp_path))
     assert (kept.do_lower_case, kept.never_split) == (False, ("the",))
     (tmp_path / "vocab.txt").unlink()
@@ -132,7 +158,7 @@ def test_a_run_keeps_only_the_vocabulary_of_its_model(
         (source, "has 1200 wordpieces, but c says vocab_size 9"),
         (tmp_path / "no.txt", "no.txt: no such text file"),
     ):
-        keep_vocabulary(str(tmp_path), str(path), other, "c")
+        keep(path, other)
         assert f"No vocabulary is kept in {tmp_path}: " in caplog.messages[-1]
         assert message in caplog.messages[-1]
     assert not (tmp_path / "vocab.txt").exists()
