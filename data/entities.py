@@ -57,5 +57,4 @@ def _goes_on(before: str, label: str) -> bool:
 
 
 def _type_of(label: str) -> str:
-    """Returns a label without its prefix."""
     return label[2:] if label.startswith((*_BEGINS, *_GOES_ON)) else label

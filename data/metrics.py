@@ -179,7 +179,6 @@ def for_tags(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def _are_entities(labels: Sequence[str]) -> bool:
-    """Returns whether all labels are labels of entities."""
     return all(x == "O" or x.startswith(_OF_ENTITIES) for x in labels)
 
 

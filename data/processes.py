@@ -76,7 +76,7 @@ class Workers:
             for task in tasks:
                 yield function(task, advance)
             return
-        waiting = {self._executor.submit(_call, function, t) for t in tasks}
+        waiting = {self._executor.submit(function, t, _advance) for t in tasks}
         told = [0, 0]
         while waiting:
             done, waiting = concurrent.futures.wait(
@@ -116,7 +116,6 @@ _stop = _counts = None
 
 
 def _begin(stop, counts, verbosity) -> None:
-    """Prepares a worker process."""
     global _stop, _counts
     _stop, _counts = stop, counts
     logging.use_absl_handler()
@@ -135,12 +134,8 @@ def _end_in_time() -> None:
     os._exit(1)
 
 
-def _call(function, task):
-    """Runs one task in a worker."""
-    return function(task, _advance)
-
-
 def _advance(num_bytes: int, num_examples: int) -> None:
+    """Reports progress from a worker."""
     if _stop.value:
         raise _Stopped
     with _counts.get_lock():

@@ -4,11 +4,15 @@ import logging as standard
 import shutil
 import sys
 import time
+from collections.abc import Iterable, Iterator, Sized
+from typing import TypeVar
 
 from absl import logging
 from tqdm import tqdm
 
 _MOMENT = 2.0  # seconds
+
+T = TypeVar("T")
 
 
 class Progress:
@@ -97,3 +101,12 @@ class Progress:
         if self._bar.disable and self._done > self._shown:
             self._write_line()
         self._bar.close()
+
+
+def tracked(items: Iterable[T], description: str, unit: str) -> Iterator[T]:
+    """Yields items and shows the progress."""
+    total = len(items) if isinstance(items, Sized) else None
+    with Progress(description, total=total, unit=unit) as progress:
+        for item in items:
+            yield item
+            progress.advance()

@@ -126,17 +126,19 @@ class Settings:
     def _check(self) -> None:
         """Refuses values that contradict each other; subclasses override it."""
 
-    def find(self, name: str) -> Any:
-        """Returns a field's value, in a group too; None = no such field."""
+    def _flat(self) -> Iterator[tuple[dataclasses.Field, Any]]:
+        """Yields fields and values, those of groups in place of the group."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(value, Settings):
-                value = value.find(name)
-                if value is not None:
-                    return value
-            elif field.name == name:
-                return value
-        return None
+                yield from value._flat()
+            else:
+                yield field, value
+
+    def find(self, name: str) -> Any:
+        """Returns a field's value, in a group too; None = no such field."""
+        found = (value for field, value in self._flat() if field.name == name)
+        return next(filter(lambda value: value is not None, found), None)
 
     def changed(self) -> dict[str, Any]:
         """Returns flag -> value where it is not the default, groups included.
@@ -144,11 +146,8 @@ class Settings:
         A field without a flag has its own name.
         """
         found = {}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, Settings):
-                found |= value.changed()
-            elif value != field.default:
+        for field, value in self._flat():
+            if value != field.default:
                 bounds = field.metadata.get("setting")
                 found[(bounds and bounds.flag) or field.name] = value
         return found

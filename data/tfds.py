@@ -37,7 +37,8 @@ def open_text(
     names the feature that is the text; None = `text`, or else the only string
     feature. Reading raises ValueError as `read_examples` does.
     """
-    builder = find_and_prepare(name, data_dir)
+    builder = _find(name, data_dir)
+    _prepare(name, builder)
     num_examples = _num_examples(name, builder, split)
     features = builder.info.features
     key = _choose_text_key(name, features, text_key)
@@ -50,27 +51,18 @@ def open_text(
     return OpenedText(builder.info.full_name, key, num_examples, texts)
 
 
-def find_and_prepare(name: str, data_dir: str | None) -> Any:
-    """Returns the builder of a data set, which is downloaded if missing.
-
-    `data_dir` of None is the default of tensorflow-datasets. Raises OSError if
-    the data set cannot be prepared, ValueError if there is no such one.
-    """
-    builder = _find(name, data_dir)
-    _prepare(name, builder)
-    return builder
-
-
 def read_examples(
-    name: str, builder: Any, split: str
+    name: str, split: str, data_dir: str | None
 ) -> Iterator[dict[str, Any]]:
     """Yields all features of each example, always in the same order.
 
-    `builder` is from `find_and_prepare`, `name` is for errors. Values are
-    Python types; a class label is its name, or None if it is -1 (unknown).
-    Raises ValueError if there is no such split, the data set is damaged, or a
-    text is not UTF-8.
+    For the arguments see `open_text`. Values are Python types; a class label is
+    its name, or None if it is -1 (unknown). Raises OSError if the data set
+    cannot be prepared, ValueError if there is no such data set or split, it is
+    damaged, or a text is not UTF-8.
     """
+    builder = _find(name, data_dir)
+    _prepare(name, builder)
     _num_examples(name, builder, split)
     plain = functools.partial(_plain, builder.info.features)
     examples = tfds.as_numpy(_in_order(builder, split))
@@ -154,7 +146,6 @@ def _find(name: str, data_dir: str | None) -> Any:
 
 
 def _prepare(name: str, builder: Any) -> None:
-    """Downloads a missing data set."""
     if builder.is_prepared():
         return
     logging.info("%s is not in %s: preparing it.", name, builder.data_dir)
@@ -176,7 +167,6 @@ def _prepare(name: str, builder: Any) -> None:
 
 
 def _choose_text_key(name: str, features: Any, text_key: str | None) -> str:
-    """Returns the name of the feature that is the text."""
     strings = []
     if isinstance(features, tfds.features.FeaturesDict):
         strings = [
@@ -196,7 +186,6 @@ def _choose_text_key(name: str, features: Any, text_key: str | None) -> str:
 
 
 def _num_examples(name: str, builder: Any, split: str) -> int:
-    """Number of examples of a split."""
     try:
         return builder.info.splits[split].num_examples
     except (ValueError, KeyError, AssertionError) as error:

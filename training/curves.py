@@ -97,7 +97,7 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
         handles, labels = axis.get_legend_handles_labels()
         lines |= zip(labels, handles, strict=True)
     figure.legend(lines.values(), lines, loc="outside lower center")
-    with files.whole_files([path]) as (place,), files.open_write(place) as file:
+    with files.open_whole(path) as file:
         figure.savefig(file, dpi=_DPI, format="png")
     return tags
 

@@ -109,7 +109,6 @@ def squad_answers(case):
         predictions = predict(
             asked.converted,
             *scores,
-            tokenizer=tokenizer,
             window_options=asked.options,
             options=AnswerOptions(),
         )

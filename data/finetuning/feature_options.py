@@ -6,11 +6,10 @@ Axes: S sequence, C choices, L labels.
 import dataclasses
 from typing import Self
 
-from data.records.feature_spec import FeatureSpec
+from data.records.feature_spec import FeatureSpec, input_features
 from data.settings import refuse
 from data.tasks.task import Task
 
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 # The feature of windows with the number of their example, from 0.
 EXAMPLE_NUMBER = "example_number"
 # [CLS] a [SEP] b [SEP] with one token in each text.
@@ -85,15 +84,11 @@ class FeatureOptions:
         )
 
     @property
-    def has_windows(self) -> bool:
-        """Whether an example may have several rows, which are pooled."""
-        return bool(self.stride) and self.kind != "tagging"
-
-    @property
     def specs(self) -> tuple[FeatureSpec, ...]:
         """The features of the rows."""
         specs = feature_specs(self.kind, self.max_seq_length, len(self.labels))
-        if self.has_windows:
+        # An example may have several rows, which are pooled.
+        if self.stride and self.kind != "tagging":
             return (*specs, FeatureSpec(EXAMPLE_NUMBER, 1))
         return specs
 
@@ -113,9 +108,6 @@ def feature_specs(
     Source: file_based_convert_examples_to_features in run_classifier.py.
     """
     num_places = max_seq_length * (num_labels if kind == "choice" else 1)
-    inputs = [
-        FeatureSpec(name, num_places, flag="max_seq_length") for name in INPUTS
-    ]
     labels = [FeatureSpec("label_ids", 1)]
     if kind == "regression":
         labels = [FeatureSpec("label_ids", 1, "float32")]
@@ -126,6 +118,7 @@ def feature_specs(
             FeatureSpec(name, max_seq_length, flag="max_seq_length")
             for name in ("label_ids", "label_mask")
         ]
+    inputs = input_features(num_places)
     return (*inputs, *labels, FeatureSpec("is_real_example", 1))
 
 
@@ -148,7 +141,6 @@ class TextFeatures(FeatureOptions):
     @property
     def specs(self) -> tuple[FeatureSpec, ...]:
         """The features of the rows: those of a choice, without its label."""
-        num_texts = len(self.labels)
-        specs = feature_specs("choice", self.max_seq_length, num_texts)
+        inputs = input_features(self.max_seq_length * len(self.labels))
         target = FeatureSpec("label_ids", self.target_size, "float32")
-        return (*specs[: len(INPUTS)], *[target] * bool(self.target_size))
+        return (*inputs, *[target] * bool(self.target_size))

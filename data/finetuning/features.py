@@ -10,11 +10,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from data.finetuning import tagging
-from data.finetuning.feature_options import (
-    EXAMPLE_NUMBER,
-    INPUTS,
-    FeatureOptions,
-)
+from data.finetuning.feature_options import EXAMPLE_NUMBER, FeatureOptions
 from data.records import reuse
 from data.tasks.examples import (
     ChoiceExample,
@@ -79,11 +75,10 @@ class Converter:
 
     def rows(self, examples: Iterable[Example]) -> Iterator[Row]:
         """Yields the rows of examples; see `convert_examples`."""
-        counted = self._counted(examples)
         if self._options.kind == "tagging":
-            made = self._tagging_rows(counted)
+            made = self._tagging_rows(examples)
         else:
-            of_each = itertools.starmap(self._rows_of, enumerate(counted))
+            of_each = itertools.starmap(self._rows_of, enumerate(examples))
             made = itertools.chain.from_iterable(of_each)
         for row in made:
             row.setdefault("is_real_example", [1])
@@ -92,13 +87,9 @@ class Converter:
             self.report.num_places += len(row["input_mask"])
             yield row
 
-    def _counted(self, examples: Iterable[Example]) -> Iterator[Example]:
-        for example in examples:
-            self.report.num_examples += 1
-            yield example
-
     def _rows_of(self, number: int, example: Example) -> Iterable[Row]:
         """Returns the rows of an example of any kind except tagging."""
+        self.report.num_examples += 1
         if isinstance(example, PaddingInputExample):
             return [
                 {spec.name: [0] * spec.length for spec in self._options.specs}
@@ -110,10 +101,9 @@ class Converter:
         _require(example, InputExample, self._options.kind)
         if self._options.stride:
             return self._windows(number, example)
-        ids_b = []
-        if example.text_b is not None:
-            ids_b = self._encode(example.text_b)
-        row, num_lost = self._pair(self._encode(example.text_a), ids_b)
+        row, num_lost = self._pair(
+            self._encode(example.text_a), self._encode(example.text_b or "")
+        )
         self.report.num_shortened += num_lost > 0
         return [row | {"label_ids": self._answer(example)}]
 
@@ -130,8 +120,7 @@ class Converter:
         self.report.num_split += len(starts) > 1
         more = {"label_ids": self._answer(example), EXAMPLE_NUMBER: [number]}
         for start in starts:
-            row, _ = self._pair(ids[start : start + room], [])
-            yield row | more
+            yield self._inputs(ids[start : start + room], []) | more
 
     def _pair(self, ids_a: list[int], ids_b: list[int]) -> tuple[Row, int]:
         """Returns the inputs of a pair and the number of lost tokens."""
@@ -139,13 +128,13 @@ class Converter:
         num_lost = self._truncate(
             ids_a, ids_b, self._options.max_seq_length - num_special
         )
+        return self._inputs(ids_a, ids_b), num_lost
+
+    def _inputs(self, ids_a: list[int], ids_b: list[int]) -> Row:
+        """Adds [CLS], [SEP] and padding to texts that fit."""
         ids, segments = packing.add_special_tokens(
             ids_a, ids_b, **self._special
         )
-        return self._inputs(ids, segments), num_lost
-
-    def _inputs(self, ids: list[int], segments: list[int]) -> Row:
-        """Pads the tokens of a row."""
         length = self._options.max_seq_length
         return {
             "input_ids": packing.pad(ids, length),
@@ -183,7 +172,7 @@ class Converter:
         self.report.num_shortened += any(num_lost for _, num_lost in pairs)
         return {
             name: list(itertools.chain(*(inputs[name] for inputs, _ in pairs)))
-            for name in INPUTS
+            for name in packing.INPUTS
         }
 
     def _answer(self, example: InputExample | ChoiceExample) -> list[float]:
@@ -199,7 +188,6 @@ class Converter:
         return [self._id(example, label)]
 
     def _id(self, example: Example, label: str) -> int:
-        """The id of a label."""
         if label not in self._label_ids:
             raise ValueError(
                 f"example {example.guid}: label {label!r}, expected one of "
@@ -208,7 +196,7 @@ class Converter:
         return self._label_ids[label]
 
     def _tagging_rows(
-        self, sentences: Iterator[TaggingExample]
+        self, sentences: Iterable[TaggingExample]
     ) -> Iterator[Row]:
         """Yields the rows of sentences, grouped by document if asked to."""
         documents = ([sentence] for sentence in sentences)
@@ -241,13 +229,13 @@ class Converter:
 
     def _words(self, sentence: TaggingExample, room: int) -> list[list[int]]:
         """Returns the wordpieces of each word: 1 to `room`."""
+        self.report.num_examples += 1
         _require(sentence, TaggingExample, "tagging")
         if not sentence.words:
             raise ValueError(f"example {sentence.guid} has no words.")
-        words = []
-        for word in sentence.words:
-            # A word of control characters has a label but no wordpieces.
-            words.append(self._encode(word) or [self._unknown_id])
+        # A word of control characters has a label but no wordpieces.
+        nothing = [self._unknown_id]
+        words = [self._encode(word) or nothing for word in sentence.words]
         self.report.num_shortened += any(len(word) > room for word in words)
         return [word[:room] for word in words]
 
@@ -264,12 +252,9 @@ class Converter:
 
     def _tagging_row(self, part: tagging.Part) -> Row:
         """Adds [CLS] and [SEP], which have no labels, and padding."""
-        ids, segments = packing.add_special_tokens(
-            part.ids, [], **self._special
-        )
         length = self._options.max_seq_length
         return {
-            **self._inputs(ids, segments),
+            **self._inputs(part.ids, []),
             "label_ids": packing.pad([0, *part.label_ids], length),
             "label_mask": packing.pad([0, *part.label_mask], length),
         }

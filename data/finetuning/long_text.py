@@ -79,5 +79,4 @@ def pool(
 
 def first_windows(numbers: np.ndarray) -> np.ndarray:
     """Returns the index of the first window of each text, see `pool`."""
-    is_first = np.diff(numbers, prepend=-1) != 0
-    return np.flatnonzero(is_first)
+    return np.unique(numbers, return_index=True)[1]

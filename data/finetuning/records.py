@@ -14,12 +14,7 @@ from data.progress import Progress
 from data.records import reuse, tfrecord
 from data.records.feature_spec import encode_examples
 from data.storage import files
-from data.tasks.examples import (
-    ChoiceExample,
-    Example,
-    InputExample,
-    TextExample,
-)
+from data.tasks.examples import Example
 from data.tasks.task import Task
 from data.text.tokenization import FullTokenizer
 
@@ -65,21 +60,13 @@ def _logged(
     """Logs the first examples, where a wrong column or casing is visible."""
     for number, example in enumerate(examples):
         if number < _NUM_LOGGED:
-            logging.info("*** Example ***\n%s", _describe(example, tokenizer))
+            tokens = [
+                " ".join(tokenizer.tokenize(text)) for text in example.texts
+            ]
+            logging.info(
+                "*** Example ***\n%s\ntokens: %s", example, " | ".join(tokens)
+            )
         yield example
-
-
-def _describe(example: Example, tokenizer: FullTokenizer) -> str:
-    """Returns an example and its tokens as text."""
-    texts = getattr(example, "words", None)
-    if isinstance(example, InputExample):
-        texts = filter(None, (example.text_a, example.text_b))
-    elif isinstance(example, ChoiceExample):
-        texts = [example.contexts[0], *example.choices]
-    elif isinstance(example, TextExample):
-        texts = example.texts
-    tokens = [" ".join(tokenizer.tokenize(text)) for text in texts or ()]
-    return f"{example}\ntokens: {' | '.join(tokens)}"
 
 
 def make_records(
@@ -95,21 +82,19 @@ def make_records(
     The file is used again if examples, options and vocabulary are the same (see
     `reuse.make_once`, also for `check`).
     """
-
-    def read() -> Iterator[Example]:
-        return task.examples(set_name)
-
     return reuse.make_once(
         path,
-        _facts(read, tokenizer, options),
+        _facts(task.examples(set_name), tokenizer, options),
         RecordsReport,
-        lambda: write_records(read(), path, tokenizer, options),
+        lambda: write_records(
+            task.examples(set_name), path, tokenizer, options
+        ),
         check,
     )
 
 
 def _facts(
-    read: Callable[[], Iterable[Example]],
+    examples: Iterable[Example],
     tokenizer: FullTokenizer,
     options: FeatureOptions,
 ) -> dict[str, Any]:
@@ -119,7 +104,7 @@ def _facts(
     may read them from anywhere.
     """
     checksum = hashlib.sha256()
-    for example in read():
+    for example in examples:
         checksum.update(f"{example!r}\n".encode())
     settings = dataclasses.asdict(options)
     if not options.stride:

@@ -178,7 +178,6 @@ def _documents(texts: Iterator[str]) -> Iterator[bytes]:
 
 
 def _wiki40b_paragraphs(lines: list[str]) -> list[str]:
-    """Returns the paragraphs of an article of Wiki40B."""
     paragraphs = []
     is_text = True
     for line in lines:
@@ -198,10 +197,7 @@ def _write_documents(
     while document:
         name = f"text-{len(written):05d}.txt"
         num_documents = num_bytes = 0
-        with (
-            files.whole_files([os.path.join(folder, name)]) as (temporary,),
-            files.open_write(temporary) as file,
-        ):
+        with files.open_whole(os.path.join(folder, name)) as file:
             while document and (
                 not num_bytes or num_bytes + len(document) <= max_bytes
             ):

@@ -67,7 +67,7 @@ def find_segments(
     `skip_bad_records`, damage and an empty file raise DamagedError, which names
     the record.
     """
-    compression = reading.compression_of(path)
+    compression = "GZIP" if tfrecord.is_gzip(path) else ""
     try:
         count = reading.count_records(path)
         if compression and not _count_readable(path, most=1):

@@ -17,6 +17,7 @@ from absl import logging
 from data.records import input_pipeline, length_batches, reading
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import WHOLE, Shard
+from data.text.packing import INPUTS
 
 _BLOCK = 4096  # records read at once
 # Above this share of examples that a pass leaves out, a warning is logged.
@@ -154,10 +155,9 @@ def text_batches(
         )
 
     def divided(batch):
-        names = ("input_ids", "input_mask", "segment_ids")
-        parts = [tf.split(batch.pop(name), num_texts, axis=1) for name in names]
+        parts = [tf.split(batch.pop(x), num_texts, axis=1) for x in INPUTS]
         for number, texts in enumerate(zip(*parts, strict=True)):
-            text = dict(zip(names, texts, strict=True))
+            text = dict(zip(INPUTS, texts, strict=True))
             if trim:
                 text = length_batches.trim_batch(
                     text, exact=exact, multiple=multiple

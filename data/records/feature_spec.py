@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from data.text.packing import INPUTS
+
 # The next-sentence label of a record without a sentence pair. The original's
 # program can read it: the one-hot row and so the next-sentence loss are 0.
 NO_PAIR = -1
@@ -48,6 +50,11 @@ class FeatureSpec(NamedTuple):
     limit: int | None = None
 
 
+def input_features(length: int) -> list[FeatureSpec]:
+    """The features `INPUTS`, in rows of `length` tokens."""
+    return [FeatureSpec(name, length, flag="max_seq_length") for name in INPUTS]
+
+
 def pretraining_features(
     max_seq_length: int,
     max_predictions_per_seq: int,
@@ -65,10 +72,6 @@ def pretraining_features(
 
     Source: write_instance_to_example_files in create_pretraining_data.py.
     """
-    tokens = [
-        FeatureSpec(name, max_seq_length, flag="max_seq_length")
-        for name in ("input_ids", "input_mask", "segment_ids")
-    ]
     masks = [
         FeatureSpec(
             f"masked_lm_{name}",
@@ -83,7 +86,8 @@ def pretraining_features(
         )
     ]
     labels = [FeatureSpec("next_sentence_labels", 1)]
-    return (*tokens, *masked * masks, *pairs * labels)
+    inputs = input_features(max_seq_length)
+    return (*inputs, *masked * masks, *pairs * labels)
 
 
 class _Cells(NamedTuple):

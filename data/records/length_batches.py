@@ -17,6 +17,7 @@ from data.records import input_pipeline, reading
 from data.records.feature_spec import TEACHER_LOGITS
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import WHOLE, Shard
+from data.text.packing import INPUTS
 
 # Examples are grouped by length within this many batches: enough to find
 # examples of similar length, and few enough to keep the order of a pass random.
@@ -217,7 +218,7 @@ def trim_batch(
     compiled, the length of the longest example; in both cases S or a multiple
     of `multiple`, as a GPU needs it.
     """
-    names = ["input_ids", "input_mask", "segment_ids"]
+    names = [*INPUTS]
     if "document_ids" in batch:
         names.append("document_ids")
     if "label_mask" in batch:  # else label_ids do not belong to wordpieces

@@ -178,11 +178,6 @@ def count_records(path: str) -> int:
     return count
 
 
-def compression_of(path: str) -> str:
-    """The compression of a record file for tf.data: "" or "GZIP"."""
-    return "GZIP" if tfrecord.is_gzip(path) else ""
-
-
 def read_from(
     path: tf.Tensor, compression: tf.Tensor, start: tf.Tensor
 ) -> tf.data.Dataset:

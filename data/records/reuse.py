@@ -1,6 +1,5 @@
 """Makes record files once for the same input."""
 
-import abc
 import dataclasses
 import hashlib
 import json
@@ -15,8 +14,8 @@ from data.text.tokenization import FullTokenizer
 
 
 @dataclasses.dataclass
-class RowsReport(abc.ABC):
-    """Counts of a record file; each kind of record adds its own.
+class RowsReport:
+    """Counts of a record file; some kinds of record add their own.
 
     `num_tokens` counts the tokens of all rows without padding, `num_places`
     with padding; `reused` says whether an earlier run wrote the file.
@@ -27,19 +26,15 @@ class RowsReport(abc.ABC):
     num_places: int = 0
     reused: bool = False
 
-    @property
-    def padding_share(self) -> float:
-        """The share of padding in `input_ids`."""
-        return 1 - self.num_tokens / max(self.num_places, 1)
-
-    @abc.abstractmethod
     def counts(self) -> list[str]:
         """The counts as text for the log."""
+        return [f"{self.num_examples:,} examples"]
 
     def __str__(self) -> str:
         parts = self.counts()
         if self.num_places:
-            parts.append(f"padding {self.padding_share:.1%}")
+            share = 1 - self.num_tokens / self.num_places
+            parts.append(f"padding {share:.1%}")
         if self.reused:
             parts.append("written by an earlier run")
         return ", ".join(parts)

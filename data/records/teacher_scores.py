@@ -3,7 +3,6 @@
 Axes: N examples, S sequence, L scores.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,15 +14,6 @@ from data.records.input_pipeline import RecordFiles, open_records
 from data.storage import files
 
 _LABELED = FeatureSpec("is_labeled", 1)  # 0 = the labels do not count
-
-
-@dataclasses.dataclass
-class ScoresReport(reuse.RowsReport):
-    """Counts of the records."""
-
-    def counts(self) -> list[str]:
-        """See `RowsReport.counts`."""
-        return [f"{self.num_examples:,} records with the teacher's scores"]
 
 
 def add_scores(
@@ -49,7 +39,7 @@ def add_scores(
     """
     specs = spec, _LABELED
 
-    def write() -> tuple[ScoresReport, str]:
+    def write() -> tuple[reuse.RowsReport, str]:
         with (
             files.whole_files([path]) as (temporary,),
             tfrecord.RecordWriter(temporary) as writer,
@@ -67,9 +57,9 @@ def add_scores(
                 for record, more in zip(records, added, strict=True):
                     # Protocol buffers that follow each other are merged.
                     writer.write(record + more)
-        return ScoresReport(writer.num_records), writer.sha256
+        return reuse.RowsReport(writer.num_records), writer.sha256
 
     made_from = {**reuse.made_from(parts[0].paths[0]), **facts}
-    reuse.make_once(path, made_from, ScoresReport, write)
+    reuse.make_once(path, made_from, reuse.RowsReport, write)
     limits = {spec.name: spec.limit for spec in parts[0].specs}
     return open_records([path], (*parts[0].specs, *specs), limits=limits)

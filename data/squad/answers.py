@@ -20,7 +20,6 @@ from data.squad.final_text import FinalTexts
 from data.squad.predictions import Answer, Prediction
 from data.squad.questions import Question
 from data.squad.window_options import AnswerOptions, WindowOptions
-from data.text.tokenization import FullTokenizer
 
 _QUESTIONS_AT_ONCE = 64  # NumPy is faster on many windows
 
@@ -30,7 +29,6 @@ def predict(
     start_logits: np.ndarray,
     end_logits: np.ndarray,
     *,
-    tokenizer: FullTokenizer,
     window_options: WindowOptions,
     options: AnswerOptions,
 ) -> Iterator[Prediction]:
@@ -49,7 +47,6 @@ def predict(
       questions: each with its windows, in the order of the scores.
       start_logits: float32 [N, S], the scores of all windows.
       end_logits: likewise.
-      tokenizer: the tokenizer that made the windows.
       window_options: the lengths of the windows.
       options: how answers are chosen.
 
@@ -68,20 +65,14 @@ def predict(
         if row > len(start_logits):
             raise _wrong_number(len(start_logits), f"{row} or more")
         found = find_candidates(
-            blocks,
-            start_logits[rows],
-            end_logits[rows],
-            options.n_best_size,
-            options.max_answer_length,
+            blocks, start_logits[rows], end_logits[rows], options
         )
         for (example, windows), (candidates, null) in zip(
             block, found, strict=True
         ):
             # Questions on one paragraph need the same texts.
             if windows and (not texts or texts.of is not windows[0].paragraph):
-                texts = FinalTexts(
-                    windows[0].paragraph, tokenizer.basic_tokenizer
-                )
+                texts = FinalTexts(windows[0].paragraph)
             yield _choose(example, candidates, null, texts, options)
     if row != len(start_logits):
         raise _wrong_number(len(start_logits), row)

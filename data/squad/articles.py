@@ -87,10 +87,9 @@ def _read_file(path: str) -> SquadArticles:
 def _read_tfds(data: SquadData) -> SquadArticles:
     """Reads a split; consecutive questions on one context are one article."""
     # Imported here because it loads TensorFlow, which a file does not need.
-    from data import tfds as tfds_reading
+    from data import tfds
 
-    builder = tfds_reading.find_and_prepare(data.tfds, data.tfds_data_dir)
-    rows = tfds_reading.read_examples(data.tfds, builder, data.split)
+    rows = tfds.read_examples(data.tfds, data.split, data.tfds_data_dir)
     articles = []
     checksum, num_bytes = hashlib.sha256(), 0
     number = 1

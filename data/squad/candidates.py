@@ -1,6 +1,6 @@
 """Finds the pairs of a start and an end with the best scores.
 
-Axes: N windows, S sequence, K best positions.
+Axes: N windows, S sequence, K best positions (n_best_size).
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from data.squad.window_options import AnswerOptions
 from data.squad.windows import Window
 
 # The original starts its search for the lowest null score with this number.
@@ -38,21 +39,17 @@ def find_candidates(
     questions: Sequence[Sequence[Window]],
     start_logits: np.ndarray,
     end_logits: np.ndarray,
-    num_places: int,
-    max_answer_length: int,
+    options: AnswerOptions,
 ) -> Iterator[tuple[Iterator[Candidate], Null]]:
     """Yields each question's pairs, best first, and its scores of "".
 
     The pairs are in the order of `answers.predict`. The logits are float32 [N,
-    S], the scores of all N windows. `num_places` is K, the number of starts and
-    of ends of a window.
+    S], the scores of all N windows.
     """
     windows = [window for windows in questions for window in windows]
     sizes = [len(windows) for windows in questions]
     question = np.repeat(np.arange(len(questions)), sizes)
-    columns = _pairs(
-        windows, start_logits, end_logits, num_places, max_answer_length
-    )
+    columns = _pairs(windows, start_logits, end_logits, options)
     # Stable, like Python's `sorted` in the original.
     order = np.lexsort((-columns[-1], question[columns[0]]))
     columns = [column[order] for column in columns]
@@ -76,12 +73,11 @@ def _pairs(
     windows: Sequence[Window],
     start_logits: np.ndarray,
     end_logits: np.ndarray,
-    num_places: int,
-    max_answer_length: int,
+    options: AnswerOptions,
 ) -> tuple[np.ndarray, ...]:
     """Returns the fields of all candidates; the window is its index."""
     start, end = (
-        _best_places(logits, num_places)
+        _best_places(logits, options.n_best_size)
         for logits in (start_logits, end_logits)
     )
     # The original sums the scores as Python floats: in float64.
@@ -92,7 +88,7 @@ def _pairs(
     ends_well = end < length
     # [N, K, K] with ends last, the original's order of pairs.
     size = end[:, None, :] - start[:, :, None] + 1
-    possible = (size >= 1) & (size <= max_answer_length)
+    possible = (size >= 1) & (size <= options.max_answer_length)
     possible &= starts_well[:, :, None] & ends_well[:, None, :]
     window, i, j = np.nonzero(possible)
     start_logit, end_logit = start_logit[window, i], end_logit[window, j]

@@ -248,7 +248,6 @@ def _is_nbest(value: Any) -> bool:
 
 
 def _average(nbests: Sequence[Sequence[Mapping]]) -> list[dict[str, Any]]:
-    """Averages the answers to a question; see `average_runs`."""
     by_text = defaultdict(list)
     for answer in itertools.chain(*nbests):
         by_text[answer["text"]].append(answer)

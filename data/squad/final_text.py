@@ -5,7 +5,6 @@ possibly parts of words. The final text is the matching text of the paragraph.
 """
 
 from data.squad.windows import TokenizedParagraph
-from data.text.tokenization import BasicTokenizer
 
 
 class FinalTexts:
@@ -15,12 +14,10 @@ class FinalTexts:
       of: the paragraph.
     """
 
-    def __init__(self, of: TokenizedParagraph, tokenizer: BasicTokenizer):
+    def __init__(self, of: TokenizedParagraph):
         self.of = of
         self._words = of.words
-        # First wordpiece of each word, and the end of the last word.
-        self._bounds = [*of.first_token, len(of.ids)]
-        self._tokenizer = tokenizer
+        self._tokenizer = of.tokenizer.basic_tokenizer
         # Other windows and questions on this paragraph need the same texts.
         self._found: dict[tuple[int, int], tuple[str, int, int]] = {}
         self._normalized: dict[int, str] = {}
@@ -45,7 +42,8 @@ class FinalTexts:
         # The text of whole words is the words themselves. The original's
         # get_final_text finds all of their characters, or it finds nothing
         # ([UNK]) and returns the words.
-        if (self._bounds[begin], self._bounds[end + 1]) != (first, last + 1):
+        bounds = self.of.bounds
+        if (bounds[begin], bounds[end + 1]) != (first, last + 1):
             part = self._part(self._wordpiece_text(first, last), begin, end)
             if part:
                 begin, skipped, end, length = part

@@ -19,16 +19,15 @@ import numpy as np
 from absl import logging
 
 from data.processes import Workers
-from data.progress import Progress
+from data.progress import Progress, tracked
 from data.records import reuse, tfrecord
 from data.records.feature_spec import encode_examples
 from data.squad import examples
 from data.squad.articles import Article, SquadArticles
 from data.squad.questions import Questions
-from data.squad.rows import Row, columns, to_row
-from data.squad.windows import WindowOptions, convert_examples, feature_specs
+from data.squad.window_options import WindowOptions
+from data.squad.windows import Row, columns, convert_examples, feature_specs
 from data.storage import files
-from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 
 # Lists the questions that training leaves out; it is beside the records.
@@ -46,6 +45,9 @@ _ARTICLES_AT_ONCE = 16  # for each process
 _BLOCK = 512  # questions encoded at once
 _NUM_LOGGED = 3
 
+# Each process makes a tokenizer once.
+_tokenizer = functools.lru_cache(maxsize=2)(FullTokenizer)
+
 
 class _Recipe(NamedTuple):
     """The arguments of a conversion, sent to each process."""
@@ -60,8 +62,8 @@ class _Recipe(NamedTuple):
     def is_training(self) -> bool:
         return self.example_options.is_training
 
+    @property
     def tokenizer(self) -> FullTokenizer:
-        """Returns the tokenizer, which each process makes once."""
         return _tokenizer(self.vocab_file, self.do_lower_case, self.never_split)
 
 
@@ -89,7 +91,8 @@ def make_records(
     Args:
       data: the articles.
       path: the TFRecord file; see `windows.feature_specs`.
-      vocab_file: see `FullTokenizer`, also for the next and `never_split`.
+      vocab_file: see `FullTokenizer`, also for the next and `never_split`; it
+        has [CLS], [SEP] and [UNK].
       do_lower_case: whether the vocabulary is uncased.
       example_options: what to read.
       window_options: lengths.
@@ -106,15 +109,11 @@ def make_records(
     recipe = _Recipe(
         vocab_file, do_lower_case, never_split, example_options, window_options
     )
-    tokenizer = recipe.tokenizer()
-    vocabulary.require_tokens(
-        tokenizer.vocab, ("[CLS]", "[SEP]", "[UNK]"), vocab_file
-    )
     facts = {
         "format": _FORMAT,
         **example_options._asdict(),
         **dataclasses.asdict(window_options),
-        **reuse.tokenizer_facts(tokenizer),
+        **reuse.tokenizer_facts(recipe.tokenizer),
         "data_sha256": data.sha256,
     }
     report = reuse.make_once(
@@ -194,7 +193,7 @@ def _rows_of(
 ) -> Iterator[list[Row]]:
     """Yields the rows of questions whose windows are needed later, too."""
     for _, windows in given.converted:
-        yield [to_row(window, given.tokenizer) for window in windows]
+        yield [window.row() for window in windows]
     report.add(given.report)
 
 
@@ -224,38 +223,26 @@ def _convert(
     recipe: _Recipe, article: Article
 ) -> tuple[list[tuple[str, list[Row]]], examples.SquadReport]:
     """Converts an article to ids and rows of its questions, in any process."""
-    tokenizer, report = recipe.tokenizer(), examples.SquadReport()
+    report = examples.SquadReport()
     converted = convert_examples(
         examples.article_examples(article, recipe.example_options, report),
-        tokenizer,
+        recipe.tokenizer,
         recipe.window_options,
         recipe.is_training,
         report,
     )
     questions = [
-        (example.qas_id, [to_row(window, tokenizer) for window in windows])
+        (example.qas_id, [window.row() for window in windows])
         for example, windows in converted
     ]
     return questions, report
-
-
-@functools.lru_cache(maxsize=2)
-def _tokenizer(
-    vocab_file: str, do_lower_case: bool, never_split: tuple[str, ...]
-) -> FullTokenizer:
-    return FullTokenizer(vocab_file, do_lower_case, never_split)
 
 
 def _shuffled(questions: Iterable[list[Row]], path: str) -> Iterator[list[Row]]:
     """Yields all questions in the original's random order."""
     questions = list(questions)
     random.Random(_SHUFFLE_SEED).shuffle(questions)
-    with Progress(
-        f"writing {path}", total=len(questions), unit="questions"
-    ) as progress:
-        for rows in questions:
-            yield rows
-            progress.advance()
+    yield from tracked(questions, f"writing {path}", "questions")
 
 
 def _write_rows(
@@ -281,7 +268,7 @@ def _write_rows(
 
 def _log(row: Row, recipe: _Recipe) -> None:
     """Logs a window, which shows a wrong file or casing."""
-    tokens = recipe.tokenizer().convert_ids_to_tokens(row.tokens.tolist())
+    tokens = recipe.tokenizer.convert_ids_to_tokens(row.tokens.tolist())
     answer = ""
     if recipe.is_training:
         start, end, _ = row.labels

@@ -8,10 +8,11 @@ Axes: N windows, S sequence.
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from data.records.feature_spec import FeatureSpec
+from data.records.feature_spec import FeatureSpec, input_features
 from data.squad.examples import Paragraph, SquadExample, SquadReport
 from data.squad.window_options import NUM_SPECIAL, WindowOptions
 from data.text.spans import spans
@@ -19,39 +20,55 @@ from data.text.tokenization import FullTokenizer
 
 # [CLS] and the [SEP] after the question precede the text.
 _NUM_BEFORE_TEXT = 2
+# The features of an answer in training.
+LABELS = ("start_positions", "end_positions", "is_impossible")
 
 
 class TokenizedParagraph:
     """The wordpieces of a paragraph.
 
     Attributes:
+      tokenizer: makes the wordpieces.
       words: its words.
       offsets: place of each word's first character in the text.
       ids: int32, the ids of the wordpieces.
-      first_token: index in `ids` of each word's first wordpiece. A word of
-        control characters has no wordpieces.
+      bounds: index in `ids` of each word's first wordpiece, and the end. A
+        word of control characters has no wordpieces.
     """
 
     def __init__(self, paragraph: Paragraph, tokenizer: FullTokenizer):
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self.words, self.offsets = paragraph.doc_tokens, paragraph.offsets
-        ids, self.first_token = [], []
+        ids, self.bounds = [], [0]
         for word in paragraph.doc_tokens:
-            self.first_token.append(len(ids))
             ids += tokenizer.encode(word)
+            self.bounds.append(len(ids))
         self.ids = np.array(ids, np.int32)
 
     def tokens(self, start: int, end: int) -> list[str]:
         """Returns the wordpieces `start` to before `end` as text."""
-        return self._tokenizer.convert_ids_to_tokens(
-            self.ids[start:end].tolist()
-        )
+        ids = self.ids[start:end].tolist()
+        return self.tokenizer.convert_ids_to_tokens(ids)
 
     @functools.cached_property
     def word_of_token(self) -> list[int]:
         """The index of each wordpiece's word."""
-        sizes = np.diff([*self.first_token, len(self.ids)])
+        sizes = np.diff(self.bounds)
         return np.repeat(np.arange(len(sizes)), sizes).tolist()
+
+
+class Row(NamedTuple):
+    """A window without its paragraph, small enough to be kept and sent.
+
+    Attributes:
+      tokens: int32, without padding.
+      doc_offset: index of the text's first token.
+      labels: the values of `LABELS`.
+    """
+
+    tokens: np.ndarray
+    doc_offset: int
+    labels: tuple[int, int, int]
 
 
 @dataclasses.dataclass(slots=True)
@@ -90,16 +107,23 @@ class Window:
         return len(self.query_ids) + _NUM_BEFORE_TEXT
 
     @property
-    def num_tokens(self) -> int:
-        """Number of tokens without padding."""
-        return len(self.query_ids) + self.doc_length + NUM_SPECIAL
-
-    @property
     def doc_ids(self) -> np.ndarray:
         """The ids of the text in the row."""
         return self.paragraph.ids[
             self.doc_start : self.doc_start + self.doc_length
         ]
+
+    def row(self) -> Row:
+        """Joins the question and the text."""
+        vocab = self.paragraph.tokenizer.vocab
+        cls, sep = [vocab["[CLS]"]], [vocab["[SEP]"]]
+        parts = (cls, self.query_ids, sep, self.doc_ids, sep)
+        start, end = self.start_position or 0, self.end_position or 0
+        return Row(
+            np.concatenate(parts, dtype=np.int32),
+            self.doc_offset,
+            (start, end, int(self.is_impossible)),
+        )
 
 
 def convert_examples(
@@ -189,9 +213,8 @@ def _answer_tokens(
 
     Source: _improve_answer_span in run_squad.py.
     """
-    first = [*paragraph.first_token, len(paragraph.ids)]
-    start = first[example.start_position]
-    end = first[example.end_position + 1]
+    start = paragraph.bounds[example.start_position]
+    end = paragraph.bounds[example.end_position + 1]
     answer = tokenizer.encode(example.orig_answer_text)
     ids = paragraph.ids[start:end].tolist()
     for i in range(len(ids) - len(answer) + 1):
@@ -212,12 +235,25 @@ def feature_specs(
 
     Source: FeatureWriter in run_squad.py.
     """
-    answer = ("start_positions", "end_positions", "is_impossible")
     return (
         FeatureSpec("unique_ids", 1),
-        *(
-            FeatureSpec(name, max_seq_length, flag="max_seq_length")
-            for name in ("input_ids", "input_mask", "segment_ids")
-        ),
-        *(FeatureSpec(name, 1) for name in answer if is_training),
+        *input_features(max_seq_length),
+        *(FeatureSpec(name, 1) for name in LABELS if is_training),
     )
+
+
+def columns(rows: Sequence[Row], max_seq_length: int) -> dict[str, np.ndarray]:
+    """Returns the features of `feature_specs`, without `unique_ids`."""
+    lengths = np.array([len(row.tokens) for row in rows])
+    offsets = np.array([row.doc_offset for row in rows])
+    place = np.arange(max_seq_length)
+    mask = place < lengths[:, None]
+    input_ids = np.zeros(mask.shape, np.int32)
+    input_ids[mask] = np.concatenate([row.tokens for row in rows])
+    labels = np.array([row.labels for row in rows], np.int32)
+    return {
+        "input_ids": input_ids,
+        "input_mask": mask.view(np.uint8),
+        "segment_ids": (mask & (place >= offsets[:, None])).view(np.uint8),
+        **dict(zip(LABELS, labels.T[..., None], strict=True)),
+    }

@@ -79,7 +79,7 @@ def open_read(path: str) -> IO[bytes]:
 def open_write(path: str) -> IO[bytes]:
     """Opens a new file for writing bytes.
 
-    An error leaves it incomplete, so use a path of `whole_files`.
+    An error leaves it incomplete: see `open_whole` and `whole_files`.
     """
     return _storage(path).GFile(path, "wb")
 
@@ -203,7 +203,6 @@ def expand_shards(patterns: str) -> list[str]:
 
 
 def _split(patterns: str) -> list[str]:
-    """Splits a comma-separated list."""
     return list(filter(None, map(str.strip, patterns.split(","))))
 
 
@@ -222,7 +221,6 @@ def _shards(pattern: str, flag: str) -> list[str]:
 
 
 def _require_shards(paths: Sequence[str], pattern: str) -> None:
-    """Raises FileNotFoundError if a shard is missing."""
     missing = [path for path in paths if not _storage(path).exists(path)]
     if missing:
         raise FileNotFoundError(
@@ -352,16 +350,21 @@ def whole_files(paths: list[str]) -> Iterator[list[str]]:
                     _storage(source).remove(source)
 
 
+@contextlib.contextmanager
+def open_whole(path: str) -> Iterator[IO[bytes]]:
+    """Opens one file for writing bytes; see `whole_files`."""
+    with whole_files([path]) as (temporary,), open_write(temporary) as file:
+        yield file
+
+
 def copy(source: str, path: str) -> None:
     """Copies a file; replaces a file that has the new name."""
-    with whole_files([path]) as (temporary,):
-        with open_read(source) as old, open_write(temporary) as new:
-            while chunk := old.read(_CHUNK_BYTES):
-                new.write(chunk)
+    with open_whole(path) as new, open_read(source) as old:
+        while chunk := old.read(_CHUNK_BYTES):
+            new.write(chunk)
 
 
 def write_text(path: str, text: str) -> None:
     """Writes a UTF-8 text file; see `whole_files`."""
-    with whole_files([path]) as (temporary,):
-        with open_write(temporary) as file:
-            file.write(text.encode("utf-8"))
+    with open_whole(path) as file:
+        file.write(text.encode("utf-8"))

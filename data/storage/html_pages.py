@@ -37,10 +37,7 @@ def open_page(
     code = script.read_text("utf-8").replace("{{facts}}", facts)
     after = after.replace("{{script}}", code)
     separators = itertools.chain([""], itertools.repeat(","))
-    with (
-        files.whole_files([path]) as (temporary,),
-        files.open_write(temporary) as file,
-    ):
+    with files.open_whole(path) as file:
 
         def add(group: Mapping[str, Any]) -> None:
             text = json.dumps(group, ensure_ascii=False).translate(_ESCAPES)

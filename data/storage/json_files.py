@@ -52,9 +52,8 @@ def read_json_list(
 @contextlib.contextmanager
 def open_json_lines(path: str) -> Iterator[Callable[[Any], None]]:
     """Opens a file; yields a function that writes a value on a line."""
-    with files.whole_files([path]) as (temporary,):
-        with files.open_write(temporary) as file:
-            yield lambda value: file.write((json.dumps(value) + "\n").encode())
+    with files.open_whole(path) as file:
+        yield lambda value: file.write((json.dumps(value) + "\n").encode())
 
 
 def _read(path: str, remedy: str) -> Any:

@@ -62,7 +62,6 @@ def of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
 
 
 def _of_labels(given: ClassWeights, task: Task) -> tuple[float, ...]:
-    """The weights in the task's order of labels."""
     if task.kind not in ("classification", "tagging"):
         raise ValueError(
             "--class_weights is for tasks of the kinds classification and "

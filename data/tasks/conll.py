@@ -6,7 +6,6 @@ line after each sentence, `-DOCSTART-` before each document (CoNLL-2003).
 """
 
 import functools
-import os
 import re
 from collections.abc import Iterator, Sequence
 
@@ -15,6 +14,7 @@ from data.storage import files
 from data.tasks import rows
 from data.tasks.examples import TaggingExample
 from data.tasks.rows import Column, Row
+from data.tasks.table_files import find_file
 from data.tasks.task import Task, register
 
 _NO_VALUE = "_"  # of CoNLL-U
@@ -99,22 +99,8 @@ class Conll(Task):
             yield example
 
     def _path(self, set_name: str) -> str:
-        """The file of a set."""
-        given = self._files[set_name]
-        if not (given or self.data_dir):
-            raise FileNotFoundError(
-                f"--{set_name}_file is not given, and --data_dir neither; give "
-                "one of them."
-            )
-        names = (given,) if given else self.names[set_name]
-        paths = [os.path.join(self.data_dir, name) for name in names]
-        found = next(filter(files.exists, paths), None)
-        if found or len(paths) == 1:
-            return found or paths[0]
-        raise FileNotFoundError(
-            f"{self.data_dir} has none of {', '.join(names)}; give the name of "
-            f"the file with --{set_name}_file."
-        )
+        given, usual = self._files[set_name], self.names[set_name]
+        return find_file(self.data_dir, set_name, given, usual)
 
     def _read_any(self, set_name: str) -> Iterator[TaggingExample]:
         """Yields the sentences of a set without checking the labels."""

@@ -1,8 +1,8 @@
-"""The classes of examples."""
+"""The classes of examples; all have `texts`, such as those of a log."""
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 
 @dataclasses.dataclass(slots=True)
@@ -21,6 +21,11 @@ class InputExample:
     text_b: str | None = None
     label: Any = None
 
+    @property
+    def texts(self) -> list[str]:
+        """The text, or both."""
+        return [x for x in (self.text_a, self.text_b) if x is not None]
+
 
 @dataclasses.dataclass(slots=True)
 class PaddingInputExample:
@@ -28,6 +33,8 @@ class PaddingInputExample:
 
     Source: PaddingInputExample in run_classifier.py.
     """
+
+    texts: ClassVar[tuple[str, ...]] = ()
 
 
 @dataclasses.dataclass(slots=True)
@@ -43,6 +50,11 @@ class ChoiceExample:
     choices: Sequence[str]
     label: str | None = None
 
+    @property
+    def texts(self) -> list[str]:
+        """The contexts, equal ones once, and the choices."""
+        return [*dict.fromkeys(self.contexts), *self.choices]
+
 
 @dataclasses.dataclass(slots=True)
 class TaggingExample:
@@ -55,6 +67,11 @@ class TaggingExample:
     words: Sequence[str]
     labels: Sequence[str] | None = None
     document: int = 0
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The words; an empty one if there are none."""
+        return self.words or [""]
 
 
 @dataclasses.dataclass(slots=True)
@@ -71,17 +88,3 @@ class TextExample:
 
 
 Example = InputExample | PaddingInputExample | ChoiceExample | TaggingExample
-
-
-def has_empty_text(example: Example) -> bool:
-    """Whether a text is empty or white space."""
-    if isinstance(example, InputExample):
-        texts = [example.text_a]
-        texts += [] if example.text_b is None else [example.text_b]
-    elif isinstance(example, ChoiceExample):
-        texts = [*example.contexts, *example.choices]
-    elif isinstance(example, TaggingExample):
-        texts = example.words or [""]
-    else:
-        return False
-    return not all(map(str.strip, texts))

@@ -13,7 +13,7 @@ from collections.abc import (
 from typing import Any
 
 from data.storage import files
-from data.tasks.rows import label_text
+from data.tasks.rows import is_missing, label_text
 
 
 def rows_of(
@@ -39,7 +39,7 @@ def rows_of(
         for column, value in row.items():
             value = _plain(value)
             items = value if isinstance(value, list) else [value]
-            if not any(map(_is_missing, items)):
+            if not any(map(is_missing, items)):
                 rows[-1][column] = value
             elif column not in may_lack:
                 raise ValueError(
@@ -127,14 +127,6 @@ def _kept(
                 f"{where} has several columns {column!r}; rename all but one."
             )
     return [column for column in columns if column in names]
-
-
-def _is_missing(value: Any) -> bool:
-    """Returns whether a value is None, or pandas' value for None."""
-    try:
-        return value is None or bool(value != value)  # nan is not itself
-    except TypeError:  # pandas.NA is neither equal nor unequal
-        return True
 
 
 def _plain(value: Any) -> Any:

@@ -70,7 +70,6 @@ def _statement(question: str, option: str) -> str:
 
 
 def _load(path: str) -> dict:
-    """Reads the fields of one article."""
     form = f"expected an object with {', '.join(_FIELDS)}"
     try:
         fields = json.loads("\n".join(files.read_lines(path)))

@@ -222,8 +222,11 @@ def label_text(value: Any) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a JSON value is null or NaN."""
-    return value is None or value != value  # nan is not itself
+    """Whether a value is None, not a number, or pandas' value for None."""
+    try:
+        return value is None or bool(value != value)  # nan is not itself
+    except TypeError:  # pandas.NA is neither equal nor unequal
+        return True
 
 
 def check_labels(labels: Iterable[str], where: str) -> None:
@@ -299,7 +302,6 @@ def read_cells(
 def _quoted(
     path: str, delimiter: str, quotechar: str
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yields the rows of a table with quotes."""
     lines = (f"{line}\n" for line in files.read_lines(path))
     # Long texts exceed the default, 131,072 characters. The limit is global to
     # the process.

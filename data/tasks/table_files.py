@@ -29,10 +29,10 @@ class TableFiles:
     data_dir: str
     names: Mapping[str, str]
     suffixes: tuple[str, ...]
-    quoted: bool | None
-    separator: str
-    columns: tuple[Column, ...]
     label: Column
+    columns: tuple[Column, ...] = ()
+    quoted: bool | None = None
+    separator: str = ""
     of_train: str = ""
 
     def read(self, set_name: str) -> Iterator[Row]:
@@ -60,33 +60,17 @@ class TableFiles:
 
     def path(self, set_name: str) -> str:
         """The file of a set; FileNotFoundError if none has a usual name."""
-        name = self.names[set_name]
-        if name:
-            # `join` recognises absolute paths, but not `gs://`.
-            is_whole = "://" in name
-            return name if is_whole else os.path.join(self.data_dir, name)
-        found = self.usual(set_name)
-        if found:
-            return found
+        given, usual = self.names[set_name], self._usual_names(set_name)
         share = " Or draw it from the train set: --dev_share=0.1."
-        if not self.data_dir:
-            raise FileNotFoundError(
-                f"--{set_name}_file is not given, and --data_dir neither; give "
-                "one of them."
-            )
-        raise FileNotFoundError(
-            f"{os.path.join(self.data_dir, set_name)}: no such file with "
-            f"{', '.join(self.suffixes)}; give its name with "
-            f"--{set_name}_file.{share if set_name == 'dev' else ''}"
-        )
+        further = share if set_name == "dev" else ""
+        return find_file(self.data_dir, set_name, given, usual, further)
 
     def usual(self, set_name: str) -> str | None:
         """The file of a set under one of its usual names, or None."""
-        if not self.data_dir:
-            return None
-        stem = os.path.join(self.data_dir, set_name)
-        paths = [stem + suffix for suffix in self.suffixes]
-        return next(filter(files.exists, paths), None)
+        return first_of(self.data_dir, self._usual_names(set_name))
+
+    def _usual_names(self, set_name: str) -> list[str]:
+        return [set_name + suffix for suffix in self.suffixes]
 
     def beside_train(self, set_name: str) -> str | None:
         """The file of a set, if named or in the folder of the train set."""
@@ -126,6 +110,39 @@ class TableFiles:
         if set_name == "train":
             self.of_train = mark
         return mark
+
+
+def find_file(
+    data_dir: str,
+    set_name: str,
+    given: str,
+    usual: Sequence[str],
+    further: str = "",
+) -> str:
+    """Returns the given file of a set, or the first one of the usual names.
+
+    Raises FileNotFoundError, with a `further` remedy, if there is none.
+    """
+    if given:
+        # `join` recognises absolute paths, but not `gs://`.
+        return given if "://" in given else os.path.join(data_dir, given)
+    if not data_dir:
+        raise FileNotFoundError(
+            f"--{set_name}_file is not given, and --data_dir neither; give one "
+            "of them."
+        )
+    if found := first_of(data_dir, usual):
+        return found
+    raise FileNotFoundError(
+        f"{data_dir} has none of {', '.join(usual)}; give its name with "
+        f"--{set_name}_file.{further}"
+    )
+
+
+def first_of(folder: str, names: Sequence[str]) -> str | None:
+    """Returns the first of some files in a folder, or None; "" has none."""
+    paths = (os.path.join(folder, name) for name in names if folder)
+    return next(filter(files.exists, paths), None)
 
 
 def separator_of(text: str) -> str:

@@ -17,7 +17,7 @@ from absl import logging
 
 from data import metrics
 from data.tasks import rows
-from data.tasks.examples import Example, InputExample, has_empty_text
+from data.tasks.examples import Example, InputExample
 from data.tasks.rows import Row
 
 # What is predicted: one label for a text or pair, a number, any number of
@@ -121,7 +121,7 @@ class Task:
         try:
             for example in self.read(set_name):
                 count += 1
-                if has_empty_text(example):
+                if not all(map(str.strip, example.texts)):
                     empty.append(example.guid)
                 yield example
         except FileNotFoundError as error:
@@ -258,8 +258,6 @@ class DataProcessor:
 
 
 class _ProcessorTask(Task):
-    """A task of a `DataProcessor`."""
-
     def __init__(self, data_dir: str, processor: DataProcessor):
         super().__init__(data_dir)
         self._processor = processor

@@ -82,9 +82,8 @@ def _read(data_set: str, data_dir: str | None, set_name: str) -> Iterator[Row]:
     split = "test"
     if set_name != "diagnostic":  # dev_matched -> validation_matched
         split = set_name.replace("dev", "validation")
-    builder = tfds.find_and_prepare(data_set, data_dir)
     where = f"--tfds={data_set}, {split}"
-    examples = tfds.read_examples(data_set, builder, split)
+    examples = tfds.read_examples(data_set, split, data_dir)
     for number, fields in enumerate(examples):
         names, cells = tuple(fields), tuple(fields.values())
         yield Row(where, number + 1, number, names, cells)

@@ -111,7 +111,6 @@ class UserTable(Task):
     def _table_files(
         self, names: Mapping[str, str], quoted: bool | None, separator: str
     ) -> TableFiles:
-        """The files of the sets."""
         return TableFiles(
             data_dir=self.data_dir,
             names=names,
@@ -123,7 +122,6 @@ class UserTable(Task):
         )
 
     def _check_columns(self, kind: str) -> None:
-        """Raises ValueError if the number of columns is wrong for the kind."""
         *_, expected = _KINDS[kind]
         if len(self._texts) not in expected:
             raise ValueError(
@@ -227,7 +225,6 @@ class UserTable(Task):
         return InputExample(guid, *texts, label=label)
 
     def _answer(self, row: Row) -> Any:
-        """Returns the answer of a row."""
         if self.kind == "regression":
             return row.float(self._label)
         labels = self._labels_of(row)
@@ -315,5 +312,4 @@ def _warn_of_header(
 
 
 def _columns(names: Sequence[str], flag: str) -> tuple[Column, ...]:
-    """Parses names or numbers of columns."""
     return tuple(Column.parse(str(name), flag) for name in names)

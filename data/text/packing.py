@@ -1,7 +1,7 @@
 """How token ids become one input row: [CLS] a [SEP] b [SEP], then padding.
 
 Two files make the same rows from arrays, because the lists here take 8 times
-as long for thousands of rows: pretraining/streaming/pairs.py, squad/rows.py.
+as long for thousands of rows: pretraining/streaming/pairs.py, squad/windows.py.
 """
 
 import random
@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 
+# The model's inputs: wordpieces, 1 = token and 0 = padding, and segments.
+INPUTS = ("input_ids", "input_mask", "segment_ids")
 _PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
 _Token = TypeVar("_Token")
 
@@ -114,5 +116,4 @@ def pad_batch(
     batch = np.zeros((3, batch_size or len(rows), length), np.int32)
     for i, (ids, segment_ids) in enumerate(rows):
         batch[:, i, : len(ids)] = ids, [1] * len(ids), segment_ids
-    names = ("input_ids", "input_mask", "segment_ids")
-    return dict(zip(names, batch, strict=True))
+    return dict(zip(INPUTS, batch, strict=True))

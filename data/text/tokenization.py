@@ -93,10 +93,9 @@ class FullTokenizer:
 
     def words(self, text: str) -> list[tuple[str, list[str]]]:
         """Returns words and punctuation as in a text, each with its pieces."""
-        texts = self._never_split.split(text) if self._never_split else [text]
         found = []
-        for number, part in enumerate(texts):
-            if number % 2:
+        for part, is_token in self._divided(text):
+            if is_token:
                 found.append((part, [part]))
                 continue
             for word in self.basic_tokenizer.tokenize(part):
@@ -109,16 +108,19 @@ class FullTokenizer:
         A word ends with the combining marks on its last character, see
         `InGraphTokenizer.tokenize_with_offsets`.
         """
-        texts = self._never_split.split(text) if self._never_split else [text]
         found, before = [], 0
-        for number, part in enumerate(texts):
-            end = before + len(part)
+        for part, is_token in self._divided(text):
             of_part = [(0, len(part))]
-            if not number % 2:
+            if not is_token:
                 of_part = self.basic_tokenizer.spans(part)
             found += [(before + i, before + j) for i, j in of_part]
-            before = end
+            before += len(part)
         return found
+
+    def _divided(self, text: str) -> list[tuple[str, bool]]:
+        """Returns the parts of a text; which ones `never_split` has."""
+        texts = self._never_split.split(text) if self._never_split else [text]
+        return [(part, number % 2 == 1) for number, part in enumerate(texts)]
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
         """Looks up the ids of tokens (see `convert_by_vocab`)."""
@@ -134,11 +136,10 @@ class FullTokenizer:
         """Joins the parts of all words and the tokens of `never_split`."""
         if not self._never_split:
             return _look_up(parts_of_word, text)
-        # Text, token, text, token, ..., text.
-        texts = self._never_split.split(convert_to_unicode(text))
-        parts = _look_up(parts_of_word, texts[0])
-        for token, after in zip(texts[1::2], texts[2::2], strict=True):
-            parts += [whole(token), *_look_up(parts_of_word, after)]
+        parts = []
+        for part, is_token in self._divided(convert_to_unicode(text)):
+            found = [whole(part)] if is_token else _look_up(parts_of_word, part)
+            parts += found
         return parts
 
     def _cut(self, text: str) -> list[str]:

@@ -11,7 +11,6 @@ threshold that gives the wanted size.
 import collections
 from collections.abc import Callable, Iterable, Mapping
 
-import tensorflow as tf
 from absl import logging
 from tensorflow_text.tools.wordpiece_vocab import (
     wordpiece_tokenizer_learner_lib as learner,
@@ -38,7 +37,7 @@ def count_words(
     paths = list(paths)
     tokenizer = tokenization.BasicTokenizer(do_lower_case)
     counts = collections.Counter()
-    num_bytes = sum(tf.io.gfile.stat(path).length for path in paths)
+    num_bytes = sum(map(files.size, paths))
     with Progress("counting words", total=num_bytes, unit="bytes") as progress:
         for path in paths:
             for line in files.read_lines(path):

@@ -105,9 +105,8 @@ def _save(figure, path):
     """Writes the PNG; warns if a character has no glyph."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with files.whole_files([path]) as (temporary,):
-            with files.open_write(temporary) as file:
-                figure.savefig(file, format="png", bbox_inches="tight")
+        with files.open_whole(path) as file:
+            figure.savefig(file, format="png", bbox_inches="tight")
     if any("Glyph" in str(warning.message) for warning in caught):
         logging.warning(
             "%s: some characters are drawn as boxes, because no installed font "

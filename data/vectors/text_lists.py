@@ -35,9 +35,6 @@ def read_texts(path: str, column: str = "") -> Iterator[str]:
         data_dir="",
         names={"train": path},
         suffixes=_TABLES,
-        quoted=None,
-        separator="",
-        columns=(),
         label=place,
     ).read("train")
     yield from rows.converted(table, lambda row: row.text(place))

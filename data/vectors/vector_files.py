@@ -104,9 +104,8 @@ def open_text_writer(
     is a JSON object with `text` and `vector`.
     """
     if path.endswith(".npy"):
-        with files.whole_files([path]) as (temporary,):
-            with files.open_write(temporary) as file:
-                yield _array_writer(file, shape)
+        with files.open_whole(path) as file:
+            yield _array_writer(file, shape)
         return
     left = iter(texts)
     with open_json_lines(path) as write:
@@ -194,7 +193,6 @@ def _add_array(archive, name, array):
 
 
 def _add_line(archive, line):
-    """Writes the arrays of a line."""
     i = line.index
     _add_array(archive, f"tokens_{i}", np.array(line.names))
     _add_array(archive, f"vectors_{i}", line.vectors)

@@ -275,7 +275,7 @@ def write(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
     path = os.path.join(folder, WEIGHTS)
     # transformers refuses a file without this entry.
     content = safetensors.numpy.save(dict(tensors), metadata={"format": "pt"})
-    with files.whole_files([path]) as (place,), files.open_write(place) as file:
+    with files.open_whole(path) as file:
         file.write(content)
 
 

@@ -38,7 +38,7 @@ def draw(study: Study, found: Found, output_dir: str, num_steps: int) -> None:
     if any(lines):
         figure.legend(*lines, loc="outside lower center", ncols=len(lines[0]))
     path = os.path.join(output_dir, "study.png")
-    with files.whole_files([path]) as (place,), files.open_write(place) as file:
+    with files.open_whole(path) as file:
         figure.savefig(file, dpi=_DPI, format="png")
 
 

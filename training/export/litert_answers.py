@@ -18,7 +18,6 @@ from data.finetuning.long_text import pool
 from data.squad import answers
 from data.squad.articles import Article, SquadArticles
 from data.squad.questions import Questions
-from data.squad.rows import to_row
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.storage.json_files import read_json
 from data.tasks.examples import Example, InputExample, TaggingExample
@@ -145,7 +144,7 @@ class _Reader(LiteAnswers):
         content = {"paragraphs": [{"context": context, "qas": [asked]}]}
         articles = SquadArticles("", [Article("", content)], "", 0)
         asked = Questions(articles, self._tokenizer, lengths).converted
-        rows = [to_row(window, self._tokenizer) for window in asked[0][1]]
+        rows = [window.row() for window in asked[0][1]]
         shape = len(rows), lengths.max_seq_length, 2
         logits = np.full(shape, _NEVER, np.float32)
         for scores, row in zip(logits, rows, strict=True):
@@ -154,7 +153,6 @@ class _Reader(LiteAnswers):
         (found,) = answers.predict(
             asked,
             *(logits[:, :, 0], logits[:, :, 1]),
-            tokenizer=self._tokenizer,
             window_options=lengths,
             options=options,
         )

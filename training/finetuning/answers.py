@@ -127,7 +127,6 @@ class QuestionScorer:
             questions.converted,
             scores[..., 0],
             scores[..., 1],
-            tokenizer=questions.tokenizer,
             window_options=questions.options,
             options=self._options.replace(null_score_diff_threshold=0.0),
         )

@@ -5,11 +5,12 @@ the same corpus, options and seed give the original's instances.
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from collections.abc import Iterator, MutableSequence
 from typing import Any, NamedTuple
 
 from data.pretraining.data_options import PretrainingDataOptions, Wordpieces
 from data.pretraining.groups import DocumentGroup
+from data.progress import tracked
 from data.text import packing
 
 
@@ -32,18 +33,17 @@ def create_training_instances(
     wordpieces: Wordpieces,
     options: PretrainingDataOptions,
     rng: random.Random,
-    progress: Callable[[range], Iterable[int]] = iter,
 ) -> Iterator[TrainingInstance]:
     """Yields the instances of `dupe_factor` passes over a shuffled corpus.
 
-    The original shuffles them too: see `shuffle`. `progress` yields its
-    argument, the range of all document passes, for a progress bar.
+    The original shuffles them too: see `shuffle`.
 
     Source: create_training_instances in create_pretraining_data.py.
     """
     num_documents = len(group.documents)
     shuffle(group.documents, rng)
-    for turn in progress(range(options.dupe_factor * num_documents)):
+    turns = range(options.dupe_factor * num_documents)
+    for turn in tracked(turns, "masking", "documents"):
         yield from create_instances_from_document(
             group, turn % num_documents, wordpieces, options, rng
         )

@@ -13,8 +13,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from absl import logging
@@ -29,8 +28,6 @@ from data.records import feature_spec, tfrecord
 from data.storage import files, manifests, outputs
 
 _AT_ONCE = 4096
-
-T = TypeVar("T")
 
 
 def write_pretraining_data(
@@ -57,8 +54,7 @@ def write_pretraining_data(
     group = read_documents(input_files, tools.encode, tools.wordpieces.typecode)
     rng = random.Random(options.random_seed)
     instances = examples.create_training_instances(
-        *(group, tools.wordpieces, options, rng),
-        lambda turns: _tracked(turns, "masking", "documents", len(turns)),
+        group, tools.wordpieces, options, rng
     )
     columns = _columns(instances, options, group.tokens.typecode)
     with files.whole_files(output_files) as paths:
@@ -136,7 +132,7 @@ def read_documents(
 
 def _lines(path: str) -> Iterator[str]:
     logging.info("Reading %s", path)
-    for line in _tracked(files.read_lines(path), "reading", "lines"):
+    for line in progress.tracked(files.read_lines(path), "reading", "lines"):
         yield line.strip()
 
 
@@ -145,7 +141,6 @@ def _columns(
     options: PretrainingDataOptions,
     typecode: str,
 ) -> dict[str, np.ndarray]:
-    """Returns the columns of all instances."""
     blocks = []
     while block := list(itertools.islice(instances, _AT_ONCE)):
         blocks.append(_padded(block, options, typecode))
@@ -218,13 +213,3 @@ def _write_shuffled(
             for record in feature_spec.encode_examples(tools.specs, rows):
                 next(turns).write(record)
             shown.advance(len(some))
-
-
-def _tracked(
-    items: Iterable[T], doing: str, unit: str, total: int | None = None
-) -> Iterator[T]:
-    """Yields items and shows the progress."""
-    with progress.Progress(doing, total=total, unit=unit) as shown:
-        for item in items:
-            yield item
-            shown.advance()

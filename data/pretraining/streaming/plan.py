@@ -105,7 +105,6 @@ def make_plan(
 def _check_documents(
     scans: Sequence[FileScan], num_shards: int, recipe: Recipe
 ) -> None:
-    """Raises ValueError if there are too few documents."""
     num_documents = sum(scan.num_documents for scan in scans)
     names = ", ".join(scan.path for scan in scans[:3])
     if not num_documents:

@@ -113,7 +113,6 @@ def _log_other_files(plan: Plan) -> None:
 def _manifest(
     plan: Plan, reports: Reports, totals: Mapping[str, int]
 ) -> dict[str, Any]:
-    """The manifest of the data set."""
     return {
         "counts": totals,
         "vocab_size": plan.tasks[0].recipe.num_ids,

@@ -86,7 +86,6 @@ class CharacterTable:
         return _join_words(kinds, letters, starts, ends)
 
     def _look_up(self, characters: tf.Tensor) -> tf.Tensor:
-        """Returns the entries of characters."""
         block = tf.bitwise.right_shift(characters, 8)
         start = tf.gather(self._block_starts, block)
         return tf.gather(self._blocks, start + (characters & 0xFF))

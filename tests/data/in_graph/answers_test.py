@@ -63,9 +63,10 @@ def test_windows_are_those_of_the_records(goldens, version, lengths):
         text = rows[i][window.doc_offset : -1]
         assert before[1:-1] == window.query_ids.tolist()
         assert text == window.doc_ids.tolist()
-        assert batch["input_mask"][i].sum() == window.num_tokens
+        num_tokens = len(window.row().tokens)
+        assert batch["input_mask"][i].sum() == num_tokens
         segments = [0] * window.doc_offset + [1] * (window.doc_length + 1)
-        assert batch["segment_ids"][i][: window.num_tokens].tolist() == segments
+        assert batch["segment_ids"][i][:num_tokens].tolist() == segments
         maximal = token_is_max_context(window)
         assert np.flatnonzero(best[i]).tolist() == [
             place for place, is_best in maximal.items() if is_best
@@ -129,7 +130,6 @@ def predicted(goldens, examples, scores, options):
     return predict(
         convert_examples(examples, tokenizer, LENGTHS, False),
         *scores,
-        tokenizer=tokenizer,
         window_options=LENGTHS,
         options=options,
     )

@@ -59,7 +59,6 @@ def test_files_equal_the_original_s(
             converted(read_examples(data, PREDICT), tokenizer, GOLDEN),
             start_logits,
             end_logits,
-            tokenizer=tokenizer,
             window_options=GOLDEN,
             options=options,
         ):
@@ -146,7 +145,6 @@ def test_answers_equal_plain_rules_with_many_ties(
     found = predict(
         converted(examples, tokenizer, SMALL),
         *scores,
-        tokenizer=tokenizer,
         window_options=SMALL,
         options=AnswerOptions(n_best, max_length, with_null, threshold),
     )
@@ -215,7 +213,6 @@ def ask(tmp_path, tokenizer):
             predict(
                 asked,
                 *scores,
-                tokenizer=tokenizer,
                 window_options=SMALL,
                 options=AnswerOptions(**options),
             )
@@ -323,7 +320,6 @@ def test_scores_that_do_not_fit_are_an_error(tokenizer):
                 converted(examples, tokenizer, SMALL),
                 scores,
                 scores,
-                tokenizer=tokenizer,
                 window_options=SMALL,
                 options=AnswerOptions(),
             )

@@ -28,7 +28,7 @@ def test_texts_equal_the_plain_alignment(goldens, words, lower, data):
     num_tokens = len(tokenized.ids)
     if not num_tokens:
         return
-    texts = FinalTexts(tokenized, tokenizer.basic_tokenizer)
+    texts = FinalTexts(tokenized)
     first = data.draw(st.integers(0, num_tokens - 1))
     last = data.draw(st.integers(first, num_tokens - 1))
     pieces = [piece for word in words for piece in tokenizer.tokenize(word)]

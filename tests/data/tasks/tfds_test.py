@@ -121,8 +121,7 @@ def test_a_test_set_is_answered_in_the_order_of_glue_s_file(tmp_path, name):
     folder = prepare_test_set(tmp_path, name, range(12))
     _, set_name, split = TEST_SETS[name]
     # tensorflow-datasets stores the examples in the order of hashed keys.
-    builder = tfds_reading.find_and_prepare(f"my_{name}", folder)
-    stored = tfds_reading.read_examples(name, builder, split)
+    stored = tfds_reading.read_examples(f"my_{name}", split, folder)
     on_disk = [example["idx"] for example in stored]
     assert sorted(on_disk) == list(range(12)) != on_disk
 

@@ -295,7 +295,7 @@ def test_a_missing_dev_file_names_the_share(table):
     task = table({"train.csv": ROWS})
     with pytest.raises(
         FileNotFoundError,
-        match="no such file with .csv, .tsv, .jsonl; give its name with "
+        match="has none of dev.csv, dev.tsv, dev.jsonl; give its name with "
         "--dev_file. Or draw it from the train set: --dev_share=0.1.",
     ):
         list(task.examples("dev"))
@@ -315,7 +315,7 @@ def test_labels_of_a_model_stand_in_for_the_train_set(table, kind, row, labels):
     choice = {"choice_columns": ["c"]} if kind == "choice" else {}
     task = table({"test.jsonl": row}, "jsonl", kind=kind, **choice)
     if labels:
-        with pytest.raises(FileNotFoundError, match="train: no such file"):
+        with pytest.raises(FileNotFoundError, match="none of train.jsonl"):
             task.labels  # noqa: B018
     task = table({"test.jsonl": row}, "jsonl", kind=kind, **choice)
     task.model_labels = labels

@@ -344,6 +344,6 @@ def test_columns_that_do_not_fit_the_kind_are_an_error(tsv, options, message):
 def test_a_missing_file_names_what_was_looked_for(tsv):
     with pytest.raises(
         FileNotFoundError,
-        match="/dev: no such file with .tsv, .csv, .jsonl; give its name wi",
+        match="has none of dev.tsv, dev.csv, dev.jsonl; give its name with",
     ):
         list(tsv({}, labels=["a"]).examples("dev"))

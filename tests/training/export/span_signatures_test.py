@@ -116,7 +116,6 @@ def expected(answered, goldens):
         convert_examples(examples, tokenizer, windows, False),
         logits["start_logits"].numpy(),
         logits["end_logits"].numpy(),
-        tokenizer=tokenizer,
         window_options=windows,
         options=serving.description.answers,
     )
