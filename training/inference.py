@@ -251,60 +251,46 @@ class OutputCollector(Inference):
         self._config = model.config
         self._outputs = outputs or model.score_examples
 
-    def collect(
-        self,
-        make_batches: Callable[[Shard], tf.data.Dataset],
-        *,
-        num_examples: int,
-        num_steps: int | None,
-        what: str,
-        work: float = 0.0,
-    ) -> dict[str, np.ndarray]:
-        """Computes name -> array [N, ...] in the order of the files.
-
-        There are no fillers; `label_ids`, `label_mask` and `example_number` are
-        there if the records have them. Rows of shorter batches are padded with
-        zeros.
-
-        Args:
-          make_batches: see `over` and `length_batches.all_examples`.
-          num_examples: in all batches.
-          num_steps: see `over`.
-          what: a word for the progress line.
-          work: see `inference_form`; the value in the first call counts.
-        """
-        columns = defaultdict(list)
-        self._work = work
-        with Progress(what, total=num_examples, unit="examples") as progress:
-            for outputs in self.over(make_batches, what, num_steps):
-                for name, parts in outputs.items():
-                    columns[name] += parts
-                real = outputs["is_real_example"]
-                progress.advance(int(sum(part.sum() for part in real)))
-        return _in_file_order(columns)
-
     def of_records(
         self, files: RecordFiles, what: str, longest: int, **batching: Any
     ) -> dict[str, np.ndarray]:
-        """Runs the model once over every example; see `collect`.
+        """Runs the model once over every example.
 
-        `longest` is S. For `batching` see `length_batches.all_examples`.
+        Args:
+          files: the examples; N in all.
+          what: a word for the progress line.
+          longest: S.
+          **batching: see `length_batches.all_examples`.
+
+        Returns:
+          name -> array [N, ...] in the order of the files. `label_ids`,
+          `label_mask` and `example_number` are there if the records have them.
+          Rows of shorter batches are padded with zeros.
         """
         num_steps = None  # with trimming, counting has to read all lengths
         if num_workers(self._strategy) > 1 or not batching["trim"]:
             num_steps = length_batches.num_batches(files, **batching)
         config, multiple = self._config, kind_of(self._strategy).multiple
         places = files.count * (multiple if batching["trim"] else longest)
-        with naming_damage(files.segments, files.specs):
-            return self.collect(
-                lambda shard: length_batches.all_examples(
-                    files, shard=shard, multiple=multiple, **batching
-                ),
-                num_examples=files.count,
-                num_steps=num_steps,
-                what=what,
-                work=places * config.num_hidden_layers * config.hidden_size,
+        # The value in the first call counts, which traces the graph.
+        self._work = places * config.num_hidden_layers * config.hidden_size
+        columns = defaultdict(list)
+
+        def make_batches(shard: Shard) -> tf.data.Dataset:
+            return length_batches.all_examples(
+                files, shard=shard, multiple=multiple, **batching
             )
+
+        with (
+            naming_damage(files.segments, files.specs),
+            Progress(what, total=files.count, unit="examples") as progress,
+        ):
+            for outputs in self.over(make_batches, what, num_steps):
+                for name, parts in outputs.items():
+                    columns[name] += parts
+                real = outputs["is_real_example"]
+                progress.advance(int(sum(part.sum() for part in real)))
+        return _in_file_order(columns)
 
     def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
         """See `ExampleModel.score_examples`."""

@@ -219,15 +219,12 @@ def latency(case):
             weights="",
             labels=_LABELS,
             is_pair=False,
-            cut="longest",
-            label_separator=",",
-            document_context=False,
         ),
         case["vocab"],
     )
     export_dir = f"{case['folder']}/export"
     exported = interface.choose(serving, ServingOptions())
-    saved_model.write(exported, "", f"{export_dir}/1")
+    saved_model.write(serving, exported, "", f"{export_dir}/1")
     predictor = Predictor.load(export_dir)
     texts = itertools.cycle(json.loads(Path(case["input"]).read_text()))
 

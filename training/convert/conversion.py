@@ -30,13 +30,8 @@ from modeling.checkpoints.tf1 import is_weight
 from modeling.config import BertConfig, to_huggingface
 from training.config.conversion_options import FORMATS, ConversionOptions
 from training.convert import cutting, descriptions, growth
-from training.convert.cutting import Cut
-from training.convert.generator import (
-    Generator,
-    has_encoder,
-    is_of_generator,
-)
-from training.convert.growth import Grown
+from training.convert.changed_model import ChangedModel
+from training.convert.generator import choose_part, is_of_generator
 from training.start.tokenizer import check_vocabulary
 
 # Class of transformers -> the variables that it needs; the first that fits.
@@ -90,11 +85,14 @@ def run(options: ConversionOptions) -> None:
     staging = files.incomplete(name, secrets.token_hex(8))
     files.check_writable(staging)
     try:
-        if target == "original":
-            _to_original(options, found, staging)
-        else:
-            _to_huggingface(options, found, staging)
+        model = _open(options, found)
+        _write_tokenizer(staging, model)
+        descriptions.write_form(staging, found, model, target)
         descriptions.copy_calibration(options, found, staging)
+        if target == "original":
+            _write_original(options, found, staging, model)
+        else:
+            _write_huggingface(options, found, staging, model)
         if is_there:
             _move_files(staging, output_dir)
         else:
@@ -114,17 +112,20 @@ def _move_files(source: str, folder: str) -> None:
         files.rename(os.path.join(source, name), os.path.join(folder, name))
 
 
-def _to_original(
-    options: ConversionOptions, found: ModelFolder, folder: str
+def _write_original(
+    options: ConversionOptions,
+    found: ModelFolder,
+    folder: str,
+    model: ChangedModel,
 ) -> None:
-    """A model -> bert_model.ckpt, bert_config.json, a tokenizer, labels.txt."""
-    model = _grown(options, found)
+    """Writes bert_model.ckpt, bert_config.json, task.json and labels.txt."""
+    weights = list(filter(is_weight, model.shapes))
     names = [
         name
-        for name in filter(is_weight, model.shapes)
+        for name in weights
         if huggingface_names.their_name(huggingface_names.of_encoder(name))
     ]
-    left_out = sorted(set(filter(is_weight, model.shapes)) - {*names})
+    left_out = sorted({*weights} - {*names})
     if left_out:
         logging.warning(
             "%d tensors have no counterpart and are left out: %s",
@@ -133,33 +134,32 @@ def _to_original(
     files.write_text(
         os.path.join(folder, "bert_config.json"), model.config.to_json_string()
     )
-    texts = _texts(options, found, model)
-    _write_tokenizer(folder, model, texts)
-    descriptions.write_form(folder, found, model, is_theirs=False)
     labels = list(found.labels)
     # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
     if "output_weights" in names and (options.kind or found.kind) in KINDS:
-        descriptions.write_task(options, found, folder, model, texts)
+        descriptions.write_task(options, found, folder, model)
     if "output_weights" in names and labels != numbered:
         files.write_text(
             os.path.join(folder, model_folder.LABELS),
             "".join(f"{label}\n" for label in labels),
         )
     name_of = huggingface_names.of_generator if model.is_generator else str
-    weights = {name_of(name): model.read(name) for name in names}
-    checkpoints.write(os.path.join(folder, "bert_model.ckpt"), weights)
+    values = {name_of(name): model.read(name) for name in names}
+    checkpoints.write(os.path.join(folder, "bert_model.ckpt"), values)
     logging.info(
-        "The original's programs need --do_lower_case=%s.", texts.do_lower_case
+        "The original's programs need --do_lower_case=%s.",
+        model.texts.do_lower_case,
     )
 
 
-def _to_huggingface(
-    options: ConversionOptions, found: ModelFolder, folder: str
+def _write_huggingface(
+    options: ConversionOptions,
+    found: ModelFolder,
+    folder: str,
+    model: ChangedModel,
 ) -> None:
-    """A model -> model.safetensors, config.json and a tokenizer."""
-    logging.info("Converting %s.", found.weights)
-    model = _grown(options, found)
+    """Writes model.safetensors, config.json and special_tokens_map.json."""
     shapes = {
         name: shape
         for name, shape in model.shapes.items()
@@ -177,13 +177,11 @@ def _to_huggingface(
         )
     values = to_huggingface(model.config.to_dict())
     values |= _head(options, shapes, found, model.config.electra)
-    texts = _texts(options, found, model)
-    vocab = _write_tokenizer(folder, model, texts)
-    descriptions.write_form(folder, found, model, is_theirs=True)
+    vocab = vocabulary.load_vocab(os.path.join(folder, "vocab.txt"))
     special = tokenizer_files.SPECIAL_TOKENS
     vocabulary.require_tokens(vocab, [*special.values()], "vocab.txt")
-    if texts.never_split:
-        special = special | {tokenizer_files.WHOLE[0]: texts.never_split}
+    if model.texts.never_split:
+        special = special | {tokenizer_files.WHOLE[0]: model.texts.never_split}
     _write_sorted_json(folder, tokenizer_files.SPECIAL, special)
     values["pad_token_id"] = vocab["[PAD]"]
     _write_sorted_json(folder, huggingface.CONFIG, values)
@@ -195,19 +193,16 @@ def _to_huggingface(
     logging.info("Its class in transformers is %s.", name)
 
 
-def _grown(options: ConversionOptions, found: ModelFolder) -> Grown | Cut:
+def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
     """Opens a model; adds and takes away what the options say."""
+    logging.info("Converting %s.", found.weights)
     config_file = (
         options.bert_config_file
         or found.config_file
         or os.path.join(found.path, model_folder.CONFIG)
     )
     config = BertConfig.from_json_file(config_file)
-    checkpoint = _part(
-        options, checkpoints.open_checkpoint(found.weights), config
-    )
-    config = getattr(checkpoint, "config", config)
-    _check_fit(checkpoint, config)
+    checkpoint = checkpoints.open_checkpoint(found.weights)
     vocab_file = options.vocab_file or found.vocab_file
     if not vocab_file or not files.exists(vocab_file):
         raise FileNotFoundError(
@@ -216,24 +211,23 @@ def _grown(options: ConversionOptions, found: ModelFolder) -> Grown | Cut:
             "give --vocab_file, the one that the model was trained with."
         )
     vocab = vocabulary.load_vocab(vocab_file)
+    tokens = vocabulary.read_tokens(vocab_file)
+    texts = _texts(options, found, vocab)
+    model = ChangedModel(checkpoint, config, tokens, texts)
+    choose_part(model, options.electra_part)
+    _check_fit(model)
     check_vocabulary(vocab, vocab_file, config, config_file)
-    model = Grown(checkpoint, config, vocabulary.read_tokens(vocab_file))
     if options.max_position_embeddings:
-        model.add_positions(options.max_position_embeddings)
+        growth.add_positions(model, options.max_position_embeddings)
     if options.extra_words:
-        model.add_words(
-            growth.read_words(options.extra_words),
-            _texts(options, found, model).do_lower_case,
-            options.never_split,
-            source=f"--extra_words={options.extra_words}",
-        )
+        growth.add_words(model, options)
     if options.keep_layers or options.keep_words:
-        return cutting.cut(model, options, _texts(options, found, model))
+        cutting.cut(model, options)
     return model
 
 
 def _texts(
-    options: ConversionOptions, found: ModelFolder, model: Grown | Cut
+    options: ConversionOptions, found: ModelFolder, vocab: Mapping[str, int]
 ) -> TokenizerSettings:
     """How the model's texts become wordpieces."""
     settings = tokenizer_files.read_settings(found.path, found.facts)
@@ -241,26 +235,24 @@ def _texts(
     if lower is None:
         lower = settings.do_lower_case
     if lower is None:  # as `modeling.load`
-        lower = not vocabulary.is_cased(dict.fromkeys(model.tokens))
+        lower = not vocabulary.is_cased(vocab)
     whole = dict.fromkeys((*settings.never_split, *options.never_split))
     return TokenizerSettings(do_lower_case=lower, never_split=tuple(whole))
 
 
-def _write_tokenizer(
-    folder: str, model: Grown | Cut, settings: TokenizerSettings
-) -> dict[str, int]:
-    """Writes the vocabulary and its settings; returns the vocabulary."""
+def _write_tokenizer(folder: str, model: ChangedModel) -> None:
+    """Writes the vocabulary and its settings."""
     # The settings are Hugging Face's in both formats, because the original has
     # no file for them.
     path = os.path.join(folder, "vocab.txt")
     vocabulary.write_vocab(path, model.tokens)
     vocab = vocabulary.load_vocab(path)
     remedy = "name in --never_split only tokens that it has, or --extra_words"
-    vocabulary.require_tokens(vocab, settings.never_split, "vocab.txt", remedy)
+    whole = model.texts.never_split
+    vocabulary.require_tokens(vocab, whole, "vocab.txt", remedy)
     length = {"model_max_length": model.config.max_position_embeddings}
-    content = settings.to_dict() | length
+    content = model.texts.to_dict() | length
     _write_sorted_json(folder, tokenizer_files.CONFIG, content)
-    return vocab
 
 
 def _write_sorted_json(
@@ -271,25 +263,13 @@ def _write_sorted_json(
     files.write_text(os.path.join(folder, name), text + "\n")
 
 
-def _part(
-    options: ConversionOptions, checkpoint: Any, config: BertConfig
-) -> Any:
-    """Returns the generator of an ELECTRA if it is converted, else all."""
-    has_generator = has_encoder(checkpoint.shapes, "generator")
-    is_alone = has_generator and not has_encoder(checkpoint.shapes, "electra")
-    is_asked = options.electra_part == "generator"
-    if is_alone or (is_asked and (config.electra or not has_generator)):
-        return Generator(checkpoint, config)
-    return checkpoint
-
-
-def _check_fit(checkpoint: Any, config: BertConfig) -> None:
+def _check_fit(model: ChangedModel) -> None:
     """Checks that the encoder is whole, fits the configuration and reads."""
-    encoder = checkpoints.variables_by_name([BertModel(config)])
-    report = checkpoints.require_fit(checkpoint, encoder)
-    checkpoints.assign(checkpoint, {n: encoder[n] for n in report.loaded})
+    encoder = checkpoints.variables_by_name([BertModel(model.config)])
+    report = checkpoints.require_fit(model, encoder)
+    checkpoints.assign(model, {n: encoder[n] for n in report.loaded})
     for name in report.missing:
-        logging.warning("%s has no %s.", checkpoint.prefix, name)
+        logging.warning("%s has no %s.", model.prefix, name)
 
 
 def _head(

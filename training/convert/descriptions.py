@@ -6,13 +6,11 @@ import os
 from absl import logging
 
 from data.storage import files
-from data.text.tokenizer_files import TokenizerSettings
 from modeling.checkpoints import model_folder, sentence_folder
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.vector_form import VectorForm
 from training.config.conversion_options import ConversionOptions
-from training.convert.cutting import Cut
-from training.convert.growth import Grown
+from training.convert.changed_model import ChangedModel
 from training.start.description import TaskDescription, of_facts
 
 
@@ -20,8 +18,7 @@ def write_task(
     options: ConversionOptions,
     found: ModelFolder,
     folder: str,
-    model: Grown | Cut,
-    texts: TokenizerSettings,
+    model: ChangedModel,
 ) -> None:
     """Writes the task.json of a fine-tuned model of a known kind."""
     kind = options.kind or found.kind
@@ -38,12 +35,8 @@ def write_task(
             task_name="tsv",
             kind=kind,
             labels=() if kind == "regression" else tuple(found.labels),
-            is_pair=None,
-            cut="longest",
-            label_separator=",",
-            document_context=False,
             max_seq_length=model.config.max_position_embeddings,
-            do_lower_case=texts.do_lower_case,
+            do_lower_case=model.texts.do_lower_case,
             model=head | {"feature_based": "", "head": "linear"},
             weights="",
             # Nothing says whether texts are single or pairs.
@@ -52,19 +45,19 @@ def write_task(
     described = dataclasses.replace(
         described,
         weights="bert_model.ckpt",
-        do_lower_case=texts.do_lower_case,
-        never_split=texts.never_split,
+        do_lower_case=model.texts.do_lower_case,
+        never_split=model.texts.never_split,
         save_best="",
     )
     described.write(folder, None)
 
 
 def write_form(
-    folder: str, found: ModelFolder, model: Grown | Cut, is_theirs: bool
+    folder: str, found: ModelFolder, model: ChangedModel, target: str
 ) -> None:
-    """Writes the form of a model of sentence vectors, ours or theirs.
+    """Writes the form of a model of sentence vectors.
 
-    Theirs are the files of sentence-transformers.
+    For Hugging Face these are the files of sentence-transformers.
     """
     form = VectorForm.find(found.path)
     if not form:
@@ -72,7 +65,7 @@ def write_form(
     most = model.config.max_position_embeddings
     length = found.facts.get("max_seq_length") or form.max_seq_length or most
     form = dataclasses.replace(form, max_seq_length=min(length, most))
-    if is_theirs:
+    if target == "huggingface":
         sentence_folder.write(folder, form, model.config.hidden_size)
     else:
         form.write(folder)

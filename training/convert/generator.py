@@ -1,70 +1,49 @@
-"""The generator of an ELECTRA, as a checkpoint of its own."""
+"""The generator of an ELECTRA, as a model of its own."""
 
-import dataclasses
 from collections.abc import Collection
 
-import numpy as np
-
-from modeling.checkpoints import Weights
 from modeling.checkpoints.huggingface_names import of_encoder
 from modeling.checkpoints.tf1 import is_weight
-from modeling.config import BertConfig
+from training.convert.changed_model import ChangedModel
 
 _SCOPES = ("generator/", "generator_predictions/")
 
 
-class Generator:
-    """An ELECTRA checkpoint's generator, with the names of an encoder alone.
+def choose_part(model: ChangedModel, part: str) -> None:
+    """Keeps an ELECTRA's generator if it is the `part`, or the only encoder.
 
-    It reads as a checkpoint does. Raises ValueError if the checkpoint has none.
-
-    Args:
-      checkpoint: the ELECTRA's.
-      config: the discriminator's; the generator's if the checkpoint has no
-        discriminator.
-
-    Attributes:
-      config: the generator's sizes.
-      shapes: name -> shape, for the generator, its head and the embeddings.
+    With it stay its head and the embeddings; it gets the names of an encoder
+    alone. Raises ValueError if it is asked for and missing.
     """
-
-    def __init__(self, checkpoint: Weights, config: BertConfig):
-        self.prefix = checkpoint.prefix
-        if not has_encoder(checkpoint.shapes, "generator"):
-            raise ValueError(
-                f"--electra_part=generator: {self.prefix} has no generator "
-                "(generator/encoder/...). Leave the flag out, or give the "
-                "checkpoint of ELECTRA's pretraining."
-            )
-        self._checkpoint = checkpoint
-        self._names = {
-            of_encoder(name): name
-            for name in checkpoint.shapes
-            if name.startswith((*_SCOPES, "electra/embeddings/"))
-            and is_weight(name)
-        }
-        self.shapes = {
-            ours: checkpoint.shapes[name] for ours, name in self._names.items()
-        }
-        self.config = config
-        if has_encoder(checkpoint.shapes, "electra"):
-            self.config = self._beside(config)
-
-    def read(self, name: str) -> np.ndarray:
-        """Returns a variable's value, float32."""
-        return self._checkpoint.read(self._names[name])
-
-    def _beside(self, config: BertConfig) -> BertConfig:
-        """Returns the sizes of a generator beside a discriminator."""
+    names, is_asked = model.names, part == "generator"
+    is_there = _has_encoder(names, "generator")
+    is_beside = _has_encoder(names, "electra")
+    if is_asked and not is_there:
+        raise ValueError(
+            f"--electra_part=generator: {model.prefix} has no generator "
+            "(generator/encoder/...). Leave the flag out, or give the "
+            "checkpoint of ELECTRA's pretraining."
+        )
+    is_kept = not is_beside or (is_asked and model.config.electra)
+    if not (is_there and is_kept):
+        return
+    model.is_generator = True
+    model.names = {
+        of_encoder(name): name
+        for name in names
+        if name.startswith((*_SCOPES, "electra/embeddings/"))
+        and is_weight(name)
+    }
+    if is_beside:
+        # The sizes of the configuration are the discriminator's.
         kernels = [
             shape
-            for name, shape in self.shapes.items()
+            for name, shape in model.shapes.items()
             if name.endswith("/intermediate/dense/kernel")
         ]
         hidden_size, intermediate_size = kernels[0]
-        return dataclasses.replace(
-            config,
-            embedding_size=config.embedding_width,
+        model.resize(
+            embedding_size=model.config.embedding_width,
             hidden_size=hidden_size,
             intermediate_size=intermediate_size,
             num_hidden_layers=len(kernels),
@@ -74,7 +53,7 @@ class Generator:
         )
 
 
-def has_encoder(names: Collection[str], scope: str) -> bool:
+def _has_encoder(names: Collection[str], scope: str) -> bool:
     """Whether names have an encoder in a scope, `generator` or `electra`."""
     return f"{scope}/encoder/layer_0/intermediate/dense/kernel" in names
 

@@ -1,7 +1,6 @@
 """Which signatures an export has, and which one is the default."""
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -13,23 +12,11 @@ from training.export.serving import DEFAULT, Serving
 
 # Name of the signature of ids, mask and segments if it is not the default.
 ROWS = "serve_rows"
+# Name -> a `tf.function`, and an input of one example.
+Signatures = dict[str, tuple[Callable, Inputs]]
 
 
-class Interface(NamedTuple):
-    """What an export contains, and what its clients may call.
-
-    Attributes:
-      weights: name -> variable.
-      signatures: name -> `tf.function`.
-      samples: signature -> an input of one example.
-    """
-
-    weights: Mapping[str, tf.Variable]
-    signatures: Mapping[str, Callable]
-    samples: Mapping[str, Inputs]
-
-
-def choose(serving: Serving, options: ServingOptions) -> Interface:
+def choose(serving: Serving, options: ServingOptions) -> Signatures:
     """Chooses the signatures of an export; by the default options all."""
     samples = serving.samples()
     names = {"ids": [DEFAULT, "serve_ids"], "examples": ["serve_examples"]}
@@ -47,11 +34,7 @@ def choose(serving: Serving, options: ServingOptions) -> Interface:
         chosen[DEFAULT] = chosen[default]
     if options.like_original:
         chosen[DEFAULT] = _like_original(serving, *chosen[DEFAULT])
-    return Interface(
-        serving.weights,
-        {name: function for name, (function, _) in chosen.items()},
-        {name: sample for name, (_, sample) in chosen.items()},
-    )
+    return chosen
 
 
 def _like_original(

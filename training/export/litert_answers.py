@@ -21,8 +21,8 @@ from data.squad.questions import Questions
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.storage.json_files import read_json
 from data.tasks.examples import Example, InputExample, TaggingExample
-from data.text import packing
 from data.text.tokenization import FullTokenizer
+from data.vectors.text_rows import single_row
 from training.export.asking import checked_row, listed
 from training.export.litert_model import LiteModel
 
@@ -60,8 +60,6 @@ class LiteAnswers:
             said["do_lower_case"],
             said["never_split"],
         )
-        ids = self._tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
-        self._special = dict(zip(("cls_id", "sep_id"), ids, strict=True))
 
     def predict(
         self, texts: Sequence[Any], batch_size: int = 1
@@ -199,12 +197,13 @@ class _Encoder(LiteAnswers):
         )
 
     def answer(self, text):
-        ids = self._tokenizer.encode(self._prompt + text)
-        most = self._said["max_seq_length"] - 2
-        if len(ids) > most:
-            logging.warning("%.40r lost all behind %d wordpieces.", text, most)
-        row = packing.add_special_tokens(ids[:most], [], **self._special)
-        return {"vectors": self._model.scores(*row)}
+        most = self._said["max_seq_length"]
+        row = single_row(self._prompt + text, self._tokenizer, most)
+        if row.num_lost:
+            kept = most - 2
+            logging.warning("%.40r lost all behind %d wordpieces.", text, kept)
+        vector = self._model.scores(row.input_ids, row.segment_ids)
+        return {"vectors": vector}
 
 
 def predictions(kind: str, logits: np.ndarray) -> np.ndarray:

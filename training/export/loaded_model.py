@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from data.calibration import KINDS as CALIBRATED
-from data.calibration import Calibration
 from data.settings import check_names, names_of
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.tasks.task import KINDS
 from modeling.checkpoints.model_folder import DESCRIPTION
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
-from training.export.serving import class_of
+from training.export.serving import Serving, class_of
 from training.finetuning import calibrating, explaining
 from training.start import description
 
@@ -56,17 +55,21 @@ def signatures_of(
     described = dataclasses.replace(describe(loaded), **settings)
     if described.kind in _PAIRS or getattr(described, "is_pair", False):
         require_pairs(loaded.config, f"{loaded.folder} ({described.kind})")
-    found = calibration_of(loaded) if use_calibration else None
+    return serving_of(loaded, described, use_calibration).signatures
+
+
+def serving_of(
+    loaded: LoadedModel,
+    described: description.Description,
+    use_calibration: bool,
+) -> Serving:
+    """Makes what a client can call, with the calibration in the folder."""
+    found = None
+    if use_calibration and described.kind in CALIBRATED:
+        weights = loaded.report.source
+        found = calibrating.find(loaded.folder, weights, loaded.model)
     serving = class_of(described.kind)
-    vocab = loaded.tokenizer.vocab
-    return serving(loaded.model, described, vocab, found).signatures
-
-
-def calibration_of(loaded: LoadedModel) -> Calibration:
-    """Finds the calibration of a model's weights, see `calibrating.find`."""
-    if loaded.kind not in CALIBRATED:
-        return Calibration()
-    return calibrating.find(loaded.folder, loaded.report.source, loaded.model)
+    return serving(loaded.model, described, loaded.tokenizer.vocab, found)
 
 
 def explain(
@@ -88,7 +91,9 @@ def explain(
             f"{folder} is an export, which has no gradients; load the "
             "output_dir of its run."
         )
-    explaining.check(loaded.kind, loaded.model.feature_based)
+    length = {n: x for n, x in settings.items() if n == "max_seq_length"}
+    said = dataclasses.replace(describe(loaded), **length)
+    explainer = explaining.Explainer(loaded.model, loaded.tokenizer.vocab, said)
     labels = [*answer["probabilities"]]
     if label is None:
         best = max(labels, key=answer["probabilities"].get)
@@ -98,10 +103,6 @@ def explain(
             f"label is {label!r}, but the labels of {folder} are "
             f"{', '.join(labels)}."
         )
-    length = {n: x for n, x in settings.items() if n == "max_seq_length"}
-    said = dataclasses.replace(describe(loaded), **length)
-    vocab = loaded.tokenizer.vocab
-    explainer = explaining.Explainer(loaded.model, vocab, said)
     texts = (text,) if isinstance(text, str) else tuple(text)
     found = explainer.explain(texts, labels.index(label))
     names = ("text", "start", "end", "value")
@@ -138,12 +139,7 @@ def describe(loaded: LoadedModel) -> description.Description:
         return description.VectorDescription(**known, data={})
     if loaded.kind in KINDS:
         return description.TaskDescription(
-            **known,
-            labels=_labels_of(loaded),
-            is_pair=False,
-            cut="longest",
-            label_separator=",",
-            document_context=False,
+            **known, labels=_labels_of(loaded), is_pair=False
         )
     windows = dataclasses.asdict(WindowOptions())
     windows["max_seq_length"] = min(windows["max_seq_length"], most)

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from training.export import requests
-from training.export.interface import Interface
+from training.export.interface import Signatures
 
 _IMPORT = "import tensorflow_text  # noqa: F401, operations of the graph\n"
 _SHOWN = 8  # ids of a row
@@ -27,7 +27,7 @@ def text(
     *,
     data: Mapping[str, Any],
     figures: Mapping[str, Any],
-    exported: Interface,
+    exported: Signatures,
     version: int,
 ) -> str:
     """Writes the Markdown of an export's model card.
@@ -37,7 +37,7 @@ def text(
     `version` is the name of the export's folder.
     """
     table = []
-    for name, function in exported.signatures.items():
+    for name, (function, _) in exported.items():
         traced = function.get_concrete_function()
         specs = tf.nest.flatten(traced.structured_input_signature)
         takes = _tensors({spec.name: spec for spec in specs})
@@ -46,7 +46,7 @@ def text(
     name, sample = _example(exported)
     # A quote inside a quoted string of the shell.
     body = requests.rest_body(name, sample).replace("'", "'\\''")
-    has_text = "serve_text" in exported.signatures
+    has_text = "serve_text" in exported
     return _CARD.read_text("utf-8").format(
         title=title,
         task=task,
@@ -67,11 +67,11 @@ def text(
     )
 
 
-def _example(exported: Interface) -> tuple[str, dict[str, Any]]:
+def _example(exported: Signatures) -> tuple[str, dict[str, Any]]:
     """Returns a signature, and a short input of it."""
     known = ("serve_text", "serve_ids", "serve_examples")
-    name = next(name for name in known if name in exported.signatures)
-    sample = dict(exported.samples[name])
+    name = next(name for name in known if name in exported)
+    sample = dict(exported[name][1])
     if name == "serve_ids":  # a row may have any length
         sample["input_ids"] = sample["input_ids"][..., :_SHOWN]
     return name, sample

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +10,8 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401, operations of the exported graphs
 
 from data.progress import Progress
+from data.storage.json_files import find_json
+from modeling.checkpoints.model_folder import DESCRIPTION
 from training.export import saved_model
 from training.export.asking import checked_row, listed
 from training.inference import in_order
@@ -21,14 +23,6 @@ _INPUTS = (
     ("context", "choices"),
     ("question", "context"),
 )
-# Inputs and outputs that only models of one kind have.
-_KINDS = {
-    "positions": "pretraining",
-    "num_words": "tagging",
-    "question": "span",
-    "choices": "choice",
-    "vectors": "vectors",
-}
 
 
 class Predictor:
@@ -41,12 +35,11 @@ class Predictor:
 
     Args:
       signatures: name -> function, from an export or a `Serving`.
-
-    Attributes:
-      kind: what the model does, see `Description.kind`.
+      kind: what the model does, see `Description.kind`; "" = it is unknown.
     """
 
-    def __init__(self, signatures: Mapping[str, Any]):
+    def __init__(self, signatures: Mapping[str, Any], kind: str = ""):
+        self.kind = kind
         self._function = function = signatures["serve_text"]
         if hasattr(function, "get_concrete_function"):
             function = function.get_concrete_function()
@@ -54,7 +47,6 @@ class Predictor:
         shapes = {spec.name: spec.shape.as_list()[1:] for spec in specs}
         names = next(names for names in _INPUTS if {*names} == shapes.keys())
         self._shapes = {name: shapes[name] for name in names}
-        self.kind = _kind_of(self._shapes, function.structured_outputs)
 
     @classmethod
     def load(cls, folder: str) -> Self:
@@ -66,7 +58,8 @@ class Predictor:
         """
         version = find_version(folder)
         if not version:
-            return cls(saved_model.load(folder).signatures)
+            serving = saved_model.load(folder)
+            return cls(serving.signatures, serving.description.kind)
         loaded = tf.saved_model.load(version)
         if "serve_text" not in loaded.signatures:
             raise ValueError(
@@ -75,7 +68,8 @@ class Predictor:
                 "--export_signatures. Load the output_dir of the run, or "
                 "export it with text among them."
             )
-        predictor = cls(loaded.signatures)
+        facts = find_json(os.path.join(version, "assets", DESCRIPTION))
+        predictor = cls(loaded.signatures, facts.get("kind", ""))
         # The signatures do not keep the variables alive; this object does.
         predictor._loaded = loaded
         return predictor
@@ -93,10 +87,8 @@ class Predictor:
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
         texts = listed(texts, least=0)
-        rows = [
-            tuple(map(_encoded, checked_row(number, text, self._shapes)))
-            for number, text in enumerate(texts)
-        ]
+        rows = [checked_row(*text, self._shapes) for text in enumerate(texts)]
+        rows = tf.nest.map_structure(str.encode, rows)
         shown = contextlib.nullcontext()
         if len(rows) > batch_size:
             shown = Progress("answering", total=len(rows), unit="texts")
@@ -104,7 +96,7 @@ class Predictor:
             return in_order(
                 rows,
                 self._answers,
-                length=_length,
+                length=lambda row: sum(map(len, tf.nest.flatten(row))),
                 batch_size=batch_size,
                 done=progress and progress.advance,
             )
@@ -131,30 +123,6 @@ def find_version(folder: str) -> str | None:
     if newest:
         folder = os.path.join(folder, str(newest))
     return folder if tf.saved_model.contains_saved_model(folder) else None
-
-
-def _kind_of(inputs: Collection[str], outputs: Collection[str]) -> str:
-    """Returns what a model does; the signatures of each kind differ."""
-    for name, kind in _KINDS.items():
-        if name in inputs or name in outputs:
-            return kind
-    if "probabilities" not in outputs:
-        return "regression"
-    return "classification" if "score" in outputs else "multilabel"
-
-
-def _encoded(value: Any) -> Any:
-    """Encodes strings as UTF-8."""
-    if isinstance(value, str):
-        return value.encode()
-    return [_encoded(x) for x in value]
-
-
-def _length(row: tuple) -> int:
-    """Returns the number of bytes of all texts of a row."""
-    return sum(
-        len(x) if isinstance(x, bytes) else sum(map(len, x)) for x in row
-    )
 
 
 def _answer(outputs: Mapping[str, np.ndarray], place: int) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 Inputs = Mapping[str, Any]
@@ -20,24 +19,19 @@ def rest_body(signature: str, inputs: Inputs) -> str:
     `inputs` maps names to arrays [B, ...], texts as str, other strings as
     bytes.
     """
-    columns = {
-        name: [_json_value(row) for row in np.asarray(value, object)]
-        for name, value in inputs.items()
-    }
     rows = [
-        dict(zip(columns, row, strict=True))
-        for row in zip(*columns.values(), strict=True)
+        dict(zip(inputs, row, strict=True))
+        for row in zip(*inputs.values(), strict=True)
     ]
     body = {"signature_name": signature, "instances": rows}
-    return json.dumps(body, ensure_ascii=False)
+    return json.dumps(body, ensure_ascii=False, default=_json_value)
 
 
 def _json_value(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return [_json_value(x) for x in value]
+    """Converts bytes, and arrays and numbers of NumPy."""
     if isinstance(value, bytes):
         return {"b64": base64.b64encode(value).decode()}
-    return value.item() if isinstance(value, np.generic) else value
+    return value.tolist()
 
 
 def predict_request(signature: str, inputs: Inputs) -> bytes:

@@ -8,12 +8,11 @@ EXPORT_DIR/1/saved_model.pb, variables/     the model
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,9 +33,9 @@ from training.export import (
     requests,
 )
 from training.export.functions import save
-from training.export.interface import Interface
-from training.export.loaded_model import calibration_of
-from training.export.serving import Serving, class_of
+from training.export.interface import Signatures
+from training.export.loaded_model import serving_of
+from training.export.serving import Serving
 from training.start.description import find, read, vocab_of
 
 WARM_UP = os.path.join("assets.extra", "tf_serving_warmup_requests")
@@ -71,9 +70,7 @@ def load(
         vocab_file=vocab_of(output_dir),
         dtype=dtype_policy(precision),
     )
-    found = calibration_of(loaded) if use_calibration else None
-    serving = class_of(description.kind)
-    return serving(loaded.model, description, vocab_of(output_dir), found)
+    return serving_of(loaded, description, use_calibration)
 
 
 def run(options: ExportOptions) -> str:
@@ -96,14 +93,11 @@ def run(options: ExportOptions) -> str:
     output_dir = chosen_trial(options.output_dir)
     serving = load(output_dir, options.precision, options.use_calibration)
     described = dataclasses.replace(serving.description, weights="")
-    add_texts = functools.partial(
-        described.write, vocab_file=vocab_of(output_dir)
-    )
+    vocab_file = vocab_of(output_dir)
     if is_litert:
         litert.check(serving)
         with _appears(folder) as temporary:
-            tf.io.gfile.makedirs(temporary)
-            add_texts(temporary)
+            described.write(temporary, vocab_file)
             litert.write(serving, _metrics(options.output_dir), temporary)
         logging.info("Wrote %s", folder)
         return folder
@@ -116,8 +110,10 @@ def run(options: ExportOptions) -> str:
         exported=exported,
         version=version,
     )
-    write(exported, card, folder, add_texts)
-    logging.info("Wrote %s: %s", folder, ", ".join(exported.signatures))
+    with _appears(folder) as temporary:
+        write(serving, exported, card, temporary)
+        described.write(os.path.join(temporary, "assets"), vocab_file)
+    logging.info("Wrote %s: %s", folder, ", ".join(exported))
     return folder
 
 
@@ -143,26 +139,17 @@ def newest_version(export_dir: str) -> int:
 
 
 def write(
-    exported: Interface,
-    card: str,
-    folder: str,
-    add_assets: Callable[[str], None] | None = None,
+    serving: Serving, exported: Signatures, card: str, folder: str
 ) -> None:
-    """Writes a version of a model, which appears complete.
-
-    `card` is the text of README.md; `add_assets` writes files into the folder
-    it is given.
-    """
-    with _appears(folder) as temporary:
-        warm_up = os.path.join(temporary, WARM_UP)
-        save(temporary, exported.weights, exported.signatures)
-        tf.io.gfile.makedirs(os.path.dirname(warm_up))
-        with tfrecord.RecordWriter(warm_up) as writer:
-            for name, inputs in exported.samples.items():
-                writer.write(requests.prediction_log(name, inputs))
-        files.write_text(os.path.join(temporary, "README.md"), card)
-        if add_assets:
-            add_assets(os.path.join(temporary, "assets"))
+    """Writes a SavedModel, its warm-up requests and its card."""
+    warm_up = os.path.join(folder, WARM_UP)
+    functions = {name: function for name, (function, _) in exported.items()}
+    save(folder, serving.weights, functions)
+    tf.io.gfile.makedirs(os.path.dirname(warm_up))
+    with tfrecord.RecordWriter(warm_up) as writer:
+        for name, (_, inputs) in exported.items():
+            writer.write(requests.prediction_log(name, inputs))
+    files.write_text(os.path.join(folder, "README.md"), card)
 
 
 @contextlib.contextmanager

@@ -15,8 +15,8 @@ from data.squad.page import open_page
 from data.squad.predictions import Prediction, open_writer, remove_unwritten
 from data.squad.questions import Questions
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
-from data.storage import files
-from data.storage.json_files import read_json, write_json
+from data.squad.window_options import AnswerOptions
+from data.storage.json_files import find_json, write_json
 from training.config.squad_options import SquadOptions
 from training.loop import events
 from training.start import description
@@ -62,7 +62,7 @@ class QuestionScorer:
         `outputs` are what `SpanModel.score_examples` returns for all windows.
         Returns the scores by name.
         """
-        threshold = self._known_threshold(step)
+        threshold = known_threshold(self._options, self._output_dir, step)
         scorer = self._new_scorer()
         for prediction in self._predictions(outputs):
             prediction.text = prediction.text_at(threshold)
@@ -88,7 +88,7 @@ class QuestionScorer:
             found = self._find(predictions, step)
             threshold = found["best_f1_thresh"]
         else:
-            threshold = self._known_threshold(step)
+            threshold = known_threshold(self._options, self._output_dir, step)
         scorer = self._new_scorer()
         page = contextlib.nullcontext(lambda prediction, score: None)
         if write_html:
@@ -199,14 +199,6 @@ class QuestionScorer:
             f"{name}_at_threshold_0": results[name] for name in ("exact", "f1")
         }
 
-    def _known_threshold(self, step: int) -> float:
-        """Returns the given threshold, the saved one, or 0."""
-        if self._options.null_score_diff_threshold is not None:
-            return self._options.null_score_diff_threshold
-        if not self._options.version_2_with_negative:
-            return 0.0
-        return saved_threshold(self._output_dir, step)
-
     def _write_metrics(
         self,
         scorer: Scorer,
@@ -240,13 +232,11 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
     file is damaged or has no threshold.
     """
     path = os.path.join(output_dir, _THRESHOLD_FILE)
-    if not files.exists(path):
-        return {}
     name = "null_score_diff_threshold"
     remedy = f"remove it, or pass --{name}"
-    saved = read_json(path, (name,), remedy)
+    saved = find_json(path, (name,), remedy)
     try:
-        return saved | {name: float(saved[name])}
+        return saved and saved | {name: float(saved[name])}
     except (ValueError, TypeError):
         raise ValueError(
             f"{path} is damaged: {name} is {saved[name]!r}, expected a number; "
@@ -254,12 +244,19 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
         ) from None
 
 
-def saved_threshold(output_dir: str, step: int) -> float:
-    """Returns the threshold that --find_null_threshold saved in output_dir.
+def known_threshold(
+    options: AnswerOptions, output_dir: str, step: int
+) -> float:
+    """Returns the given threshold, or that which was saved in output_dir.
 
-    Without one, it is the threshold of the run which trained the model, or 0. A
-    warning is logged if it was found at another step than `step`.
+    --find_null_threshold saves one. Without it, it is the threshold of the run
+    which trained the model, or 0. A warning is logged if it was found at
+    another step than `step`.
     """
+    if options.null_score_diff_threshold is not None:
+        return options.null_score_diff_threshold
+    if not options.version_2_with_negative:
+        return 0.0
     saved = read_threshold(output_dir)
     if not saved:
         found = description.find(output_dir)

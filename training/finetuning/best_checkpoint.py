@@ -94,13 +94,18 @@ class BestCheckpoint:
         self._output_dir = finetuning.options.train.output_dir
         self._path = os.path.join(self._output_dir, _RECORD)
         self._metric, self._record = choice
+        if not self._metric and files.exists(self._path):
+            logging.warning(
+                "%s holds the choice of a run with --save_best; without this "
+                "flag the last weights are used, not the best.",
+                self._output_dir,
+            )
 
     def train(
         self, train_files: RecordFiles, num_examples: int | None = None
     ) -> int:
         """Trains or resumes; returns the step of the weights to use."""
         if not self._metric:
-            self._warn_of_a_choice()
             return self._finetuning.train(train_files, self._look, num_examples)
         latest = self._finetuning.manager.latest_step()
         if latest is None:
@@ -129,7 +134,6 @@ class BestCheckpoint:
         Raises ValueError if the folder holds no weights.
         """
         if not self._metric:
-            self._warn_of_a_choice()
             return self._finetuning.restore()
         if not self._record:
             raise ValueError(
@@ -144,15 +148,6 @@ class BestCheckpoint:
             *(self._prefix(step), self._metric, self._record["value"]),
         )
         return step
-
-    def _warn_of_a_choice(self) -> None:
-        """Warns that the best weights of an earlier command are not used."""
-        if files.exists(self._path):
-            logging.warning(
-                "%s holds the choice of a run with --save_best; without this "
-                "flag the last weights are used, not the best.",
-                self._output_dir,
-            )
 
     def weights(self, step: int) -> str:
         """Returns the prefix of the checkpoint with the weights of a step.

@@ -16,12 +16,12 @@ def compare_checkpoints(
     evaluate: Callable[[int], Results],
     manager: CheckpointManager,
     output_dir: str,
-) -> list[list]:
+) -> None:
     """Evaluates checkpoints of a run and writes `checkpoints.tsv`.
 
     `which` is `all`, or steps separated by commas; `evaluate` loads the
-    checkpoint of a step and scores it. Returns the table's rows, the names of
-    the columns first. Raises ValueError if a checkpoint is missing.
+    checkpoint of a step and scores it. Raises ValueError if a checkpoint is
+    missing.
     """
     rows = []
     for step in _steps(which, manager):
@@ -31,7 +31,6 @@ def compare_checkpoints(
         rows.append([step, *scores.values()])
     write_tsv(os.path.join(output_dir, "checkpoints.tsv"), rows)
     logging.info("Checkpoints of %s:\n%s", output_dir, aligned(rows))
-    return rows
 
 
 def _steps(which: str, manager: CheckpointManager) -> list[int]:

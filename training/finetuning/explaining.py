@@ -56,20 +56,21 @@ class Explainer:
       model: a `TaskModel` for one label or several labels of a text.
       vocab: token -> id.
       described: how the model reads texts.
-
-    Attributes:
       num_examples: how many examples of a page are explained.
 
     Raises:
       ValueError: the model is of another kind, or its encoder is frozen.
     """
 
-    num_examples = 0
-
     def __init__(
-        self, model: Any, vocab: Mapping[str, int], described: TaskDescription
+        self,
+        model: Any,
+        vocab: Mapping[str, int],
+        described: TaskDescription,
+        num_examples: int = 0,
     ):
         check(model.kind, model.feature_based)
+        self.num_examples = num_examples
         self._model, self._vocab, self._described = model, vocab, described
         self._tokenizer = InGraphTokenizer(
             vocab, described.do_lower_case, described.never_split
@@ -221,11 +222,8 @@ def of_run(
     described: TaskDescription,
 ) -> Explainer | None:
     """The explainer of a run's page; None = nothing is to be explained."""
-    if not (number := number_of(options, model)):
-        return None
-    found = Explainer(model, vocab, described)
-    found.num_examples = number
-    return found
+    number = number_of(options, model)
+    return Explainer(model, vocab, described, number) if number else None
 
 
 def number_of(options: ClassifierOptions, model: Any) -> int:

@@ -46,14 +46,15 @@ def write_predictions(
     texts = _label_texts(task, answers)
     columns = _text_columns(task, set_name) if with_texts else []
     header = ["id", *columns, "prediction", *(task.labels or ["score"])]
-    cells = _cells_of if with_texts else lambda _: ()
     score = _cell if task.kind == "regression" else float
-    rows = [
-        [example.guid, *cells(example), _cell(text), *map(score, row)]
-        for example, text, row in zip(
-            task.examples(set_name), texts, scores.predictions, strict=True
-        )
-    ]
+    rows = []
+    for example, text, row in zip(
+        task.examples(set_name), texts, scores.predictions, strict=True
+    ):
+        cells = []
+        if with_texts:
+            cells = _cells(_texts_of(example), _choices_of(example))
+        rows.append([example.guid, *cells, _cell(text), *map(score, row)])
     write_tsv(path, [header, *rows])
     submission = task.submission(set_name, texts)
     if submission:
@@ -112,33 +113,26 @@ def write_dev_predictions(
 
 def _judged(task: Task, set_name: str, scores: ExampleScores) -> list[Judged]:
     """Every prediction with the right answer, the highest loss first."""
-    answers = answers_of(task, set_name, scores)
-    predicted = _label_texts(task, answers)
-    labels = list(task.labels)
-    found = []
-    for example, answer, row, loss in zip(
+    columns = (
         task.examples(set_name),
-        predicted,
+        _label_texts(task, task.gold(set_name)),
+        _label_texts(task, answers_of(task, set_name, scores)),
         scores.predictions,
         scores.loss,
-        strict=True,
-    ):
-        gold = example.label
-        if task.kind == "multilabel":
-            known = [label for label in labels if label in gold]
-            gold = task.label_separator.join(known)
-        found.append(
-            Judged(
-                id=_encodable(example.guid),
-                texts=[*map(_encodable, _texts_of(example))],
-                choices=[*map(_encodable, getattr(example, "choices", ()))],
-                gold=text_of(_cell(gold)),
-                prediction=text_of(_cell(answer)),
-                right=gold == answer if labels else None,
-                loss=float(loss),
-                scores=list(zip(labels, map(float, row), strict=False)),
-            )
+    )
+    found = [
+        Judged(
+            id=_encodable(example.guid),
+            texts=_texts_of(example),
+            choices=_choices_of(example),
+            gold=text_of(_cell(gold)),
+            prediction=text_of(_cell(answer)),
+            right=gold == answer if task.labels else None,
+            loss=float(loss),
+            scores=list(zip(task.labels, map(float, row), strict=False)),
         )
+        for example, gold, answer, row, loss in zip(*columns, strict=True)
+    ]
     return sorted(found, key=lambda one: -one.loss)
 
 
@@ -167,19 +161,14 @@ def _shaded(one: Judged, explainer: Explainer, labels: Sequence[str]) -> Judged:
 
 
 def _text_columns(task: Task, set_name: str) -> list[str]:
-    """Names of the columns of `_cells_of`."""
+    """Names of the columns of `_cells`."""
     first = next(task.examples(set_name))
     columns = ["text_a", "text_b"] if len(_texts_of(first)) > 1 else ["text"]
     return [*columns, *["choices"] * (task.kind == "choice")]
 
 
-def _cells_of(example: Example) -> list[str]:
-    """The texts of an example, and its choices as a JSON list."""
-    choices = getattr(example, "choices", ())
-    return [*map(_encodable, _cells(_texts_of(example), choices))]
-
-
 def _cells(texts: Sequence[str], choices: Sequence[str]) -> list[str]:
+    """The texts of an example, and its choices as a JSON list."""
     told = [json.dumps(choices, ensure_ascii=False)] if choices else []
     return [*texts, *told]
 
@@ -199,9 +188,14 @@ def _encodable(text: str) -> str:
 def _texts_of(example: Example) -> list[str]:
     """The texts of an example, without the choices."""
     if isinstance(example, ChoiceExample):
-        return [example.contexts[0]]
-    texts = [example.text_a, example.text_b]
-    return [text for text in texts if text is not None]
+        texts = example.contexts[:1]
+    else:
+        texts = [example.text_a, example.text_b]
+    return [_encodable(text) for text in texts if text is not None]
+
+
+def _choices_of(example: Example) -> list[str]:
+    return [*map(_encodable, getattr(example, "choices", ()))]
 
 
 def write_test_results(output_dir: str, predictions: np.ndarray) -> None:

@@ -47,7 +47,7 @@ class ExampleScores:
         kind: str = "",
         pooling: str = "",
     ) -> Self:
-        """Takes the scores from what `OutputCollector.collect` returns.
+        """Takes the scores from what `OutputCollector.of_records` returns.
 
         `kind` (of the task) and `pooling` (see `long_text.pool`) are given if
         rows are windows of examples.

@@ -20,8 +20,8 @@ from modeling.objectives.spans import SpanModel
 from training.config.squad_options import SquadOptions
 from training.finetuning.answers import (
     QuestionScorer,
+    known_threshold,
     read_threshold,
-    saved_threshold,
 )
 from training.finetuning.best_checkpoint import (
     BestCheckpoint,
@@ -273,16 +273,13 @@ def train_and_score(
 
 def answer(
     opened: Opened, inputs: Inputs, model: Finetuning, step: int
-) -> float | None:
-    """Writes the answers; returns the threshold of no answer, if known."""
+) -> float:
+    """Writes the answers; returns the threshold of no answer."""
     options = opened.options
-    threshold = options.answers.null_score_diff_threshold
     if options.do_predict:
         outputs = model.outputs(inputs.dev)
-        threshold = opened.scorer.write(outputs, step, options.write_html)
-    if threshold is None and options.answers.version_2_with_negative:
-        threshold = saved_threshold(opened.output_dir, step)
-    return threshold
+        return opened.scorer.write(outputs, step, options.write_html)
+    return known_threshold(options.answers, opened.output_dir, step)
 
 
 def describe(

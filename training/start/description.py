@@ -103,10 +103,10 @@ class TaskDescription(Description, kinds=KINDS):
     """
 
     labels: tuple[str, ...]
-    is_pair: bool | None
-    cut: str
-    label_separator: str
-    document_context: bool
+    is_pair: bool | None = None
+    cut: str = "longest"
+    label_separator: str = ","
+    document_context: bool = False
     stride: int = 0
     pooling: str = "mean"
     columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)

@@ -66,16 +66,6 @@ def open_strategy(
     return strategy
 
 
-def log_cut(num_cut: int, count: int, length: int, unit: str = "texts") -> None:
-    """Warns of texts that lost their ends."""
-    if num_cut:
-        logging.warning(
-            "%d of %d %s were longer than --max_seq_length=%d wordpieces and "
-            "lost what did not fit.",
-            *(num_cut, count, unit, length),
-        )
-
-
 class Extractor(Inference):
     """Computes vectors of rows; create it in the strategy's scope.
 
@@ -142,10 +132,11 @@ class Extractor(Inference):
         what: str = "extracting",
         unit: str = "lines",
     ) -> None:
-        """Computes and writes the vectors of all rows of a file, in order.
+        """Computes and writes the vectors of all rows, in their order.
 
-        `path` is the file's, `what` and `unit` are words for the log. Raises
-        ValueError if there are not `count` rows.
+        `path` is that of the rows' file, `what` and `unit` are words for the
+        log, which says how many rows were cut. Raises ValueError if there are
+        not `count` rows.
         """
         windows = text_rows.windows(
             rows,
@@ -166,7 +157,12 @@ class Extractor(Inference):
                 "read again; give a file that stays as it is (a pipe can be "
                 "read only once)."
             )
-        log_cut(num_cut, count, self._max_seq_length, unit)
+        if num_cut:
+            logging.warning(
+                "%d of %d %s were longer than --max_seq_length=%d wordpieces "
+                "and lost what did not fit.",
+                *(num_cut, count, unit, self._max_seq_length),
+            )
 
     def attention(self, row: TextRow, layer: int) -> np.ndarray:
         """Attention maps of one block, float32 [N, S, S]."""

@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from data.progress import Progress
 from data.vectors.text_rows import TextRow, row_of
 from data.vectors.vector_files import LineVectors
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
 from training.config.extraction_options import VectorOptions
-from training.vectors.extractor import Extractor, check_layer, log_cut
+from training.vectors.extractor import Extractor, check_layer
 
 
 class TextVectors:
@@ -59,10 +58,9 @@ class TextVectors:
         self, rows: Sequence[TextRow], extractor: Extractor
     ) -> list[LineVectors]:
         """Computes the vectors of rows, and warns of texts that were cut."""
-        with Progress("encoding", total=len(rows), unit="texts") as progress:
-            lines = extractor.extract(rows, progress.advance)
-        num_cut = sum(row.num_lost > 0 for row in rows)
-        log_cut(num_cut, len(rows), self.max_seq_length)
+        names = {"path": "texts", "what": "encoding", "unit": "texts"}
+        lines: list[LineVectors] = []
+        extractor.extract_all(rows, len(rows), lines.append, **names)
         return lines
 
     def attention(self, text: Any, layer: int) -> tuple[list[str], np.ndarray]:

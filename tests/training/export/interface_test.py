@@ -187,32 +187,30 @@ def test_the_default_takes_texts(finished):
     serving = saved_model.load(finished[0])
     signatures = ("text", "ids", "examples")
     chosen = interface.choose(serving, ServingOptions(signatures=signatures))
-    assert sorted(chosen.signatures) == [
+    assert sorted(chosen) == [
         "serve_examples",
         "serve_ids",
         "serve_rows",
         "serve_text",
         "serving_default",
     ]
-    assert set(chosen.samples) == set(chosen.signatures)
-    text = chosen.signatures["serve_text"]
-    assert chosen.signatures["serving_default"] is text
+    assert chosen["serving_default"] is chosen["serve_text"]
     rows = serving.signatures["serving_default"]
-    assert chosen.signatures["serve_rows"] is rows
+    assert chosen["serve_rows"][0] is rows
 
 
 def test_nothing_changes_by_default(finished):
     serving = saved_model.load(finished[0])
     chosen = interface.choose(serving, ServingOptions())
-    assert chosen.signatures == serving.signatures
-    assert list(chosen.signatures)[0] == "serving_default"
-    rows = chosen.signatures["serving_default"].get_concrete_function()
+    functions = {name: function for name, (function, _) in chosen.items()}
+    assert functions == serving.signatures
+    assert list(chosen)[0] == "serving_default"
+    rows = functions["serving_default"].get_concrete_function()
     specs = {
         spec.name: (spec.shape.as_list(), spec.dtype)
         for spec in tf.nest.flatten(rows.structured_input_signature)
     }
     assert specs == dict.fromkeys(INPUTS, ([None, None], tf.int32))
-    assert set(chosen.samples) == set(serving.signatures)
 
 
 @pytest.mark.all
@@ -287,7 +285,7 @@ def questions(goldens):
 def test_questions_come_back_with_their_ids(questions, form):
     options = ServingOptions(signatures=(form,), like_original=True)
     chosen = interface.choose(questions, options)
-    default = chosen.signatures["serving_default"].get_concrete_function()
+    default = chosen["serving_default"][0].get_concrete_function()
     ids = questions.random_ids(np.random.default_rng(1), 3)
     mask = np.ones_like(ids)
     mask[1, 9:] = 0
@@ -308,7 +306,7 @@ def test_questions_come_back_with_their_ids(questions, form):
     np.testing.assert_array_equal(answer["unique_ids"], unique)
     for name in "start_logits", "end_logits":
         np.testing.assert_array_equal(answer[name], wanted[name])
-    sample = chosen.samples["serving_default"]
+    sample = chosen["serving_default"][1]
     outputs = default(**{n: tf.constant(x) for n, x in sample.items()})
     assert outputs["unique_ids"].numpy().tolist() == [0]
 

@@ -11,6 +11,7 @@ import modeling
 from data.records import input_pipeline
 from data.squad import windows
 from data.squad.questions import Questions
+from data.squad.window_options import AnswerOptions
 from data.storage import files
 from tests.data.squad import support
 from tests.support import rounding
@@ -303,9 +304,12 @@ def test_the_best_threshold_is_found_kept_and_used(
 def test_a_threshold_of_other_weights_is_a_warning(tmp_path, caplog):
     saved = {"null_score_diff_threshold": -0.5, "global_step": 1, "file": "f"}
     (tmp_path / "null_threshold.json").write_text(json.dumps(saved))
-    assert answers.saved_threshold(str(tmp_path), 1) == -0.5
+    options = AnswerOptions(
+        version_2_with_negative=True, null_score_diff_threshold=None
+    )
+    assert answers.known_threshold(options, str(tmp_path), 1) == -0.5
     assert "other weights" not in caplog.text
-    assert answers.saved_threshold(str(tmp_path), 24) == -0.5
+    assert answers.known_threshold(options, str(tmp_path), 24) == -0.5
     assert (
         "null_threshold.json: --null_score_diff_threshold=-0.5000, found on f "
         "at step 1, but the weights have step 24; give --find_null_threshol"
