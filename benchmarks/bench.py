@@ -29,6 +29,7 @@ from benchmarks.data import make_data  # noqa: E402
 from benchmarks.peers import compare  # noqa: E402
 from benchmarks.programs import ROOT  # noqa: E402
 from benchmarks.rows import ROWS, Bench  # noqa: E402
+from benchmarks.tables import table  # noqa: E402
 from data.storage import files  # noqa: E402
 from training.config.flags import define, read  # noqa: E402
 
@@ -100,14 +101,13 @@ def measure(name, bench):
 
 def write(out, title, results):
     """Writes the results as JSON and as Markdown; returns the Markdown."""
-    rows = [("row", "measured", "target", "met"), ("---",) * 4]
-    rows += [(r["row"], r["text"], r["target"], r["met"]) for r in results]
-    lines = ("| " + " | ".join(row).replace("\n", " ") + " |" for row in rows)
-    table = "\n".join([title, "", *lines, ""])
+    rows = [(r["row"], r["text"], r["target"], r["met"]) for r in results]
+    lines = table(("row", "measured", "target", "met"), rows)
+    text = f"{title}\n\n{lines}\n"
     content = json.dumps({"machine": title, "rows": results}, indent=1)
     files.write_text(f"{out}/bench.json", content + "\n")
-    files.write_text(f"{out}/bench.md", table)
-    return table
+    files.write_text(f"{out}/bench.md", text)
+    return text
 
 
 def main(_):
@@ -120,12 +120,12 @@ def main(_):
     for number, name in enumerate(names, 1):
         print(f"[{number}/{len(names)}] {name} ...", flush=True)
         results.append(measure(name, bench))
-        table = write(out, title, results)
+        text = write(out, title, results)
     folder = out if FLAGS.quick else ROOT / "benchmarks"
     failed = [r["row"] for r in results if r["met"] == _FAILED]
     values = {r["row"]: r["values"] for r in results if r["row"] not in failed}
     drawn = pictures.draw(values, folder, title)
-    print(f"\n{table}\nIn {out}: bench.json, bench.md")
+    print(f"\n{text}\nIn {out}: bench.json, bench.md")
     for path in drawn:
         print(f"Drawn: {path}")
     if failed:

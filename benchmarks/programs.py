@@ -13,6 +13,16 @@ ROOT = Path(__file__).resolve().parent.parent
 _SAMPLE_S = 0.1  # between two looks at the memory
 
 
+def require_known(flag, asked, known):
+    """Raises ValueError if a flag names what is not known."""
+    for name in asked:
+        if name not in known:
+            raise ValueError(
+                f"--{flag}={','.join(asked)}: {name} is not one of "
+                f"{', '.join(known)}."
+            )
+
+
 def _start(
     arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, python=None
 ):

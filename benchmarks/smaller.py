@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from absl import logging  # noqa: E402
 
+from benchmarks import programs  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
 from data.storage import files  # noqa: E402
 from studies.engine.study_options import StudyData  # noqa: E402
@@ -134,12 +135,7 @@ def main() -> None:
     """Does what is not done yet, and reports after each run."""
     options, data = flags.read(SmallerOptions), flags.read(StudyData)
     known = (*TASKS, COSTS)
-    for name in options.only:
-        if name not in known:
-            raise ValueError(
-                f"--only={','.join(options.only)}: there is no {name}; choose "
-                f"among {', '.join(known)}."
-            )
+    programs.require_known("only", options.only, known)
     data.check_files()
     asked = options.only or known
     given = {n: _data_flags(n, options, data) for n in TASKS if n in asked}
@@ -217,15 +213,13 @@ def place_of(folder: Path | str, task: str, seed: int, name: str) -> Path:
 
 def _student(folder, teacher, model, data):
     """Makes a student's first weights; returns flags of its training."""
-    from benchmarks.programs import run_with_log
-
     words = {}
     if model.num_words:
         text = folder.parent / "train.txt"
         files.write_text(str(text), "\n".join(_train_texts(data)) + "\n")
         words = {"keep_words": model.num_words, "input_file": text}
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was stopped
-    run_with_log(
+    programs.run_with_log(
         folder.parent / "convert.log",
         "convert_checkpoint.py",
         model=teacher,

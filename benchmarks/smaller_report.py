@@ -19,11 +19,13 @@ from benchmarks.smaller import (
     TASKS,
     TEACHER,
 )
+from benchmarks.tables import table
 from data.storage import files
 from data.storage.json_files import find_json
 from data.storage.tsv_files import write_tsv
 from studies.engine.report import shown
 from studies.engine.statistics import Values
+from training import curves
 
 _MOST_SEEDS = 100
 _FORMS = {  # of scores and megabytes -> title
@@ -104,8 +106,9 @@ def write(folder: Path) -> None:
     lines = [f"{os.cpu_count()} cores; {found.costs.get('processor', '')}\n"]
     for task, its in TASKS.items():
         if names := found.models_of(task):
-            lines += [f"## {its.title}\n", *_scores(found, task, names), ""]
-            lines += [*_times(found, task), ""]
+            lines += [f"## {its.title}\n", _scores(found, task, names), ""]
+            if task in found.costs.get("tasks", {}):
+                lines += [_times(found, task), ""]
     files.write_text(str(folder / "smaller.md"), "\n".join(lines) + "\n")
     _draw(found, folder)
 
@@ -126,17 +129,11 @@ def _cells(found) -> Iterator[list]:
                     yield [task, name, SEED, what, value]
 
 
-def _row(cells) -> str:
-    """A row of a Markdown table."""
-    return f"| {' | '.join(cells)} |"
-
-
-def _scores(found, task, names) -> Iterator[str]:
+def _scores(found, task, names) -> str:
     """The table of a task's scores and sizes."""
     columns = ["float32", "% of the teacher's", "bfloat16", "8 bits"]
     columns += ["MB", "MB, 8 bits", "of the float file"]
-    yield _row(["model", *columns])
-    yield "|" + " --- |" * (1 + len(columns))
+    rows = []
     for name in names:
         first, *others = (found.scores(task, name, x) for x in _FORMS)
         share = found.shares(task, name, "float32")
@@ -147,15 +144,13 @@ def _scores(found, task, names) -> Iterator[str]:
         cells.append(f"{found.megabytes(task, name, 'float32'):.1f}")
         if all(sizes):
             cells += [f"{sizes[1]:.1f}", f"{sizes[1] / sizes[0]:.3f}"]
-        yield _row([*cells, "", ""][: 1 + len(columns)])
+        rows.append([*cells, "", ""][: 1 + len(columns)])
+    return table(["model", *columns], rows)
 
 
-def _times(found, task) -> Iterator[str]:
+def _times(found, task) -> str:
     """The table of a task's milliseconds, of a short and a long text."""
-    if task not in found.costs.get("tasks", {}):
-        return
-    yield _row(["ms of a short / a long text", *_TIMED.values()])
-    yield "|" + " --- |" * (1 + len(_TIMED))
+    rows = []
     for name in SIZES:
         cells = [MODELS[name].title]
         for form in _TIMED:
@@ -164,7 +159,8 @@ def _times(found, task) -> Iterator[str]:
                 for kind in ("short", "long")
             )
             cells.append(" / ".join(f"{x:.2f}" for x in both if x))
-        yield _row(cells)
+        rows.append(cells)
+    return table(["ms of a short / a long text", *_TIMED.values()], rows)
 
 
 def _draw(found: Results, folder: Path) -> None:
@@ -196,9 +192,7 @@ def _draw(found: Results, folder: Path) -> None:
         ncols=1 + 2 * len(panels),
         fontsize="small",
     )
-    path = str(folder / "smaller.png")
-    with files.whole_files([path]) as (place,), files.open_write(place) as file:
-        figure.savefig(file, dpi=110, format="png")
+    curves.save(figure, str(folder / "smaller.png"))
 
 
 def _points(axis, found, task, cost, color):

@@ -28,13 +28,13 @@ from modeling.config import BertConfig
 from training import program
 from training.config import flags, recipes
 
-_LENGTH = 64
-_PREDICTIONS = 10
+LENGTH = 64
+PREDICTIONS = 10
 _EVAL_BATCH = 64
-_PARTS = {"train": 10, "eval": 5}  # text and records -> copies of the text
+PARTS = {"train": 10, "eval": 5}  # text and records -> copies of the text
 _FILES = (
-    *(f"{part}.{kind}" for part in _PARTS for kind in ("txt", "tf_record")),
-    *(f"{part}.tf_record.manifest.json" for part in _PARTS),
+    *(f"{part}.{kind}" for part in PARTS for kind in ("txt", "tf_record")),
+    *(f"{part}.tf_record.manifest.json" for part in PARTS),
     *("vocab.txt", "bert_config.json", "questions.txt", "page.html"),
 )
 _MARK = "made_by_the_demo.txt"  # its folder may be replaced
@@ -79,7 +79,7 @@ def main() -> None:
     )
     facts = [f"{options.text or 'Documentation of Python'}: {chosen.reason}."]
     print("", *facts, sep="\n")
-    _make_records(out, chosen)
+    make_records(out, chosen)
     program.load_tensorflow()
     _pretrain(out, chosen.model, _duration(out, options, chosen.model))
     facts += _show_results(out)
@@ -121,8 +121,8 @@ def _clear(out: pathlib.Path, text: str | None) -> None:
     files.write_text(str(out / _MARK), "The next demo replaces this folder.\n")
 
 
-def _make_records(out: pathlib.Path, chosen: Sizes) -> None:
-    """Writes vocabulary and records."""
+def make_records(out: pathlib.Path, chosen: Sizes) -> None:
+    """Writes vocabulary and records of the texts in the demo's folder."""
     case = _case_flags(chosen.do_lower_case)
     # A text about BERT may have this token. In others it changes nothing.
     text = "".join(files.read_lines(f"{out}/train.txt"))
@@ -134,14 +134,14 @@ def _make_records(out: pathlib.Path, chosen: Sizes) -> None:
         f"--vocab_size={chosen.vocab_size}",
         *case,
     )
-    for part, copies in _PARTS.items():
+    for part, copies in PARTS.items():
         _run(
             "create_pretraining_data.py",
             f"--input_file={out}/{part}.txt",
             f"--output_file={out}/{part}.tf_record",
             f"--vocab_file={out}/vocab.txt",
-            f"--max_seq_length={_LENGTH}",
-            f"--max_predictions_per_seq={_PREDICTIONS}",
+            f"--max_seq_length={LENGTH}",
+            f"--max_predictions_per_seq={PREDICTIONS}",
             f"--dupe_factor={copies}",
             *(case + whole),
         )
@@ -154,7 +154,7 @@ def _duration(
     most = options.num_train_steps
     if options.minutes:  # rows of half the length that the table is of
         most = round(2 * options.minutes * model.updates_per_minute)
-    wordpieces = model.train_batch_size * _LENGTH
+    wordpieces = model.train_batch_size * LENGTH
     steps = sizes.num_train_steps(f"{out}/train.tf_record", wordpieces, most)
     if options.minutes and steps == most:
         return f"--num_train_minutes={options.minutes:g}"
@@ -175,7 +175,7 @@ def _pretrain(out: pathlib.Path, model: recipes.Sizes, duration: str) -> None:
         num_hidden_layers=model.num_hidden_layers,
         num_attention_heads=max(4, width // 64),
         intermediate_size=4 * width,
-        max_position_embeddings=_LENGTH,
+        max_position_embeddings=LENGTH,
         type_vocab_size=2,
     )
     files.write_text(f"{out}/bert_config.json", config.to_json_string())
@@ -223,7 +223,7 @@ def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
 
     from data.records import feature_spec, reading
 
-    specs = feature_spec.pretraining_features(_LENGTH, _PREDICTIONS)
+    specs = feature_spec.pretraining_features(LENGTH, PREDICTIONS)
     pieces: collections.Counter = collections.Counter()
     labels: collections.Counter = collections.Counter()
     path = f"{out}/eval.tf_record"
@@ -303,8 +303,8 @@ def _case_flags(do_lower_case: bool) -> list[str]:
 def _model_flags(out: pathlib.Path) -> list[str]:
     return [
         f"--bert_config_file={out}/bert_config.json",
-        f"--max_seq_length={_LENGTH}",
-        f"--max_predictions_per_seq={_PREDICTIONS}",
+        f"--max_seq_length={LENGTH}",
+        f"--max_predictions_per_seq={PREDICTIONS}",
     ]
 
 

@@ -4,12 +4,12 @@ Without minutes the model has 2 layers of 128. Narrower ones are worse even for
 11,000 wordpieces of text (docs/recipes.md).
 """
 
-import json
 import unicodedata
 from typing import NamedTuple
 
 from data.pretraining import corpus
 from data.storage import files
+from data.storage.json_files import read_json
 from data.text.tokenization import BasicTokenizer
 from data.text.vocabulary import SPECIAL_TOKENS
 from training.config import recipes
@@ -94,8 +94,8 @@ def num_train_steps(records: str, wordpieces_of_step: int, most: int) -> int:
 
     `records` are the training records, whose manifest has the text's size.
     """
-    with files.open_read(records + files.MANIFEST_SUFFIX) as file:
-        wordpieces = json.loads(file.read())["counts"]["wordpieces"]
+    manifest = read_json(records + files.MANIFEST_SUFFIX)
+    wordpieces = manifest["counts"]["wordpieces"]
     steps = _PASSES * wordpieces // wordpieces_of_step
     return min(most, max(_LEAST_STEPS, steps))
 

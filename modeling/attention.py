@@ -98,11 +98,8 @@ class SelfAttention(layers.DropoutLayer):
       section 3.2.
     """
 
-    SETTINGS = ("config", "seed")
-
     def __init__(self, config: BertConfig, *, name="self", **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, **kwargs)
         self.head_size = config.hidden_size // config.num_attention_heads
         self.query, self.key, self.value = (
             self.new_dense(config.hidden_size, name=name)
@@ -155,12 +152,9 @@ class SelfAttention(layers.DropoutLayer):
         if not scales_queries:
             scores *= scale
         rate = self.config.attention_probs_dropout_prob
-        drops = seed is not None and rate
+        draws = dropout_draws(scores, seed, rate)
         probabilities, kept = kernels.attention_probabilities(
-            scores,
-            bias,
-            dropout_draws(scores, seed) if drops else None,
-            rate=rate,
+            scores, bias, draws, rate=rate
         )
         # [B, N, Q, D] -> [B, Q, N, D] -> [B * Q, H]
         context = kernels.swap_heads(tf.matmul(kept, value))

@@ -81,11 +81,8 @@ class Pooler(layers.Layer):
     left_to_right.
     """
 
-    SETTINGS = ("config",)
-
     def __init__(self, config: BertConfig, *, name="pooler", **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, **kwargs)
         self.dense = self.new_dense(config.hidden_size, "tanh")
 
     def build(self, input_shape):
@@ -137,7 +134,6 @@ class BertModel(layers.DropoutLayer):
     """
 
     SETTINGS = (
-        "config",
         "use_one_hot_embeddings",
         "gradient_checkpointing",
         "whole_last_layer",
@@ -161,13 +157,13 @@ class BertModel(layers.DropoutLayer):
     ):
         # Keras would round ids that are floats to 16 bits.
         super().__init__(
+            config,
             name=name or config.encoder_name,
             dtype=dtype,
             seed=seed,
             trainable=trainable,
             autocast=False,
         )
-        self.config = config
         self.use_one_hot_embeddings = use_one_hot_embeddings
         self.gradient_checkpointing = gradient_checkpointing
         self.whole_last_layer = whole_last_layer

@@ -79,7 +79,7 @@ class Embeddings(layers.DropoutLayer):
     Source: `modeling.embedding_lookup`, `modeling.embedding_postprocessor`.
     """
 
-    SETTINGS = ("config", "use_one_hot_embeddings", "seed")
+    SETTINGS = ("use_one_hot_embeddings", "seed")
 
     def __init__(
         self,
@@ -90,8 +90,7 @@ class Embeddings(layers.DropoutLayer):
         **kwargs,
     ):
         # Keras would round ids that are floats to 16 bits.
-        super().__init__(name=name, autocast=False, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, autocast=False, **kwargs)
         self.use_one_hot_embeddings = use_one_hot_embeddings
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
         self._given = None

@@ -19,11 +19,8 @@ class Transform(layers.Layer):
     It is as wide as the embeddings.
     """
 
-    SETTINGS = ("config",)
-
     def __init__(self, config: BertConfig, *, name="transform", **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, **kwargs)
         self.dense = self.new_dense(config.embedding_width, config.hidden_act)
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
 
@@ -47,22 +44,15 @@ class MaskedLM(layers.Layer):
     Source: `run_pretraining.get_masked_lm_output`.
     """
 
-    SETTINGS = ("config",)
-
     def __init__(self, config: BertConfig, *, name="predictions", **kwargs):
         # The kernels cast table and bias; their gradients stay float32.
-        super().__init__(name=name, autocast=False, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, autocast=False, **kwargs)
         self.transform = Transform(config, **self.inherited)
 
     def build(self, input_shape):
         """Creates the transform and output_bias [V] for inputs [M, H]."""
         self.transform.build(input_shape)
-        self.output_bias = self.add_weight(
-            name="output_bias",
-            shape=(self.config.vocab_size,),
-            initializer="zeros",
-        )
+        self.output_bias = self.new_zeros("output_bias", self.config.vocab_size)
 
     def call(
         self,
@@ -119,9 +109,7 @@ class LinearOutput(layers.Layer):
             shape=(self.num_classes, input_shape[-1]),
             initializer=layers.initializer(self.stddev),
         )
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.num_classes,), initializer="zeros"
-        )
+        self.output_bias = self.new_zeros("output_bias", self.num_classes)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, H] to float32 logits [M, C]."""
@@ -210,11 +198,8 @@ class SpanHead(layers.Layer):
 class LanguageModelHead(layers.Layer):
     """The masked-LM head alone, under the scope `cls`."""
 
-    SETTINGS = ("config",)
-
     def __init__(self, config: BertConfig, *, name: str = "cls", **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, **kwargs)
         self.predictions = MaskedLM(config, **self.inherited)
         self.build()
 
@@ -231,11 +216,8 @@ class LanguageModelHead(layers.Layer):
 class PretrainingHeads(layers.Layer):
     """The masked-LM and next-sentence heads, under the scope `cls`."""
 
-    SETTINGS = ("config",)
-
     def __init__(self, config: BertConfig, *, name: str = "cls", **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, **kwargs)
         self.predictions = MaskedLM(config, **self.inherited)
         self.seq_relationship = LinearOutput(
             2,
@@ -293,11 +275,7 @@ class GeneratorPredictions(Transform):
     def build(self, input_shape=None):
         """Creates dense, LayerNorm and output_bias [V]."""
         super().build((None, self.config.hidden_size))
-        self.output_bias = self.add_weight(
-            name="output_bias",
-            shape=(self.config.vocab_size,),
-            initializer="zeros",
-        )
+        self.output_bias = self.new_zeros("output_bias", self.config.vocab_size)
 
     def call(self, x: tf.Tensor, embedding_table: tf.Tensor) -> tf.Tensor:
         """Scores the vocabulary: logits [M, V] in the compute dtype.
@@ -322,8 +300,6 @@ class DiscriminatorPredictions(layers.Layer):
       `PretrainingModel._get_discriminator_output`.
     """
 
-    SETTINGS = ("config",)
-
     def __init__(
         self,
         config: BertConfig,
@@ -331,8 +307,7 @@ class DiscriminatorPredictions(layers.Layer):
         name: str = "discriminator_predictions",
         **kwargs,
     ):
-        super().__init__(name=name, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, **kwargs)
         self.dense = self.new_dense(config.hidden_size, config.hidden_act)
         # ELECTRA's initializer of this layer does not depend on the
         # configuration.

@@ -38,7 +38,7 @@ class LayerMix(layers.Layer):
       representations", arXiv:1802.05365, equation 1, for the weighted sum.
     """
 
-    SETTINGS = ("config", "mix")
+    SETTINGS = ("mix",)
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LayerMix(layers.Layer):
         **kwargs,
     ):
         # The weights of the layers and their softmax are float32.
-        super().__init__(name=name, autocast=False, **kwargs)
+        super().__init__(config, name=name, autocast=False, **kwargs)
         if mix not in MIXES:
             raise ValueError(
                 f"mix of layers {mix!r}; it must be one of {', '.join(MIXES)}."
@@ -61,7 +61,6 @@ class LayerMix(layers.Layer):
                 f"{mix} reads {needed} layers, but the model has {blocks}; "
                 f"take one of {', '.join(mixes_of(config))}."
             )
-        self.config = config
         self.mix = mix
         self._num_layers = blocks if needed == ALL_LAYERS else needed
         is_concat = mix.startswith("concat")
@@ -71,9 +70,7 @@ class LayerMix(layers.Layer):
     def build(self, input_shape=None):
         """Creates weights [K] and scale [] of weighted mixes."""
         if self.mix.startswith("weighted"):
-            self.layer_weights = self.add_weight(
-                name="weights", shape=(self._num_layers,), initializer="zeros"
-            )
+            self.layer_weights = self.new_zeros("weights", self._num_layers)
             self.scale = self.add_weight(
                 name="scale", shape=(), initializer="ones"
             )

@@ -54,10 +54,8 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor | None) -> tf.Tensor:
     repeats an uninterrupted one exactly. None drops nothing. `rate` is the
     share of elements set to 0.
     """
-    if seed is None or rate == 0.0:
-        return x
-    draws = dropout_draws(x, seed)
-    return kernels.drop(x, draws, rate=rate)
+    draws = dropout_draws(x, seed, rate)
+    return x if draws is None else kernels.drop(x, draws, rate=rate)
 
 
 def as_rows(x: tf.Tensor) -> tf.Tensor:
@@ -76,12 +74,19 @@ def shaped_like(rows: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 class Layer(keras.layers.Layer):
     """Base of all layers: Keras saves it, and lists of numbers are inputs.
 
+    Args:
+      config: the model's sizes, for layers that depend on them.
+
     Attributes:
-      SETTINGS: names of the constructor's arguments, which are attributes of
-        the same names.
+      SETTINGS: names of the constructor's other arguments, which are attributes
+        of the same names.
     """
 
     SETTINGS: tuple[str, ...] = ()
+
+    def __init__(self, config: BertConfig | None = None, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
 
     def __call__(self, *args, **kwargs):
         """Calls the layer, with a tensor for each nested list of numbers."""
@@ -107,13 +112,16 @@ class Layer(keras.layers.Layer):
             **self.inherited,
         )
 
+    def new_zeros(self, name: str, size: int) -> keras.Variable:
+        """Creates a variable [size], which starts at 0; call it in `build`."""
+        return self.add_weight(name=name, shape=(size,), initializer="zeros")
+
     def get_config(self):
         """Returns the constructor's arguments and what is frozen, for Keras."""
         config = super().get_config()
-        for name in self.SETTINGS:
-            value = getattr(self, name)
-            is_config = isinstance(value, BertConfig)
-            config[name] = value.to_dict() if is_config else value
+        if self.config:
+            config["config"] = self.config.to_dict()
+        config |= {name: getattr(self, name) for name in self.SETTINGS}
         config["trainable_parts"] = {
             path: part.trainable
             for path, part, owner in _parts(self)
@@ -178,13 +186,16 @@ class DropoutLayer(Layer):
         a `dropout_seed`. Its variable is not among the layer's `weights`.
     """
 
+    SETTINGS = ("seed",)
+
     def __init__(
         self,
+        config: BertConfig | None = None,
         *,
         seed: int | keras.random.SeedGenerator | None = None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
+        super().__init__(config, **kwargs)
         self.seed = None
         if not isinstance(seed, keras.random.SeedGenerator):
             self.seed = seed
@@ -241,9 +252,7 @@ class Dense(Layer):
             shape=(input_shape[-1], self.units),
             initializer=initializer(self.stddev),
         )
-        self.bias = self.add_weight(
-            name="bias", shape=(self.units,), initializer="zeros"
-        )
+        self.bias = self.new_zeros("bias", self.units)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Maps float [M, in] to [M, units]."""

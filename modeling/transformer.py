@@ -17,11 +17,8 @@ from modeling.kernels.seeds import dropout_draws, split_seed
 class ResidualOutput(layers.DropoutLayer):
     """LayerNorm(residual + dropout(dense(x))): the end of both sub-layers."""
 
-    SETTINGS = ("config", "seed")
-
     def __init__(self, config: BertConfig, *, name="output", **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, **kwargs)
         self.dense = self.new_dense(config.hidden_size)
         self.layer_norm = layers.LayerNorm(name="LayerNorm", **self.inherited)
 
@@ -41,15 +38,12 @@ class ResidualOutput(layers.DropoutLayer):
         seed = self.seed_of_call(training, dropout_seed)
         rate = self.config.hidden_dropout_prob
         x = self.dense(x)
-        draws = None
-        if seed is not None and rate > 0.0:
-            draws = dropout_draws(x, seed)
         return kernels.layer_norm(
             x,
             *self.layer_norm.parameters,
             residual=residual,
             rate=rate,
-            draws=draws,
+            draws=dropout_draws(x, seed, rate),
         )
 
 
@@ -57,11 +51,8 @@ class ResidualOutput(layers.DropoutLayer):
 class Attention(layers.DropoutLayer):
     """Self-attention and its residual output."""
 
-    SETTINGS = ("config", "seed")
-
     def __init__(self, config: BertConfig, *, name="attention", **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, **kwargs)
         options = {**self.inherited, "seed": self.seed_generator}
         self.self_attention = SelfAttention(config, **options)
         self.output_layer = ResidualOutput(config, **options)
@@ -105,11 +96,8 @@ class TransformerBlock(layers.DropoutLayer):
     Source: `modeling.transformer_model`, one turn of its loop.
     """
 
-    SETTINGS = ("config", "seed")
-
     def __init__(self, config: BertConfig, **kwargs):
-        super().__init__(**kwargs)
-        self.config = config
+        super().__init__(config, **kwargs)
         options = {**self.inherited, "seed": self.seed_generator}
         self.attention = Attention(config, **options)
         # A layer of its own, because the original has a scope for it.
@@ -154,11 +142,8 @@ class TransformerBlock(layers.DropoutLayer):
 class Intermediate(layers.Layer):
     """The widening half of the feed-forward layer: act(dense(x))."""
 
-    SETTINGS = ("config",)
-
     def __init__(self, config: BertConfig, *, name="intermediate", **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, **kwargs)
         self.dense = self.new_dense(config.intermediate_size, config.hidden_act)
 
     def build(self, input_shape):
@@ -183,7 +168,7 @@ class Encoder(layers.DropoutLayer):
       seed: see `layers.DropoutLayer`.
     """
 
-    SETTINGS = ("config", "gradient_checkpointing", "whole_last_layer", "seed")
+    SETTINGS = ("gradient_checkpointing", "whole_last_layer", "seed")
 
     def __init__(
         self,
@@ -195,8 +180,7 @@ class Encoder(layers.DropoutLayer):
         **kwargs,
     ):
         # Blocks cast their own weights; `recomputed` needs the uncast ones.
-        super().__init__(name=name, autocast=False, **kwargs)
-        self.config = config
+        super().__init__(config, name=name, autocast=False, **kwargs)
         self.gradient_checkpointing = gradient_checkpointing
         self.whole_last_layer = whole_last_layer
         self.blocks = [

@@ -6,13 +6,13 @@ from studies.engine.measures import FROZEN
 _COLUMN = "NER, dev F1"
 
 
-def _frozen(mix, title, number=None):
+def _frozen(mix, title, *numbers):
     return Row(
         name=mix,
         title=title,
         encoder="fine_tuning",
         finetuning=FROZEN | {"feature_based": mix},
-        paper={} if number is None else {_COLUMN: number},
+        paper=numbers,
     )
 
 
@@ -24,7 +24,7 @@ STUDY = Study(
         "much is lost without fine-tuning?"
     ),
     rows=(
-        Row(name="fine_tuning", title="fine-tuning", paper={_COLUMN: 96.4}),
+        Row(name="fine_tuning", title="fine-tuning", paper=(96.4,)),
         _frozen("embeddings", "embeddings", 91.0),
         _frozen("second_to_last", "second to last layer", 95.6),
         _frozen("last", "last layer", 94.9),
@@ -33,6 +33,7 @@ STUDY = Study(
         _frozen("concat_last_four", "last four concatenated", 96.1),
         _frozen("weighted_all", "weighted sum of all layers", 95.5),
     ),
+    columns=(_COLUMN,),
     measures=("tags", "casing"),
     nearest={"tags": _COLUMN},
     notes=(

@@ -2,8 +2,6 @@
 
 from studies.engine.declaring import Row, Study
 
-_COLUMNS = ("MNLI", "NER fine-tuned", "NER features")
-
 
 def _mix(mask, same, random, *numbers):
     return Row(
@@ -13,7 +11,7 @@ def _mix(mask, same, random, *numbers):
             "mask_token_prob": mask / 100,
             "random_token_prob": random / 100,
         },
-        paper=dict(zip(_COLUMNS, numbers, strict=True)),
+        paper=numbers,
     )
 
 
@@ -32,6 +30,7 @@ STUDY = Study(
         _mix(0, 20, 80, 83.7, 94.8, 94.6),
         _mix(0, 0, 100, 83.6, 94.9, 94.6),
     ),
+    columns=("MNLI", "NER fine-tuned", "NER features"),
     measures=("tags", "tags_frozen", "casing", "casing_frozen", "perplexity"),
     nearest={"tags": "NER fine-tuned", "tags_frozen": "NER features"},
     notes=(

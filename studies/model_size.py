@@ -2,8 +2,6 @@
 
 from studies.engine.declaring import Row, Study
 
-_COLUMNS = ("LM (ppl)", "MNLI-m", "MRPC", "SST-2")
-
 
 def _row(paper_sizes, numbers, sizes=None, title=""):
     """A size of the paper, and the small size that stands for it."""
@@ -15,7 +13,7 @@ def _row(paper_sizes, numbers, sizes=None, title=""):
         sizes=_sizes(*sizes) if sizes else {},
         paper_sizes=_sizes(*paper_sizes),
         scales=("small", "paper") if sizes else ("paper",),
-        paper=dict(zip(_COLUMNS, numbers, strict=True)),
+        paper=numbers,
     )
 
 
@@ -61,6 +59,7 @@ STUDY = Study(
         _row((12, 1024, 16), (3.54, 85.7, 86.9, 93.3)),
         _row((24, 1024, 16), (3.23, 86.6, 87.8, 93.7)),
     ),
+    columns=("LM (ppl)", "MNLI-m", "MRPC", "SST-2"),
     measures=("perplexity", "tags", "similarity", "casing", "next_sentence"),
     nearest={"perplexity": "LM (ppl)", "similarity": "MRPC"},
     num_steps=1000,

@@ -34,8 +34,8 @@ STUDY = Study(
         *_rows("masked_lm", "masked LM"),
         *_rows("left_to_right", "left to right", **_LEFT_TO_RIGHT),
     ),
-    measures=("tags", "similarity", "casing", "perplexity"),
     columns=("MNLI-m",),
+    measures=("tags", "similarity", "casing", "perplexity"),
     notes=(
         "The figure has no table of numbers. In its text, Base gains almost "
         "1.0 % on MNLI from 500K to 1M steps, and the masked LM is ahead of "

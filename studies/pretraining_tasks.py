@@ -2,13 +2,6 @@
 
 from studies.engine.declaring import Row, Study
 
-_COLUMNS = ("MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD F1")
-
-
-def _paper(*numbers):
-    return dict(zip(_COLUMNS, numbers, strict=True))
-
-
 _NO_PAIRS = {"next_sentence_prediction": False}
 
 STUDY = Study(
@@ -22,20 +15,20 @@ STUDY = Study(
         Row(
             name="bert",
             title="masked LM and next sentence",
-            paper=_paper(84.4, 88.4, 86.7, 92.7, 88.5),
+            paper=(84.4, 88.4, 86.7, 92.7, 88.5),
         ),
         Row(
             name="no_nsp",
             title="no next sentence",
             records=_NO_PAIRS,
-            paper=_paper(83.9, 84.9, 86.5, 92.6, 87.9),
+            paper=(83.9, 84.9, 86.5, 92.6, 87.9),
         ),
         Row(
             name="left_to_right",
             title="left to right, no next sentence",
             records=_NO_PAIRS,
             pretraining={"objective": "left_to_right"},
-            paper=_paper(82.1, 84.3, 77.5, 92.1, 77.8),
+            paper=(82.1, 84.3, 77.5, 92.1, 77.8),
         ),
         Row(
             name="left_to_right_bilstm",
@@ -44,9 +37,10 @@ STUDY = Study(
             pretraining={"objective": "left_to_right"},
             encoder="left_to_right",
             finetuning={"head": "bilstm"},
-            paper=_paper(82.1, 84.1, 75.7, 91.6, 84.9),
+            paper=(82.1, 84.1, 75.7, 91.6, 84.9),
         ),
     ),
+    columns=("MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD F1"),
     measures=("tags", "spans", "similarity", "casing", "perplexity")
     + ("next_sentence",),
     nearest={"tags": "SQuAD F1", "spans": "SQuAD F1", "similarity": "MRPC"},

@@ -2,8 +2,6 @@
 
 from studies.engine.declaring import Row, Study
 
-_COLUMNS = ("SQuAD 2.0 F1", "RACE", "mean")
-
 STUDY = Study(
     title="Next sentence, sentence order, or neither",
     source="Lan et al. (ALBERT, arXiv:1909.11942), Table 5",
@@ -12,19 +10,19 @@ STUDY = Study(
         Row(
             name="next_sentence",
             title="next sentence (BERT)",
-            paper=dict(zip(_COLUMNS, (77.2, 62.3, 79.2), strict=True)),
+            paper=(77.2, 62.3, 79.2),
         ),
         Row(
             name="sentence_order",
             title="sentence order (ALBERT)",
             records={"sentence_order_prediction": True},
-            paper=dict(zip(_COLUMNS, (80.0, 64.0, 80.1), strict=True)),
+            paper=(80.0, 64.0, 80.1),
         ),
         Row(
             name="none",
             title="none",
             records={"next_sentence_prediction": False},
-            paper=dict(zip(_COLUMNS, (78.1, 61.7, 79.0), strict=True)),
+            paper=(78.1, 61.7, 79.0),
         ),
         Row(
             name="full_rows",
@@ -32,6 +30,7 @@ STUDY = Study(
             records={"next_sentence_prediction": False, "short_seq_prob": 0.0},
         ),
     ),
+    columns=("SQuAD 2.0 F1", "RACE", "mean"),
     measures=("similarity", "spans", "tags", "casing", "perplexity"),
     nearest={"spans": "SQuAD 2.0 F1", "similarity": "mean"},
     notes=(

@@ -44,9 +44,7 @@ def read(patterns: Sequence[str]) -> Runs:
     return found
 
 
-def _events(
-    folder: str,
-) -> Iterator[tuple[tuple[str, str], str, Curve]]:
+def _events(folder: str) -> Iterator[tuple[tuple[str, str], str, Curve]]:
     """Yields the curves of a folder and of those directly below it."""
     name = _SEED.sub("", folder.rstrip("/")) or folder
     below = sorted(filter(files.is_folder, files.find_in(folder, "*")))
@@ -97,9 +95,14 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
         handles, labels = axis.get_legend_handles_labels()
         lines |= zip(labels, handles, strict=True)
     figure.legend(lines.values(), lines, loc="outside lower center")
+    save(figure, path)
+    return tags
+
+
+def save(figure: Any, path: str) -> None:
+    """Writes a figure of matplotlib as PNG."""
     with files.open_whole(path) as file:
         figure.savefig(file, dpi=_DPI, format="png")
-    return tags
 
 
 def _draw_curves(

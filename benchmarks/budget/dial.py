@@ -25,6 +25,7 @@ from benchmarks.budget import hour
 from benchmarks.budget.inputs import Inputs
 from benchmarks.peers.inputs import read_text
 from benchmarks.programs import run_with_log
+from benchmarks.tables import table
 from data.settings import Settings, setting
 from data.storage import files
 from data.storage.json_files import read_json
@@ -203,11 +204,9 @@ def _report(folder: Path) -> None:
                 + [*map(int, sizes), result["made_from"]["steps"]]
                 + [f"{result['loss']:.2f}", f"{mean:.1f}"]
             )
-    rows = [_COLUMNS, *sorted(rows)]
-    write_tsv(str(folder / "dial.tsv"), rows)
-    lines = [f"| {' | '.join(map(str, row))} |" for row in rows]
-    lines.insert(1, "|" + " --- |" * len(_COLUMNS))
-    files.write_text(str(folder / "dial.md"), "\n".join(lines) + "\n")
+    rows.sort()
+    write_tsv(str(folder / "dial.tsv"), [_COLUMNS, *rows])
+    files.write_text(str(folder / "dial.md"), table(_COLUMNS, rows) + "\n")
 
 
 if __name__ == "__main__":

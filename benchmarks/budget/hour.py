@@ -25,7 +25,7 @@ from typing import Any
 from absl import logging
 
 from benchmarks.budget.rungs import BASELINE
-from benchmarks.programs import run_with_log
+from benchmarks.programs import require_known, run_with_log
 from data.settings import Settings, setting
 from data.storage import files
 from data.storage.json_files import read_json
@@ -98,7 +98,8 @@ def main() -> None:
     from training.many_runs.recorded_run import RecordedRun
 
     folder, models = Path(options.output_dir), _models(options, data)
-    _check(options, models)
+    require_known("models", options.models, models)
+    require_known("tasks", options.tasks, TASKS)
     for name, task in itertools.product(models, _tasks(options, data)):
         if options.models and name not in options.models:
             continue
@@ -112,17 +113,6 @@ def main() -> None:
             run = functools.partial(_values, place, task, model, options, data)
             recorded.run(run)
             hour_report.write(folder, tuple(models), TASKS)
-
-
-def _check(options: HourOptions, models: Mapping[str, Any]) -> None:
-    """Refuses unknown names."""
-    for flag, known in ("models", models), ("tasks", TASKS):
-        asked = getattr(options, flag)
-        if unknown := [name for name in asked if name not in known]:
-            raise ValueError(
-                f"--{flag}={','.join(asked)}: {unknown[0]} is not one of "
-                f"{', '.join(known)}."
-            )
 
 
 def _tasks(options: HourOptions, data: StudyData) -> Iterator[str]:
@@ -251,16 +241,10 @@ def finetune(
 
 def _answer(place: Path, given: Mapping[str, Any]) -> Iterator[float]:
     """Trains on questions with each seed; yields the F1."""
+    from benchmarks.budget.tasks import run_task
+
     for seed in range(_SEED, _SEED + _NUM_SEEDS):
-        run_with_log(
-            place / f"log_{seed}.txt",
-            "run_squad.py",
-            **given,
-            do_predict=True,
-            seed=seed,
-            output_dir=place / f"run_{seed}",
-        )
-        yield read_json(str(place / f"run_{seed}/metrics.json"))["f1"]
+        yield run_task(place / f"run_{seed}", **given, seed=seed)["f1"]
 
 
 def _settings(task: str) -> dict[str, Any]:

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import matplotlib.figure
 
+from benchmarks.tables import table
 from data.storage import files
 from data.storage.json_files import read_json
 from data.storage.tsv_files import write_tsv
 from studies.engine.report import shown
 from studies.engine.statistics import Values
+from training import curves
 from training.loop.events import read_eval_results
 
 _CORES = 2
@@ -29,19 +31,16 @@ def write(folder: Path, models: Sequence[str], tasks: Sequence[str]) -> None:
     write_tsv(str(folder / "hour.tsv"), [["model", "task", "value"], *rows])
     shown_tasks = [t for t in tasks if any(task == t for _, task in found)]
     columns = ["model", "masked-LM loss", *shown_tasks]
-    lines = [_row(columns), "|" + " --- |" * len(columns)]
+    scored = []
     for model in models:
         if any(name == model for name, _ in found):
             cells = (found.get((model, task)) for task in shown_tasks)
             cells = [shown(Values.of(c)) if c else "" for c in cells]
-            lines.append(_row([model, _loss(folder / model), *cells]))
-    files.write_text(str(folder / "hour.md"), "\n".join(lines) + "\n")
+            scored.append([model, _loss(folder / model), *cells])
+    text = table(columns, scored) + "\n"
+    files.write_text(str(folder / "hour.md"), text)
     if found:
         _draw(folder, models, shown_tasks, found)
-
-
-def _row(cells) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _loss(folder: Path) -> str:
@@ -74,9 +73,7 @@ def _draw(folder, models, tasks, found) -> None:
     figure.legend(
         handles.values(), handles, loc="outside lower center", ncols=6
     )
-    path = str(folder / "hour.png")
-    with files.whole_files([path]) as (place,), files.open_write(place) as file:
-        figure.savefig(file, dpi=110, format="png")
+    curves.save(figure, str(folder / "hour.png"))
 
 
 def _text_and_minutes(model: str) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from benchmarks.peers.cases import CASES, ORIGINAL
 from benchmarks.peers.inputs import read_text
 from benchmarks.programs import run_with_log
 from data.storage import files
-from data.storage.json_files import read_json, write_json
+from data.storage.json_files import find_json, read_json, write_json
 from training.devices import precision, strategy
 
 LENGTH, PREDICTIONS = 128, 20  # of the held-out examples
@@ -165,7 +165,7 @@ class Inputs:
     def _once(self, name, measure):
         """A number that is measured if times.json does not have it yet."""
         path = str(self._folder / "times.json")
-        known = read_json(path) if os.path.exists(path) else {}
+        known = find_json(path)
         if name not in known:
             known[name] = measure()
             print(f"An update of {name}: {known[name]:.4g}", flush=True)

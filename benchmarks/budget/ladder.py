@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from absl import logging  # noqa: E402
 
 from benchmarks.budget.rungs import BASELINE, LAST, QUARTER, RUNGS  # noqa: E402
+from benchmarks.programs import require_known  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
 from data.storage import files  # noqa: E402
 from studies.engine.study_options import StudyData  # noqa: E402
@@ -88,12 +89,7 @@ def _check(options, data):
     files.require_file(options.vocab_file, "vocabulary")
     files.require_file(options.bert_config_file, "configuration")
     known = [*(rung.name for rung in RUNGS), _TASKS]
-    for name in options.only:
-        if name not in known:
-            raise ValueError(
-                f"--only={','.join(options.only)}: there is no rung {name}; "
-                f"the rungs are {', '.join(known)}."
-            )
+    require_known("only", options.only, known)
 
 
 def _finetune(folder, runs, data):

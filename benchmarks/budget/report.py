@@ -17,10 +17,12 @@ from benchmarks.budget.rungs import (
     RUNGS,
 )
 from benchmarks.budget.runs import SEED, Runs
+from benchmarks.tables import table
 from data.storage import files
 from data.storage.tsv_files import write_tsv
 from studies.engine.report import shown
 from studies.engine.statistics import Values
+from training import curves
 from training.devices import strategy
 from training.loop import events
 
@@ -49,7 +51,8 @@ def write(folder: Path, runs: Runs) -> None:
     lines = [f"{cores}; {strategy.local_bfloat16().found}.\n"]
     for title, rungs in parts.items():
         if rows := [r for r in rungs if r.name in results]:
-            lines += [f"## {title}\n", *_table(rows, results), ""]
+            names = ("rung", "minutes", "updates", *_COLUMNS)
+            lines += [f"## {title}\n", table(names, _rows(rows, results)), ""]
     lines += _of_evaluations(runs)
     lines += _of_tasks(runs)
     files.write_text(str(folder / "ladder.md"), "\n".join(lines) + "\n")
@@ -68,20 +71,17 @@ def _cells(results) -> Iterator[list]:
                     yield [*first, result["updates"], kind, metric, value]
 
 
-def _table(rungs, results) -> Iterator[str]:
-    """The rows of a Markdown table."""
-    yield f"| rung | minutes | updates | {' | '.join(_COLUMNS)} |"
-    yield "|" + " --- |" * (3 + len(_COLUMNS))
+def _rows(rungs, results) -> Iterator[list]:
+    """The rows of a table of rungs."""
     for rung in rungs:
         found = list(results[rung.name].values())
-        cells = [rung.title, f"{found[0]['minutes']:.1f}"]
-        cells.append(str(found[0]["updates"]))
+        cells = [rung.title, f"{found[0]['minutes']:.1f}", found[0]["updates"]]
         for kind, metric, factor in _COLUMNS.values():
             values = [
                 factor * x[kind][metric] for x in found if metric in x[kind]
             ]
             cells.append(shown(Values.of(values)) if values else "")
-        yield f"| {' | '.join(cells)} |"
+        yield cells
 
 
 def _of_evaluations(runs) -> Iterator[str]:
@@ -90,11 +90,11 @@ def _of_evaluations(runs) -> Iterator[str]:
     if found:
         names = [name for name in found["ours"] if name != "global_step"]
         yield f"## `{LAST.name}-{SEED}`, evaluated by two programs\n"
-        yield f"| program | {' | '.join(names)} |"
-        yield "|" + " --- |" * (1 + len(names))
-        for program, values in found.items():
-            cells = [f"{values[name]:.6g}" for name in names]
-            yield f"| {program} | {' | '.join(cells)} |"
+        rows = [
+            (program, *(f"{values[name]:.6g}" for name in names))
+            for program, values in found.items()
+        ]
+        yield table(("program", *names), rows)
         yield ""
 
 
@@ -105,12 +105,10 @@ def _of_tasks(runs) -> Iterator[str]:
         values = [runs.task_values(rung, task) for task in tasks.NAMES]
         if any(values):
             cells = [shown(Values.of(x)) if x else "" for x in values]
-            rows.append(f"| {rung.title} | {' | '.join(cells)} |")
+            rows.append((rung.title, *cells))
     if rows:
         yield "## Fine-tuned\n"
-        yield f"| from | {' | '.join(tasks.NAMES)} |"
-        yield "|" + " --- |" * (1 + len(tasks.NAMES))
-        yield from rows
+        yield table(("from", *tasks.NAMES), rows)
 
 
 def _draw(folder: Path, runs: Runs) -> None:
@@ -135,6 +133,4 @@ def _draw(folder: Path, runs: Runs) -> None:
     axis.set_ylabel("masked-LM loss on held-out text")
     axis.grid(alpha=0.3)
     figure.legend(loc="outside lower center", ncols=2, fontsize="small")
-    path = str(folder / "ladder.png")
-    with files.whole_files([path]) as (place,), files.open_write(place) as file:
-        figure.savefig(file, dpi=110, format="png")
+    curves.save(figure, str(folder / "ladder.png"))

@@ -9,7 +9,7 @@ from benchmarks.budget.inputs import LENGTH, PREDICTIONS, Inputs
 from benchmarks.budget.rungs import Rung, Settings
 from benchmarks.peers import compare
 from benchmarks.programs import run_with_log
-from data.storage.json_files import read_json, write_json
+from data.storage.json_files import find_json, read_json, write_json
 from studies.engine.study_options import StudyData
 from training.loop.checkpointing import CheckpointManager
 from training.loop.events import read_eval_results
@@ -94,7 +94,7 @@ class Runs:
         found = {}
         for seed in range(SEED, SEED + rung.num_seeds):
             path = self.place(rung, seed) / _RESULT
-            result = read_json(str(path)) if path.exists() else {}
+            result = find_json(str(path))
             if "seconds" in result:
                 found[seed] = result
         return found
@@ -243,7 +243,7 @@ class Runs:
     def evaluated_twice(self, rung: Rung) -> dict[str, dict[str, float]]:
         """Returns `EVALUATORS`' results for a rung, {} before they are done."""
         path = self.place(rung, SEED) / "twice" / _RESULT
-        result = read_json(str(path)) if path.exists() else {}
+        result = find_json(str(path))
         return {k: v for k, v in result.items() if k in EVALUATORS}
 
     def finetune(

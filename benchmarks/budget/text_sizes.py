@@ -6,26 +6,28 @@ r"""How much text a model needs: a table of this folder's README.md.
 FILE:MB takes the beginning of a text. Each text is divided into documents to
 train on and documents to evaluate on as by `make demo`, which also chooses case
 and vocabulary. Then 2 layers x 128 make the same number of updates, rate 1e-3.
-Prints a row for each text; runs that are finished are not repeated.
+At the end it prints a row for each text; runs that are finished are not
+repeated.
 """
 
 import dataclasses
-import math
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.peers.inputs import read_text
 from benchmarks.programs import run_with_log
+from benchmarks.tables import table
 from data.pretraining import corpus
 from data.settings import Settings, setting
 from data.storage import files, manifests
 from demo import sizes
+from demo.run_demo import LENGTH, PARTS, PREDICTIONS, make_records
 from modeling.config import BertConfig
 from training import program
 from training.config import flags
 
-_LENGTH, _PREDICTIONS, _BATCH = 64, 10, 32
-_COPIES = {"train": 10, "eval": 5}
+_BATCH = 32
 _MOST_WORDPIECES = 5000  # of a vocabulary
 _EVAL_STEPS = 64
 _COLUMNS = (
@@ -48,14 +50,11 @@ def main() -> None:
     """Measures the texts one after the other."""
     options = flags.read(SizesOptions)
     program.load_tensorflow()
-    print(
-        "| text | wordpieces | vocabulary | frequencies | best | at the end |"
-    )
-    for text in options.texts:
-        print(measure(options, text), flush=True)
+    rows = [measure(options, text) for text in options.texts]
+    print(table(_COLUMNS, rows))
 
 
-def measure(options: SizesOptions, text: str) -> str:
+def measure(options: SizesOptions, text: str) -> tuple[str, ...]:
     """Trains on one text; returns its row of the table."""
     from training.loop import events
 
@@ -63,14 +62,14 @@ def measure(options: SizesOptions, text: str) -> str:
     name = f"{Path(path).stem}_{megabytes or 'all'}"
     out = Path(options.output_dir, name)
     if not (out / "model/eval_results.txt").exists():
-        _make_records(out, path, float(megabytes or math.inf))
+        _make_records(out, path, float(megabytes or 0))
         _pretrain(out, options)
     points = events.read_points(str(out / "model/eval"))
     losses, right = (points[f"masked_lm_{tag}"] for tag in ("loss", "accuracy"))
     best = min(losses, key=losses.get)
     frequencies, commonest = _baselines(out)
     manifest = manifests.read(manifests.path_of([f"{out}/train.tf_record"]))
-    cells = (
+    return (
         name,
         f"{manifest['counts']['wordpieces']:,}",
         f"{manifest['vocab_size']:,}",
@@ -80,42 +79,17 @@ def measure(options: SizesOptions, text: str) -> str:
         f"{right[best]:.1%}",
         f"{commonest:.1%}",
     )
-    return f"| {' | '.join(cells)} |"
 
 
 def _make_records(out: Path, path: str, megabytes: float) -> None:
     """Writes texts, vocabulary and records."""
     out.mkdir(parents=True, exist_ok=True)
-    text = out / "text.txt"
-    size = 0
-    with text.open("w", encoding="utf-8") as file:
-        for line in files.read_lines(path):
-            size += len(line.encode()) + 1
-            if size > megabytes * 1e6:
-                break
-            print(line, file=file)
-    corpus.write(f"{out}/train.txt", f"{out}/eval.txt", text=str(text))
+    text = f"{out}/text.txt"
+    lines, _ = read_text(path, megabytes)
+    files.write_text(text, "\n".join([*lines, ""]))
+    corpus.write(f"{out}/train.txt", f"{out}/eval.txt", text=text)
     chosen = sizes.of_text(f"{out}/train.txt", _MOST_WORDPIECES, 0)
-    run_with_log(
-        out / "log.txt",
-        "build_vocab.py",
-        input_file=f"{out}/train.txt",
-        output_file=f"{out}/vocab.txt",
-        vocab_size=chosen.vocab_size,
-        do_lower_case=chosen.do_lower_case,
-    )
-    for part, copies in _COPIES.items():
-        run_with_log(
-            out / "log.txt",
-            "create_pretraining_data.py",
-            input_file=f"{out}/{part}.txt",
-            output_file=f"{out}/{part}.tf_record",
-            vocab_file=f"{out}/vocab.txt",
-            max_seq_length=_LENGTH,
-            max_predictions_per_seq=_PREDICTIONS,
-            dupe_factor=copies,
-            do_lower_case=chosen.do_lower_case,
-        )
+    make_records(out, chosen)
 
 
 def _pretrain(out: Path, options: SizesOptions) -> None:
@@ -125,7 +99,7 @@ def _pretrain(out: Path, options: SizesOptions) -> None:
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=512,
-        max_position_embeddings=_LENGTH,
+        max_position_embeddings=LENGTH,
         type_vocab_size=2,
     )
     files.write_text(f"{out}/bert_config.json", config.to_json_string())
@@ -139,8 +113,8 @@ def _pretrain(out: Path, options: SizesOptions) -> None:
         eval_file=f"{out}/eval.tf_record",
         bert_config_file=f"{out}/bert_config.json",
         output_dir=f"{out}/model",
-        max_seq_length=_LENGTH,
-        max_predictions_per_seq=_PREDICTIONS,
+        max_seq_length=LENGTH,
+        max_predictions_per_seq=PREDICTIONS,
         train_batch_size=_BATCH,
         learning_rate=1e-3,
         num_train_steps=options.num_train_steps,
@@ -157,10 +131,10 @@ def _baselines(out: Path) -> tuple[float, float]:
 
     from data.records import feature_spec, reading
 
-    specs = feature_spec.pretraining_features(_LENGTH, _PREDICTIONS)
+    specs = feature_spec.pretraining_features(LENGTH, PREDICTIONS)
     counts = {}
     num_words = sum(1 for _ in files.read_lines(f"{out}/vocab.txt"))
-    for part in _COPIES:
+    for part in PARTS:
         counts[part] = np.zeros(num_words)
         path = f"{out}/{part}.tf_record"
         for batch in tf.data.TFRecordDataset(path).batch(1000):

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from modeling import checkpoints
-from modeling.checkpoints import tf1
 
 _LAYER = re.compile(r"/layer_(\d+)/")
 
@@ -22,11 +21,9 @@ def average(prefixes: Sequence[str], target: Path) -> Path:
     Returns:
       The target.
     """
-    found = [checkpoints.Checkpoint(prefix) for prefix in prefixes]
+    found = [checkpoints.Checkpoint(prefix).weights() for prefix in prefixes]
     tensors = {
-        name: np.mean([one.read(name) for one in found], axis=0)
-        for name in found[0].shapes
-        if tf1.is_weight(name)
+        name: np.mean([one[name] for one in found], axis=0) for name in found[0]
     }
     checkpoints.write(str(target), tensors)
     return target
@@ -45,13 +42,11 @@ def stack(folder: Path, target: Path, num_layers: int) -> Path:
     Returns:
       The target.
     """
-    found = checkpoints.Checkpoint(str(folder))
-    names = [name for name in found.shapes if tf1.is_weight(name)]
-    layers = [_LAYER.search(name) for name in names]
+    found = checkpoints.open_checkpoint(str(folder)).weights()
+    layers = [_LAYER.search(name) for name in found]
     number = 1 + max(int(layer[1]) for layer in layers if layer)
     tensors = {}
-    for name, layer in zip(names, layers, strict=True):
-        value = found.read(name)
+    for (name, value), layer in zip(found.items(), layers, strict=True):
         if not layer:
             tensors[name] = value
             continue

@@ -1,6 +1,6 @@
 """The page of check-gpu's results, in Markdown."""
 
-from collections.abc import Iterable, Sequence
+from benchmarks.tables import table
 
 # The table of docs/gpu.md, to which `row` belongs.
 COLUMNS = (
@@ -36,19 +36,6 @@ def make(results: dict[str, dict]) -> str:
             *_placement(results["placement"]["figures"]),
             "",
         ]
-    )
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Returns a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(
-        "| "
-        + " | ".join(
-            str(cell).replace("|", "\\|").replace("\n", " ") for cell in line
-        )
-        + " |"
-        for line in lines
     )
 
 

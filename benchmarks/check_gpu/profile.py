@@ -27,20 +27,25 @@ def of_steps(step: Callable[[], None], count: int) -> dict[str, Any]:
       See `read`; `error` alone, if there is no profile that can be read.
     """
     try:
-        # TensorFlow's copy of the format; it has no public name.
-        from tensorflow.tsl.profiler.protobuf import xplane_pb2
-
-        with tempfile.TemporaryDirectory() as folder:
-            with tf.profiler.experimental.Profile(folder):
-                for _ in range(count):
-                    step()
-            (path,) = Path(folder).rglob("*.xplane.pb")
-            space = xplane_pb2.XSpace.FromString(path.read_bytes())
+        planes = planes_of(step, count)
     # Broad, because CUPTI may be missing or forbidden, in ways that depend on
     # the driver. The other figures must not be lost.
     except Exception as error:  # noqa: BLE001
         return {"error": f"{type(error).__name__}: {error}"}
-    return read(space.planes, count)
+    return read(planes, count)
+
+
+def planes_of(step: Callable[[], None], count: int) -> Iterable[Any]:
+    """Returns the planes of an `XSpace`, the profile of calls of a step."""
+    # TensorFlow's copy of the format; it has no public name.
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    with tempfile.TemporaryDirectory() as folder:
+        with tf.profiler.experimental.Profile(folder):
+            for _ in range(count):
+                step()
+        (path,) = Path(folder).rglob("*.xplane.pb")
+        return xplane_pb2.XSpace.FromString(path.read_bytes()).planes
 
 
 def read(planes: Iterable[Any], count: int) -> dict[str, Any]:
@@ -103,11 +108,12 @@ def _events(planes, by_stream) -> Iterator[tuple[str, Any, dict[str, Any]]]:
                 continue  # the same events again, by their scopes
             for event in line.events:
                 name = plane.event_metadata[event.metadata_id].name
-                yield name, event, dict(_values(plane, event.stats))
+                yield name, event, dict(values_of(plane, event))
 
 
-def _values(plane, stats):
-    for stat in stats:
+def values_of(plane: Any, event: Any) -> Iterator[tuple[str, Any]]:
+    """Yields name and value of what an event says."""
+    for stat in event.stats:
         kind = stat.WhichOneof("value")
         value = getattr(stat, kind) if kind else ""
         if kind == "ref_value":

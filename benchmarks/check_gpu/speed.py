@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from benchmarks.check_gpu import profile
 from benchmarks.check_gpu.results import Found, Request
+from benchmarks.peers import inputs
 from modeling import BertConfig, PretrainingModel
 from training.config.run_options import (
     DeviceOptions,
@@ -74,19 +75,14 @@ class _Step:
 
     def iterator(self, rows):
         """One batch, again and again."""
-        rng, length = np.random.default_rng(0), self._length
-        count = round(0.15 * length + 1)
-        words = self._config.vocab_size
-        batch = {
-            "input_ids": rng.integers(words, size=[rows, length]),
-            "input_mask": np.ones([rows, length]),
-            "segment_ids": np.zeros([rows, length]),
-            "masked_lm_positions": np.tile(np.arange(1, 1 + count), [rows, 1]),
-            "masked_lm_ids": rng.integers(words, size=[rows, count]),
-            "next_sentence_labels": rng.integers(2, size=[rows, 1]),
-        }
-        batch = {name: x.astype(np.int32) for name, x in batch.items()}
-        batch["masked_lm_weights"] = np.ones([rows, count], np.float32)
+        batch = inputs.pretraining_batch(
+            {
+                "rows": rows,
+                "length": self._length,
+                "predictions": round(0.15 * self._length + 1),
+                "model": {"vocab_size": self._config.vocab_size},
+            }
+        )
 
         def batches(shard):
             del shard

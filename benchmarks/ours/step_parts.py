@@ -6,11 +6,9 @@ as the product.
 """
 
 import re
-import tempfile
 from collections import Counter, defaultdict
-from pathlib import Path
 
-import tensorflow as tf
+from benchmarks.check_gpu import profile
 
 FORWARD = "matrix products, forward"
 BACKWARD = "matrix products, backward"
@@ -33,17 +31,8 @@ _MODULE = re.compile(r"a_inference_(\w+?)_\d+__")
 
 def parts(step, repeats):
     """Profiles calls of a step that has run before; see `shares`."""
-    # TensorFlow's copy of the format; it has no public name.
-    from tensorflow.tsl.profiler.protobuf import xplane_pb2
-
-    with tempfile.TemporaryDirectory() as folder:
-        with tf.profiler.experimental.Profile(folder):
-            for _ in range(repeats):
-                step()
-        (path,) = Path(folder).rglob("*.xplane.pb")
-        space = xplane_pb2.XSpace.FromString(path.read_bytes())
     found = []
-    for plane in space.planes:
+    for plane in profile.planes_of(step, repeats):
         for line in plane.lines:
             for event in line.events:
                 begin = 1000 * line.timestamp_ns + event.offset_ps
@@ -54,12 +43,9 @@ def parts(step, repeats):
 
 def _part(plane, event):
     """Part that an event belongs to; None = it only calls others."""
-    for stat in event.stats:
-        if plane.stat_metadata[stat.metadata_id].name == "hlo_module":
-            module = stat.str_value
-            if stat.WhichOneof("value") == "ref_value":
-                module = plane.stat_metadata[stat.ref_value].name
-            function = _MODULE.match(module)
+    for name, value in profile.values_of(plane, event):
+        if name == "hlo_module":
+            function = _MODULE.match(value)
             updates = function and "update" in function[1]
             return OPTIMIZER if updates else ELEMENTWISE
     name = plane.event_metadata[event.metadata_id].name

@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.peers.inputs import SQUAD  # noqa: E402
+from benchmarks.programs import run_with_log  # noqa: E402
+from benchmarks.tables import table  # noqa: E402
 from data.settings import Settings, setting  # noqa: E402
 from data.storage.json_files import write_json  # noqa: E402
 from data.vectors import retrieval  # noqa: E402
@@ -80,26 +82,28 @@ def write_rows(rows, path):
     path.write_text("\n".join(lines) + "\n")
 
 
-def ours(options, task, folder, seed, *more):
+def ours(options, task, folder, seed, do_train):
     """Runs run_sentence_vectors.py; returns its metrics."""
     wanted, rows = TASKS[task], f"{options.output_dir}/{task}"
-    command = [
-        *(sys.executable, ROOT / "run_sentence_vectors.py", "--do_eval"),
-        *("--task_name=jsonl", f"--output_dir={folder}", f"--seed={seed}"),
-        *(
-            f"--train_file={rows}_train.jsonl",
-            f"--loss={wanted['loss']}",
-        ),
-        *(f"--dev_file={rows}_dev.jsonl", "--eval_batch_size=64"),
-        f"--init_checkpoint={options.checkpoint}",
-        f"--max_seq_length={wanted['length']}",
-        f"--num_train_epochs={wanted['epochs']}",
-        f"--train_batch_size={wanted['batch']}",
-        f"--learning_rate={options.learning_rate}",
-        *more,
-    ]
     if not (folder / "metrics.json").exists():
-        subprocess.run(command, check=True)
+        run_with_log(
+            Path(f"{folder}.log"),
+            "run_sentence_vectors.py",
+            do_train=do_train,
+            do_eval=True,
+            task_name="jsonl",
+            train_file=f"{rows}_train.jsonl",
+            dev_file=f"{rows}_dev.jsonl",
+            init_checkpoint=options.checkpoint,
+            output_dir=folder,
+            loss=wanted["loss"],
+            max_seq_length=wanted["length"],
+            num_train_epochs=wanted["epochs"],
+            train_batch_size=wanted["batch"],
+            eval_batch_size=64,
+            learning_rate=options.learning_rate,
+            seed=seed,
+        )
     return json.loads((folder / "metrics.json").read_text())["dev"]
 
 
@@ -130,11 +134,11 @@ def measure(options, task):
     pairs = pairs_of(rows)
     texts = folder.with_name(f"{task}_texts.json")
     write_json(str(texts), list(pairs.texts))
-    untrained = ours(options, task, folder / "untrained", 1)
+    untrained = ours(options, task, folder / "untrained", 1, False)
     found = {"untrained mean": [untrained]} | {side: [] for side in SIDES}
     for seed in range(1, options.seeds + 1):
         run = folder / f"ours-{seed}"
-        found["ours"].append(ours(options, task, run, seed, "--do_train"))
+        found["ours"].append(ours(options, task, run, seed, True))
         vectors = theirs(
             options,
             folder / f"theirs-{seed}",
@@ -166,19 +170,16 @@ def bm25(options, folder, pairs):
     return pairs.evaluate(vectors)
 
 
-def table(task, found):
-    """Lines of the table: mean, least and largest of each metric."""
-    names = list(found["ours"][0])
-    yield f"| {task} | {' | '.join(names)} |"
-    yield f"| --- |{' --- |' * len(names)}"
+def rows(names, found):
+    """Rows of the table: mean, least and largest of each metric."""
     for side, runs in found.items():
-        cells = []
+        cells = [side]
         for name in names:
             values = [run[name] for run in runs]
             spread = f" ({min(values):.4f} to {max(values):.4f})"
             mean = f"{np.mean(values):.4f}"
             cells.append(mean + (spread if len(values) > 1 else ""))
-        yield f"| {side} | {' | '.join(cells)} |"
+        yield cells
 
 
 def main(_):
@@ -187,19 +188,17 @@ def main(_):
     Path(options.output_dir).mkdir(parents=True, exist_ok=True)
     base = Path(options.output_dir, "huggingface")
     if not base.exists():
-        convert = [sys.executable, ROOT / "convert_checkpoint.py"]
-        model = f"--model={options.checkpoint}"
-        subprocess.run(
-            [
-                *convert,
-                model,
-                f"--output_dir={base}",
-                "--output_format=huggingface",
-            ],
-            check=True,
+        run_with_log(
+            Path(f"{base}.log"),
+            "convert_checkpoint.py",
+            model=options.checkpoint,
+            output_dir=base,
+            output_format="huggingface",
         )
     for task in options.tasks:
-        print("\n".join(table(task, measure(options, task))), flush=True)
+        found = measure(options, task)
+        names = list(found["ours"][0])
+        print(table((task, *names), rows(names, found)), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ from modeling.checkpoints.model_folder import (
 from modeling.checkpoints.tf1 import (
     Checkpoint,
     require_readable,
-    strip,
     write,
 )
 
@@ -38,7 +37,6 @@ __all__ = [
     "open_checkpoint",
     "require_readable",
     "require_fit",
-    "strip",
     "variables_by_name",
     "write",
 ]

@@ -24,17 +24,12 @@ INDEX = "model.safetensors.index.json"
 CONFIG = "config.json"
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 _TYPES = ("F32", "F16", "BF16")
+_OF_TEXTS = "BertForSequenceClassification"
 # Kind of `TaskModel` -> transformers' class of it, problem_type.
 TASKS = {
-    "classification": (
-        "BertForSequenceClassification",
-        "single_label_classification",
-    ),
-    "multilabel": (
-        "BertForSequenceClassification",
-        "multi_label_classification",
-    ),
-    "regression": ("BertForSequenceClassification", "regression"),
+    "classification": (_OF_TEXTS, "single_label_classification"),
+    "multilabel": (_OF_TEXTS, "multi_label_classification"),
+    "regression": (_OF_TEXTS, "regression"),
     "tagging": ("BertForTokenClassification", None),
     "choice": ("BertForMultipleChoice", None),
 }

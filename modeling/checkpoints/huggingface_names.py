@@ -79,6 +79,8 @@ _TABLE = (
 )
 _BY_THEIRS = {row.theirs: row for row in _TABLE}
 _BY_OURS = {row.ours: row for row in _TABLE}
+# The number of a block in a name of either side.
+_BLOCK = re.compile(r"(?<=encoder[./]layer[._])\d+")
 
 
 def our_name(theirs: str, scope: str = "bert") -> tuple[str, bool] | None:
@@ -92,22 +94,20 @@ def our_name(theirs: str, scope: str = "bert") -> tuple[str, bool] | None:
         theirs = f"{scope}.{theirs}"
     theirs = re.sub(r"(?<=LayerNorm)\.gamma$", ".weight", theirs)
     theirs = re.sub(r"(?<=LayerNorm)\.beta$", ".bias", theirs)
-    block = re.search(r"(?<=encoder\.layer\.)\d+", theirs)
-    number = block[0] if block else ""
-    row = _BY_THEIRS.get(
-        theirs.replace(f"layer.{number}.", "layer.#.") if block else theirs
-    )
-    return row and (row.ours.replace("#", number), row.is_transposed)
+    row = _BY_THEIRS.get(_BLOCK.sub("#", theirs))
+    return row and (_numbered(row.ours, theirs), row.is_transposed)
 
 
 def their_name(ours: str) -> tuple[str, bool] | None:
     """Translates the name of a variable; the reverse of `our_name`."""
-    block = re.search(r"(?<=encoder/layer_)\d+", ours)
-    number = block[0] if block else ""
-    row = _BY_OURS.get(
-        ours.replace(f"layer_{number}/", "layer_#/") if block else ours
-    )
-    return row and (row.theirs.replace("#", number), row.is_transposed)
+    row = _BY_OURS.get(_BLOCK.sub("#", ours))
+    return row and (_numbered(row.theirs, ours), row.is_transposed)
+
+
+def _numbered(of_row: str, name: str) -> str:
+    """Puts the number of the block in a name into the name of its row."""
+    block = _BLOCK.search(name)
+    return of_row.replace("#", block[0]) if block else of_row
 
 
 def of_generator(name: str) -> str:

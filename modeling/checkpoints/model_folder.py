@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -131,13 +131,16 @@ def _find(path: str) -> ModelFolder:
         return _original(folder, described)
     if not prefixes:
         raise _no_model(folder, names)
-    if len(prefixes) > 1 and tf1.latest_name(folder) not in prefixes:
-        raise ValueError(
-            f"{folder} holds {len(prefixes)} models, {_some(prefixes)}, and no "
-            "`checkpoint` file that names one of them; give one by its "
-            f"prefix: {os.path.join(folder, sorted(prefixes)[0])}"
-        )
-    return _original(folder, tf1.find_prefix(folder))
+    latest = tf1.latest_name(folder)
+    if latest not in prefixes:
+        latest = sorted(prefixes)[0]
+        if len(prefixes) > 1:
+            raise ValueError(
+                f"{folder} holds {len(prefixes)} models, {_some(prefixes)}, "
+                "and no `checkpoint` file that names one of them; give one by "
+                f"its prefix: {os.path.join(folder, latest)}"
+            )
+    return _original(folder, os.path.join(folder, latest))
 
 
 def open_checkpoint(path: str) -> Weights:
@@ -164,9 +167,7 @@ def weights_sha256(path: str) -> str:
 
 
 def init_from_checkpoint(
-    path: str,
-    variables: Mapping[str, tf.Variable],
-    heads: Collection[str] = (),
+    path: str, variables: Mapping[str, tf.Variable]
 ) -> LoadReport:
     """Loads weights, without optimizer slots and step.
 
@@ -177,7 +178,7 @@ def init_from_checkpoint(
     Source: `modeling.get_assignment_map_from_checkpoint`.
     """
     checkpoint = open_checkpoint(path)
-    report = require_fit(checkpoint, variables, heads)
+    report = require_fit(checkpoint, variables)
     assign(checkpoint, {name: variables[name] for name in report.loaded})
     return report
 
@@ -197,9 +198,9 @@ def place_of(output_dir: str, weights: str) -> str:
     return weights if "://" in weights else os.path.join(output_dir, weights)
 
 
-def existing(folder: str, names: Iterable[str]) -> str | None:
-    """Returns the path of the first of some files in a folder, or None."""
-    paths = (os.path.join(folder, name) for name in names)
+def existing(names: Iterable[str], *folders: str) -> str | None:
+    """Returns the first file that is there, folder by folder, or None."""
+    paths = (os.path.join(folder, name) for folder in folders for name in names)
     return next(filter(files.exists, paths), None)
 
 
@@ -228,7 +229,7 @@ def _described(folder: str, prefixes: list[str]) -> str | None:
     weights = place_of(folder, description["weights"])
     best = os.path.dirname(weights)
     if os.path.basename(best) == BEST and not _is_prefix(weights):
-        return tf1.find_prefix(best)
+        return _find(best).weights
     return weights
 
 
@@ -242,12 +243,12 @@ def _original(folder: str, prefix: str) -> ModelFolder:
     places = folder, _beside(prefix)
     description = _read_description(folder)
     facts = description or records_made_from(folder)
-    labels = _first(places, (LABELS,))
+    labels = existing((LABELS,), *places)
     return ModelFolder(
         path=folder,
         weights=prefix,
-        config_file=_first(places, (CONFIG, huggingface.CONFIG)),
-        vocab_file=_first(places, VOCABULARIES),
+        config_file=existing((CONFIG, huggingface.CONFIG), *places),
+        vocab_file=existing(VOCABULARIES, *places),
         labels=tuple(files.read_lines(labels)) if labels else (),
         labels_file=labels,
         facts=facts,
@@ -259,14 +260,14 @@ def _original(folder: str, prefix: str) -> ModelFolder:
 
 def _theirs(folder: str) -> ModelFolder:
     """A model of Hugging Face."""
-    config_file = existing(folder, (huggingface.CONFIG, CONFIG))
+    config_file = existing((huggingface.CONFIG, CONFIG), folder)
     remedy = "get the folder again"
     values = read_json(config_file, remedy=remedy) if config_file else {}
     return ModelFolder(
         path=folder,
         weights=folder,
         config_file=config_file,
-        vocab_file=existing(folder, VOCABULARIES),
+        vocab_file=existing(VOCABULARIES, folder),
         labels=tuple(label_names(values, config_file or "")),
         labels_file=config_file,
         kind=huggingface.kind_of(values),
@@ -297,12 +298,6 @@ def _read_description(folder: str) -> dict[str, Any] | None:
             f"{content['model']!r}, expected a path and an object; {remedy}."
         )
     return content or None
-
-
-def _first(places: Iterable[str], names: tuple[str, ...]) -> str | None:
-    """Returns the first of some files in the first of some folders."""
-    found = (existing(place, names) for place in places)
-    return next(filter(None, found), None)
 
 
 def _weights_among(names: Iterable[str]) -> str:

@@ -44,37 +44,6 @@ _HUB_NAME = re.compile(
 )
 
 
-def find_prefix(path: str) -> str:
-    """Returns the prefix of a checkpoint that a user names.
-
-    The path is a prefix (`dir/bert_model.ckpt`), one of its files, or a folder
-    with a `checkpoint` file (its latest) or a single checkpoint. Raises
-    FileNotFoundError if `prefix + ".index"` does not exist.
-    """
-    prefix = without_ending(path)
-    if tf.io.gfile.exists(prefix + ".index"):
-        return prefix
-    if not tf.io.gfile.isdir(path):
-        raise FileNotFoundError(
-            f"{path}: no checkpoint there ({prefix}.index does not exist); "
-            "give its prefix, such as DIR/bert_model.ckpt. "
-            f"{hub_hint(path)}".rstrip()
-        )
-    latest = latest_name(path)
-    if latest and tf.io.gfile.exists(os.path.join(path, latest + ".index")):
-        return os.path.join(path, latest)
-    # No glob: the folder's own name may hold a bracket.
-    names = tf.io.gfile.listdir(path)
-    found = [name for name in names if name.endswith(".index")]
-    if len(found) != 1:
-        raise FileNotFoundError(
-            f"{path}: this folder holds {len(found)} checkpoints and no "
-            "`checkpoint` file that names one of them; give one by its "
-            "prefix, such as DIR/bert_model.ckpt."
-        )
-    return os.path.join(path, found[0].removesuffix(".index"))
-
-
 def hub_hint(path: str) -> str:
     """Tells where to get a model whose name was given for its path.
 
@@ -142,7 +111,7 @@ class Checkpoint:
     """Reads one checkpoint; every error names it.
 
     Args:
-      path: what `find_prefix` takes.
+      path: its prefix (`dir/bert_model.ckpt`), or one of its files.
 
     Attributes:
       prefix: the start of its files' paths.
@@ -154,18 +123,20 @@ class Checkpoint:
     """
 
     def __init__(self, path: str):
-        self.prefix = find_prefix(path)
+        self.prefix = without_ending(path)
+        if not tf.io.gfile.exists(self.prefix + ".index"):
+            raise FileNotFoundError(
+                f"{path}: no checkpoint there ({self.prefix}.index does not "
+                "exist); give its prefix, such as DIR/bert_model.ckpt. "
+                f"{hub_hint(path)}".rstrip()
+            )
         require_readable(self.prefix)
         try:
             self._reader = tf.compat.v1.train.NewCheckpointReader(self.prefix)
         except _UNREADABLE as error:
             raise self._damaged(error) from None
-        self.shapes = {
-            name: tuple(shape)
-            for name, shape in (
-                self._reader.get_variable_to_shape_map().items()
-            )
-        }
+        shapes = self._reader.get_variable_to_shape_map()
+        self.shapes = {name: tuple(shape) for name, shape in shapes.items()}
 
     def read(self, name: str) -> np.ndarray:
         """Returns a variable's value; ValueError if its checksum differs."""
@@ -307,16 +278,6 @@ def _reason(error: Exception) -> str:
     """Returns the message of an error without TensorFlow's names of nodes."""
     line = str(getattr(error, "message", error)).splitlines()[0]
     return re.sub(r"\{\{.*?\}\} | \[Op:\w+\]", "", line)
-
-
-def strip(source: str, target: str) -> int:
-    """Copies a checkpoint without optimizer slots, step and loss scale.
-
-    The copy is a third of the size. Returns the number of variables kept.
-    """
-    kept = Checkpoint(source).weights()
-    write(target, kept)
-    return len(kept)
 
 
 def is_weight(name: str) -> bool:

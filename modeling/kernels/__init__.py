@@ -13,10 +13,10 @@ conditions of the measurements.
 """
 
 from data.storage import cuda
-from modeling.kernels.block import Form, current, form, pays
+from modeling.kernels.block import Form, current, form
 from modeling.kernels.seeds import has_gpu
 
 # Every model comes here before it asks TensorFlow for devices.
 cuda.find()
 
-__all__ = ["Form", "current", "form", "has_gpu", "pays"]
+__all__ = ["Form", "current", "form", "has_gpu"]

@@ -31,7 +31,7 @@ class Form(enum.Enum):
     STANDARD = enum.auto()
     """The default: for training and inference on any device."""
     COMPILED = enum.auto()
-    """STANDARD with elementwise parts in XLA: for training, if it `pays`."""
+    """STANDARD with elementwise parts in XLA: for long training."""
     KERNELS = enum.auto()
     """For inference on a CPU with oneDNN."""
     SERVED = enum.auto()
@@ -52,36 +52,6 @@ def form(chosen: Form):
 def current() -> Form:
     """Returns the selected form."""
     return getattr(_scope, "form", Form.STANDARD)
-
-
-def pays(
-    *,
-    repaid: float,
-    num_hidden_layers: int,
-    hidden_size: int,
-    num_steps: int,
-    batch_size: int,
-    seq_length: int,
-    num_lengths: int = 1,
-) -> bool:
-    """Returns whether training is long enough for `Form.COMPILED`.
-
-    Args:
-      repaid: wordpieces x layers x hidden size from which compiling for one
-        length saves more time than it takes.
-      num_hidden_layers: blocks of the model.
-      hidden_size: H.
-      num_steps: total number of updates.
-      batch_size: examples in an update on one device.
-      seq_length: S, or the longest one that batches are trimmed to.
-      num_lengths: number of different lengths; each is compiled. If there are
-        several, about half of the wordpieces are assumed to be padding.
-    """
-    wordpieces = num_steps * batch_size * seq_length
-    if num_lengths > 1:
-        wordpieces //= 2
-    size = num_hidden_layers * hidden_size
-    return wordpieces * size >= repaid * num_lengths
 
 
 _compiled = functools.partial(tf.function, jit_compile=True, autograph=False)

@@ -116,12 +116,17 @@ def fold_in(seed: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
         return tf.stack([random_bits([], seed, number.dtype), number])
 
 
-def dropout_draws(x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Draws uint16 [shape of x] from a seed, int32 [2].
+def dropout_draws(
+    x: tf.Tensor, seed: tf.Tensor | None, rate: float
+) -> tf.Tensor | None:
+    """Draws uint16 [shape of x] from a seed, int32 [2], for `block.drop`.
 
     They are half the work of 32 random bits for each element. All forms draw
-    the same numbers, because they decide what a seed drops.
+    the same numbers, because they decide what a seed drops. Returns None, which
+    drops nothing, if there is no seed or the rate is 0.
     """
+    if seed is None or rate == 0.0:
+        return None
     # A GPU would compute the product of the lengths, which the host then needs.
     size = tf.size(x)
     pairs = random_bits([(size + 1) // 2], seed, tf.uint32)

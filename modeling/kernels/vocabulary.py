@@ -9,7 +9,7 @@ import tensorflow as tf
 from modeling.kernels.block import Form, add_bias, current
 from modeling.kernels.seeds import has_gpu, on_tpu
 
-# Logits that `vocabulary_loss_in_parts` computes at once: 128 MB in float32.
+# Most logits of a part: 128 MB in float32.
 LOGITS_AT_ONCE = 1 << 25
 
 
@@ -64,18 +64,16 @@ def vocabulary_loss_in_parts(
     table: tf.Tensor,
     bias: tf.Tensor,
     labels: tf.Tensor,
-    most_logits: int | None = None,
 ) -> tf.Tensor:
     """Computes `vocabulary_loss` in parts of the rows, one after the other.
 
     The memory for logits does not grow with the number of rows. With more than
     one part the gradient computes the logits again, which makes the products
     with the table a third more. A layer may have cast the table to the compute
-    dtype. `most_logits` is the most logits of a part, which has at least one
-    row; None = `LOGITS_AT_ONCE`.
+    dtype. A part has `LOGITS_AT_ONCE` logits at most, but at least one row.
     """
     num_rows = x.shape[0]
-    most_rows = max(1, (most_logits or LOGITS_AT_ONCE) // table.shape[0])
+    most_rows = max(1, LOGITS_AT_ONCE // table.shape[0])
     if num_rows is not None and num_rows <= most_rows:
         return vocabulary_loss(x, table, bias, labels)
     if num_rows is None:

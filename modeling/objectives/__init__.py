@@ -6,8 +6,7 @@ left_to_right  every next token, under left-to-right attention
 replaced_tokens  ELECTRA: which tokens a generator has replaced
 tasks          classification, regression, multilabel, choice, tagging
 spans          the start and the end of an answer
-vector_losses/  what trains the vectors of texts
-sentence_vectors  one vector for each text
+sentence_vectors  one vector for each text, and its losses
 """
 
 import importlib
@@ -17,9 +16,8 @@ from typing import Any
 
 def names() -> tuple[str, ...]:
     """Returns the names of all objectives: their files in this folder."""
-    found = pkgutil.iter_modules(__path__)
-    names = (module.name for module in found if not module.ispkg)
-    return tuple(sorted(name for name in names if name != "base"))
+    found = {module.name for module in pkgutil.iter_modules(__path__)}
+    return tuple(sorted(found - {"base"}))
 
 
 def get(name: str) -> Any:

@@ -14,16 +14,6 @@ from modeling.config import BertConfig
 Batch = dict[str, tf.Tensor]
 
 
-def attention_mask(batch: Batch) -> tf.Tensor:
-    """Returns what a batch's wordpieces see: int32 [B, S] or [B, S, S].
-
-    For objectives that call an encoder without `Objective.encode`.
-    """
-    if "document_ids" not in batch:
-        return batch["input_mask"]
-    return within_documents(batch["input_mask"], batch["document_ids"])
-
-
 class Objective(abc.ABC):
     """An encoder, the layers on top of it, and the loss that trains them.
 
@@ -52,8 +42,9 @@ class Objective(abc.ABC):
         batch: Batch,
         dropout_seed: tf.Tensor | None = None,
         positions: tf.Tensor | None = None,
+        bert: keras.layers.Layer | None = None,
     ) -> Any:
-        """Runs the encoder on input_ids, input_mask and segment_ids.
+        """Runs an encoder on input_ids, input_mask and segment_ids.
 
         Args:
           batch: int32 `input_ids`, `input_mask` (1 = real, 0 = padding) and
@@ -61,13 +52,17 @@ class Objective(abc.ABC):
             only to those of their own document.
           dropout_seed: int32 [2] when training; None = no dropout.
           positions: see `BertModel.call`.
+          bert: another encoder; None = the objective's.
 
         Returns:
           A `BertOutput`.
         """
-        return self.bert(
+        input_mask = batch["input_mask"]
+        if "document_ids" in batch:
+            input_mask = within_documents(input_mask, batch["document_ids"])
+        return (bert or self.bert)(
             batch["input_ids"],
-            attention_mask(batch),
+            input_mask,
             batch["segment_ids"],
             dropout_seed,
             positions,

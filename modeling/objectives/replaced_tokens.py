@@ -17,11 +17,7 @@ from modeling import heads, losses
 from modeling.bert import BertModel
 from modeling.config import BertConfig
 from modeling.kernels.seeds import split_seed, uniform
-from modeling.objectives.base import (
-    Batch,
-    PretrainingObjective,
-    attention_mask,
-)
+from modeling.objectives.base import Batch, PretrainingObjective
 
 # Added to the divisors of both losses, as in ELECTRA.
 _EPSILON = 1e-6
@@ -151,7 +147,8 @@ class ReplacedTokensModel(PretrainingObjective):
         masked = self.mask(batch, seeds[0])
         logits = self.generator_logits(batch, masked, seeds[1])
         sampled = sample(logits, tf.reshape(masked.numbers, [-1]))
-        replaced = replace(batch, masked, tf.reshape(sampled, _shape(masked)))
+        places = tf.shape(masked.positions)
+        replaced = replace(batch, masked, tf.reshape(sampled, places))
         scores = self.discriminator_logits(batch, replaced, seeds[2])
         original = tf.gather(batch["input_ids"], masked.positions, batch_dims=1)
         generator = _generator_metrics(
@@ -209,12 +206,9 @@ class ReplacedTokensModel(PretrainingObjective):
         self, batch: Batch, masked: Masked, dropout_seed: tf.Tensor | None
     ) -> tf.Tensor:
         """Scores the vocabulary at the positions: float32 [B * P, V]."""
-        output = self.generator(
-            masked.input_ids,
-            attention_mask(batch),
-            batch["segment_ids"],
-            dropout_seed,
-            masked.positions,
+        batch = batch | {"input_ids": masked.input_ids}
+        output = self.encode(
+            batch, dropout_seed, masked.positions, self.generator
         )
         vectors = output.get_sequence_output()[:, 1:]
         logits = self.generator_predictions(
@@ -351,10 +345,6 @@ def _discriminator_metrics(scores, is_replaced, is_real):
 
 def _is_real(batch):
     return tf.cast(batch["input_mask"], tf.float32)
-
-
-def _shape(masked):
-    return tf.shape(masked.positions)
 
 
 MODEL = ReplacedTokensModel

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from data.settings import refuse
 from modeling import heads, layers, losses, pooling
 from modeling.bert import BertModel
 from modeling.bilstm import BiLSTM
@@ -130,9 +131,7 @@ class TaskModel(ItemObjective):
         **options: Any,
     ):
         arguments = kind, num_labels, class_weights, feature_based, head
-        for is_wrong, message in _refusals(*arguments):
-            if is_wrong:
-                raise ValueError(message)
+        refuse(*_refusals(*arguments))
         self.kind = kind
         self.num_labels = num_labels
         self.metric = _KINDS[kind].metric
@@ -260,7 +259,7 @@ class TaskModel(ItemObjective):
 
 
 def _refusals(kind, num_labels, class_weights, feature_based, head):
-    """Yields what is wrong with the arguments, each row after those above."""
+    """Yields what is wrong with the arguments, for `refuse`."""
     yield (
         kind not in KINDS,
         f"kind of task {kind!r}; it must be one of {', '.join(KINDS)}.",

@@ -58,14 +58,13 @@ def paper_commands(study: Study, name: str) -> Iterator[str]:
     pretrained = [row for row in rows if row.source == row.name]
     written: set[str] = set()  # rows may have the same records
     for row in pretrained:
-        yield f"\n# {row.shown}: pretraining."
+        yield f"\n# {row.title}: pretraining."
         lines = [*_records(row, name), *_pretraining(study, row, name)]
         yield from (line for line in lines if line not in written)
         written.update(lines)
     for row in rows:
-        yield f"\n# {row.shown}: the columns of the paper."
-        columns = row.paper or study.base.paper or study.columns
-        columns = ("GLUE" if c.startswith("GLUE") else c for c in columns)
+        yield f"\n# {row.title}: the columns of the paper."
+        columns = ("GLUE" if c.startswith("GLUE") else c for c in study.columns)
         for column in dict.fromkeys(columns):
             if column not in _NO_RUN:
                 yield _finetuning(study, row, column, name)

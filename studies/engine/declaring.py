@@ -13,7 +13,7 @@ class Row:
 
     Attributes:
       name: name of the row and of its folder.
-      title: title of the row in the report; "" = the name.
+      title: title of the row in the report.
       records: flags of create_pretraining_data.py.
       masking: flags of run_pretraining.py that say how it masks.
       pretraining: its other flags.
@@ -25,11 +25,12 @@ class Row:
       line: rows of one line are connected in the picture; "" = bars.
       scales: where the row belongs; a row of the paper may have no small
         counterpart.
-      paper: column of the paper's table -> number.
+      paper: numbers of the paper, one for each of the study's columns; () = it
+        has none.
     """
 
     name: str
-    title: str = ""
+    title: str
     records: Values = dataclasses.field(default_factory=dict)
     masking: Values = dataclasses.field(default_factory=dict)
     pretraining: Values = dataclasses.field(default_factory=dict)
@@ -40,12 +41,7 @@ class Row:
     share: float = 1.0
     line: str = ""
     scales: tuple[str, ...] = ("small", "paper")
-    paper: Mapping[str, float] = dataclasses.field(default_factory=dict)
-
-    @property
-    def shown(self) -> str:
-        """The title, or the name."""
-        return self.title or self.name
+    paper: tuple[float, ...] = ()
 
     @property
     def source(self) -> str:
@@ -70,9 +66,9 @@ class Study:
       source: table and publication.
       question: what it asks, in a sentence.
       rows: the first one is the base that the others are compared with.
+      columns: the columns of the paper's table, or the tasks of its figure.
       measures: names of `measures.MEASURES`, the most telling first.
       nearest: measure -> the column of the paper that is put beside it.
-      columns: the paper's tasks, if it has a figure and no table of numbers.
       notes: what the reader must know, in the report.
       num_steps: updates of each pretraining at the small scale.
       minutes: minutes of each pretraining, in place of steps; 0 = steps.
@@ -84,9 +80,9 @@ class Study:
     source: str
     question: str
     rows: tuple[Row, ...]
+    columns: tuple[str, ...]
     measures: tuple[str, ...]
     nearest: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     num_steps: int = 1000
     minutes: float = 0.0
@@ -101,6 +97,10 @@ class Study:
     def row(self, name: str) -> Row:
         """Returns the row of a name."""
         return next(row for row in self.rows if row.name == name)
+
+    def number(self, row: Row, column: str) -> float | None:
+        """Returns the paper's number for a row; None = it has none."""
+        return row.paper[self.columns.index(column)] if row.paper else None
 
     def rows_at(self, scale: str) -> tuple[Row, ...]:
         """Returns the rows of a scale; `tiny` has those of `small`."""

@@ -3,12 +3,10 @@
 import os
 from typing import Any
 
-from data.storage import files
 from studies.engine.declaring import Study
 from studies.engine.measures import MEASURES
 from studies.engine.report import Found
-
-_DPI = 110
+from training import curves
 
 
 def draw(study: Study, found: Found, output_dir: str, num_steps: int) -> None:
@@ -37,9 +35,7 @@ def draw(study: Study, found: Found, output_dir: str, num_steps: int) -> None:
     lines = axes[0].get_legend_handles_labels()
     if any(lines):
         figure.legend(*lines, loc="outside lower center", ncols=len(lines[0]))
-    path = os.path.join(output_dir, "study.png")
-    with files.open_whole(path) as file:
-        figure.savefig(file, dpi=_DPI, format="png")
+    curves.save(figure, os.path.join(output_dir, "study.png"))
 
 
 def _bars(axis: Any, study: Study, found: Found, measure: str) -> None:
@@ -52,7 +48,7 @@ def _bars(axis: Any, study: Study, found: Found, measure: str) -> None:
             )
             if row is study.base:
                 axis.axvline(values.mean, color="black", alpha=0.3)
-    axis.set_yticks(range(len(rows)), [row.shown for row in rows])
+    axis.set_yticks(range(len(rows)), [row.title for row in rows])
     axis.set_ylim(len(rows) - 0.5, -0.5)
     axis.tick_params(labelleft=axis.get_subplotspec().is_first_col())
 

@@ -89,7 +89,7 @@ def _lines(
     yield "\n| row | minutes |\n| --- | --- |"
     for row in study.rows:
         if row.name in found.seconds:
-            yield f"| {row.shown} | {found.seconds[row.name] / 60:.1f} |"
+            yield f"| {row.title} | {found.seconds[row.name] / 60:.1f} |"
 
 
 def _measure(study: Study, found: Found, measure: str) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _measure(study: Study, found: Found, measure: str) -> Iterator[str]:
     for row in study.rows:
         if ours := found.of(row, measure):
             cells = _cells(study, row, ours, base, column)
-            yield f"| {' | '.join([row.shown, *cells])} |"
+            yield f"| {' | '.join([row.title, *cells])} |"
     yield ""
 
 
@@ -118,7 +118,7 @@ def _cells(
     cells = [shown(ours), f"{ours.mean - base.mean:+.2f}" if compared else ""]
     if not column:
         return cells
-    theirs, their_base = row.paper.get(column), study.base.paper.get(column)
+    theirs, their_base = (study.number(x, column) for x in (row, study.base))
     if theirs is None:
         return [*cells, "", "", ""]
     if is_base:
@@ -137,14 +137,13 @@ def shown(values: Values) -> str:
 
 def _paper(study: Study) -> Iterator[str]:
     """The paper's whole table."""
-    columns = list(dict.fromkeys(c for row in study.rows for c in row.paper))
-    if not columns:
+    if not any(row.paper for row in study.rows):
         return
+    columns = study.columns
     yield f"## {study.source}\n"
     yield f"| row | {' | '.join(columns)} |\n|{' --- |' * (1 + len(columns))}"
     for row in study.rows:
         if row.paper:
-            numbers = (row.paper.get(column) for column in columns)
-            cells = ["" if x is None else f"{x:g}" for x in numbers]
-            yield f"| {row.shown} | {' | '.join(cells)} |"
+            cells = (f"{number:g}" for number in row.paper)
+            yield f"| {row.title} | {' | '.join(cells)} |"
     yield ""

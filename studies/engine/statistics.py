@@ -22,13 +22,6 @@ class Values(NamedTuple):
         spread = statistics.stdev(values) if len(values) > 1 else None
         return cls(statistics.fmean(values), spread, len(values))
 
-    @property
-    def error(self) -> float | None:
-        """The standard error of the mean; None = unknown."""
-        if self.spread is None:
-            return None
-        return self.spread / math.sqrt(self.count)
-
 
 def sign_agrees(
     ours: Values, base: Values, theirs: float, their_base: float
@@ -44,8 +37,10 @@ def sign_agrees(
     if not theirs:
         return "-"
     agrees = "yes" if difference * theirs > 0 else "no"
-    if ours.error is None or base.error is None:
+    if ours.spread is None or base.spread is None:
         return f"{agrees}, one run"
-    if abs(difference) <= 2 * math.hypot(ours.error, base.error):
+    # Of each mean.
+    errors = (x.spread / math.sqrt(x.count) for x in (ours, base))
+    if abs(difference) <= 2 * math.hypot(*errors):
         return f"{agrees}, within the spread"
     return agrees

@@ -141,7 +141,7 @@ def test_names_and_values_come_back_bit_for_bit(tmp_path, architecture):
 
 
 def test_every_variable_of_the_original_has_one_counterpart(goldens):
-    names = checkpoints.Checkpoint(str(goldens / "model/init")).shapes
+    names = checkpoints.open_checkpoint(str(goldens / "model/init")).shapes
     weights = [n for n in names if n.startswith(("bert/", "cls/"))]
     weights = [n for n in weights if not n.endswith(("adam_m", "adam_v"))]
     translated = {huggingface.their_name(name) for name in weights}

@@ -34,14 +34,14 @@ def norm_of(**options):
 
 def drop_at(rate, seed):
     def drop(x):
-        draws = seeds.dropout_draws(x, tf.constant(seed))
+        draws = seeds.dropout_draws(x, tf.constant(seed), rate)
         return block.drop(x, draws, rate=rate)
 
     return drop
 
 
 def attended(function, scores):
-    draws = seeds.dropout_draws(scores, tf.constant([3, 4]))
+    draws = seeds.dropout_draws(scores, tf.constant([3, 4]), 0.2)
     return function(scores, hidden(3, 2, 7, 7), draws, rate=0.2)
 
 
@@ -96,7 +96,7 @@ CASES = {
         lambda x, residual, *parameters: norm_of(
             residual=residual,
             rate=0.3,
-            draws=seeds.dropout_draws(x, tf.constant([5, 6])),
+            draws=seeds.dropout_draws(x, tf.constant([5, 6]), 0.3),
         )(x, *parameters),
         (ROWS, ROWS[::-1], *PARAMETERS),
         2,
@@ -180,7 +180,7 @@ def test_every_kernel_has_a_case():
         and value.__module__ == module.__name__
         and not name.startswith("_")
     }
-    switches = {"current", "form", "fused", "pays"}
+    switches = {"current", "form", "fused"}
     # The same in every form; see vocabulary_loss_test.py.
     parts = {"vocabulary_loss_in_parts"}
     assert {name.split()[0] for name in CASES} == public - switches - parts
@@ -400,22 +400,6 @@ def test_a_served_model_says_that_it_has_no_gradient(config):
         scores = model.predict(batch)
     with pytest.raises(LookupError, match="exported model has no gradient"):
         tape.gradient(scores, [v.value for v in model.bert.trainable_weights])
-
-
-def test_compiling_pays_for_long_training_and_large_models():
-    options = {
-        "repaid": 2e8,
-        "num_hidden_layers": 6,
-        "hidden_size": 384,
-        "batch_size": 32,
-        "seq_length": 128,
-    }
-    # One length: 2e8 / (32 * 128 * 6 * 384) = 21.2 steps.
-    assert not kernels.pays(num_steps=21, **options)
-    assert kernels.pays(num_steps=22, **options)
-    # Ten lengths, half as long: twenty times as many.
-    assert not kernels.pays(num_steps=423, num_lengths=10, **options)
-    assert kernels.pays(num_steps=424, num_lengths=10, **options)
 
 
 def test_a_norm_of_static_shape_is_the_plain_one():

@@ -216,16 +216,18 @@ def test_a_tpu_scatters_nothing(monkeypatch):
 @pytest.mark.parametrize("rows_at_once", [1, 2, 3])
 @pytest.mark.parametrize("num_rows", [5, None])
 @pytest.mark.parametrize("dtype", rounding.UNITS)
-def test_parts_give_what_the_whole_gives(dtype, num_rows, rows_at_once):
+def test_parts_give_what_the_whole_gives(
+    dtype, num_rows, rows_at_once, monkeypatch
+):
+    logits = 31 * rows_at_once + 1
+    monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", logits)
     labels = tf.constant([0, 4, 30, 7, 7])
     weights = tf.constant([0.1, 2.0, 0.0, 1.0, -1.5])
     x, table, bias = tf.cast(normal(5, 6), dtype), 2 * normal(31, 6), normal(31)
 
     def in_parts(x, table, bias, labels):
         x = tf.raw_ops.PlaceholderWithDefault(input=x, shape=[num_rows, 6])
-        return vocabulary_loss_in_parts(
-            *(x, table, bias, labels), most_logits=31 * rows_at_once + 1
-        )
+        return vocabulary_loss_in_parts(x, table, bias, labels)
 
     got, want = (
         results(function, x, table, bias, labels, weights=weights)
@@ -246,23 +248,19 @@ def test_parts_give_what_the_whole_gives(dtype, num_rows, rows_at_once):
 
 @pytest.mark.parametrize("form", [kernels.Form.PLAIN, kernels.Form.STANDARD])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_parts_take_a_table_that_a_layer_has_cast(dtype, form):
+def test_parts_take_a_table_that_a_layer_has_cast(dtype, form, monkeypatch):
+    monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", 31 * 2)
     labels, weights = tf.constant([0, 4, 30, 7, 7]), tf.ones([5])
     x, table, bias = tf.cast(normal(5, 6), dtype), normal(31, 6), normal(31)
 
-    def parts_of(x, table, bias, labels):
-        return vocabulary_loss_in_parts(
-            *(x, table, bias, labels), most_logits=31 * 2
-        )
-
     def cast_first(x, table, bias, labels):
         narrow = tf.cast(table, dtype), tf.cast(bias, dtype)
-        return parts_of(x, *narrow, labels)
+        return vocabulary_loss_in_parts(x, *narrow, labels)
 
     with kernels.form(form):
         got, want = (
             results(function, x, table, bias, labels, weights=weights)
-            for function in (cast_first, parts_of)
+            for function in (cast_first, vocabulary_loss_in_parts)
         )
     for found, expected in zip(got[:3], want[:3], strict=True):
         np.testing.assert_array_equal(found, expected)
@@ -306,10 +304,8 @@ def largest_tensor(loss_of, num_rows):
     return max(size for size in sizes if size)
 
 
-def test_parts_need_no_more_memory_for_more_rows():
-    def in_parts(*arguments):
-        return vocabulary_loss_in_parts(*arguments, most_logits=310 * 8)
-
+def test_parts_need_no_more_memory_for_more_rows(monkeypatch):
+    monkeypatch.setattr(vocabulary, "LOGITS_AT_ONCE", 310 * 8)
     assert largest_tensor(vocabulary_loss, 64) == 310 * 64
-    assert largest_tensor(in_parts, 64) == largest_tensor(in_parts, 256)
-    assert largest_tensor(in_parts, 64) == 310 * 8
+    for num_rows in (64, 256):
+        assert largest_tensor(vocabulary_loss_in_parts, num_rows) == 310 * 8

@@ -117,7 +117,7 @@ def test_there_and_back_is_the_same_bit_for_bit(folder, vocab, tmp_path):
 
 
 def test_the_originals_checkpoint_comes_back_bit_for_bit(goldens, tmp_path):
-    original = checkpoints.Checkpoint(str(goldens / "model/trained"))
+    original = checkpoints.open_checkpoint(str(goldens / "model/trained"))
     options = {
         "bert_config_file": str(goldens / "bert_config.json"),
         "vocab_file": str(goldens / "vocab.txt"),
@@ -127,7 +127,7 @@ def test_the_originals_checkpoint_comes_back_bit_for_bit(goldens, tmp_path):
     assert values["hidden_act"] == "gelu_new"
     assert values["architectures"] == ["BertForPreTraining"]
     back = convert(there, tmp_path / "back")
-    ours = checkpoints.Checkpoint(str(back))
+    ours = checkpoints.open_checkpoint(str(back))
     assert len(ours.shapes) == 62
     for name in ours.shapes:
         np.testing.assert_array_equal(ours.read(name), original.read(name))
@@ -190,7 +190,7 @@ def test_a_finished_run_says_what_it_is(
     assert tokenizer["do_lower_case"] is False
     assert tokenizer["model_max_length"] == 128
     tensors = load_file(target / "model.safetensors")
-    head = checkpoints.Checkpoint(str(source)).read("output_weights")
+    head = checkpoints.open_checkpoint(str(source)).read("output_weights")
     np.testing.assert_array_equal(tensors["classifier.weight"], head)
     # And the labels come back, with what the model is for.
     ours = convert(target, tmp_path / "ours")
@@ -256,7 +256,9 @@ def test_a_span_head_answers_questions(goldens, config, tmp_path):
     values = json.loads((target / "config.json").read_text())
     assert values["architectures"] == ["BertForQuestionAnswering"]
     tensors = load_file(target / "model.safetensors")
-    head = checkpoints.Checkpoint(str(source)).read("cls/squad/output_weights")
+    head = checkpoints.open_checkpoint(str(source)).read(
+        "cls/squad/output_weights"
+    )
     np.testing.assert_array_equal(tensors["qa_outputs.weight"], head)
 
 

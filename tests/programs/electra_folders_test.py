@@ -65,7 +65,7 @@ def test_there_and_back_is_the_same_bit_for_bit(
     assert (config["embedding_size"], config["hidden_size"]) == sizes
     assert "electra" not in config
     back = convert(there, tmp_path / "back")
-    written = checkpoints.Checkpoint(str(back))
+    written = checkpoints.open_checkpoint(str(back))
     assert scopes_of(written.shapes) == scopes
     # Of the discriminator, only the embeddings belong to a generator.
     expected = {

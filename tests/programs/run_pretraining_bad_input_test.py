@@ -336,9 +336,8 @@ def test_a_run_can_go_back_in_time(finished, tmp_path, caplog):
 def test_a_copied_folder_is_a_run_of_its_own(finished, tmp_path):
     moved = tmp_path / "moved"
     (tmp_path / "out").rename(moved)
-    assert checkpoints.tf1.find_prefix(str(moved)) == str(
-        moved / "model.ckpt-6"
-    )
+    found = checkpoints.open_checkpoint(str(moved))
+    assert found.prefix == str(moved / "model.ckpt-6")
     train = dataclasses.replace(
         finished.train, output_dir=str(moved), num_train_steps=7
     )

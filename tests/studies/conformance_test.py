@@ -107,9 +107,7 @@ def test_a_study_is_a_short_file(name):
 
 
 def test_the_papers_numbers(name, study):
-    numbers = {
-        key(name, row): [*row.paper.values()] for row in study.rows if row.paper
-    }
+    numbers = {key(name, row): [*row.paper] for row in study.rows if row.paper}
     expected = {
         row: [float(x) for x in line.split()]
         for row, line in TABLES[name].items()
@@ -120,15 +118,17 @@ def test_the_papers_numbers(name, study):
 def test_rows_and_measures_fit_each_other(study):
     names = [row.name for row in study.rows]
     assert len(set(names)) == len(names) > 1
-    titles = [row.shown for row in study.rows]
+    titles = [row.title for row in study.rows]
     assert len(set(titles)) == len(titles)
     assert all(re.fullmatch(r"\w+", name) for name in names)
     assert study.base in study.rows_at("small")
     assert set(study.measures) <= MEASURES.keys()
     for measure, column in study.nearest.items():
         assert measure in study.measures
-        assert column in study.base.paper
+        assert column in study.columns
+        assert study.base.paper
     for row in study.rows:
+        assert len(row.paper) in (0, len(study.columns))
         source = study.row(row.source)
         assert source.source == source.name
         # What it is trained on must be that of the encoder it takes.

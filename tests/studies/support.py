@@ -17,9 +17,10 @@ def made_up_study(measures=("tags", "casing", "perplexity")):
         source="Nobody, Table 0",
         question="Does the engine count?",
         rows=tuple(
-            Row(name=name, paper={"F1": number})
+            Row(name=name, title=name, paper=(number,))
             for name, number in zip(NAMES, PAPER, strict=True)
         ),
+        columns=("F1",),
         measures=measures,
         nearest={"tags": "F1", "casing": "F1"},
     )

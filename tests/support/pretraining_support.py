@@ -46,7 +46,7 @@ def run(arguments, root):
 
 
 def read_all(prefix):
-    checkpoint = checkpoints.Checkpoint(str(prefix))
+    checkpoint = checkpoints.open_checkpoint(str(prefix))
     return {name: checkpoint.read(name) for name in checkpoint.shapes}
 
 

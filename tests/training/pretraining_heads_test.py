@@ -19,7 +19,7 @@ PAIR = "cls/seq_relationship/output_bias, cls/seq_relationship/output_weights"
 
 def without(goldens, tmp_path, *prefixes):
     """The golden model without some of its variables."""
-    golden = checkpoints.Checkpoint(str(goldens / "model/trained"))
+    golden = checkpoints.open_checkpoint(str(goldens / "model/trained"))
     path = str(tmp_path / "less/bert_model.ckpt")
     kept = {
         name: golden.read(name)

@@ -26,8 +26,6 @@ class ExampleModel(Model, Protocol):
     """A model that also gives outputs for each example."""
 
     config: Any
-    metric: str
-    reads_pooler: bool
 
     def score_examples(self, batch: Batch) -> dict[str, tf.Tensor]:
         """Output name -> tensor [B, ...]; see `TaskModel.score_examples`."""

@@ -46,15 +46,13 @@ def with_fusion(
         return options
     kind = kind_of(strategy)
     lengths = trimmed_lengths(seq_length, kind.multiple) if trims else [1]
-    is_long = options.num_train_minutes > 0 or kernels.pays(
-        repaid=kind.repaid,
-        num_hidden_layers=config.num_hidden_layers,
-        hidden_size=config.hidden_size,
-        num_steps=options.num_train_steps,
-        batch_size=options.train_batch_size // strategy.num_replicas_in_sync,
-        seq_length=seq_length,
-        num_lengths=len(lengths),
-    )
+    batch_size = options.train_batch_size // strategy.num_replicas_in_sync
+    wordpieces = options.num_train_steps * batch_size * seq_length
+    if len(lengths) > 1:  # about half of them are padding
+        wordpieces //= 2
+    work = wordpieces * config.num_hidden_layers * config.hidden_size
+    repays = work >= kind.repaid * len(lengths)
+    is_long = options.num_train_minutes > 0 or repays
     fuse = gpus.can_compile(found) and is_long
     return dataclasses.replace(options, fuse=fuse)
 

@@ -16,6 +16,7 @@ from data.storage import files, manifests
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
 from modeling import checkpoints, objectives
+from modeling.checkpoints import tf1
 from modeling.choices import FIRST_WEIGHTS
 from modeling.config import BertConfig
 from modeling.objectives.base import PretrainingObjective
@@ -359,9 +360,10 @@ def strip(opened: Opened, step: int) -> None:
     """Writes a checkpoint without slots, as released."""
     source = opened.start.manager.prefix(step)
     target = os.path.join(opened.options.train.output_dir, STRIPPED_NAME)
-    kept = checkpoints.strip(source, target)
+    kept = tf1.Checkpoint(source).weights()
+    tf1.write(target, kept)
     size, whole = (files.size(x + _DATA) / 1e6 for x in (target, source))
     logging.info(
         "%s: %d weights without optimizer slots, %.1f MB (%s has %.1f MB).",
-        *(target, kept, size, source, whole),
+        *(target, len(kept), size, source, whole),
     )

@@ -210,7 +210,7 @@ def find(
     """
     run, resumed = _run_in(output_dir)
     in_run = {
-        flag: model_folder.existing(run, names) if run else None
+        flag: model_folder.existing(names, run) if run else None
         for flag, names in FILES.items()
     }
     vocab_file = given["vocab_file"]

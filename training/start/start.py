@@ -70,7 +70,7 @@ class Start:
       config: sizes of the model.
       make_model: returns a model; its arguments are config and options of
         `BertModel`.
-      metric: see `ExampleModel`; "" = the model has none.
+      metric: see `ItemObjective`; "" = the model has none.
       manager: manages the checkpoints in output_dir.
       first: the weights of init_checkpoint; None = the folder holds
         checkpoints, or the weights are random.

@@ -67,7 +67,7 @@ def test_from_folder_gives_the_encoder_alone(
 ):
     bert = BertModel.from_folder(str(original), whole_last_layer=True)
     assert isinstance(bert, BertModel)
-    golden = checkpoints.Checkpoint(str(original))
+    golden = checkpoints.open_checkpoint(str(original))
     for name, variable in checkpoints.variables_by_name([bert]).items():
         np.testing.assert_array_equal(variable, golden.read(name))
     # Without a pooler, which stays random, there is a warning.

@@ -121,7 +121,7 @@ def test_pairs_say_whether_the_second_follows(signatures, goldens):
 def load_without(finished, goldens, tmp_path, scope):
     """The same model, whose checkpoint lacks a head."""
     shutil.copytree(finished, tmp_path / "run")
-    full = checkpoints.Checkpoint(str(goldens / "model/trained"))
+    full = checkpoints.open_checkpoint(str(goldens / "model/trained"))
     kept = {n: full.read(n) for n in full.shapes if not n.startswith(scope)}
     checkpoints.write(str(tmp_path / "run/bert_model.ckpt"), kept)
     return saved_model.load(str(tmp_path / "run"))

@@ -41,7 +41,7 @@ def student_of(goldens, folder, teacher, kind="single", **changes):
 
 
 def weights_of(folder):
-    return checkpoints.Checkpoint(str(folder)).weights()
+    return checkpoints.open_checkpoint(str(folder)).weights()
 
 
 def assert_same_weights(one, other):

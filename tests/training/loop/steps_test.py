@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from data.records.length_batches import trimmed_lengths
 from modeling import BertConfig, checkpoints
 from tests.support import fork_server, rounding
 from tests.training.support import (
@@ -224,7 +225,7 @@ def assert_pooler_stays(goldens, weights):
 )
 def test_weights_that_the_loss_does_not_read_stay_as_they_are(goldens, rule):
     # The original's questions do not read the pooler: it made no slots there.
-    golden = checkpoints.Checkpoint(str(goldens / "squad/finetuned_v1.1"))
+    golden = checkpoints.open_checkpoint(str(goldens / "squad/finetuned_v1.1"))
     assert "bert/pooler/dense/kernel" in golden.shapes
     assert "bert/pooler/dense/kernel/adam_m" not in golden.shapes
     found = sgd_run(goldens, 2, rule=rule, kind="tagging")
@@ -257,3 +258,26 @@ def test_what_is_compiled_is_decided_by_the_length_of_training():
     assert decided(num_train_minutes=1.0).fuse is True
     assert decided(fuse=True).fuse is True
     assert decided(fuse=False, num_train_steps=1000).fuse is False
+
+
+def test_compiling_pays_for_long_training_and_large_models():
+    config = BertConfig(
+        vocab_size=9,
+        hidden_size=384,
+        num_hidden_layers=6,
+        num_attention_heads=12,
+    )
+
+    def fuses(num_steps, trims):
+        options = TrainOptions(
+            output_dir="out", num_train_steps=num_steps, train_batch_size=32
+        )
+        return with_fusion(options, config, seq_length=128, trims=trims).fuse
+
+    # One length: 2e8 / (32 * 128 * 6 * 384) = 21.2 steps.
+    assert not fuses(21, trims=False)
+    assert fuses(22, trims=False)
+    # Several lengths, half as long: twice as many for each.
+    most = int(2 * 21.193 * len(trimmed_lengths(128)))
+    assert not fuses(most, trims=True)
+    assert fuses(most + 1, trims=True)

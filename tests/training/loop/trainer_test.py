@@ -26,7 +26,7 @@ def golden_losses(goldens):
 
 
 def read_all(path):
-    checkpoint = checkpoints.Checkpoint(str(path))
+    checkpoint = checkpoints.open_checkpoint(str(path))
     return {name: checkpoint.read(name) for name in checkpoint.shapes}
 
 
