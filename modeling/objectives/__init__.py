@@ -6,7 +6,8 @@ left_to_right  every next token, under left-to-right attention
 replaced_tokens  ELECTRA: which tokens a generator has replaced
 tasks          classification, regression, multilabel, choice, tagging
 spans          the start and the end of an answer
-sentence_vectors  one vector for each text, and its losses
+vector_losses/  what trains the vectors of texts
+sentence_vectors  one vector for each text
 """
 
 import importlib

@@ -3,7 +3,6 @@
 Axis letters: see `layers`; C texts of an example, K numbers of a vector.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -14,9 +13,10 @@ from modeling.checkpoints.vector_form import VectorForm
 from modeling.config import BertConfig
 from modeling.kernels.recomputation import computed_in_parts
 from modeling.kernels.seeds import split_seed
+from modeling.objectives import vector_losses
 from modeling.objectives.base import Batch, Objective
+from modeling.objectives.vector_losses.similarity import unit
 
-_NEVER = -1e12  # its exp is 0
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
@@ -31,9 +31,9 @@ class SentenceEncoder(Objective):
 
     A loss compares all examples of a batch, on all devices: each computes the
     loss of the whole batch, and the gradient of its own vectors. It is the mean
-    over all sizes of the `form` (Matryoshka, arXiv:2205.13147). For `loss` and
-    `scale` see `LOSSES`. Texts are encoded in `num_parts`, whose activations
-    are computed again for the gradient. `options` are arguments of `BertModel`.
+    over all sizes of the `form` (Matryoshka, arXiv:2205.13147). For `scale` see
+    `vector_losses`. Texts are encoded in `num_parts`, whose activations are
+    computed again for the gradient. `options` are arguments of `BertModel`.
     """
 
     def __init__(
@@ -48,14 +48,10 @@ class SentenceEncoder(Objective):
         dtype: str = "float32",
         **options: Any,
     ):
-        if loss not in LOSSES:
-            raise ValueError(
-                f"loss {loss!r}; it must be one of {', '.join(LOSSES)}."
-            )
         super().__init__(BertModel(config, dtype=dtype, **options))
         self.form = form or VectorForm()
         self.sizes = self.form.sizes(config.hidden_size)
-        self._loss = LOSSES[loss]
+        self._loss = vector_losses.get(loss)
         self._num_texts = num_texts
         self._scale = scale
         self._num_parts = num_parts
@@ -110,97 +106,6 @@ class SentenceEncoder(Objective):
         return computed_in_parts(
             self.vectors, texts, seed, self._num_parts, self.bert.variables
         )
-
-
-def unit(vectors: tf.Tensor) -> tf.Tensor:
-    """Divides vectors [B, K] by their lengths; a vector of zeros stays."""
-    return tf.math.l2_normalize(vectors, axis=-1, epsilon=1e-24)
-
-
-def cosines(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
-    """Computes the cosine of each row with the same row: [B] of [B, K] each."""
-    return tf.reduce_sum(unit(first) * unit(second), axis=-1)
-
-
-def cosent(
-    vectors: Sequence[tf.Tensor], targets: tf.Tensor, scale: float
-) -> tf.Tensor:
-    """Scored pairs, ranked: a higher score shall have a higher cosine.
-
-    It is log(1 + sum of exp(scale (cos_i - cos_j)) where score_i < score_j).
-    Only the order of the scores counts, as in Spearman's correlation.
-
-    Source: CoSENT (Su, kexue.fm/archives/8847); `CoSENTLoss` of
-      sentence-transformers.
-    """
-    scaled = scale * cosines(*vectors)
-    differences = scaled[:, tf.newaxis] - scaled[tf.newaxis]
-    is_wrong = targets < tf.transpose(targets)
-    terms = tf.reshape(tf.where(is_wrong, differences, _NEVER), [-1])
-    return tf.reduce_logsumexp(tf.concat([[0.0], terms], axis=0))
-
-
-def cosine(
-    vectors: Sequence[tf.Tensor], targets: tf.Tensor, scale: float
-) -> tf.Tensor:
-    """Scored pairs, regressed: mean of (cosine - score)^2, without `scale`.
-
-    Source: Sentence-BERT (arXiv:1908.10084), regression objective.
-    """
-    del scale
-    return tf.reduce_mean(tf.square(cosines(*vectors) - targets[:, 0]))
-
-
-def negatives(
-    vectors: Sequence[tf.Tensor], targets: None, scale: float
-) -> tf.Tensor:
-    """Positive pairs: mean cross entropy of each first text's own second text.
-
-    It is chosen among the second, and if there are any the third texts, of all
-    examples.
-
-    Source: Henderson et al., arXiv:1705.00652, section 4;
-      `MultipleNegativesRankingLoss` of sentence-transformers.
-    """
-    del targets
-    first, *others = map(unit, vectors)
-    candidates = tf.concat(others, axis=0)
-    logits = scale * tf.matmul(first, candidates, transpose_b=True)
-    return tf.reduce_mean(
-        tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=tf.range(tf.shape(first)[0]), logits=logits
-        )
-    )
-
-
-def teacher(
-    vectors: Sequence[tf.Tensor], targets: tf.Tensor, scale: float
-) -> tf.Tensor:
-    """Any texts: mean of 1 - cosine to a teacher's vectors, without `scale`.
-
-    The cosine does not depend on the lengths of the teacher's vectors, so that
-    one learning rate suits all teachers; for vectors of length 1 it is the
-    squared error. No projection is learned: the vectors themselves are
-    searched, and a projection that is dropped afterwards would leave their own
-    angles untrained. Where the sizes differ, the teacher's vectors are rotated
-    to their principal axes and cut, which keeps their angles as well as any
-    smaller size can.
-    """
-    del scale
-    (own,) = vectors
-    return 1.0 - tf.reduce_mean(cosines(own, targets))
-
-
-# The values of `choices.VECTOR_LOSSES`. A loss maps float32 [B, K] for each
-# text of an example, the targets (scores [B, 1], a teacher's vectors [B, K] or
-# None) and the factor of the cosines to a scalar, a mean over the batch. Every
-# loss depends on directions only, not on lengths.
-LOSSES = {
-    "cosent": cosent,
-    "cosine": cosine,
-    "negatives": negatives,
-    "teacher": teacher,
-}
 
 
 def _of_all_devices(parts: list[tf.Tensor]) -> list[tf.Tensor]:
