@@ -21,7 +21,7 @@ import sys
 import time
 
 from data.settings import Settings, setting
-from data.storage import files
+from data.storage import files, locks
 from demo import sizes
 from demo.sizes import Sizes
 from modeling.config import BertConfig
@@ -61,14 +61,20 @@ class DemoOptions(Settings):
         least=0,
     )
     num_train_steps: int = setting(
-        2800, "Most training steps; a small --text gets fewer."
+        2800, "Most training steps; a small --text gets fewer.", least=1
     )
 
 
 def main() -> None:
     """Runs the steps of the demo."""
-    start = time.monotonic()
     options = flags.read(DemoOptions)
+    with locks.sole_use(options.output_dir):
+        _demo(options)
+
+
+def _demo(options: DemoOptions) -> None:
+    """Runs the steps in the folder, which no other demo uses."""
+    start = time.monotonic()
     out = pathlib.Path(options.output_dir)
     _clear(out, options.text)
     own = [f"--text={options.text}"] if options.text else []
@@ -108,16 +114,17 @@ def _clear(out: pathlib.Path, text: str | None) -> None:
         )
     if text:
         sizes.check(text)
-    if out.exists() and any(out.iterdir()) and not (out / _MARK).exists():
+    out.mkdir(parents=True, exist_ok=True)
+    held = {path.name for path in out.iterdir()} - {locks.NAME}
+    if held and _MARK not in held:
         raise ValueError(
-            f"--output_dir={out} holds {min(out.iterdir()).name} and no "
+            f"--output_dir={out} holds {min(held)} and no "
             f"{_MARK}, so a demo may not replace it; give a new folder, or "
             "empty this one if nothing in it is needed."
         )
     shutil.rmtree(out / "model", ignore_errors=True)
     for name in _FILES:
         (out / name).unlink(missing_ok=True)
-    out.mkdir(parents=True, exist_ok=True)
     files.write_text(str(out / _MARK), "The next demo replaces this folder.\n")
 
 
@@ -224,10 +231,8 @@ def _baselines(out: pathlib.Path) -> tuple[str, float, float]:
     from data.records import feature_spec, reading
 
     specs = feature_spec.pretraining_features(LENGTH, PREDICTIONS)
-    pieces: collections.Counter = collections.Counter()
-    labels: collections.Counter = collections.Counter()
-    path = f"{out}/eval.tf_record"
-    for batch in tf.data.TFRecordDataset(path).batch(1000):
+    pieces, labels = collections.Counter(), collections.Counter()
+    for batch in tf.data.TFRecordDataset(f"{out}/eval.tf_record").batch(1000):
         features = reading.parse_batch(specs, batch)
         real = features["masked_lm_weights"] > 0
         pieces.update(features["masked_lm_ids"][real].numpy().tolist())

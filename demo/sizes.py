@@ -94,9 +94,8 @@ def num_train_steps(records: str, wordpieces_of_step: int, most: int) -> int:
 
     `records` are the training records, whose manifest has the text's size.
     """
-    manifest = read_json(records + files.MANIFEST_SUFFIX)
-    wordpieces = manifest["counts"]["wordpieces"]
-    steps = _PASSES * wordpieces // wordpieces_of_step
+    counts = read_json(records + files.MANIFEST_SUFFIX)["counts"]
+    steps = _PASSES * counts["wordpieces"] // wordpieces_of_step
     return min(most, max(_LEAST_STEPS, steps))
 
 
@@ -104,5 +103,4 @@ def _has_accent(word: str) -> bool:
     """Whether the tokenizer drops an accent of a lower-cased word."""
     if word.isascii():
         return False
-    marks = map(unicodedata.category, unicodedata.normalize("NFD", word))
-    return "Mn" in marks
+    return "Mn" in map(unicodedata.category, unicodedata.normalize("NFD", word))

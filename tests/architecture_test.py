@@ -37,14 +37,14 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 11_032,
-    "training": 12_777,
-    "modeling": 4_384,
-    "studies": 1_525,
+    "data": 10_916,
+    "training": 12_532,
+    "modeling": 4_281,
+    "studies": 1_515,
     "demo": 417,
     "programs": 748,
 }
-MOST_DOCSTRINGS = 8_791
+MOST_DOCSTRINGS = 8_654
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

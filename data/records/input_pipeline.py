@@ -141,11 +141,7 @@ def training_batches(
         logging.info(
             "Worker %d of %d reads all %d files, and takes %d of each %d "
             "records; with a file for each worker it would read its own alone.",
-            shard.index,
-            shard.count,
-            len(files.paths),
-            size,
-            batch_size,
+            *(shard.index, shard.count, len(files.paths), size, batch_size),
         )
     # Differs from the original: its order is different at every start
     # (unseeded, "sloppy"), so that no run can be repeated or resumed.
@@ -188,12 +184,8 @@ def _own_files(files, shard):
     own = files.some(files.paths[shard.index :: shard.count])
     logging.info(
         "Worker %d of %d reads %d of %d files: %d of %d records.",
-        shard.index,
-        shard.count,
-        len(own.paths),
-        len(files.paths),
-        own.count,
-        files.count,
+        *(shard.index, shard.count, len(own.paths), len(files.paths)),
+        *(own.count, files.count),
     )
     share = own.count * shard.count / files.count
     if not 0.5 <= share <= 2:

@@ -26,6 +26,8 @@ _INCOMPLETE = ".incomplete-"
 OF_LINKS = ".links-"
 # The first bytes of a gzip file.
 _GZIP = b"\x1f\x8b"
+# The first bytes of a UTF-16 file.
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 # Suffix of the file that describes a record file.
 MANIFEST_SUFFIX = ".manifest.json"
 # `out@64` is TensorFlow's name for out-00000-of-00064 ... out-00063-of-00064.
@@ -275,6 +277,10 @@ def decode_line(line: bytes, where: Callable[[], str]) -> str:
         remedy = "convert the file, for example with `iconv -f latin1 -t utf-8`"
         if line.startswith(_GZIP):
             remedy = "the file is compressed: unpack it with `gunzip`"
+        elif line.startswith(_UTF16):
+            remedy = (
+                "the file is UTF-16: `iconv -f utf-16 -t utf-8` converts it"
+            )
         raise ValueError(
             f"{where()}: byte {error.start + 1} of the line is "
             f"0x{line[error.start]:02x}, which is not UTF-8; {remedy}."

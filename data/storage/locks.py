@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from absl import logging
 
-_NAME = ".lock"
+NAME = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 # Process and folder of each lock. A folder is not locked again within, because
 # closing the file a second time would release the lock.
@@ -39,7 +39,7 @@ def sole_use(folder: str) -> Iterator[None]:
     if "://" in folder or key in _held:
         yield
         return
-    path = os.path.join(folder, _NAME)
+    path = os.path.join(folder, NAME)
     made = _first_missing(key[1])
     try:
         file = _open_locked(path)

@@ -360,10 +360,7 @@ def read_table(
         logging.warning(
             "%s: %d rows without %d columns are left out, the first is line "
             "%d.",
-            path,
-            len(broken),
-            width,
-            broken[0],
+            *(path, len(broken), width, broken[0]),
         )
 
 

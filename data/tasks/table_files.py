@@ -61,7 +61,7 @@ class TableFiles:
     def path(self, set_name: str) -> str:
         """The file of a set; FileNotFoundError if none has a usual name."""
         given, usual = self.names[set_name], self._usual_names(set_name)
-        share = " Or draw it from the train set: --dev_share=0.1."
+        share = " A new run can draw it from the train set: --dev_share=0.1."
         further = share if set_name == "dev" else ""
         return find_file(self.data_dir, set_name, given, usual, further)
 

@@ -132,7 +132,8 @@ class Task:
         if not count:
             raise ValueError(
                 f"--task_name={self.name}: the {set_name} set is empty, "
-                "expected at least one example."
+                "expected at least one example; lines end with a line feed, "
+                "not with a carriage return alone."
             )
         if empty:
             # Some real sets, such as QQP, have a few. They are kept because a
@@ -141,11 +142,7 @@ class Task:
                 "--task_name=%s: %d of %d examples of the %s set have an empty "
                 "text, which is kept; the first is %s. Are these the right "
                 "columns?",
-                self.name,
-                len(empty),
-                count,
-                set_name,
-                empty[0],
+                *(self.name, len(empty), count, set_name, empty[0]),
             )
 
     def reads_pairs(self) -> bool:

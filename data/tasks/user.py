@@ -202,7 +202,8 @@ class UserTable(Task):
     def example(self, row: Row, set_name: str) -> Example:
         """Converts a row; the label of a test set is not read."""
         name = row.number
-        if self._id:
+        # Not in the train set, whose records are the same without ids.
+        if self._id and set_name != "train":
             name = rows.label_text(row.value(*self._id))
         guid = f"{set_name}-{name}"
         # The labels of a test set are unknown, or from another vocabulary.

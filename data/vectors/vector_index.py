@@ -110,10 +110,12 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
             f"from; {_AGAIN}."
         )
     facts = read_json(manifest, ("made_from", "texts"), _AGAIN)
-    if changed := manifests.changes(facts["made_from"], model):
+    # Earlier versions did not write all of them.
+    before = {**model, **facts["made_from"]}
+    if changed := manifests.changes(before, model):
         raise ValueError(
-            f"--index_file={path} was made with another model: "
-            f"{'; '.join(changed)}. Give that model, or {_AGAIN}."
+            f"--index_file={path} was made with another model or flag: "
+            f"{'; '.join(changed)}. Give the same, or {_AGAIN}."
         )
     vectors = open_array(path, f"{path} is damaged; {_AGAIN}")
     texts = facts["texts"]

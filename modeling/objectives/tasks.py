@@ -109,6 +109,7 @@ class TaskModel(ItemObjective):
 
     Attributes:
       metric: name of the metric beside the loss.
+      class_weights: see the arguments.
       reads_pooler: see `ItemObjective`.
 
     Raises:
@@ -155,7 +156,7 @@ class TaskModel(ItemObjective):
         )
         super().__init__(bert, self.mix, self.bilstm, self.head)
         self._head_dropout = head_dropout
-        self._class_weights = tuple(class_weights)
+        self.class_weights = tuple(class_weights)
 
     def logits(
         self, batch: Batch, dropout_seed: tf.Tensor | None = None
@@ -252,9 +253,9 @@ class TaskModel(ItemObjective):
     def training_weights(self, batch: Batch) -> tf.Tensor:
         """Returns `item_weights`, times the weights of the labels."""
         weights = self.item_weights(batch)
-        if not self._class_weights:
+        if not self.class_weights:
             return weights
-        table = tf.constant(self._class_weights, tf.float32)
+        table = tf.constant(self.class_weights, tf.float32)
         return weights * tf.gather(table, tf.reshape(batch["label_ids"], [-1]))
 
 

@@ -1,9 +1,12 @@
 """The demo: the folder that it replaces, and how long it trains."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
+from data.storage import locks
 from demo import run_demo
 from training.config import recipes
 
@@ -17,6 +20,20 @@ def test_a_folder_of_an_earlier_demo_is_cleared(tmp_path):
     run_demo._clear(folder, None)
     left = {path.name for path in folder.iterdir()}
     assert left == {"made_by_the_demo.txt", "notes.md"}
+
+
+def test_two_demos_in_a_folder_exclude_each_other(tmp_path):
+    """A new folder holds the lock alone."""
+    with locks.sole_use(str(tmp_path)):
+        run_demo._clear(tmp_path, None)
+        done = subprocess.run(
+            [sys.executable, "-m", "demo.run_demo", f"--output_dir={tmp_path}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert f"{tmp_path} is in use by process" in done.stderr
 
 
 def test_another_folder_is_not_touched(tmp_path):

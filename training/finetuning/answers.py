@@ -23,7 +23,7 @@ from training.start import description
 
 # The score of padding, which is never among the n best.
 _LOWEST = -1e9
-_THRESHOLD_FILE = "null_threshold.json"
+THRESHOLD_FILE = "null_threshold.json"
 
 
 class QuestionScorer:
@@ -184,16 +184,13 @@ class QuestionScorer:
             "global_step": step,
             "file": self.questions.data.name,
         }
-        path = os.path.join(self._output_dir, _THRESHOLD_FILE)
+        path = os.path.join(self._output_dir, THRESHOLD_FILE)
         write_json(path, saved)
         results = at_zero.results()
         logging.info(
             "%s: the best null_score_diff_threshold is %.4f: F1 %.2f, with 0 "
             "%.2f.",
-            path,
-            threshold,
-            found["best_f1"],
-            results["f1"],
+            *(path, threshold, found["best_f1"], results["f1"]),
         )
         return found | {
             f"{name}_at_threshold_0": results[name] for name in ("exact", "f1")
@@ -231,7 +228,7 @@ def read_threshold(output_dir: str) -> dict[str, Any]:
     --find_null_threshold wrote them; {} = no file. Raises ValueError if the
     file is damaged or has no threshold.
     """
-    path = os.path.join(output_dir, _THRESHOLD_FILE)
+    path = os.path.join(output_dir, THRESHOLD_FILE)
     name = "null_score_diff_threshold"
     remedy = f"remove it, or pass --{name}"
     saved = find_json(path, (name,), remedy)
@@ -261,7 +258,7 @@ def known_threshold(
     if not saved:
         found = description.find(output_dir)
         return found.null_score_diff_threshold if found else 0.0
-    path = os.path.join(output_dir, _THRESHOLD_FILE)
+    path = os.path.join(output_dir, THRESHOLD_FILE)
     threshold = saved["null_score_diff_threshold"]
     found_at = saved.get("global_step")
     text = (
@@ -274,7 +271,6 @@ def known_threshold(
         logging.warning(
             "%s, but the weights have step %d; give --find_null_threshold or "
             "--null_score_diff_threshold.",
-            text,
-            step,
+            *(text, step),
         )
     return threshold

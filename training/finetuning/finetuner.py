@@ -60,12 +60,12 @@ class Finetuning:
       start: what the run begins with. Its configuration, head and labels are
         written to output_dir.
       num_choices: C, inputs of one example.
-      batch_sizes: fields of options, such as `eval_batch_size`, that will be
-        used, beside the batch size of training.
+      batch_sizes: fields of options to check, such as `eval_batch_size`.
       pooling: see `long_text.pool`, if examples have several windows.
       make_batches: returns the batches to train on; None =
         `length_batches.training_batches`, also for the arguments.
       distillation: see `ItemObjective`.
+      begin: see `Trainer.train`.
 
     Attributes:
       model: until `train` or `restore` it has the weights of init_checkpoint
@@ -75,8 +75,7 @@ class Finetuning:
       num_devices: devices that share each batch.
 
     Raises:
-      ValueError, OSError: a batch size does not fit the devices, or output_dir
-        cannot be written.
+      ValueError, OSError: a batch size does not fit, or output_dir is full.
     """
 
     def __init__(
@@ -90,12 +89,13 @@ class Finetuning:
         pooling: str = "",
         make_batches: Callable[..., tf.data.Dataset] | None = None,
         distillation: Distillation | None = None,
+        begin: Callable[[], None] = lambda: None,
     ):
         # Reference cycles keep the previous model alive.
         gc.collect()
         self._start, options = start, start.options
         self.options = options
-        self._pooling = pooling
+        self._pooling, self._begin = pooling, begin
         self._strategy = create_strategy(options.device)
         self.num_devices = self._strategy.num_replicas_in_sync
         for name in batch_sizes:
@@ -125,20 +125,21 @@ class Finetuning:
 
         It begins from the newest checkpoint of output_dir if there is one.
         `evaluate` is called with the step every `eval_every_steps`; True =
-        stop. `num_examples` is the size of an epoch; None = the number of
-        records.
+        stop. `num_examples` is the size of an epoch; None = all records.
         """
-        train = with_steps(self.options, num_examples or train_files.count)
+        num_examples, records = num_examples or train_files.count, ""
+        if num_examples != train_files.count:
+            records = f" ({train_files.count} records)"
+        train = with_steps(self.options, num_examples)
         logging.info(
             "***** Running training *****\n  Num examples = %d%s\n"
             "  Batch size = %d\n  Num steps = %d",
-            num_examples or train_files.count,
-            f" ({train_files.count} records)"
-            if num_examples not in (None, train_files.count)
-            else "",
-            train.train_batch_size,
-            train.num_train_steps,
+            *(num_examples, records),
+            *(train.train_batch_size, train.num_train_steps),
         )
+        made_from = reuse.made_from(train_files.paths[0])
+        if weights := getattr(self.model, "class_weights", ()):
+            made_from["class_weights"] = list(weights)
         with (
             self._strategy.scope(),
             naming_damage(train_files.segments, train_files.specs),
@@ -153,8 +154,9 @@ class Finetuning:
                 functools.partial(self._batches, train_files, train),
                 self.manager,
                 num_examples=train_files.count,
-                made_from=reuse.made_from(train_files.paths[0]),
+                made_from=made_from,
                 evaluate=evaluate,
+                begin=self._begin,
             )
 
     def _batches(

@@ -88,6 +88,7 @@ class Trainer:
         made_from: Mapping[str, Any] | None = None,
         evaluate: Evaluate | None = None,
         share: float = 1.0,
+        begin: Callable[[], None] = lambda: None,
     ) -> int:
         """Trains to the end, from the newest checkpoint if there is one.
 
@@ -102,6 +103,7 @@ class Trainer:
             the end. It is called again when a run resumes, because the run
             may have been stopped there. True = save and stop training.
           share: of the training, after which it ends.
+          begin: called before the first step, if there is one.
 
         Returns:
           The last step.
@@ -132,6 +134,7 @@ class Trainer:
                 resuming.warn_finished(options, point.global_step)
             return point.global_step
         resuming.require_slots(point, options)
+        begin()
         saves = 0  # unknown
         if not options.num_train_minutes:
             saves = -(-options.last_step // options.save_checkpoints_steps)

@@ -19,6 +19,8 @@ from training.finetuning.task_run import Inputs
 _FREE = {
     "data_dir",
     "vocab_file",  # the checksums of the records depend on it
+    *(f"task_options.{name}_file" for name in ("train", "dev", "test")),
+    "task_options.id_column",
     "distillation.teacher_dir",
     "distillation.unlabeled_file",
     "given",

@@ -75,9 +75,7 @@ def open_records(
         no_pairs += ": only masked LM is trained and measured"
     logging.info(
         "%s: %d files, %d examples%s.",
-        patterns,
-        len(paths),
-        opened.count,
+        *(patterns, len(paths), opened.count),
         "" if hold_pairs(opened) else no_pairs,
     )
     return opened
@@ -214,9 +212,7 @@ def _check_manifests(
             logging.warning(
                 "--skip_bad_records: %s has %d of the %d records that its "
                 "manifest names.",
-                path,
-                found,
-                expected,
+                *(path, found, expected),
             )
         made_with = manifest["made_from"].get("vocab_sha256", checksum)
         if checksum and (

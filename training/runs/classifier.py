@@ -255,20 +255,18 @@ def make_records(opened: Opened, folder: str = "") -> Inputs:
 
 
 def make_model(opened: Opened, inputs: Inputs) -> Finetuning:
-    """The model in its output_dir, described there if it is to be trained."""
+    """The model in its output_dir, described there when training begins."""
     options, task = opened.options, opened.task
     _warn_of_rate(options)
-    model = Finetuning(
+    return Finetuning(
         opened.start,
         num_choices=len(task.labels) if task.kind == "choice" else 1,
         batch_sizes=["eval_batch_size"] * bool(inputs.dev)
         + ["predict_batch_size"] * bool(inputs.test),
         pooling=options.long_text.pooling,
         distillation=opened.teacher.distillation,
+        begin=functools.partial(describe, opened),
     )
-    if options.do_train:
-        describe(opened)
-    return model
 
 
 def _warn_of_rate(options: ClassifierOptions) -> None:

@@ -305,8 +305,7 @@ def _train(
         logging.info(
             "Training to step %d, %d examples each: %.2f passes over the "
             "input from step 0.",
-            train.last_step,
-            train.train_batch_size,
+            *(train.last_step, train.train_batch_size),
             train.last_step * train.train_batch_size / records.train.count,
         )
     train = with_fusion(

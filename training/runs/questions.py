@@ -15,10 +15,12 @@ from data.squad.questions import Questions
 from data.squad.records import make_records as make_record_file
 from data.squad.window_options import NUM_SPECIAL, WindowOptions
 from data.squad.windows import feature_specs
+from data.storage import files
 from modeling.embeddings import require_pairs
 from modeling.objectives.spans import SpanModel
 from training.config.squad_options import SquadOptions
 from training.finetuning.answers import (
+    THRESHOLD_FILE,
     QuestionScorer,
     known_threshold,
     read_threshold,
@@ -152,8 +154,7 @@ def _warn_of_stride(windows: WindowOptions) -> None:
             "places for the text, so they do not overlap, and no window "
             "contains an answer on their border. A third of --max_seq_length "
             "is usual.",
-            windows.doc_stride,
-            room,
+            *(windows.doc_stride, room),
         )
 
 
@@ -174,8 +175,7 @@ def _make_scorer(options: SquadOptions, asked: Questions) -> QuestionScorer:
             "%s has %d unanswerable questions: as in SQuAD 1.1, they will be "
             "answered but not scored. For SQuAD 2.0, pass "
             "--version_2_with_negative.",
-            name,
-            len(unanswerable),
+            *(name, len(unanswerable)),
         )
     return scorer
 
@@ -240,15 +240,14 @@ def _records(
 
 
 def make_model(opened: Opened) -> Finetuning:
-    """The model in its output_dir, described there if it is to be trained."""
-    model = Finetuning(
+    """The model in its output_dir, described there when training begins."""
+    threshold = opened.options.answers.null_score_diff_threshold
+    return Finetuning(
         opened.start,
         batch_sizes=["predict_batch_size"] * bool(opened.scorer),
         distillation=opened.teacher.distillation,
+        begin=functools.partial(describe, opened, threshold),
     )
-    if opened.options.do_train:
-        describe(opened, opened.options.answers.null_score_diff_threshold)
-    return model
 
 
 def train_and_score(
@@ -286,14 +285,17 @@ def describe(
     opened: Opened, threshold: float | None, weights: str = ""
 ) -> None:
     """Writes what the model is made with; "" = its training begins."""
-    options, found = opened.options, {}
+    options, answers, found = opened.options, opened.options.answers, {}
     if options.find_null_threshold:
         found["null_score_diff_threshold"] = threshold
     if description.keep(options, opened.described, weights, **found):
         return
-    answers = options.answers.replace(
-        null_score_diff_threshold=threshold or 0.0
-    )
+    path = os.path.join(opened.output_dir, THRESHOLD_FILE)
+    given = answers.null_score_diff_threshold
+    if given is not None and files.exists(path):
+        logging.warning("%s is removed: the threshold is %g.", path, given)
+        files.remove(path)
+    answers = answers.replace(null_score_diff_threshold=threshold or 0.0)
     described = description.make(
         *(options, SpanDescription),
         task_name="SQuAD 2.0" if answers.version_2_with_negative else "SQuAD",

@@ -212,7 +212,7 @@ def _records(
 
 
 def make_model(opened: Opened, inputs: Inputs) -> Finetuning:
-    """The model in its output_dir, described there if it is to be trained."""
+    """The model in its output_dir, described there when training begins."""
     options, train = opened.options, opened.options.finetuning.train
     num_texts, distinct = len(options.train_columns), None
     if inputs.train and options.loss == "negatives":
@@ -227,6 +227,7 @@ def make_model(opened: Opened, inputs: Inputs) -> Finetuning:
         opened.start,
         batch_sizes=["eval_batch_size"],
         make_batches=functools.partial(text_batches, **batches),
+        begin=functools.partial(describe, opened),
     )
     parts = model.num_devices * train.gradient_accumulation_steps
     check_batch_size("train_batch_size", train.train_batch_size, parts)
@@ -236,8 +237,6 @@ def make_model(opened: Opened, inputs: Inputs) -> Finetuning:
             f"{model.num_devices} devices exchange their vectors within it; "
             "leave it out."
         )
-    if options.do_train:
-        describe(opened)
     return model
 
 

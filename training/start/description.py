@@ -9,9 +9,12 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
+from absl import logging
+
 from data import settings
 from data.finetuning.long_text import LongTextOptions
 from data.squad.window_options import AnswerOptions, WindowOptions
+from data.storage import files
 from data.storage.json_files import find_json, write_json
 from data.tasks.task import KINDS
 from data.text import vocabulary
@@ -21,6 +24,7 @@ _REMEDY = (
     "remove it, and run the program of its run again with --do_eval or "
     "--do_predict and all flags of that run, which writes it anew"
 )
+_UNFINISHED = "%s holds a run that is not finished; give its command again."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -216,11 +220,10 @@ def keep(
 ) -> bool:
     """Keeps a folder's `task.json` from a command that does not train.
 
-    `found` is its content, None = there is none. `weights`, the prefix of the
-    checkpoint that the command uses, are written if the run was stopped before
-    its end, and so are `changes`, other values of fields. Returns False if the
-    command trains, or there is none to keep, or it is about another checkpoint
-    than that of --init_checkpoint, because nothing was trained in the folder.
+    `found` is its content, None = there is none; `changes` are other values of
+    fields, `weights` the prefix of the checkpoint that the command uses.
+    Returns False if the command trains, or there is none to keep, or nothing
+    was trained in the folder, and it is about another checkpoint.
     """
     if options.do_train or found is None:
         return False
@@ -228,7 +231,8 @@ def keep(
     place = place_of_weights(weights, output_dir)
     if found.weights != place and tf1.latest_name(output_dir) is None:
         return False
-    changes["weights"] = found.weights or place
+    if not found.weights:
+        logging.warning(_UNFINISHED, output_dir)
     kept = dataclasses.replace(found, **changes)
     if kept != found:
         kept.write(output_dir, vocab_file=None)
@@ -257,8 +261,8 @@ def write(
     """
     output_dir = options.find("output_dir")
     place = weights and place_of_weights(weights, output_dir)
-    was_begun = options.do_train and weights
-    vocab_file = None if was_begun else options.vocab_file
+    kept = options.do_train and weights and files.exists(vocab_of(output_dir))
+    vocab_file = None if kept else options.vocab_file
     dataclasses.replace(described, weights=place).write(output_dir, vocab_file)
 
 
@@ -276,10 +280,7 @@ def read(output_dir: str) -> Description:
             "run, or also the flags of the run that trained it."
         )
     if not found.weights:
-        raise ValueError(
-            f"{output_dir} holds a run that is not finished; finish it first: "
-            "give its command again."
-        )
+        raise ValueError(_UNFINISHED % output_dir)
     return found
 
 

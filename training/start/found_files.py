@@ -43,9 +43,7 @@ def fill(
     output_dir = options.find("output_dir")
     run, is_trained = _run_in(output_dir)
     answers = options.find("do_train") is False
-    described = None
-    if is_trained or (run and answers):
-        described = description.find(run)
+    described = description.find(run) if is_trained or run and answers else None
     is_known = is_trained or options.find("init_checkpoint")
     if described and described.weights and not is_known:
         # Nothing was trained there: an earlier command, or a conversion, said
@@ -53,6 +51,8 @@ def fill(
         weights = model_folder.place_of(run, described.weights)
         options = options.replace(init_checkpoint=weights)
     source = Source(options.find("init_checkpoint"))
+    if answers and not is_trained:
+        source.require()
     folder, made_with = "", {}
     if is_trained:
         folder, made_with = run, _settings_of(run, described)
@@ -154,7 +154,7 @@ def _dev_share(
             f"{was}, so that it would be scored on rows that it was trained "
             "on. Leave the flag out, or give other rows by --dev_file."
         )
-    return {"dev_share": share}
+    return {"dev_share": trained}  # `_left_out` warns of another one
 
 
 def _left_out(

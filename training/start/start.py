@@ -180,6 +180,7 @@ class Start:
     def check_input(self, made_from: Mapping[str, Any]) -> None:
         """Raises ValueError if the run was trained on other data."""
         before, folder = self.manager.made_from(), self.options.train.output_dir
+        before.pop("class_weights", None)  # `resume` warns of other ones
         changed = manifests.changes(before, made_from) if before else []
         if changed:
             raise ValueError(

@@ -89,9 +89,7 @@ def check_case(
         logging.warning(
             "%s has %d wordpieces with capitals, such as %s, but text is "
             "lower-cased; give --do_lower_case=false for a cased model.",
-            vocab_file,
-            len(capitals),
-            capitals[0],
+            *(vocab_file, len(capitals), capitals[0]),
         )
     elif not capitals and not do_lower_case:
         logging.warning(
@@ -121,7 +119,6 @@ def _compare(
         logging.warning(
             "%s says that %s are never split, but here they are; leave "
             "--never_split out, or give --never_split=%s.",
-            settings.source,
-            ", ".join(split),
+            *(settings.source, ", ".join(split)),
             ",".join([*never_split, *split]),
         )

@@ -135,4 +135,5 @@ class SentenceVectors(TextVectors):
             "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,
             "pooling": self.form.pooling,
             "normalize": self.form.normalize,
+            "max_seq_length": self.max_seq_length,
         }

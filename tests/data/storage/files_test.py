@@ -127,6 +127,14 @@ def test_a_compressed_text_is_named(tmp_path):
         list(files.read_lines(str(path)))
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_named(tmp_path, encoding):
+    path = tmp_path / "text"
+    path.write_bytes("\ufeffa line\n".encode(encoding))
+    with pytest.raises(ValueError, match="text, line 1: .* is UTF-16: `iconv"):
+        list(files.read_lines(str(path)))
+
+
 def test_undecodable_text_names_file_line_and_byte(tmp_path):
     path = tmp_path / "latin.txt"
     path.write_bytes("gut\nschön\n".encode("latin-1"))

@@ -291,12 +291,18 @@ def test_a_share_that_contradicts_is_refused(table, files, options, message):
         table({"train.csv": ROWS, **files}, **{"dev_share": 0.1, **options})
 
 
+def test_a_file_without_line_feeds_is_said(table):
+    task = table({"train.csv": "text,label\ra,x\rb,y\r"})
+    with pytest.raises(ValueError, match="train set is empty.*carriage return"):
+        list(task.examples("train"))
+
+
 def test_a_missing_dev_file_names_the_share(table):
     task = table({"train.csv": ROWS})
     with pytest.raises(
         FileNotFoundError,
         match="has none of dev.csv, dev.tsv, dev.jsonl; give its name with "
-        "--dev_file. Or draw it from the train set: --dev_share=0.1.",
+        "--dev_file. A new run can draw it from the train set: --dev_share=0.1",
     ):
         list(task.examples("dev"))
 

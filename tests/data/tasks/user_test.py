@@ -52,16 +52,18 @@ def test_every_format_gives_the_same_pair(tsv, name, data):
 
 
 def test_columns_by_number_have_no_header(tsv):
+    table = "7\tyes\ta\n8\tno\tb\n"
     task = tsv(
-        {"train.tsv": "7\tyes\ta\n8\tno\tb\n"},
+        {"train.tsv": table, "dev.tsv": table},
         text_columns=["-1"],
         label_column="1",
         id_column="0",
     )
-    assert train(task) == [
-        InputExample("train-7", "a", None, "yes"),
-        InputExample("train-8", "b", None, "no"),
-    ]
+    for set_name, ids in ("train", (0, 1)), ("dev", (7, 8)):
+        assert [*task.examples(set_name)] == [
+            InputExample(f"{set_name}-{ids[0]}", "a", None, "yes"),
+            InputExample(f"{set_name}-{ids[1]}", "b", None, "no"),
+        ]
 
 
 def test_quotes_of_a_tsv_on_demand(tsv):
@@ -107,10 +109,12 @@ def test_choices_in_columns_or_in_a_list(tsv):
         kind="choice",
         choice_columns=["c"],
         train_file="t.jsonl",
+        test_file="t.jsonl",
         id_column="label",
     )
-    (example,) = train(task)
-    assert (example.guid, example.choices) == ("train-2", expected.choices)
+    (example,), (asked,) = train(task), task.examples("test")
+    assert asked.guid == "test-2"
+    assert (example.guid, example.choices) == ("train-0", expected.choices)
     assert example.label == "2"
 
 

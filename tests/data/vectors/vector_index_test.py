@@ -9,7 +9,7 @@ from data.vectors import vector_index
 from data.vectors.text_lists import TextList, read_texts
 from data.vectors.vector_index import Index, open_index, write_facts
 
-MODEL = {"weights_sha256": "a", "pooling": "mean"}
+MODEL = {"weights_sha256": "a", "pooling": "mean", "max_seq_length": 8}
 
 
 def nearest(questions, vectors, k, *, is_unit=True, left_out=()):
@@ -115,6 +115,8 @@ def test_an_index_of_another_model_is_refused(index):
         open_index(index, other)
     with pytest.raises(ValueError, match="pooling mean -> cls.*--do_encode"):
         open_index(index, MODEL | {"pooling": "cls"})
+    with pytest.raises(ValueError, match="max_seq_length 8 -> 16.*--do_encode"):
+        open_index(index, MODEL | {"max_seq_length": 16})
 
 
 def test_texts_that_were_changed_are_refused(index, tmp_path):

@@ -205,6 +205,19 @@ def test_rows_that_an_earlier_model_has_not_seen_are_named(
     assert said_of(caplog, "dev") == ([10, 1, 0], ".")
 
 
+def test_other_class_weights_are_warned_of(
+    run, tmp_path, finished_classifier, caplog
+):
+    shutil.copytree(finished_classifier / "out", tmp_path / "out")
+    quick = {"do_eval": False, "do_predict": False}
+    for epochs, weights, said in (
+        (3.0, (1.0, 2.0), "class_weights None -> [1.0, 2.0]"),
+        (4.0, (), "class_weights [1.0, 2.0] -> None"),
+    ):
+        run({"num_train_epochs": epochs}, class_weights=weights, **quick)
+        assert f"continues with this one: {said}." in caplog.text
+
+
 def test_labels_without_a_row_in_a_dev_file_are_said(run, tmp_path, caplog):
     path = tmp_path / "data/dev.jsonl"
     rows = [x for x in path.read_text().splitlines(True) if '"l0"' in x]

@@ -119,6 +119,14 @@ def test_other_training_data_is_refused_and_nothing_is_lost(trained):
     assert now == kept
 
 
+def test_a_refused_training_leaves_the_description(trained):
+    folder, options = trained
+    before = of_folder(folder)
+    with pytest.raises(ValueError, match="--optimizer=lamb, but the run of "):
+        run(options.replace(optimizer="lamb", num_train_epochs=3.0))
+    assert of_folder(folder) == before
+
+
 def test_another_task_has_its_own_options(trained, goldens):
     """`--kind` of tables, which this command does not give, is none of them."""
     folder, options = trained
@@ -127,7 +135,7 @@ def test_another_task_has_its_own_options(trained, goldens):
         run(later(options, ["task_name"], task_name="CoLA", data_dir=data))
 
 
-def test_a_stopped_run_remembers_too(goldens, tmp_path, monkeypatch):
+def test_a_stopped_run_remembers_too(goldens, tmp_path, monkeypatch, caplog):
     write_table(tmp_path / "data", "single")
     options = options_of(goldens, tmp_path, do_lower_case=False)
 
@@ -142,9 +150,13 @@ def test_a_stopped_run_remembers_too(goldens, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="not finished"):
         description.read(out)
     run(later(options))
-    found = description.read(out)
+    assert f"{out} holds a run that is not finished" in caplog.text
+    with pytest.raises(ValueError, match="not finished"):
+        description.read(out)
+    found = description.find(out)
     assert (found.do_lower_case, found.max_seq_length) == (False, 24)
-    assert found.weights.startswith("model.ckpt-")
+    run(options)
+    assert description.read(out).weights.startswith("model.ckpt-")
 
 
 def test_what_the_flags_say_describes_a_folder_of_the_original(
@@ -160,6 +172,20 @@ def test_what_the_flags_say_describes_a_folder_of_the_original(
     run(options.replace(do_train=False, **works, do_export=True))
     assert of_folder(tmp_path)["max_seq_length"] == 24
     assert (tmp_path / "out/vocab.txt").exists()
+
+
+def test_a_threshold_takes_the_place_of_the_found_one(
+    goldens, tmp_path, caplog
+):
+    given = {"do_train": True, "null_score_diff_threshold": -1.5}
+    opened = questions.open_run(
+        make_options(goldens, tmp_path, "v2.0", **given)
+    )
+    path = tmp_path / "null_threshold.json"
+    path.write_text('{"null_score_diff_threshold": 2.0}')
+    questions.describe(opened, -1.5)
+    assert not path.exists()
+    assert f"{path} is removed: the threshold is -1.5" in caplog.text
 
 
 def test_questions_keep_their_windows_and_their_rules(goldens, tmp_path):
@@ -196,6 +222,6 @@ def test_questions_keep_their_windows_and_their_rules(goldens, tmp_path):
     assert (out / "task.json").read_bytes() == before["task.json"]
     given = {"find_null_threshold": True}
     questions.run(again.replace(**given, given=frozenset(given)))
-    assert (out / "null_threshold.json").exists()
+    assert (out / "task.json").read_bytes() != before["task.json"]
     with pytest.raises(ValueError, match="other data: .*doc_stride 24 -> 32"):
         questions.run(options.replace(doc_stride=32))

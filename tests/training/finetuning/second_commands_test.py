@@ -66,7 +66,7 @@ def test_the_test_file_alone_gives_the_same_answers(trained):
     assert [line.split("\t")[at] for line in lines] == texts
 
 
-def test_another_dev_share_would_score_trained_rows(trained):
+def test_another_dev_share_would_score_trained_rows(trained, caplog):
     folder, options, _ = trained
     command = later(
         options,
@@ -77,3 +77,6 @@ def test_another_dev_share_would_score_trained_rows(trained):
     )
     with pytest.raises(ValueError, match="--dev_share=0.5.*--dev_file"):
         classifier.run(command)
+    with pytest.raises(ValueError, match="trained on other data: examples"):
+        classifier.run(command.replace(do_train=True))
+    assert f"--dev_share=0.5, but the model of {folder}/out was" in caplog.text

@@ -342,6 +342,13 @@ def test_a_trial_of_other_flags_or_data_is_refused(goldens, tmp_path, trained):
     same = {"save_checkpoints_steps": 5, "log_steps": 7, "eval_batch_size": 3}
     run(classifier_options(goldens, tmp_path, finetuning=same), two)
     assert len(trained) == 4  # two, and twice the chosen one
+    # Nor do the places of the same rows, and ids for the answers.
+    sets = {
+        f"{name}_file": f"{name}.jsonl" for name in ("train", "dev", "test")
+    }
+    asked = {"do_predict": True, "task_options": {**sets, "id_column": "text"}}
+    run(classifier_options(goldens, tmp_path, **asked), two)
+    assert len(trained) == 5
     with pytest.raises(
         ValueError,
         match="seed12345 was made with different flags or data: "

@@ -11,6 +11,7 @@ from modeling import checkpoints
 from tests.support import huggingface_support as theirs
 from tests.support.classifier_support import write_table
 from tests.support.model_folder_support import write_original
+from tests.support.model_folders import write_questions
 from tests.training import squad_support
 from training.config.extraction_options import (
     ExtractionOptions,
@@ -25,7 +26,7 @@ from training.config.run_options import DeviceOptions, TrainOptions
 from training.many_runs import trials
 from training.runs import pretraining, questions
 from training.runs import vectors as extraction
-from training.start import found_files
+from training.start import description, found_files
 from training.start.source import Source
 
 NOTHING = {"vocab_file": None, "bert_config_file": None}
@@ -313,3 +314,13 @@ def test_a_pretraining_run_keeps_its_vocabulary(
         pretraining.run(
             options.replace(do_predict=True, predict_file=str(queries))
         )
+
+
+def test_weights_that_are_gone_are_named(goldens, out):
+    write_questions(goldens, out)
+    described = description.find(str(out))
+    gone = dataclasses.replace(described, weights="/gone/model.ckpt-1")
+    gone.write(str(out), None)
+    options = squad_support.make_options(goldens, out, init_checkpoint=None)
+    with pytest.raises(FileNotFoundError, match="/gone/model.ckpt-1"):
+        found_files.fill(options)
