@@ -17,8 +17,9 @@ from typing import Any
 
 def names() -> tuple[str, ...]:
     """Returns the names of all objectives: their files in this folder."""
-    found = {module.name for module in pkgutil.iter_modules(__path__)}
-    return tuple(sorted(found - {"base"}))
+    found = pkgutil.iter_modules(__path__)
+    names = (module.name for module in found if not module.ispkg)
+    return tuple(sorted(name for name in names if name != "base"))
 
 
 def get(name: str) -> Any:
