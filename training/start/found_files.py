@@ -51,7 +51,7 @@ def fill(
         weights = model_folder.place_of(run, described.weights)
         options = options.replace(init_checkpoint=weights)
     source = Source(options.find("init_checkpoint"))
-    if answers and not is_trained:
+    if described and described.weights and not is_known:
         source.require()
     folder, made_with = "", {}
     if is_trained:
