@@ -37,7 +37,7 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_916,
+    "data": 10_915,
     "training": 12_532,
     "modeling": 4_282,
     "studies": 1_515,

@@ -110,9 +110,7 @@ def open_index(path: str, model: Mapping[str, Any]) -> Index:
             f"from; {_AGAIN}."
         )
     facts = read_json(manifest, ("made_from", "texts"), _AGAIN)
-    # Earlier versions did not write all of them.
-    before = {**model, **facts["made_from"]}
-    if changed := manifests.changes(before, model):
+    if changed := manifests.changes(facts["made_from"], model):
         raise ValueError(
             f"--index_file={path} was made with another model or flag: "
             f"{'; '.join(changed)}. Give the same, or {_AGAIN}."

@@ -86,8 +86,8 @@ class Predictor:
         """
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more.")
-        texts = listed(texts, least=0)
-        rows = [checked_row(*text, self._shapes) for text in enumerate(texts)]
+        texts = enumerate(listed(texts, least=0))
+        rows = [checked_row(i, text, self._shapes) for i, text in texts]
         rows = tf.nest.map_structure(str.encode, rows)
         shown = contextlib.nullcontext()
         if len(rows) > batch_size:

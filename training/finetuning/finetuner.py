@@ -75,7 +75,7 @@ class Finetuning:
       num_devices: devices that share each batch.
 
     Raises:
-      ValueError, OSError: a batch size does not fit, or output_dir is full.
+      ValueError, OSError: a batch size or output_dir cannot be used.
     """
 
     def __init__(
