@@ -103,13 +103,14 @@ class Model(VectorMethods):
     def _load(self, max_seq_length: int | None, options: Mapping[str, Any]):
         """Loads a folder that is no export."""
         import modeling
+        from training.start import description
         from training.vectors.sentence_vectors import SentenceVectors
         from training.vectors.texts import TextVectors
 
         self.loaded = modeling.load(self.folder, **options)
+        description.warn_if_unfinished(self.folder, self.loaded.description)
         self.kind = self.loaded.kind
-        is_own = self.kind == "vectors"
-        make = SentenceVectors if is_own else TextVectors
+        make = SentenceVectors if self.kind == "vectors" else TextVectors
         self._vectors = make(self.loaded, max_seq_length)
 
     def __repr__(self):
@@ -278,9 +279,8 @@ def _export_of(folder: str) -> "Predictor | LiteAnswers | None":
         return litert_answers.load(path)
     from training.export import predictor
 
-    if not predictor.find_version(folder):
-        return None
-    return predictor.Predictor.load(folder)
+    found = predictor.find_version(folder)
+    return predictor.Predictor.load(folder) if found else None
 
 
 def finetune(

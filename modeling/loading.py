@@ -251,9 +251,7 @@ def tokenizer_of(
     vocabulary.require_size(vocab, path, config.vocab_size, found.config_file)
     settings = read_settings(found.path, found.facts)
     if do_lower_case is None:
-        do_lower_case = settings.do_lower_case
-    if do_lower_case is None:
-        do_lower_case = not vocabulary.is_cased(vocab)
+        do_lower_case = settings.lower_case(vocab)
     # Not twice: a run of run_pretraining.py may name [MASK], too.
     whole = dict.fromkeys(("[MASK]",) if kind == PRETRAINING else ())
     whole |= dict.fromkeys(settings.never_split)

@@ -25,7 +25,8 @@ def main(
     exported = options = None
     if flags.value("do_export"):
         exported = flags.read(ExportOptions, **of_export)
-    check_strip(flags.value("strip_checkpoint"), flags.value("do_train"))
+    trains = flags.value("do_train")
+    check_strip(flags.value("strip_checkpoint"), trains)
     if any(map(flags.value, works)) or not exported:
         options = read_options()
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
@@ -34,6 +35,8 @@ def main(
     from training.export import saved_model
     from training.start import description
 
+    if exported and not trains:
+        saved_model.require_exportable(output_dir, flags.given_values())
     if not options and not description.is_there(output_dir):
         options = read_options()
     with session.joined(device, output_dir, flags.shared_values()) as here:

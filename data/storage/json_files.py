@@ -19,8 +19,7 @@ def read_json(
     values = _read(path, remedy)
     if not isinstance(values, dict):
         raise ValueError(f"{path} is damaged: no JSON object; {remedy}.")
-    missing = [name for name in names if name not in values]
-    if missing:
+    if missing := [name for name in names if name not in values]:
         raise ValueError(
             f"{path} is damaged: no {', '.join(missing)}; {remedy}."
         )

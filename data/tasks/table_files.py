@@ -61,9 +61,9 @@ class TableFiles:
     def path(self, set_name: str) -> str:
         """The file of a set; FileNotFoundError if none has a usual name."""
         given, usual = self.names[set_name], self._usual_names(set_name)
-        share = " A new run can draw it from the train set: --dev_share=0.1."
-        further = share if set_name == "dev" else ""
-        return find_file(self.data_dir, set_name, given, usual, further)
+        more = " run_classifier.py can draw it by --dev_share=0.1."
+        more = more if set_name == "dev" else ""
+        return find_file(self.data_dir, set_name, given, usual, more)
 
     def usual(self, set_name: str) -> str | None:
         """The file of a set under one of its usual names, or None."""
@@ -238,8 +238,7 @@ def _check_columns(row: Row, columns: Sequence[Column]) -> None:
                 f"there are several columns {column}; it has "
                 f"{', '.join(row.names)}. Rename all but one."
             )
-    same = _same_place(row, columns)
-    if same:
+    if same := _same_place(row, columns):
         row.fail(
             f"the columns {same[0]} and {same[1]} are the same one, because "
             f"there are {len(row.cells)}. Give other numbers, or --separator."

@@ -19,7 +19,7 @@ from typing import Any
 from data.storage import files
 from data.storage.json_files import find_json
 from data.text import vocabulary
-from data.text.vocabulary import ADDED, FAST, AddedToken
+from data.text.vocabulary import ADDED, FAST, AddedToken, is_cased
 
 CONFIG, SPECIAL = "tokenizer_config.json", "special_tokens_map.json"
 _FILES = (CONFIG, FAST, SPECIAL, "config.json")
@@ -72,6 +72,11 @@ class TokenizerSettings:
     do_lower_case: bool | None = None
     never_split: tuple[str, ...] = ()
     source: str = ""
+
+    def lower_case(self, vocab: Mapping[str, int]) -> bool:
+        """Returns `do_lower_case`, else whether a vocabulary is uncased."""
+        is_said = self.do_lower_case is not None
+        return self.do_lower_case if is_said else not is_cased(vocab)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the content of a `tokenizer_config.json` that says so."""

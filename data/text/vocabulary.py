@@ -262,8 +262,7 @@ def require_tokens(
     The error names all that are missing, `path`, where the vocabulary came
     from, and the remedy.
     """
-    missing = [token for token in tokens if token not in vocab]
-    if missing:
+    if missing := [token for token in tokens if token not in vocab]:
         raise ValueError(
             f"{path} has no {', '.join(missing)} among its {len(vocab)} "
             f"tokens; {remedy}."

@@ -27,6 +27,10 @@ VOCABULARIES = ("vocab.txt", "tokenizer.json")
 LABELS = "labels.txt"
 # What a run says about its model.
 DESCRIPTION = "task.json"
+REMEDY = (
+    "remove it, and run the program of its run again with --do_eval or "
+    "--do_predict and all flags of that run, which writes it anew"
+)
 # Temperature and thresholds, with a hash of the output layer.
 CALIBRATION = "calibration.json"
 # The head of an unfinished run, unless it is linear.
@@ -204,6 +208,22 @@ def existing(names: Iterable[str], *folders: str) -> str | None:
     return next(filter(files.exists, paths), None)
 
 
+def read_description(folder: str) -> dict[str, Any] | None:
+    """Returns the content of `task.json`, or None; refuses a damaged one."""
+    path = os.path.join(folder, DESCRIPTION)
+    names = "kind", "weights", "model"
+    content = find_json(path, names, REMEDY)
+    if content and not (
+        isinstance(content["weights"], str)
+        and isinstance(content["model"], dict)
+    ):
+        raise ValueError(
+            f"{path} is damaged: weights is {content['weights']!r} and model "
+            f"{content['model']!r}, expected a path and an object; {REMEDY}."
+        )
+    return content or None
+
+
 def records_made_from(folder: str) -> dict[str, Any]:
     """Returns what an output_dir's records were made from; {} = no records."""
     for name in sorted(tf.io.gfile.listdir(folder)):
@@ -216,7 +236,7 @@ def records_made_from(folder: str) -> dict[str, Any]:
 
 def _described(folder: str, prefixes: list[str]) -> str | None:
     """Returns the prefix that `task.json` names; None = look for the latest."""
-    description = _read_description(folder)
+    description = read_description(folder)
     if not description or not description["weights"]:
         return None  # the run is not finished
     # The newest checkpoint counts, also if the run was continued and killed
@@ -241,7 +261,7 @@ def _is_prefix(path: str) -> bool:
 def _original(folder: str, prefix: str) -> ModelFolder:
     """A model of the original's format, or of a run."""
     places = folder, _beside(prefix)
-    description = _read_description(folder)
+    description = read_description(folder)
     facts = description or records_made_from(folder)
     labels = existing((LABELS,), *places)
     return ModelFolder(
@@ -279,25 +299,6 @@ def _beside(prefix: str) -> str:
     folder = os.path.dirname(prefix)
     is_best = os.path.basename(folder) == BEST
     return (os.path.dirname(folder) if is_best else folder) or "."
-
-
-def _read_description(folder: str) -> dict[str, Any] | None:
-    """Returns the content of `task.json`, or None."""
-    path = os.path.join(folder, DESCRIPTION)
-    remedy = (
-        "remove it, and run the program of its run again with --do_eval or "
-        "--do_predict and all flags of that run, which writes it anew"
-    )
-    content = find_json(path, ("kind", "weights", "model"), remedy)
-    if content and not (
-        isinstance(content["weights"], str)
-        and isinstance(content["model"], dict)
-    ):
-        raise ValueError(
-            f"{path} is damaged: weights is {content['weights']!r} and model "
-            f"{content['model']!r}, expected a path and an object; {remedy}."
-        )
-    return content or None
 
 
 def _weights_among(names: Iterable[str]) -> str:

@@ -269,7 +269,8 @@ def _refusals(kind, num_labels, class_weights, feature_based, head):
     yield (
         num_labels < least or (kind == "regression" and num_labels != 1),
         f"a {kind} task with {num_labels} labels; it must have "
-        f"{'1' if kind == 'regression' else f'{least} or more'}.",
+        f"{'1' if kind == 'regression' else f'{least} or more'}. Give a table "
+        "with rows of each label, or name its labels.",
     )
     yield (
         class_weights and kind not in ("classification", "tagging"),

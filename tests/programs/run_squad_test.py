@@ -71,6 +71,16 @@ def answered(goldens, pytestconfig, tmp_path_factory):
     return folder, done.stderr
 
 
+def test_an_export_is_of_the_model_as_it_is_made(
+    answered, goldens, pytestconfig
+):
+    flags = "--do_export", "--export_dir=unused", "--n_best_size=3"
+    done = run(pytestconfig.rootpath, goldens, answered[0], *flags)
+    assert done.returncode == 1
+    assert "--n_best_size=3: --do_export exports" in done.stderr
+    assert "with --n_best_size=20. Leave the flag out" in done.stderr
+
+
 def test_every_question_is_answered_in_all_files(answered, goldens):
     folder, log = answered
     gold = [

@@ -1,29 +1,12 @@
 """Options of convert_checkpoint.py."""
 
 import dataclasses
-from collections.abc import Sequence
 
 from data.settings import Settings, refuse, setting
 from data.tasks import KINDS
 
 FORMATS = ("original", "huggingface")
 ELECTRA_PARTS = ("discriminator", "generator")
-
-
-def parse_layer_numbers(text: str | Sequence[int]) -> tuple[int, ...]:
-    """Numbers of layers: "0,2,4" or [0, 2, 4]; "" = none.
-
-    Raises ValueError if something else is between the commas.
-    """
-    if not isinstance(text, str):
-        return tuple(text)
-    parts = [part.strip() for part in text.split(",") if text]
-    if not all(part.isdecimal() for part in parts):
-        raise ValueError(
-            f"--keep_layers={text}; it must be numbers from 0 on, such as "
-            "0,2,4, or one number of layers."
-        )
-    return tuple(map(int, parts))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,7 +59,6 @@ class ConversionOptions(Settings):
         (),
         "Layers to keep, such as 0,2,4, or how many, evenly: 3 of 6 are 0,2,4. "
         "The others are left out.",
-        parse=parse_layer_numbers,
     )
     keep_words: int | None = setting(
         None,

@@ -35,6 +35,12 @@ class DistillOptions(Settings):
     )
 
     def _check(self) -> None:
+        if not self.teacher_dir and self.changed():
+            raise ValueError(
+                f"--{min(self.changed())} says how to learn from a teacher; "
+                "give --teacher_dir, the output_dir of a finished run, or "
+                "leave the flag out."
+            )
         for name in ("teacher_dir", "unlabeled_file"):
             path = getattr(self, name)
             if path and "://" not in path:

@@ -139,6 +139,11 @@ def given(name: str) -> Any:
     return value(name) if FLAGS[name].present else None
 
 
+def given_values() -> dict[str, Any]:
+    """Flag -> value, for the flags that the command gives."""
+    return {flag.name: flag.value for flag in _own_flags() if flag.present}
+
+
 def refuse_unread(known: Collection[str], reader: str) -> None:
     """Raises ValueError for a flag of the command that is not `known`.
 

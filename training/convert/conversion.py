@@ -233,9 +233,7 @@ def _texts(
     settings = tokenizer_files.read_settings(found.path, found.facts)
     lower = options.do_lower_case
     if lower is None:
-        lower = settings.do_lower_case
-    if lower is None:  # as `modeling.load`
-        lower = not vocabulary.is_cased(vocab)
+        lower = settings.lower_case(vocab)
     whole = dict.fromkeys((*settings.never_split, *options.never_split))
     return TokenizerSettings(do_lower_case=lower, never_split=tuple(whole))
 

@@ -1,7 +1,6 @@
 """Signatures of a model that `modeling.load` has loaded."""
 
 import dataclasses
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,7 +8,6 @@ from data.calibration import KINDS as CALIBRATED
 from data.settings import check_names, names_of
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.tasks.task import KINDS
-from modeling.checkpoints.model_folder import DESCRIPTION
 from modeling.embeddings import require_pairs
 from modeling.loading import LoadedModel
 from training.export.serving import Serving, class_of
@@ -123,8 +121,8 @@ def describe(loaded: LoadedModel) -> description.Description:
         "never_split": loaded.tokenizer.never_split,
     }
     if loaded.description:
-        path = os.path.join(loaded.folder, DESCRIPTION)
-        return description.of_facts(loaded.description | texts, path)
+        facts = loaded.description | texts
+        return description.of_facts(facts, loaded.folder)
     most = loaded.config.max_position_embeddings
     known = texts | {
         "task_name": loaded.kind,

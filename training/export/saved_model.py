@@ -12,7 +12,7 @@ import itertools
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from data.storage import files
 from data.storage.json_files import find_json
 from modeling import checkpoints, loading
 from modeling.checkpoints.model_folder import chosen_trial
+from modeling.checkpoints.tf1 import latest_name
+from modeling.checkpoints.vector_form import VectorForm
 from training.config.run_options import ExportOptions, dtype_policy
 from training.export import (
     interface,
@@ -36,7 +38,7 @@ from training.export.functions import save
 from training.export.interface import Signatures
 from training.export.loaded_model import serving_of
 from training.export.serving import Serving
-from training.start.description import find, read, vocab_of
+from training.start.description import UNFINISHED, find, read, vocab_of
 
 WARM_UP = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST_COMPARED = 256  # examples
@@ -128,6 +130,35 @@ def _figures(
         logging.info("%s against float32: %s", options.precision, error)
         figures["against float32"] = error
     return figures | _metrics(options.output_dir)
+
+
+def require_exportable(output_dir: str, given: Mapping[str, Any]) -> None:
+    """Refuses an unfinished run, and flags that its model is not made with.
+
+    `given` are flag -> value. A form of vectors has flags, too.
+    """
+    folder = chosen_trial(output_dir)
+    if "init_checkpoint" in given and latest_name(folder) is None:
+        return  # the folder describes whichever model a command names
+    made_with = {}
+    for found in (VectorForm.find(folder), find(folder)):
+        made_with |= vars(found) if found else {}
+    if made_with.get("weights") == "":
+        raise ValueError(UNFINISHED % folder)
+    made_with.pop("task_name", "")  # the same model reads tsv and csv
+    for name, value in given.items():
+        was, now = map(_in_flag, (made_with.get(name, value), value))
+        if was != now:
+            raise ValueError(
+                f"--{name}={now}: --do_export exports the model of {folder} "
+                f"as it is made, with --{name}={was}. Leave the flag out, or "
+                "repeat the command of the run with it."
+            )
+
+
+def _in_flag(value: Any) -> Any:
+    is_list = isinstance(value, list | tuple)
+    return ",".join(map(str, value)) if is_list else value
 
 
 def newest_version(export_dir: str) -> int:

@@ -16,14 +16,13 @@ import modeling
 from data.records import reuse, teacher_scores
 from data.records.feature_spec import TEACHER_LOGITS, FeatureSpec
 from data.records.input_pipeline import RecordFiles
-from data.settings import names_of, refuse
+from data.settings import refuse
 from data.storage import files, manifests
 from data.tasks import Task, get_task, task_options
 from data.text.tokenization import FullTokenizer
 from modeling.checkpoints import model_folder
 from modeling.loading import tokenizer_of
 from modeling.losses import Distillation
-from training.config.distill_options import DistillOptions
 from training.devices.strategy import create_strategy, is_tpu, policy_of
 from training.inference import OutputCollector
 from training.start import description, setup
@@ -96,15 +95,7 @@ def open_teacher(
       ValueError, OSError: it is missing, not finished, or of another task; or
         an option needs a teacher.
     """
-    distill, given = options.distillation, options.given or ()
-    folder = distill.teacher_dir
-    flags = names_of(DistillOptions) & {*distill.changed(), *given}
-    if flags and not folder:
-        raise ValueError(
-            f"--{min(flags)} says how to learn from a teacher; give "
-            "--teacher_dir, the output_dir of a finished run, or leave the "
-            "flag out."
-        )
+    distill, folder = options.distillation, options.distillation.teacher_dir
     if not (folder and options.do_train):
         return Teacher()
     try:

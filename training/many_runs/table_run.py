@@ -212,13 +212,11 @@ def _model_files(folder: str) -> dict[str, Any]:
             "the vocabulary that the model was trained with there."
         )
     texts = read_settings(found.path, found.facts)
-    lower = texts.do_lower_case
-    if lower is None:
-        lower = not vocabulary.is_cased(vocabulary.load_vocab(found.vocab_file))
+    vocab = vocabulary.load_vocab(found.vocab_file)
     return {
         "bert_config_file": found.config_file,
         "vocab_file": found.vocab_file,
-        "do_lower_case": lower,
+        "do_lower_case": texts.lower_case(vocab),
         "never_split": texts.never_split,
         "init_checkpoint": found.weights,
     }

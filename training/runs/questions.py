@@ -63,11 +63,6 @@ class Opened(NamedTuple):
     described: Description | None
     choice: Choice
 
-    @property
-    def output_dir(self) -> str:
-        """The folder of the run."""
-        return self.options.finetuning.train.output_dir
-
 
 class Inputs(NamedTuple):
     """The records of a run; None = do not train, or do not answer.
@@ -109,9 +104,8 @@ def open_run(options: SquadOptions) -> Opened:
     _warn_of_stride(options.windows)
     if options.score_padding:
         options = options.replace(trim_batches=False)
-    output_dir = options.finetuning.train.output_dir
     check_outputs(
-        output_dir,
+        options.output_dir,
         {
             "train_file": options.train_file,
             "predict_file": options.predict_file,
@@ -134,7 +128,7 @@ def open_run(options: SquadOptions) -> Opened:
     if answers.version_2_with_negative and (
         answers.null_score_diff_threshold is None
     ):
-        read_threshold(output_dir)
+        read_threshold(options.output_dir)
     scorer, names = None, {}
     if options.predict_data:
         data = options.predict_data.read()
@@ -204,7 +198,7 @@ def _records(
 ) -> tuple[RecordFiles, SquadReport]:
     """Writes train.tf_record or eval.tf_record, unless it exists."""
     options, windows = opened.options, opened.options.windows
-    path = os.path.join(opened.output_dir, _RECORDS[not is_training])
+    path = os.path.join(opened.options.output_dir, _RECORDS[not is_training])
     report = make_record_file(
         data,
         path,
@@ -278,7 +272,7 @@ def answer(
     if options.do_predict:
         outputs = model.outputs(inputs.dev)
         return opened.scorer.write(outputs, step, options.write_html)
-    return known_threshold(options.answers, opened.output_dir, step)
+    return known_threshold(options.answers, opened.options.output_dir, step)
 
 
 def describe(
@@ -290,7 +284,7 @@ def describe(
         found["null_score_diff_threshold"] = threshold
     if description.keep(options, opened.described, weights, **found):
         return
-    path = os.path.join(opened.output_dir, THRESHOLD_FILE)
+    path = os.path.join(opened.options.output_dir, THRESHOLD_FILE)
     given = answers.null_score_diff_threshold
     if given is not None and files.exists(path):
         logging.warning("%s is removed: the threshold is %g.", path, given)

@@ -15,16 +15,12 @@ from data import settings
 from data.finetuning.long_text import LongTextOptions
 from data.squad.window_options import AnswerOptions, WindowOptions
 from data.storage import files
-from data.storage.json_files import find_json, write_json
+from data.storage.json_files import write_json
 from data.tasks.task import KINDS
 from data.text import vocabulary
 from modeling.checkpoints import model_folder, tf1
 
-_REMEDY = (
-    "remove it, and run the program of its run again with --do_eval or "
-    "--do_predict and all flags of that run, which writes it anew"
-)
-_UNFINISHED = "%s holds a run that is not finished; give its command again."
+UNFINISHED = "%s holds a run that is not finished; give its command again."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -203,13 +199,15 @@ def is_there(output_dir: str) -> bool:
 
 
 def find(output_dir: str) -> Description | None:
-    """Reads `task.json`; None = the folder has none.
+    """Reads `task.json`, or None; refuses a damaged one, and other versions."""
+    facts = model_folder.read_description(output_dir)
+    return of_facts(facts, output_dir) if facts else None
 
-    Raises ValueError if it is damaged, or of another version.
-    """
-    path = os.path.join(output_dir, model_folder.DESCRIPTION)
-    facts = find_json(path, ("kind",), _REMEDY)
-    return of_facts(facts, path) if facts else None
+
+def warn_if_unfinished(folder: str, facts: Mapping[str, Any] | None) -> None:
+    """Warns of a folder whose training was stopped; `facts` are `task.json`."""
+    if facts and not facts["weights"]:
+        logging.warning(UNFINISHED, folder)
 
 
 def keep(
@@ -231,8 +229,7 @@ def keep(
     place = place_of_weights(weights, output_dir)
     if found.weights != place and tf1.latest_name(output_dir) is None:
         return False
-    if not found.weights:
-        logging.warning(_UNFINISHED, output_dir)
+    warn_if_unfinished(output_dir, vars(found))
     kept = dataclasses.replace(found, **changes)
     if kept != found:
         kept.write(output_dir, vocab_file=None)
@@ -280,21 +277,21 @@ def read(output_dir: str) -> Description:
             "run, or also the flags of the run that trained it."
         )
     if not found.weights:
-        raise ValueError(_UNFINISHED % output_dir)
+        raise ValueError(UNFINISHED % output_dir)
     return found
 
 
-def of_facts(facts: Mapping[str, Any], path: str) -> Description:
-    """Makes the description of the content of `task.json`.
+def of_facts(facts: Mapping[str, Any], folder: str) -> Description:
+    """Makes a description of the content of a folder's `task.json`.
 
-    It is of the subclass for the kind of the model. `path` is for the
-    ValueError if another version wrote it.
+    Raises ValueError if another version wrote it.
     """
     try:
         return Description.classes[facts["kind"]](**facts)
     except (KeyError, TypeError) as error:
         raise ValueError(
-            f"{path} has another version ({error}); {_REMEDY}."
+            f"{folder}/task.json has another version ({error}); "
+            f"{model_folder.REMEDY}."
         ) from None
 
 

@@ -63,9 +63,8 @@ def fill(
             made_with |= _settings_of(run, described)
         elif answers:
             facts = source.folder.description
-            path = os.path.join(folder, model_folder.DESCRIPTION)
             made_with |= _settings_of(
-                folder, facts and description.of_facts(facts, path)
+                folder, facts and description.of_facts(facts, folder)
             )
     options = _with_settings(options, made_with, folder)
     found = find(
@@ -258,8 +257,7 @@ def _require_same(
 
 def _require_same_tokens(in_run: str, given: str) -> None:
     """Refuses a vocabulary that the run's model was not made with."""
-    difference = _token_that_differs(in_run, given)
-    if difference:
+    if difference := _token_that_differs(in_run, given):
         raise ValueError(
             f"--vocab_file={given}, but the model was made with {in_run} "
             f"({difference}); leave --vocab_file out, or give another "

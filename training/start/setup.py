@@ -14,12 +14,12 @@ def check_length(
     max_seq_length: int, config: BertConfig, bert_config_file: str
 ) -> None:
     """Raises ValueError if examples are longer than the model's positions."""
-    if max_seq_length > config.max_position_embeddings:
+    most = config.max_position_embeddings
+    if max_seq_length > most:
         raise ValueError(
             f"--max_seq_length={max_seq_length}, but the model of "
-            f"{bert_config_file} has {config.max_position_embeddings} "
-            "positions; pass "
-            f"--max_seq_length={config.max_position_embeddings} or less."
+            f"{bert_config_file} has {most} positions; pass "
+            f"--max_seq_length={most} or less."
         )
 
 
@@ -53,8 +53,7 @@ def check_same_model(folder: str, config: BertConfig) -> None:
     path = os.path.join(folder, "bert_config.json")
     if not tf.io.gfile.exists(path):
         return
-    changed = changes(BertConfig.from_json_file(path), config)
-    if changed:
+    if changed := changes(BertConfig.from_json_file(path), config):
         raise ValueError(
             f"{folder} holds a run of another model: {'; '.join(changed)}. "
             f"Give another --output_dir, or --bert_config_file={path}."

@@ -181,8 +181,7 @@ class Start:
         """Raises ValueError if the run was trained on other data."""
         before, folder = self.manager.made_from(), self.options.train.output_dir
         before.pop("class_weights", None)  # `resume` warns of other ones
-        changed = manifests.changes(before, made_from) if before else []
-        if changed:
+        if changed := manifests.changes(before, made_from) if before else []:
             raise ValueError(
                 f"{folder} holds a run that was trained on other data: "
                 f"{'; '.join(changed)}. To train from the beginning, give "

@@ -302,7 +302,7 @@ def test_a_missing_dev_file_names_the_share(table):
     with pytest.raises(
         FileNotFoundError,
         match="has none of dev.csv, dev.tsv, dev.jsonl; give its name with "
-        "--dev_file. A new run can draw it from the train set: --dev_share=0.1",
+        "--dev_file. run_classifier.py can draw it by --dev_share=0.1",
     ):
         list(task.examples("dev"))
 

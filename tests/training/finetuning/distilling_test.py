@@ -1,6 +1,5 @@
 """A run that learns from a teacher: what is kept, resumed and refused."""
 
-import dataclasses
 import json
 import shutil
 
@@ -211,18 +210,6 @@ def refused(options, match):
     ("changes", "match"),
     [
         ({"teacher_dir": "/none"}, "^--teacher_dir: .*no such folder"),
-        (
-            {"teacher_dir": "", "distill_weight": 0.25},
-            "^--distill_weight .*give --teacher_dir",
-        ),
-        (
-            {"teacher_dir": "", "given": frozenset(["distill_temperature"])},
-            "^--distill_temperature .*give --teacher_dir",
-        ),
-        (
-            {"teacher_dir": "", "unlabeled_file": "x"},
-            "^--unlabeled_file .*give --teacher_dir",
-        ),
         ({"unlabeled_file": "/none"}, "/none: no such --unlabeled_file"),
         (
             {"unlabeled_file": __file__, "class_weights": (1.0, 2.0)},
@@ -252,6 +239,15 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
         student_of(goldens, tmp_path, finished_classifier, **changes), match
     )
     assert not list((tmp_path / "out").glob("*"))
+
+
+@pytest.mark.parametrize(
+    "change", [{"distill_weight": 0.25}, {"unlabeled_file": "x"}]
+)
+def test_learning_needs_a_teacher(change):
+    (flag,) = change
+    with pytest.raises(ValueError, match=f"^--{flag} .*give --teacher_dir"):
+        DistillOptions(**change)
 
 
 def test_teachers_that_do_not_fit_are_refused(
@@ -328,7 +324,8 @@ def test_questions_learn_from_a_teacher(goldens, tmp_path, monkeypatch):
     # A second run in the folder finds all it needs.
     never(monkeypatch)
     given = frozenset(["train_file", "predict_file", "do_train"])
-    questions.run(options.replace(teacher_dir="", given=given))
+    usual = vars(DistillOptions())
+    questions.run(options.replace(**usual, given=given))
     described = json.loads((tmp_path / "out/task.json").read_text())
     assert described["distillation"]["distill_weight"] == 1.0
     of_2 = options.replace(
@@ -414,4 +411,4 @@ def test_options_hold_whole_paths():
     assert options.teacher_dir.endswith("/x")
     assert options.teacher_dir.startswith("/")
     assert options.unlabeled_file == "gs://a/b"
-    assert dataclasses.replace(options, teacher_dir="").remembered == {}
+    assert DistillOptions().remembered == {}

@@ -9,10 +9,12 @@ import pytest
 
 import bert
 from data.finetuning.long_text import LongTextOptions
+from modeling.checkpoints.vector_form import VectorForm
 from tests.support.classifier_support import write_table
 from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
 from training.config.finetuning_options import TrialOptions
+from training.export import saved_model
 from training.many_runs import trials
 from training.runs import classifier, questions
 from training.start import description
@@ -91,6 +93,23 @@ def test_a_given_flag_is_used_once_and_never_written(trained, caplog):
     assert (folder / "out/test_results.tsv").read_bytes() == answers
 
 
+def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):
+    out = str(trained[0] / "out")
+    same = {"task_name": "tsv", "never_split": ["[MASK]"], "export_dir": "a"}
+    saved_model.require_exportable(out, same)
+    for name, value in ("max_seq_length", 8), ("never_split", ["[SEP]"]):
+        with pytest.raises(ValueError, match=f"--{name}=.* Leave the flag out"):
+            saved_model.require_exportable(out, {name: value})
+
+
+def test_an_export_of_vectors_refuses_another_form(tmp_path):
+    VectorForm(vector_sizes=(8, 4)).write(str(tmp_path))
+    same = {"vector_sizes": ["8", "4"], "pooling": "mean"}
+    saved_model.require_exportable(str(tmp_path), same)
+    with pytest.raises(ValueError, match="--pooling=cls.*--pooling=mean"):
+        saved_model.require_exportable(str(tmp_path), {"pooling": "cls"})
+
+
 def test_another_vocabulary_of_the_same_size_is_refused(trained, tmp_path):
     folder, options = trained
     kept = (folder / "out/vocab.txt").read_text().splitlines()
@@ -148,9 +167,13 @@ def test_a_stopped_run_remembers_too(goldens, tmp_path, monkeypatch, caplog):
             run(options)
     out = str(tmp_path / "out")
     with pytest.raises(ValueError, match="not finished"):
-        description.read(out)
+        saved_model.require_exportable(out, {})
+    unfinished = f"{out} holds a run that is not finished"
+    bert.load(out)
+    assert unfinished in caplog.text
+    caplog.clear()
     run(later(options))
-    assert f"{out} holds a run that is not finished" in caplog.text
+    assert unfinished in caplog.text
     with pytest.raises(ValueError, match="not finished"):
         description.read(out)
     found = description.find(out)
