@@ -16,7 +16,6 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from data.settings import refuse
 from data.storage import files
 from data.storage.json_files import write_json
 from modeling import kernels
@@ -40,19 +39,12 @@ _INPUT = (
 
 def check(serving: Serving) -> None:
     """Raises ValueError for a model that has no such file."""
-    said, most = serving.description, serving.config.max_position_embeddings
-    refuse(
-        (
-            said.kind not in _OUTPUTS,
+    kind = serving.description.kind
+    if kind not in _OUTPUTS:
+        raise ValueError(
             f"--export_format=litert is for {', '.join(_OUTPUTS)}, but this "
-            f"model is of the kind {said.kind}; leave it out.",
-        ),
-        (
-            said.max_seq_length > most,
-            f"--max_seq_length={said.max_seq_length} in the model's task.json, "
-            f"but it has {most} positions; train it with {most} or less.",
-        ),
-    )
+            f"model is of the kind {kind}; leave it out."
+        )
 
 
 def write(serving: Serving, figures: dict[str, Any], folder: str) -> None:
