@@ -20,6 +20,8 @@ import tensorflow as tf
 from absl import logging
 
 from data.records import tfrecord
+from data.settings import names_of
+from data.squad.window_options import AnswerOptions, WindowOptions
 from data.storage import files
 from data.storage.json_files import find_json
 from modeling import checkpoints, loading
@@ -45,6 +47,10 @@ _MOST_COMPARED = 256  # examples
 # Of `Description.weights`, in the folder itself.
 _OWN_WEIGHTS = re.compile(r"(?!/)[^:]*model\.ckpt-(\d+)")
 _REMEDY = "evaluate again, or remove it"
+# Flags that an export keeps as the run had them.
+_OF_MODEL = names_of(VectorForm) | names_of(WindowOptions)
+_OF_MODEL |= names_of(AnswerOptions) | {"labels", "document_context"}
+_OF_MODEL |= {"do_lower_case", "never_split"}
 
 
 def load(
@@ -145,9 +151,8 @@ def require_exportable(output_dir: str, given: Mapping[str, Any]) -> None:
         made_with |= vars(found) if found else {}
     if made_with.get("weights") == "":
         raise ValueError(UNFINISHED % folder)
-    made_with.pop("task_name", "")  # the same model reads tsv and csv
-    for name, value in given.items():
-        was, now = map(_in_flag, (made_with.get(name, value), value))
+    for name in sorted(_OF_MODEL & given.keys() & made_with.keys()):
+        was, now = _in_flag(made_with[name]), _in_flag(given[name])
         if was != now:
             raise ValueError(
                 f"--{name}={now}: --do_export exports the model of {folder} "

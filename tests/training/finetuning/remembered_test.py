@@ -95,7 +95,8 @@ def test_a_given_flag_is_used_once_and_never_written(trained, caplog):
 
 def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):
     out = str(trained[0] / "out")
-    same = {"task_name": "tsv", "never_split": ["[MASK]"], "export_dir": "a"}
+    same = {"never_split": ["[MASK]"], "labels": ["l0", "l1"]}
+    same |= {"kind": "single", "task_name": "tsv", "separator": "comma"}
     saved_model.require_exportable(out, same)
     for name, value in ("max_seq_length", 8), ("never_split", ["[SEP]"]):
         with pytest.raises(ValueError, match=f"--{name}=.* Leave the flag out"):
