@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -97,7 +98,12 @@ class Workers:
     def __exit__(self, *_):
         if self._executor:
             self._stop.value = 1
-            self._executor.shutdown(cancel_futures=True)
+            try:
+                self._executor.shutdown(cancel_futures=True)
+            except RuntimeError:
+                # A signal came while the pool's thread was starting.
+                time.sleep(_POLL_S)
+                self._executor.shutdown()
 
 
 def _killed() -> OSError:

@@ -25,20 +25,17 @@ def main(
     exported = options = None
     if flags.value("do_export"):
         exported = flags.read(ExportOptions, **of_export)
-    trains = flags.value("do_train")
-    check_strip(flags.value("strip_checkpoint"), trains)
+    check_strip(flags.value("strip_checkpoint"), flags.value("do_train"))
     if any(map(flags.value, works)) or not exported:
         options = read_options()
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
     program.load_tensorflow()
     from training.devices import session
     from training.export import saved_model
-    from training.start import description
 
-    if exported and not trains:
-        saved_model.require_exportable(output_dir, flags.given_values())
-    if not options and not description.is_there(output_dir):
-        options = read_options()
+    given = flags.given_values()
+    if exported and not saved_model.describes_export(output_dir, given):
+        options = options or read_options()
     with session.joined(device, output_dir, flags.shared_values()) as here:
         if options:
             run(options.replace(output_dir=here.output_dir))

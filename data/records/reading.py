@@ -34,8 +34,7 @@ def parse_batch(
     Source: _decode_record of input_fn_builder in run_pretraining.py.
     """
     features = _parse(specs, serialized)
-    limited = [spec for spec in specs if spec.limit is not None]
-    if limited:
+    if limited := [spec for spec in specs if spec.limit is not None]:
         # As few operations as possible: starting one costs more than running
         # it.
         highest = tf.stack(

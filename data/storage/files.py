@@ -223,8 +223,7 @@ def _shards(pattern: str, flag: str) -> list[str]:
 
 
 def _require_shards(paths: Sequence[str], pattern: str) -> None:
-    missing = [path for path in paths if not _storage(path).exists(path)]
-    if missing:
+    if missing := [path for path in paths if not _storage(path).exists(path)]:
         raise FileNotFoundError(
             f"--input_file: {pattern} stands for {len(paths)} files, but "
             f"{len(missing)} of them are missing, the first is {missing[0]} "

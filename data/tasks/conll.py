@@ -194,8 +194,7 @@ def to_bio(labels: Sequence[str]) -> list[str]:
     """
     result, before = [], None
     for label in labels:
-        tag = _TAG.fullmatch(label)
-        if tag:
+        if tag := _TAG.fullmatch(label):
             begins = tag[1] in "BSU" or tag[2] != before
             label = f"{'B' if begins else 'I'}-{tag[2]}"
         before = tag and tag[2]

@@ -75,8 +75,7 @@ def _load(path: str) -> dict:
         fields = json.loads("\n".join(files.read_lines(path)))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}: not JSON ({error}); {form}.") from None
-    missing = [name for name in _FIELDS if name not in fields]
-    if missing:
+    if missing := [name for name in _FIELDS if name not in fields]:
         raise ValueError(f"{path}: no {', '.join(missing)}; {form}.")
     sizes = [len(fields[name]) for name in ("questions", "options", "answers")]
     if len(set(sizes)) > 1:

@@ -5,6 +5,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -121,3 +122,14 @@ def test_workers_end_with_a_killed_parent(pytestconfig, tmp_path, task):
     parent.kill()
     parent.wait()
     wait_for(lambda: not any(map(is_alive, ids)))
+
+
+def test_a_pool_ends_whose_thread_is_just_starting():
+    """A signal may come then; the error of `join` would hide its exception."""
+    workers = processes.Workers(1, apart=True)
+    thread = workers._executor._executor_manager_thread = threading.Thread()
+    threading.Timer(0.1, thread.start).start()
+    with pytest.raises(SystemExit), workers:
+        raise SystemExit
+    assert not thread.is_alive()
+    assert thread.ident  # it was waited for

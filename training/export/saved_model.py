@@ -25,8 +25,7 @@ from data.squad.window_options import AnswerOptions, WindowOptions
 from data.storage import files
 from data.storage.json_files import find_json
 from modeling import checkpoints, loading
-from modeling.checkpoints.model_folder import chosen_trial
-from modeling.checkpoints.tf1 import latest_name
+from modeling.checkpoints import model_folder, tf1
 from modeling.checkpoints.vector_form import VectorForm
 from training.config.run_options import ExportOptions, dtype_policy
 from training.export import (
@@ -40,7 +39,7 @@ from training.export.functions import save
 from training.export.interface import Signatures
 from training.export.loaded_model import serving_of
 from training.export.serving import Serving
-from training.start.description import UNFINISHED, find, read, vocab_of
+from training.start import description
 
 WARM_UP = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST_COMPARED = 256  # examples
@@ -48,9 +47,10 @@ _MOST_COMPARED = 256  # examples
 _OWN_WEIGHTS = re.compile(r"(?!/)[^:]*model\.ckpt-(\d+)")
 _REMEDY = "evaluate again, or remove it"
 # Flags that an export keeps as the run had them.
-_OF_MODEL = names_of(VectorForm) | names_of(WindowOptions)
-_OF_MODEL |= names_of(AnswerOptions) | {"labels", "document_context"}
-_OF_MODEL |= {"do_lower_case", "never_split"}
+_OF_MODEL = {"labels", "document_context", "do_lower_case", "never_split"}
+_OF_MODEL.update(
+    *map(names_of, (VectorForm, WindowOptions, AnswerOptions)),
+)
 
 
 def load(
@@ -71,14 +71,14 @@ def load(
       ValueError: the folder holds no finished run, or the weights of another
         model.
     """
-    output_dir = chosen_trial(output_dir)
-    description = read(output_dir)
+    output_dir = model_folder.chosen_trial(output_dir)
+    described = description.read(output_dir)
     loaded = loading.load(
         output_dir,
-        vocab_file=vocab_of(output_dir),
+        vocab_file=description.vocab_of(output_dir),
         dtype=dtype_policy(precision),
     )
-    return serving_of(loaded, description, use_calibration)
+    return serving_of(loaded, described, use_calibration)
 
 
 def run(options: ExportOptions) -> str:
@@ -98,10 +98,10 @@ def run(options: ExportOptions) -> str:
             f"{options.export_dir} has versions of the other format, and a "
             "server would load the newest one; give another folder."
         )
-    output_dir = chosen_trial(options.output_dir)
+    output_dir = model_folder.chosen_trial(options.output_dir)
     serving = load(output_dir, options.precision, options.use_calibration)
     described = dataclasses.replace(serving.description, weights="")
-    vocab_file = vocab_of(output_dir)
+    vocab_file = description.vocab_of(output_dir)
     if is_litert:
         litert.check(serving)
         with _appears(folder) as temporary:
@@ -138,19 +138,25 @@ def _figures(
     return figures | _metrics(options.output_dir)
 
 
-def require_exportable(output_dir: str, given: Mapping[str, Any]) -> None:
-    """Refuses an unfinished run, and flags that its model is not made with.
+def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
+    """Whether a folder's `task.json` says all about the model to export.
 
-    `given` are flag -> value. A form of vectors has flags, too.
+    It does not if the command trains, or nothing was trained in the folder and
+    --init_checkpoint names another model. `given` are flag -> value. Raises
+    ValueError for an unfinished run, and flags that its model is not made with.
     """
-    folder = chosen_trial(output_dir)
-    if "init_checkpoint" in given and latest_name(folder) is None:
-        return  # the folder describes whichever model a command names
-    made_with = {}
-    for found in (VectorForm.find(folder), find(folder)):
-        made_with |= vars(found) if found else {}
-    if made_with.get("weights") == "":
-        raise ValueError(UNFINISHED % folder)
+    folder = model_folder.chosen_trial(output_dir)
+    described, source = description.find(folder), given.get("init_checkpoint")
+    if not described or given.get("do_train"):
+        return False
+    if source and tf1.latest_name(folder) is None:
+        named = model_folder.find(source).weights
+        if described.weights != description.place_of_weights(named, folder):
+            return False
+    if not described.weights:
+        raise ValueError(description.UNFINISHED % folder)
+    form = VectorForm.find(folder)
+    made_with = {**(vars(form) if form else {}), **vars(described)}
     for name in sorted(_OF_MODEL & given.keys() & made_with.keys()):
         was, now = _in_flag(made_with[name]), _in_flag(given[name])
         if was != now:
@@ -159,9 +165,11 @@ def require_exportable(output_dir: str, given: Mapping[str, Any]) -> None:
                 f"as it is made, with --{name}={was}. Leave the flag out, or "
                 "repeat the command of the run with it."
             )
+    return True
 
 
 def _in_flag(value: Any) -> Any:
+    """A value as a command gives it: those of a list with commas between."""
     is_list = isinstance(value, list | tuple)
     return ",".join(map(str, value)) if is_list else value
 
@@ -256,7 +264,7 @@ def measure_error(
 def _data(output_dir: str) -> dict[str, Any]:
     """Returns what the manifests of a run's records say; {} = no records."""
     found = {}
-    for folder in (output_dir, chosen_trial(output_dir)):
+    for folder in (output_dir, model_folder.chosen_trial(output_dir)):
         for name in "train", "eval":
             path = os.path.join(folder, f"{name}.tf_record")
             path += files.MANIFEST_SUFFIX
@@ -273,7 +281,7 @@ def _metrics(output_dir: str) -> dict[str, Any]:
     """Returns the metrics of the last evaluation; {} = there was none."""
     path = os.path.join(output_dir, "metrics.json")
     found = find_json(path, remedy=_REMEDY)
-    described = find(output_dir) if found else None
+    described = description.find(output_dir) if found else None
     step = described and _OWN_WEIGHTS.fullmatch(described.weights)
     measured = found.get("global_step")
     if step and measured not in (None, int(step[1])):

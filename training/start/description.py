@@ -193,11 +193,6 @@ class VectorDescription(Description, kinds=("vectors",)):
         return super().options() | length | values
 
 
-def is_there(output_dir: str) -> bool:
-    """Whether a folder, or the chosen trial in it, has a `task.json`."""
-    return find(model_folder.chosen_trial(output_dir)) is not None
-
-
 def find(output_dir: str) -> Description | None:
     """Reads `task.json`, or None; refuses a damaged one, and other versions."""
     facts = model_folder.read_description(output_dir)

@@ -214,8 +214,7 @@ def _lend_documents(
         if len(numbers) >= _MIN_DOCUMENTS:
             break
         block = task.spare_blocks[i]
-        others = [d for d in read_block(block) if d[0] not in numbers]
-        if others:
+        if others := [d for d in read_block(block) if d[0] not in numbers]:
             number, lines = others[rng.integers(len(others))]
             passage = _passage(lines, rng.integers(len(lines)), passage_size)
             group.add(number, _encode(passage, task.recipe))

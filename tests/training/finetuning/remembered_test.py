@@ -9,6 +9,7 @@ import pytest
 
 import bert
 from data.finetuning.long_text import LongTextOptions
+from modeling.checkpoints import model_folder
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support.classifier_support import write_table
 from tests.training.finetuning_support import options_of
@@ -97,18 +98,30 @@ def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):
     out = str(trained[0] / "out")
     same = {"never_split": ["[MASK]"], "labels": ["l0", "l1"]}
     same |= {"kind": "single", "task_name": "tsv", "separator": "comma"}
-    saved_model.require_exportable(out, same)
+    assert saved_model.describes_export(out, same)
     for name, value in ("max_seq_length", 8), ("never_split", ["[SEP]"]):
         with pytest.raises(ValueError, match=f"--{name}=.* Leave the flag out"):
-            saved_model.require_exportable(out, {name: value})
+            saved_model.describes_export(out, {name: value})
 
 
-def test_an_export_of_vectors_refuses_another_form(tmp_path):
-    VectorForm(vector_sizes=(8, 4)).write(str(tmp_path))
-    same = {"vector_sizes": ["8", "4"], "pooling": "mean"}
-    saved_model.require_exportable(str(tmp_path), same)
+def test_an_export_of_vectors_refuses_another_form(goldens, tmp_path):
+    """Nothing is trained there, so another --init_checkpoint is described."""
+    out, first = str(tmp_path), f"{goldens}/model/trained"
+    VectorForm(vector_sizes=(8, 4)).write(out)
+    weights = description.place_of_weights(
+        model_folder.find(first).weights, out
+    )
+    facts = {"kind": "vectors", "task_name": "STS-B", "max_seq_length": 24}
+    facts |= {"do_lower_case": True, "model": {}, "data": {}}
+    described = description.VectorDescription(**facts, weights=weights)
+    described.write(out, vocab_file=None)
+    same = {"init_checkpoint": first, "vector_sizes": ["8", "4"]}
+    assert saved_model.describes_export(out, same)
     with pytest.raises(ValueError, match="--pooling=cls.*--pooling=mean"):
-        saved_model.require_exportable(str(tmp_path), {"pooling": "cls"})
+        saved_model.describes_export(out, same | {"pooling": "cls"})
+    other = f"{goldens}/classifier/MRPC/expected/model.ckpt-16"
+    changed = {"init_checkpoint": other, "pooling": "cls"}
+    assert not saved_model.describes_export(out, changed)
 
 
 def test_another_vocabulary_of_the_same_size_is_refused(trained, tmp_path):
@@ -168,7 +181,7 @@ def test_a_stopped_run_remembers_too(goldens, tmp_path, monkeypatch, caplog):
             run(options)
     out = str(tmp_path / "out")
     with pytest.raises(ValueError, match="not finished"):
-        saved_model.require_exportable(out, {})
+        saved_model.describes_export(out, {})
     unfinished = f"{out} holds a run that is not finished"
     bert.load(out)
     assert unfinished in caplog.text
