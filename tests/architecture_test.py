@@ -38,13 +38,13 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_915,
-    "training": 12_525,
+    "training": 12_573,
     "modeling": 4_282,
     "studies": 1_515,
     "demo": 417,
-    "programs": 748,
+    "programs": 749,
 }
-MOST_DOCSTRINGS = 8_654
+MOST_DOCSTRINGS = 8_679
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

@@ -76,7 +76,9 @@ def test_full_help_is_in_groups(run):
     assert "--doc_stride: " not in group
     assert "--[no]do_train: Whether to train. Default: false." in text
     assert "Default: ids,examples,text." in " ".join(text.split())
-    assert re.search(r"--optimizer: <adamw\|lamb>:[^-]+Default: adamw\.", text)
+    assert re.search(
+        r"--optimizer: <adamw\|lamb\|muon>:[^-]+Default: adamw\.", text
+    )
 
 
 def test_help_has_a_line_for_each_new_flag_after_the_original_s(run):

@@ -10,7 +10,7 @@ PRECISIONS = ("float32", "bfloat16", "float16", "auto")
 EXPORT_FORMATS = ("saved_model", "litert")
 EXPORT_PRECISIONS = ("float32", "bfloat16")
 SIGNATURES = ("ids", "examples", "text")
-OPTIMIZERS = ("adamw", "lamb")
+OPTIMIZERS = ("adamw", "lamb", "muon")
 STRATEGIES = (
     "auto",
     "one_device",
@@ -174,7 +174,8 @@ class TrainOptions(Settings):
     )
     optimizer: str = setting(
         "adamw",
-        "[new] adamw = the original's Adam; lamb = for batches of thousands.",
+        "[new] adamw = the original's Adam; lamb = for batches of thousands; "
+        "muon = for short pretraining.",
         choices=OPTIMIZERS,
     )
     save_checkpoints_steps: int = setting(

@@ -3,6 +3,7 @@
 rates             learning-rate schedule, rates by layer
 optimizers        Adam with weight decay
 lamb              LAMB
+muon              Muon for kernels, Adam for the rest
 loss_scale        loss scaling for float16
 resume_point      where a run resumes, beside each checkpoint
 checkpointing     checkpoints of a run: whole, few, resumed exactly

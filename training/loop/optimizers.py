@@ -70,10 +70,10 @@ def is_decayed(name: str) -> bool:
 class AdamWeightDecay:
     """Clips gradients and updates variables and slots.
 
-    A subclass overrides `new_values` for another update rule. Create it in the
-    strategy's scope. On each device the whole update is one compiled function,
-    which takes half the time of separate operations. On a TPU it is part of the
-    compiled step.
+    A subclass overrides `new_values` for another update rule, or `rule_of` for
+    another one of some variables. Create it in the strategy's scope. On each
+    device the whole update is one compiled function, which takes half the time
+    of separate operations. On a TPU it is part of the compiled step.
 
     Args:
       variables: full name -> float32 variable.
@@ -118,11 +118,15 @@ class AdamWeightDecay:
         # On a CPU it would write all squares to memory.
         compiles_norm = compiles and kernels.has_gpu()
         self._norm = _compiled_norm(shapes) if compiles_norm else _global_norm
-        rule = self.new_values, skips_overflow
-        self._update = functools.partial(_update, rule)
+        self._rules = [(self.rule_of(n), skips_overflow) for n in variables]
         self._compiled = _compiled_update(
-            rule, tuple(self._decays), tuple(self._factors), shapes
+            *map(tuple, (self._rules, self._decays, self._factors)), shapes
         )
+
+    def rule_of(self, name: str) -> Callable[..., tuple[tf.Tensor, ...]]:
+        """Returns the update rule of the variable of this full name."""
+        del name
+        return self.new_values
 
     def _can_add_rows(self) -> bool:
         """Whether `_add_rows` is right for the update rule, and faster."""
@@ -202,16 +206,16 @@ class AdamWeightDecay:
 
     def _update_replicas(self, strategy, gradients, norm, rate, step):
         """In cross-replica context: each device updates its own copy."""
-        for variable, m, v, gradient, decay, factor in zip(
+        for variable, m, v, gradient, rule, decay, factor in zip(
             *(self._variables, self._m, self._v, gradients),
-            *(self._decays, self._factors),
+            *(self._rules, self._decays, self._factors),
             strict=True,
         ):
             if gradient is None:
                 continue
             strategy.extended.update(
                 variable,
-                self._update,
+                functools.partial(_update, rule),
                 args=(m, v, gradient, norm, rate, step),
                 kwargs={"decay": decay, "factor": factor},
             )
@@ -263,7 +267,7 @@ def _local(variables):
 
 @functools.cache
 def _compiled_update(
-    rule: tuple[Callable[..., tuple[tf.Tensor, ...]], bool],
+    rules: tuple[tuple[Callable[..., tuple[tf.Tensor, ...]], bool], ...],
     decays: tuple[float, ...],
     factors: tuple[float, ...],
     shapes: tuple[tuple[int, ...], ...],
@@ -277,9 +281,9 @@ def _compiled_update(
 
     @functools.partial(tf.function, jit_compile=True, autograph=False)
     def update(variables, m, v, gradients, norm, rate, step):
-        for *row, decay, factor in zip(
-            *(variables, m, v, _clip(gradients, norm), decays, factors),
-            strict=True,
+        columns = variables, m, v, _clip(gradients, norm)
+        for *row, rule, decay, factor in zip(
+            *columns, rules, decays, factors, strict=True
         ):
             if row[-1] is None:
                 continue

@@ -21,6 +21,7 @@ from training.loop import custom_gradients, optimizers, rates
 from training.loop.lamb import Lamb
 from training.loop.loss_scale import LEAST, LossScale
 from training.loop.model import Model
+from training.loop.muon import Muon
 
 _SUM = tf.distribute.ReduceOp.SUM
 
@@ -117,7 +118,8 @@ class TrainSteps:
         self.arithmetic = model.layers[0].compute_dtype
         in_float16 = self.arithmetic == "float16"
         self.loss_scale = LossScale() if in_float16 else None
-        optimizer = {"adamw": optimizers.AdamWeightDecay, "lamb": Lamb}
+        adamw = optimizers.AdamWeightDecay
+        optimizer = {"adamw": adamw, "lamb": Lamb, "muon": Muon}
         self.optimizer = optimizer[options.optimizer](
             self._learning,
             layer_rates,

@@ -8,6 +8,7 @@ from tests.support import rounding
 from tests.training.support import Sgd
 from training.loop import optimizers
 from training.loop.lamb import Lamb
+from training.loop.muon import Muon
 from training.loop.rates import layer_rates, learning_rate
 
 
@@ -215,7 +216,7 @@ def test_there_is_no_bias_correction():
     )
 
 
-@pytest.mark.parametrize("kind", [optimizers.AdamWeightDecay, Lamb])
+@pytest.mark.parametrize("kind", [optimizers.AdamWeightDecay, Lamb, Muon])
 @pytest.mark.parametrize("scale", [0.01, 1.0])  # clipped or not
 def test_gradients_of_looked_up_rows_are_those_of_the_table(kind, scale):
     rng = np.random.default_rng(1)
@@ -275,7 +276,7 @@ def test_another_update_rule_gets_the_whole_gradient():
         np.testing.assert_array_equal(slot, tf.zeros([4, 2]))
 
 
-@pytest.mark.parametrize("kind", [optimizers.AdamWeightDecay, Lamb])
+@pytest.mark.parametrize("kind", [optimizers.AdamWeightDecay, Lamb, Muon])
 def test_a_rule_that_wraps_another_does_not_take_slices(kind):
     class Wrapped(kind):
         @staticmethod

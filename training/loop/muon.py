@@ -1,0 +1,73 @@
+"""Muon: kernels move by orthogonal matrices; the rest is Adam's."""
+
+import tensorflow as tf
+
+from training.loop import optimizers
+
+MOMENTUM = 0.95
+# Mean size of an element of a direction; Adam's is about as large.
+SIZE = 0.2
+# An iteration maps a singular value s to a s + b s^3 + c s^5: of all such
+# polynomials, the nearest to 1 on what has become of [0.003, 1].
+ITERATIONS = (
+    (8.3837, -24.7659, 18.3571),
+    (4.0434, -3.0114, 0.5695),
+    (3.5056, -2.6267, 0.5257),
+)
+
+
+def muon_update(
+    param: tf.Tensor,
+    m: tf.Tensor,
+    v: tf.Tensor,
+    grad: tf.Tensor,
+    *,
+    rate: tf.Tensor,
+    weight_decay: float,
+    step: tf.Tensor | None = None,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """One Muon step of a matrix, with Nesterov's momentum.
+
+    Returns the new param, the running mean `m` of gradients, and `v`, which
+    does not change. They have the shape of the clipped gradient, float32;
+    `weight_decay` 0 = not decayed; the rule does not depend on `step`.
+
+    Source: Jordan et al., 2024, https://kellerjordan.github.io/posts/muon, with
+      the size and the weight decay of Liu et al., arXiv:2502.16982.
+    """
+    del step
+    m = MOMENTUM * m + (1.0 - MOMENTUM) * grad
+    ahead = MOMENTUM * m + (1.0 - MOMENTUM) * grad
+    direction = SIZE * max(param.shape) ** 0.5 * orthogonalized(ahead)
+    if weight_decay:
+        direction += weight_decay * param
+    return param - rate * direction, m, v
+
+
+def orthogonalized(matrix: tf.Tensor) -> tf.Tensor:
+    """Moves the singular values of a matrix [N, M] to 0.35 to 1.65.
+
+    Those below 0.003 of the matrix's norm stay smaller.
+
+    Source: Amsel et al., "The Polar Express", arXiv:2505.16932, algorithm 1.
+    """
+    is_tall = matrix.shape[0] > matrix.shape[1]
+    x = tf.transpose(matrix) if is_tall else matrix
+    x = tf.math.divide_no_nan(x, tf.norm(x))
+    for a, b, c in ITERATIONS:
+        gram = tf.matmul(x, x, transpose_b=True)
+        x = a * x + tf.matmul(b * gram + c * tf.matmul(gram, gram), x)
+    return tf.transpose(x) if is_tall else x
+
+
+class Muon(optimizers.AdamWeightDecay):
+    """Muon for the kernels of dense layers, Adam for all else.
+
+    It has the slots and the clipping of `AdamWeightDecay`; `adam_v` of a kernel
+    stays 0.
+    """
+
+    def rule_of(self, name):
+        """Returns Muon's rule for a kernel."""
+        is_kernel = name.endswith("/kernel")
+        return muon_update if is_kernel else self.new_values
