@@ -152,7 +152,6 @@ def test_the_report_has_shares_of_the_teacher_and_what_is_done(tmp_path):
         "| 3 layers | 74.00 ± 2.83 (2) | 92.5 |  | 73.00 ± 2.83 (2) | 40.0 "
         "| 10.0 | 0.250 |",
         "",
-        "",
     ]
     rows = (tmp_path / "smaller.tsv").read_text().splitlines()
     assert len(rows) == 1 + 4 * 5
