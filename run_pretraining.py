@@ -95,7 +95,7 @@ def _use_recipe() -> None:
         begins=not any(map(flags.value, ("init_checkpoint", "continue_from"))),
         masks=flags.value("masking") == "dynamic",
         hidden_size=_hidden_size(),
-        optimizer=flags.given("optimizer"),
+        optimizer=flags.value("optimizer"),
     )
     for name, value in values.items():
         if not flags.FLAGS[name].present:

@@ -38,13 +38,13 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_915,
-    "training": 12_573,
+    "training": 12_572,
     "modeling": 4_282,
     "studies": 1_515,
     "demo": 417,
     "programs": 749,
 }
-MOST_DOCSTRINGS = 8_679
+MOST_DOCSTRINGS = 8_678
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 LIBRARY = sorted(
     path for top in MAY_IMPORT for path in (ROOT / top).rglob("*.py")

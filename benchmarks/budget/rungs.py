@@ -1,4 +1,4 @@
-"""The rungs of the ladder: the original's recipe to --recipe=budget with Adam.
+"""The rungs of the ladder, from the original's recipe to --recipe=budget.
 
 A rung is one way to pretrain. Those of `LADDER` each change one thing of the
 rung before; the others each change one thing of the last one.

@@ -48,14 +48,10 @@ def rung(name):
     return next(rung for rung in RUNGS if rung.name == name)
 
 
-def test_the_last_rung_is_the_recipe_with_adam():
+def test_the_last_rung_is_the_recipe():
     # Its records have masks.
-    given = {"short_rows_share", "optimizer", "learning_rate"}
-    recipe = RECIPES["budget"]
-    assert {(k, recipe[k]) for k in recipe.keys() - given} <= (
-        LAST.settings.items()
-    )
-    assert LAST.settings["learning_rate"] == 5e-4
+    recipe = RECIPES["budget"].items() - {("short_rows_share", 0.5)}
+    assert recipe <= LAST.settings.items()
     assert LAST.settings["warmup"] == 0.1
 
 

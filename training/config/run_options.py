@@ -175,7 +175,7 @@ class TrainOptions(Settings):
     optimizer: str = setting(
         "adamw",
         "[new] adamw = the original's Adam; lamb = for batches of thousands; "
-        "muon = for short pretraining.",
+        "muon = for pretraining in fewer updates.",
         choices=OPTIMIZERS,
     )
     save_checkpoints_steps: int = setting(
