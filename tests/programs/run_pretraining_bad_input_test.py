@@ -242,14 +242,14 @@ def test_another_model_in_the_output_folder(finished, goldens, tmp_path):
         )
 
 
-def test_another_input_in_the_output_folder_is_a_warning(
+def test_another_input_or_rate_in_the_output_folder_is_a_warning(
     finished, tmp_path, caplog, monkeypatch
 ):
     """A corpus may grow, and a run goes on with the larger one."""
 
     def warnings(**changes):
         caplog.clear()
-        pretraining.run(dataclasses.replace(finished, **changes))
+        pretraining.run(finished.replace(**changes))
         asked = "another input", "other settings"
         return [m for m in caplog.messages if any(x in m for x in asked)]
 
@@ -258,6 +258,8 @@ def test_another_input_in_the_output_folder_is_a_warning(
     with tf.io.TFRecordWriter(str(other)) as writer:
         for record in [*tf.data.TFRecordDataset(finished.input_file)][::-1]:
             writer.write(record.numpy())
+    (message,) = warnings(learning_rate=0.25, save_checkpoints_steps=7)
+    assert "learning_rate" in message and "-> 0.25" in message
     (message,) = warnings(input_file=str(other))
     assert "records (sha256)" in message and "--init_checkpoint" in message
     # What changes no record, in a training and in an evaluation.

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from data.settings import Settings, refuse, setting
 from data.storage import files
@@ -266,6 +267,16 @@ class TrainOptions(Settings):
         )
         unit = "minutes" if name == "num_train_minutes" else "steps"
         return name, getattr(self, name), unit
+
+    @property
+    def shaping(self) -> dict[str, Any]:
+        """Flag -> value, for those that decide how examples change weights."""
+        names = (
+            *("train_batch_size", "learning_rate", "num_train_steps"),
+            *("num_warmup_steps", "num_train_minutes", "layerwise_lr_decay"),
+            "trainable_layers",
+        )
+        return {name: getattr(self, name) for name in names}
 
     def _check(self) -> None:
         stop, before = self.stop_at_step, self.continue_from

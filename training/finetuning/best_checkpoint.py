@@ -4,6 +4,7 @@ An evaluation is a function from a step to results; see `metric_values`.
 """
 
 import difflib
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -94,6 +95,7 @@ class BestCheckpoint:
         self._output_dir = finetuning.options.train.output_dir
         self._path = os.path.join(self._output_dir, _RECORD)
         self._metric, self._record = choice
+        self._rank = functools.partial(goodness, self._metric)
         if not self._metric and files.exists(self._path):
             logging.warning(
                 "%s holds the choice of a run with --save_best; without this "
@@ -194,16 +196,11 @@ class BestCheckpoint:
         results = {name: x for name, x in entry.items() if name != "step"}
         return value_of(results, self._metric)
 
-    def _goodness(self, value: float) -> float:
-        return goodness(self._metric, value)
-
     def _keep(self, entry: Mapping[str, Any], history: list[dict]) -> None:
         """Records an evaluation, and keeps the weights if they are best."""
         before, value = self._record, self._value(entry)
         best = {"value": value, "step": entry["step"]}
-        if before and not (
-            self._goodness(value) > self._goodness(before["value"])
-        ):
+        if before and not self._rank(value) > self._rank(before["value"]):
             best = {name: before[name] for name in best}
         else:
             self._finetuning.save_weights(self._prefix(entry["step"]))
@@ -232,7 +229,7 @@ class BestCheckpoint:
         there = [entry for entry in history if entry["step"] in steps]
         now = "the choice begins anew"
         if there:
-            best = max(there, key=lambda x: self._goodness(self._value(x)))
+            best = max(there, key=lambda x: self._rank(self._value(x)))
             self._finetuning.load(manager.prefix(best["step"]))
             self._keep(best, history)
             now = f"now the best are those of step {best['step']}"

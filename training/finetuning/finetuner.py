@@ -137,9 +137,8 @@ class Finetuning:
             *(num_examples, records),
             *(train.train_batch_size, train.num_train_steps),
         )
-        made_from = reuse.made_from(train_files.paths[0])
-        if weights := getattr(self.model, "class_weights", ()):
-            made_from["class_weights"] = list(weights)
+        weights = getattr(self.model, "class_weights", ())
+        settings = {**train.shaping, "class_weights": list(weights)}
         with (
             self._strategy.scope(),
             naming_damage(train_files.segments, train_files.specs),
@@ -154,7 +153,8 @@ class Finetuning:
                 functools.partial(self._batches, train_files, train),
                 self.manager,
                 num_examples=train_files.count,
-                made_from=made_from,
+                made_from=reuse.made_from(train_files.paths[0]),
+                settings=settings,
                 evaluate=evaluate,
                 begin=self._begin,
             )

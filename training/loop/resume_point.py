@@ -27,6 +27,7 @@ class ResumePoint:
       is_stripped: whether the slots were removed, so that training is over.
       made_from: what the training input was made from, as JSON holds it; {} =
         unknown.
+      settings: of the training, see `TrainOptions.shaping`; {} = unknown.
     """
 
     global_step: int
@@ -38,6 +39,7 @@ class ResumePoint:
     arithmetic: str = ""
     is_stripped: bool = False
     made_from: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def _encode(record: Mapping[str, Any]) -> str:
@@ -53,10 +55,7 @@ def write_record(prefix: str, record: Mapping[str, Any], index: str) -> None:
 
 
 def read_record(prefix: str) -> dict[str, Any]:
-    """The resume record of a checkpoint; {} if it has none.
-
-    Raises ValueError if the record or the checkpoint's index is damaged.
-    """
+    """Reads a checkpoint's resume record, {} = none; refuses a damaged one."""
     path = prefix + RECORD
     if not files.exists(path):
         return {}

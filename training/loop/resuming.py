@@ -59,14 +59,18 @@ def _resumed(
                 "%s is %s now, but was %s before: the run resumes, with %s.",
                 *(what, now, before, effect),
             )
-    before, now = record.get("made_from"), start.made_from
-    if before and now and (changed := manifests.changes(before, now)):
-        logging.warning(
-            "%s was trained with another input, and continues with this one: "
-            "%s. To start from its weights, give --init_checkpoint=%s and "
-            "another --output_dir.",
-            *(options.output_dir, "; ".join(changed), options.output_dir),
-        )
+    for name, what in (
+        ("made_from", "another input"),
+        ("settings", "other settings"),
+    ):
+        before, now = record.get(name), getattr(start, name)
+        if before and now and (changed := manifests.changes(before, now)):
+            logging.warning(
+                "%s was trained with %s up to step %d: %s. To start from its "
+                "weights, give --init_checkpoint=%s and another --output_dir.",
+                *(options.output_dir, what, step, "; ".join(changed)),
+                options.output_dir,
+            )
     logging.info("Resuming %s at step %d.", options.output_dir, step)
     seen = step * options.train_batch_size
     return dataclasses.replace(

@@ -86,6 +86,7 @@ class Trainer:
         *,
         num_examples: int,
         made_from: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
         evaluate: Evaluate | None = None,
         share: float = 1.0,
         begin: Callable[[], None] = lambda: None,
@@ -99,6 +100,7 @@ class Trainer:
           manager: writes the run's checkpoints.
           num_examples: in the whole input.
           made_from: see `ResumePoint`; None = unknown.
+          settings: see `ResumePoint`; None = unknown.
           evaluate: called with the step every `eval_every_steps`, but not at
             the end. It is called again when a run resumes, because the run
             may have been stopped there. True = save and stop training.
@@ -122,6 +124,7 @@ class Trainer:
             *(0, 0, options.seed, num_examples, options.optimizer),
             arithmetic=self._steps.arithmetic,
             made_from=made_from or {},
+            settings=settings or {},
         )
         point = resuming.resume(
             manager, saved, options, beginning, self._strategy

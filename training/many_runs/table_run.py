@@ -16,7 +16,6 @@ from data.text import vocabulary
 from data.text.tokenizer_files import read_settings
 from data.vectors.text_sets import GLUE
 from modeling.checkpoints import model_folder
-from modeling.choices import MIXES
 from training.config.finetuning_options import (
     ClassifierOptions,
     TaskOptions,
@@ -165,10 +164,6 @@ def _options_of(
     )
     settings.check_names(values, SETTINGS, known_ones)
     mix = values.get("feature_based", "")
-    if mix not in ("", *MIXES):
-        raise ValueError(
-            f"--feature_based={mix}; it must be one of {', '.join(MIXES)}."
-        )
     own = {"head": "bilstm" if mix else "linear", **model_files}
     more |= {"task_name": "tsv", "do_train": True}
     more["given"] = frozenset(values)

@@ -32,12 +32,8 @@ class Trial:
     @property
     def setting(self) -> tuple[float, float, int]:
         """Learning rate, epochs, batch size: all but the seed."""
-        finetuning = self.options.finetuning
-        train = finetuning.train
-        return (
-            *(train.learning_rate, finetuning.num_train_epochs),
-            train.train_batch_size,
-        )
+        names = "learning_rate", "num_train_epochs", "train_batch_size"
+        return tuple(map(self.options.find, names))
 
     @property
     def name(self) -> str:

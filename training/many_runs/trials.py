@@ -43,23 +43,21 @@ def trials_of(
     options: ClassifierOptions, trials: TrialOptions
 ) -> list[ClassifierOptions]:
     """The options of each trial: all seeds of the first setting, and so on."""
-    finetuning = options.finetuning
-    train = finetuning.train
-    found = []
+    find, found = options.find, []
     for rate, epochs, batch_size, number in itertools.product(
-        trials.learning_rates or (train.learning_rate,),
-        trials.epochs or (finetuning.num_train_epochs,),
-        trials.batch_sizes or (train.train_batch_size,),
+        trials.learning_rates or (find("learning_rate"),),
+        trials.epochs or (find("num_train_epochs"),),
+        trials.batch_sizes or (find("train_batch_size"),),
         range(trials.num_trials),
     ):
-        seed = train.seed + number
+        seed = find("seed") + number
         name = (
             f"trial-lr{short(rate)}-epochs{short(epochs)}-batch{batch_size}"
             f"-seed{seed}"
         )
         found.append(
             options.replace(
-                output_dir=os.path.join(train.output_dir, name),
+                output_dir=os.path.join(options.output_dir, name),
                 num_train_epochs=epochs,
                 learning_rate=rate,
                 train_batch_size=batch_size,
@@ -197,12 +195,11 @@ def _first_of(
     options: ClassifierOptions, planned: Sequence[ClassifierOptions]
 ) -> ClassifierOptions:
     """The first trial that has not begun, with all sets that are asked for."""
-    to_do = (
-        trial
-        for trial in planned
-        if not files.exists(os.path.join(trial.output_dir, _RECORD))
-    )
-    first = next(to_do, planned[0])
+
+    def has_begun(trial: ClassifierOptions) -> bool:
+        return files.exists(os.path.join(trial.output_dir, _RECORD))
+
+    first = next(itertools.filterfalse(has_begun, planned), planned[0])
     return first.replace(do_predict=options.do_predict)
 
 

@@ -251,10 +251,9 @@ def made_from(
         if options.masking
         else "in the records",
         "separate_documents": options.separate_documents,
+        "short_rows_share": options.short_rows_share,
         **options.objectives.arguments(options.objective),
     }
-    if options.short_rows_share:  # earlier runs do not name it
-        facts["short_rows_share"] = options.short_rows_share
     if opened:
         checksum = hashlib.sha256()
         for path in opened.paths:

@@ -299,6 +299,7 @@ def _train(
 ) -> int:
     """Trains to the end; returns the last step."""
     options, train = opened.options, opened.options.train
+    settings = train.shaping | {"dropout_prob": options.dropout_prob}
     if train.num_train_minutes:
         logging.info("Training for %g minutes.", train.num_train_minutes)
     else:
@@ -330,6 +331,7 @@ def _train(
                 opened.start.manager,
                 num_examples=records.train.count,
                 made_from=run_records.made_from(options, records.train),
+                settings=settings,
                 evaluate=evaluate,
                 share=share,
             )

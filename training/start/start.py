@@ -180,7 +180,6 @@ class Start:
     def check_input(self, made_from: Mapping[str, Any]) -> None:
         """Raises ValueError if the run was trained on other data."""
         before, folder = self.manager.made_from(), self.options.train.output_dir
-        before.pop("class_weights", None)  # `resume` warns of other ones
         if changed := manifests.changes(before, made_from) if before else []:
             raise ValueError(
                 f"{folder} holds a run that was trained on other data: "

@@ -1,4 +1,4 @@
-"""Workers that do not begin with the same are refused."""
+"""A run that resumes: what has changed, and what its workers must share."""
 
 import numpy as np
 import pytest
@@ -74,3 +74,27 @@ def test_workers_that_continue_at_different_steps_are_refused(
             at="next",
             continue_from=str(tmp_path / "before"),
         )
+
+
+def test_a_run_that_resumes_says_what_else_it_was_trained_with(
+    monkeypatch, tmp_path, caplog
+):
+    saved = {"weight": tf.Variable([1.0, 2.0])}
+    options = TrainOptions(output_dir=str(tmp_path), num_train_steps=10)
+    manager = CheckpointManager(str(tmp_path))
+    strategy = tf.distribute.get_strategy()
+    point = ResumePoint(7, 100, 12345, 50, settings=options.shaping)
+    manager.save(saved, point)
+    # What is not known, of an earlier version, is not said.
+    for settings in options.shaping, {}:
+        start = ResumePoint(0, 0, 12345, 50, settings=settings)
+        resuming.resume(manager, saved, options, start, strategy)
+    assert not caplog.messages
+    changed = options.replace(learning_rate=1e-3, keep_checkpoint_max=9)
+    start = ResumePoint(0, 0, 12345, 50, settings=changed.shaping)
+    resumed = resuming.resume(manager, saved, options, start, strategy)
+    (message,) = caplog.messages
+    assert "up to step 7: learning_rate 5e-05 -> 0.001. " in message
+    assert "--init_checkpoint=" in message
+    # The next checkpoint is of the new settings.
+    assert resumed.settings == changed.shaping

@@ -244,6 +244,7 @@ def test_only_the_newest_checkpoints_are_kept(eight_steps):
         "arithmetic": "float32",
         "is_stripped": False,
         "made_from": {},
+        "settings": {},
     }
 
 
