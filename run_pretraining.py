@@ -70,7 +70,7 @@ def main() -> None:
     from training.runs import pretraining
 
     if exported:
-        pretraining_signatures.check_objective(flags.value("objective"))
+        pretraining_signatures.check(output_dir, flags.value("objective"))
     with session.joined(device, output_dir, flags.shared_values()) as here:
         facts = _facts(here.output_dir) if exported else {}
         if options:
@@ -151,7 +151,7 @@ def _facts(output_dir: str) -> dict[str, Any]:
     values = {"top_k": flags.value("predict_top_k")}
     for flag in ("do_lower_case", "never_split", "max_seq_length"):
         values[flag] = flags.value(flag)
-    known = source.tokenizer_flags
+    known = source.tokenizer_flags | Source(output_dir).tokenizer_flags
     if before := description.find(output_dir):
         known |= {name: getattr(before, name) for name in values}
     for name, value in known.items():

@@ -116,7 +116,7 @@ def _find(path: str) -> ModelFolder:
         prefix = tf1.without_ending(path)
         if not path or not _is_prefix(prefix):
             raise _no_folder(path)
-        return _original(_beside(prefix), prefix)
+        return _original(beside(prefix), prefix)
     folder = chosen_trial(path)
     names = [name.rstrip("/") for name in tf.io.gfile.listdir(folder)]
     prefixes = [n.removesuffix(".index") for n in names if n.endswith(".index")]
@@ -260,7 +260,7 @@ def _is_prefix(path: str) -> bool:
 
 def _original(folder: str, prefix: str) -> ModelFolder:
     """A model of the original's format, or of a run."""
-    places = folder, _beside(prefix)
+    places = folder, beside(prefix)
     description = read_description(folder)
     facts = description or records_made_from(folder)
     labels = existing((LABELS,), *places)
@@ -294,7 +294,7 @@ def _theirs(folder: str) -> ModelFolder:
     )
 
 
-def _beside(prefix: str) -> str:
+def beside(prefix: str) -> str:
     """Returns the folder that describes a checkpoint."""
     folder = os.path.dirname(prefix)
     is_best = os.path.basename(folder) == BEST

@@ -364,7 +364,10 @@ class ExportOptions(Settings):
         usual = (SIGNATURES, False, "float32")
         given = (*vars(self.serving).values(), self.precision)
         refuse(
-            (not self.export_dir, "--do_export: give --export_dir, a folder."),
+            (
+                self.export_dir in (None, "", self.output_dir),
+                "--do_export: give --export_dir, a folder of its own.",
+            ),
             (
                 self.format == "litert" and given != usual,
                 "--export_format=litert has files for ids alone, in float32 "

@@ -19,7 +19,7 @@ from modeling.objectives.pretraining import PretrainingModel
 from training.export.functions import Tensors
 from training.export.serving import Serving
 from training.loop.checkpointing import CheckpointManager
-from training.start import setup
+from training.start import description, setup
 from training.start.description import (
     PretrainingDescription,
     place_of_weights,
@@ -30,8 +30,16 @@ _MASK = "[MASK]"
 _TEXT = "The man went to the [MASK]."
 
 
-def check_objective(objective: str) -> None:
-    """Raises ValueError for an objective that does not train to fill masks."""
+def check(output_dir: str, objective: str) -> None:
+    """Refuses a model that does not fill masks; its run may say what it is."""
+    found = description.find(output_dir)
+    if found and found.kind != "pretraining":
+        raise ValueError(
+            f"--output_dir={output_dir} holds a model of the kind "
+            f"{found.kind}; export it by the program that trained it."
+        )
+    made_from = CheckpointManager(output_dir, read_only=True).made_from()
+    objective = made_from.get("objective", objective)
     if not objectives.get(objective).answers_queries:
         raise ValueError(
             "--do_export writes a model that fills in masked words, which "
@@ -54,15 +62,21 @@ def describe(
     weights, or the vocabulary does not fit.
     """
     manager = CheckpointManager(output_dir)
-    steps = manager.steps()
-    if not steps:
+    step = manager.latest_step()
+    if step is None:
         setup.require_weights(output_dir, init_checkpoint)
     config = BertConfig.from_json_file(bert_config_file)
+    setup.check_length(said["max_seq_length"], config, bert_config_file)
+    if said["top_k"] > config.vocab_size:
+        raise ValueError(
+            f"--predict_top_k={said['top_k']}, but the model has "
+            f"{config.vocab_size} wordpieces; give fewer."
+        )
     setup.keep_config(output_dir, config, manager)
     vocab = load_vocab(vocab_file)
     tokens = ["[CLS]", "[SEP]", _MASK]
     check_vocabulary(vocab, vocab_file, config, bert_config_file, tokens)
-    weights = manager.prefix(steps[-1]) if steps else init_checkpoint
+    weights = init_checkpoint if step is None else manager.prefix(step)
     described = PretrainingDescription(
         task_name="pretraining",
         kind="pretraining",

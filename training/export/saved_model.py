@@ -48,6 +48,7 @@ _OWN_WEIGHTS = re.compile(r"(?!/)[^:]*model\.ckpt-(\d+)")
 _REMEDY = "evaluate again, or remove it"
 # Flags that an export keeps as the run had them.
 _OF_MODEL = {"labels", "document_context", "do_lower_case", "never_split"}
+_OF_MODEL |= {"head", "feature_based"}
 _OF_MODEL.update(
     *map(names_of, (VectorForm, WindowOptions, AnswerOptions)),
 )
@@ -157,6 +158,7 @@ def describes_export(output_dir: str, given: Mapping[str, Any]) -> bool:
         raise ValueError(description.UNFINISHED % folder)
     form = VectorForm.find(folder)
     made_with = {**(vars(form) if form else {}), **vars(described)}
+    made_with |= described.model
     for name in sorted(_OF_MODEL & given.keys() & made_with.keys()):
         was, now = _in_flag(made_with[name]), _in_flag(given[name])
         if was != now:

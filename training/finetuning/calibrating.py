@@ -14,6 +14,7 @@ from data.calibration import Calibration
 from data.storage import files
 from data.storage.json_files import find_json, write_json
 from modeling import checkpoints
+from modeling.checkpoints import model_folder
 from modeling.checkpoints.model_folder import CALIBRATION
 from training.config.finetuning_options import ClassifierOptions
 from training.finetuning.task_scorer import TaskScorer
@@ -65,8 +66,9 @@ def find(folder: str, weights: str, model: Any) -> Calibration:
     Raises:
       ValueError: the file is damaged.
     """
-    beside = weights if files.is_folder(weights) else os.path.dirname(weights)
-    for place in dict.fromkeys((folder, beside or folder)):
+    is_prefix = weights and not files.is_folder(weights)
+    other = model_folder.beside(weights) if is_prefix else weights
+    for place in dict.fromkeys((folder, other or folder)):
         path = os.path.join(place, CALIBRATION)
         saved = find_json(
             path, ("weights", "temperature", "thresholds"), _REMEDY

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from data.records import tfrecord
 from data.storage import files
 from modeling import losses
 from training.config.run_options import TrainOptions
@@ -107,7 +108,7 @@ def read_points(folder: str) -> Points:
     """
     points: Points = {}
     for path in files.find_in(folder, "events.out.tfevents.*"):
-        for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+        for record in tfrecord.whole_records(path):  # it may be written to
             event = tf.compat.v1.Event.FromString(record)
             for value in event.summary.value:
                 number = float(tf.make_ndarray(value.tensor))

@@ -41,8 +41,7 @@ class RecordedRun:
     def result(self) -> dict[str, Any] | None:
         """What `run` returned, here or in an earlier process; None = not run.
 
-        `seconds` is the duration, without pauses. The time of a killed process
-        is not counted.
+        `seconds` is the duration without pauses and killed processes.
         """
         if "seconds" not in self._record:
             return None

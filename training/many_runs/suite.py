@@ -90,8 +90,8 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
         failures[DIAGNOSTIC] = "MNLI failed, whose model answers it."
     if options.do_predict:
         _gather(output_dir, tasks, outcomes)
-    # A run that only predicts does not change the table.
-    if scores or options.do_train or options.do_eval:
+    # A command that scores nothing does not change the table.
+    if scores or failures:
         write_table(output_dir, scores, failures, names)
     if failures:
         raise ValueError(
@@ -237,7 +237,8 @@ def _gather(
     tf.io.gfile.makedirs(target)
     gathered = []
     names = {name: _task(one).submission_files for name, one in tasks.items()}
-    names[DIAGNOSTIC] = get_task(DIAGNOSTIC, output_dir).submission_files
+    if "MNLI" in tasks:
+        names[DIAGNOSTIC] = get_task(DIAGNOSTIC, output_dir).submission_files
     for name, of_sets in names.items():
         for file_name in of_sets.values():
             path = os.path.join(output_dir, name, file_name)

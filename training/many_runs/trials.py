@@ -19,6 +19,7 @@ from data.storage.json_files import write_json
 from data.storage.tsv_files import write_tsv
 from data.tables import aligned
 from data.tasks import get_task
+from modeling.checkpoints import tf1
 from modeling.checkpoints.model_folder import chosen_trial
 from training.config.finetuning_options import ClassifierOptions, TrialOptions
 from training.devices.strategy import check_batch_size, create_strategy
@@ -74,6 +75,7 @@ def trials_of(
 def check(options: ClassifierOptions, trials: TrialOptions) -> None:
     """Refuses what `run` would refuse before it makes records."""
     if trials.are_asked_for:
+        _require_no_run(options.output_dir)
         options = _filled(options)
         classifier.open_run(_first_of(options, trials_of(options, trials)))
     else:
@@ -89,8 +91,9 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     """
     if not trials.are_asked_for:
         return run_once(options)
-    options = _filled(options)
     output_dir = options.output_dir
+    _require_no_run(output_dir)
+    options = _filled(options)
     planned = trials_of(options, trials)
     opened = classifier.open_run(_first_of(options, planned))
     inputs = classifier.make_records(opened, output_dir)
@@ -113,6 +116,14 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
         if trial is not chosen:
             _keep_last(trial.options.output_dir)
     return outcome
+
+
+def _require_no_run(output_dir: str) -> None:
+    if tf1.latest_name(output_dir) is not None:
+        raise ValueError(
+            f"--output_dir={output_dir} holds a run that is no trial; give "
+            "another one, or leave --num_trials and --trial_... out."
+        )
 
 
 def run_once(options: ClassifierOptions) -> Outcome:

@@ -15,6 +15,7 @@ from data.records import input_pipeline
 from data.records.input_pipeline import Arrange, RecordFiles
 from data.records.shard import WHOLE, Shard
 from training.config.pretraining_options import PretrainingOptions
+from training.config.run_options import TrainOptions
 
 
 class Records(NamedTuple):
@@ -95,8 +96,9 @@ class Records(NamedTuple):
         """A shard's rows of the batches of an evaluation."""
         place = {"batch_size": self.options.eval_batch_size, "shard": shard}
         batches = input_pipeline.evaluation_batches(self.dev, **place)
-        # All evaluations use the same masks, so that they can be compared.
-        place["seed"] = self.options.train.seed
+        # All evaluations use the same masks, so that they can be compared; a
+        # later command need not give the --seed of the training.
+        place["seed"] = TrainOptions.seed
         return self._completed(batches, self.masker, **place)
 
     def _completed(

@@ -236,6 +236,11 @@ def _begins_and_ends(
     return (ids[0], ids[-1]) == (vocab["[CLS]"], vocab["[SEP]"])
 
 
+def of_manifest(opened: RecordFiles) -> dict[str, Any]:
+    """Returns what the first file was made from; {} = nothing says it."""
+    return (manifests.of_shard(opened.paths[0]) or {}).get("made_from", {})
+
+
 def made_from(
     options: PretrainingOptions, opened: RecordFiles | None
 ) -> dict[str, Any]:
@@ -255,6 +260,8 @@ def made_from(
         **options.objectives.arguments(options.objective),
     }
     if opened:
+        if vocab := of_manifest(opened).get("vocab_sha256"):
+            facts["vocab_sha256"] = vocab
         checksum = hashlib.sha256()
         for path in opened.paths:
             checksum.update(f"{files.size(path)} ".encode())

@@ -128,6 +128,12 @@ def open_run(
         labels=task.labels,
         rows=task.labels if has_names else (),
     )
+    if described and start.manager.steps() and described.kind != task.kind:
+        raise ValueError(
+            f"--output_dir={options.output_dir} holds a model of the kind "
+            f"{described.kind}, but the task is of the kind {task.kind}; leave "
+            "--kind out, or give another --output_dir."
+        )
     names = [*summary_names(start.metric), *task.metrics]
     dev_sets = inputs.dev if inputs else sets.get("eval", ())
     choice = open_choice(options.finetuning, dict.fromkeys(dev_sets, names))
@@ -143,6 +149,7 @@ def _check_outputs(options: ClassifierOptions) -> None:
         for flag in ("train_file", "dev_file", "test_file")
         if given.get(flag)
     }
+    tables["unlabeled_file"] = options.distillation.unlabeled_file
     check_outputs(options.output_dir, tables, _RESULTS)
 
 

@@ -24,6 +24,7 @@ from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import check_batch_size, create_strategy
 from training.inference import Evaluator
 from training.loop import events
+from training.loop.checkpointing import CheckpointManager
 from training.loop.steps import trimming, with_fusion
 from training.loop.trainer import Trainer
 from training.pretraining import first_values, run_records, text_size
@@ -192,7 +193,7 @@ def _check_folders(
             f"--output_dir={options.train.output_dir} holds none; give the "
             "--output_dir of a run, or train first (--do_train)."
         )
-    before = options.train.continue_from
+    before, given = options.train.continue_from, options.vocab_file
     if before and not tf.io.gfile.isdir(before):
         raise FileNotFoundError(
             f"--continue_from={before} is not there; it must be the "
@@ -200,6 +201,15 @@ def _check_folders(
         )
     if before:
         setup.check_same_model(before, start.config)
+    for folder in filter(None, (options.train.output_dir, before)):
+        made_from = CheckpointManager(folder, read_only=True).made_from()
+        known = made_from.get("vocab_sha256")
+        is_other = given and known and os.path.dirname(given) != folder
+        if is_other and files.sha256(given) != known:
+            raise ValueError(
+                f"--vocab_file={given}, but {folder} was trained on records of "
+                "another vocabulary; give that one, or another --output_dir."
+            )
 
 
 def open_records(opened: Opened) -> Records:
@@ -236,7 +246,14 @@ def make_model(opened: Opened, records: Records) -> PretrainingObjective:
     options, start = opened.options, opened.start
     start.keep()
     if options.vocab_file:
-        keep_vocabulary(options, start.config)
+        said, given = {}, options.given or ()
+        if start.manager.steps():
+            said = Source(options.train.output_dir).tokenizer_flags
+        if records.train:
+            names = {"do_lower_case", "never_split"}.intersection(given)
+            said |= {name: options.find(name) for name in names}
+            said |= run_records.of_manifest(records.train)
+        keep_vocabulary(options, start.config, said)
     model = start.load(opened.strategy)
     begins = options.do_train and not start.manager.steps()
     if begins and options.first_weights != FIRST_WEIGHTS[0]:

@@ -13,6 +13,7 @@ from data.tasks import has_dev_file, task_options
 from data.text import vocabulary
 from modeling.checkpoints import huggingface, model_folder, tf1
 from modeling.config import BertConfig
+from training.config.distill_options import DistillOptions
 from training.start import description
 from training.start.description import Description
 from training.start.setup import changes
@@ -56,6 +57,7 @@ def fill(
     folder, made_with = "", {}
     if is_trained:
         folder, made_with = run, _settings_of(run, described)
+        made_with = made_with or Source(run).tokenizer_flags
     elif source.folder:
         folder, made_with = source.folder.path, source.tokenizer_flags
         weights = description.place_of_weights(source.folder.weights, run)
@@ -66,6 +68,7 @@ def fill(
             made_with |= _settings_of(
                 folder, facts and description.of_facts(facts, folder)
             )
+        made_with.pop("save_best", None)  # it is about checkpoints of a run
     options = _with_settings(options, made_with, folder)
     found = find(
         {flag: options.find(flag) for flag in FILES},
@@ -100,6 +103,8 @@ def _with_settings(
     names = names_of(type(options)) | {"long_text"}
     if options.find("do_train"):
         names.discard("save_best")  # it needs --eval_every_steps, too
+    else:
+        names -= names_of(DistillOptions)
     known = {n: value for n, value in made_with.items() if n in names}
     of_task = known.pop("task_options", {})
     if hasattr(options, "task_name"):

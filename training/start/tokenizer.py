@@ -1,11 +1,14 @@
 """The tokenizer of a run, checked against its model and its flags."""
 
+import dataclasses
 import os
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from absl import logging
 
 from data.settings import Settings
+from data.storage import files
 from data.storage.json_files import write_json
 from data.text import tokenizer_files, vocabulary
 from data.text.tokenization import (
@@ -58,26 +61,39 @@ def check_vocabulary(
     vocabulary.require_size(vocab, vocab_file, config.vocab_size, config_file)
 
 
-def keep_vocabulary(options: PretrainingOptions, config: BertConfig) -> None:
+def keep_vocabulary(
+    options: PretrainingOptions, config: BertConfig, said: Mapping[str, Any]
+) -> None:
     """Copies the vocabulary to a run's folder, if it is the model's.
 
-    The tokenizer's settings beside it are copied too. A run that does not read
-    the vocabulary continues without it, with a warning.
+    So are the tokenizer's settings: those in `said`, else those beside it. A
+    run that does not read the vocabulary continues without it, with a warning.
     """
     output_dir, vocab_file = options.train.output_dir, options.vocab_file
     try:
+        folder = os.path.dirname(vocab_file)
         tokens = list(vocabulary.read_tokens(vocab_file))
         vocab = {token.strip(): i for i, token in enumerate(tokens)}
         config_file = options.bert_config_file
         check_vocabulary(vocab, vocab_file, config, config_file)
-        settings = read_settings(os.path.dirname(vocab_file))
+        settings = read_settings(folder)
+        names = TokenizerSettings.__dataclass_fields__.keys() & said.keys()
+        settings = dataclasses.replace(settings, **{n: said[n] for n in names})
     except (ValueError, FileNotFoundError) as error:
         logging.warning("No vocabulary is kept in %s: %s", output_dir, error)
         return
-    vocabulary.write_vocab(os.path.join(output_dir, VOCABULARIES[0]), tokens)
+    kept, path = (
+        os.path.join(output_dir, name)
+        for name in (VOCABULARIES[0], tokenizer_files.CONFIG)
+    )
+    if vocab_file.endswith(".txt") and not vocabulary.added_tokens(folder):
+        files.copy(vocab_file, kept)  # records know the checksum of the file
+    else:
+        vocabulary.write_vocab(kept, tokens)
     if settings.do_lower_case is not None:
-        path = os.path.join(output_dir, tokenizer_files.CONFIG)
         write_json(path, settings.to_dict())
+    elif files.exists(path):
+        files.remove(path)  # of a run that was stopped before a checkpoint
 
 
 def check_case(

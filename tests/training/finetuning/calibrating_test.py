@@ -100,11 +100,16 @@ def test_other_weights_are_never_answered_with_an_old_calibration(
     np.testing.assert_array_equal(now, results(tmp_path))
 
 
+@pytest.mark.parametrize("place", ["", "best"])
 def test_a_new_folder_finds_the_calibration_beside_its_weights(
-    calibrated, goldens, tmp_path
+    calibrated, goldens, tmp_path, place
 ):
+    """The best weights lie in a folder of their own."""
     raw = results(tmp_path)
-    weights = str(tmp_path / "out/model.ckpt-6")
+    weights = str(tmp_path / "out" / place / "model.ckpt-6")
+    (tmp_path / "out/best").mkdir()
+    for path in (tmp_path / "out").glob("model.ckpt-6.*"):
+        shutil.copy(path, tmp_path / "out/best")
     shutil.copytree(tmp_path / "data", tmp_path / "new/data")
     classifier.run(
         options_of(

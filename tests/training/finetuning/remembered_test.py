@@ -94,12 +94,33 @@ def test_a_given_flag_is_used_once_and_never_written(trained, caplog):
     assert (folder / "out/test_results.tsv").read_bytes() == answers
 
 
+def test_another_folder_takes_the_best_weights_of_a_run(trained, tmp_path):
+    """--save_best is about checkpoints of its own folder, which has none."""
+    folder, options = trained
+    answers = (folder / "out/predictions.tsv").read_bytes()
+    out = str(tmp_path / "out")
+    first = {"init_checkpoint": str(folder / "out")}
+    run(later(options, ["init_checkpoint"], output_dir=out, **first))
+    assert (tmp_path / "out/predictions.tsv").read_bytes() == answers
+
+
+def test_a_model_is_not_evaluated_as_another_kind(trained):
+    _, options = trained
+    other = {"task_options": {"kind": "multilabel", "label_column": "label"}}
+    with pytest.raises(ValueError, match="the kind classification, .*--kind"):
+        run(later(options, ["kind"], **other, do_predict=False, do_eval=True))
+
+
 def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):
     out = str(trained[0] / "out")
     same = {"never_split": ["[MASK]"], "labels": ["l0", "l1"]}
     same |= {"kind": "single", "task_name": "tsv", "separator": "comma"}
     assert saved_model.describes_export(out, same)
-    for name, value in ("max_seq_length", 8), ("never_split", ["[SEP]"]):
+    for name, value in (
+        ("max_seq_length", 8),
+        ("never_split", ["[SEP]"]),
+        ("head", "mean"),
+    ):
         with pytest.raises(ValueError, match=f"--{name}=.* Leave the flag out"):
             saved_model.describes_export(out, {name: value})
 

@@ -84,7 +84,8 @@ def ran(monkeypatch):
         values = {
             name: 0.1 * (1 + number) for number, name in enumerate(task.metrics)
         }
-        results = {set_name: values for set_name in task.dev_sets}
+        asked = task.dev_sets if options.do_eval else ()
+        results = {set_name: values for set_name in asked}
         return Outcome(7, results, f"{folder}/model.ckpt-7")
 
     monkeypatch.setattr(trials, "run", run)
@@ -318,6 +319,21 @@ def test_answers_of_an_earlier_model_are_not_gathered(goldens, tmp_path, ran):
         "MNLI-mm.tsv",
         "RTE.tsv",
     }
+
+
+def test_a_command_keeps_what_it_has_no_scores_and_answers_for(
+    goldens, tmp_path, ran
+):
+    make_glue(tmp_path / "glue", ["MNLI", "RTE"])
+    (tmp_path / "glue/diagnostic.tsv").write_text("")
+    suite.run(options_of(goldens, tmp_path, "MNLI,RTE"), runs())
+    make_glue(tmp_path / "glue", ["CoLA"])
+    table = (tmp_path / "out/glue.tsv").read_text()
+    ran.clear()
+    options = options_of(goldens, tmp_path, "CoLA,RTE")
+    suite.run(options.replace(do_eval=False), runs())
+    assert (tmp_path / "out/glue.tsv").read_text() == table
+    assert (tmp_path / "out/submission/AX.tsv").exists()
 
 
 def test_the_diagnostic_set_needs_the_model_of_mnli(goldens, tmp_path, ran):

@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from modeling.checkpoints.tf1 import write_state
 from tests.support.classifier_support import write_table
 from tests.training.finetuning_support import make_options
 from training.config.finetuning_options import TrialOptions
@@ -360,6 +361,17 @@ def test_a_trial_of_other_flags_or_data_is_refused(goldens, tmp_path, trained):
     (tmp_path / "data/dev.jsonl").write_text(text * 2)
     with pytest.raises(ValueError, match=r"flags or data: dev \(sha256\)"):
         run(classifier_options(goldens, tmp_path), two)
+
+
+def test_the_folder_of_another_run_is_not_taken_over(goldens, tmp_path):
+    write_table(tmp_path / "data", "single")
+    options = classifier_options(goldens, tmp_path)
+    two = TrialOptions(num_trials=2)
+    os.makedirs(options.output_dir)
+    write_state(options.output_dir, ["model.ckpt-3"])
+    for function in trials.check, trials.run:
+        with pytest.raises(ValueError, match="--output_dir=.* is no trial;"):
+            function(options, two)
 
 
 def test_predicting_needs_trials_that_are_done(goldens, tmp_path, trained):

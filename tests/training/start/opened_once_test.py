@@ -104,13 +104,15 @@ def test_a_pretraining(goldens, tmp_path, opened):
             given=frozenset(),
         )
     )
-    # The vocabulary is read for queries, copied, and its checksum is compared.
+    # The vocabulary is read for queries, checked and copied, and its checksum
+    # is compared.
     assert times(
         *(opened, released, "bert_config.json", "bert_model.ckpt", "vocab.txt")
-    ) == {"bert_config.json": 1, "bert_model.ckpt": 1, "vocab.txt": 3}
+    ) == {"bert_config.json": 1, "bert_model.ckpt": 1, "vocab.txt": 4}
     assert times(opened, tmp_path, "queries.txt", manifest.name) == {
         "queries.txt": 1,
-        manifest.name: 2,  # for the size of the text, and for the records
+        # For the size of the text, the records, and what the run remembers.
+        manifest.name: 4,
     }
 
 

@@ -144,7 +144,7 @@ def test_a_run_keeps_only_the_vocabulary_of_its_model(
     options = make_options(goldens, tmp_path).replace(bert_config_file="c")
 
     def keep(path, config):
-        keep_vocabulary(options.replace(vocab_file=str(path)), config)
+        keep_vocabulary(options.replace(vocab_file=str(path)), config, {})
 
     keep(source, config)
     assert (tmp_path / "vocab.txt").read_bytes() == source.read_bytes()

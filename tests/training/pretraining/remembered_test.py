@@ -1,0 +1,115 @@
+"""What a pretraining run remembers of its records, for later commands."""
+
+import json
+import logging
+
+import pytest
+
+from data.text.tokenizer_files import read_settings
+from tests.data.pretraining.support import recipe_of, write
+from tests.support.pretraining_support import make_options
+from training.export import pretraining_signatures
+from training.runs import pretraining
+
+
+@pytest.fixture
+def vocab_file(goldens, tmp_path):
+    """The vocabulary without its last newline, as some editors leave it."""
+    path = tmp_path / "given" / "vocab.txt"
+    path.parent.mkdir()
+    path.write_text((goldens / "vocab.txt").read_text().rstrip("\n"))
+    return path
+
+
+@pytest.fixture
+def trained(goldens, vocab_file, tmp_path):
+    """Options of a run on cased records, in whose command nothing says so."""
+    text = tmp_path / "text.txt"
+    text.write_text("The old Clock\nstood in the harbour\n\nit was\nthe end\n")
+    recipe = recipe_of(vocab_file).replace(do_lower_case=False)
+    write([text], tmp_path, recipe, num_shards=1)
+    options = make_options(goldens, tmp_path / "out").replace(
+        input_file=str(tmp_path / "out-00000-of-00001"),
+        vocab_file=str(vocab_file),
+        train_batch_size=2,
+        given=frozenset(),
+    )
+    pretraining.run(options)
+    return options
+
+
+def test_a_later_command_splits_text_as_the_records_were(
+    trained, tmp_path, capsys, caplog
+):
+    kept = read_settings(str(tmp_path / "out"))
+    assert kept.do_lower_case is False
+    queries = tmp_path / "queries.txt"
+    queries.write_text("The [MASK]\n")
+    later = trained.replace(
+        do_train=False,
+        do_predict=True,
+        predict_file=str(queries),
+        vocab_file=None,
+        init_checkpoint=None,
+    )
+    caplog.set_level(logging.INFO, logger="absl")
+    pretraining.run(later)
+    assert "--do_lower_case=False, as " in caplog.text
+    # A vocabulary elsewhere, which says nothing, changes nothing.
+    pretraining.run(later.replace(vocab_file=trained.vocab_file))
+    assert read_settings(str(tmp_path / "out")).do_lower_case is False
+    # Its own vocabulary fits its records, byte by byte.
+    pretraining.run(trained.replace(vocab_file=None, do_eval=True))
+
+
+def test_a_vocabulary_that_the_records_did_not_have_is_refused(
+    trained, vocab_file, tmp_path
+):
+    *others, last, first = vocab_file.read_text().splitlines()
+    other = tmp_path / "vocab.txt"
+    other.write_text("\n".join([*others, first, last]) + "\n")
+    later = trained.replace(vocab_file=str(other), do_train=False, do_eval=True)
+    message = "--vocab_file=.*(another vocabulary|the model was made with)"
+    with pytest.raises(ValueError, match=message):
+        pretraining.run(later)
+    # Also if the run has kept none.
+    (tmp_path / "out/vocab.txt").unlink()
+    with pytest.raises(ValueError, match="--vocab_file=.*another vocabulary"):
+        pretraining.run(later)
+    assert not (tmp_path / "out/vocab.txt").exists()
+
+
+def test_an_export_that_cannot_be_leaves_the_folder_alone(trained, tmp_path):
+    out = tmp_path / "out"
+    facts = {
+        "bert_config_file": str(out / "bert_config.json"),
+        "vocab_file": str(out / "vocab.txt"),
+        "do_lower_case": False,
+        "never_split": (),
+    }
+    positions = json.loads((out / "bert_config.json").read_text())[
+        "max_position_embeddings"
+    ]
+    for flag, length, top_k in (
+        ("max_seq_length", positions + 1, 5),
+        ("predict_top_k", 32, 1201),
+    ):
+        with pytest.raises(ValueError, match=f"--{flag}="):
+            pretraining_signatures.describe(
+                str(out), max_seq_length=length, top_k=top_k, **facts
+            )
+        assert not (out / "task.json").exists()
+
+
+def test_a_model_of_another_kind_or_objective_is_not_exported(
+    trained, tmp_path, monkeypatch
+):
+    out = str(tmp_path / "out")
+    pretraining_signatures.check(out, "bert")
+    monkeypatch.setattr(
+        pretraining_signatures.CheckpointManager,
+        "made_from",
+        lambda self: {"objective": "left_to_right"},
+    )
+    with pytest.raises(ValueError, match="--objective=left_to_right"):
+        pretraining_signatures.check(out, "bert")
