@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_915,
-    "training": 12_654,
+    "training": 12_656,
     "modeling": 4_282,
     "studies": 1_515,
     "demo": 417,

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from data.calibration import Calibration
 from data.records.feature_spec import FeatureSpec, pretraining_features
+from data.storage import files
 from data.text.tokenization import FullTokenizer
 from data.text.vocabulary import load_vocab
 from modeling import objectives
@@ -38,8 +39,9 @@ def check(output_dir: str, objective: str) -> None:
             f"--output_dir={output_dir} holds a model of the kind "
             f"{found.kind}; export it by the program that trained it."
         )
-    made_from = CheckpointManager(output_dir, read_only=True).made_from()
-    objective = made_from.get("objective", objective)
+    if files.is_folder(output_dir):
+        made_from = CheckpointManager(output_dir, read_only=True).made_from()
+        objective = made_from.get("objective", objective)
     if not objectives.get(objective).answers_queries:
         raise ValueError(
             "--do_export writes a model that fills in masked words, which "
