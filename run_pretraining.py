@@ -59,10 +59,7 @@ def main() -> None:
     options = None
     works = ("do_train", "do_eval", "do_predict", "strip_checkpoint")
     if any(map(flags.value, works)) or not exported:
-        masking = None
-        if flags.value("masking") == "dynamic":
-            masking = flags.read(PretrainingDataOptions)
-        options = flags.read(PretrainingOptions, masking=masking)
+        options = flags.read(PretrainingOptions, masking=_masking())
     device, output_dir = flags.read(DeviceOptions), flags.value("output_dir")
     program.load_tensorflow()
     from training.devices import session
@@ -82,6 +79,19 @@ def main() -> None:
         if exported and here.is_chief:
             pretraining_signatures.describe(here.output_dir, **facts)
             saved_model.run(exported)
+
+
+def _masking() -> PretrainingDataOptions | None:
+    """How the run masks its records; None = they are masked, or need not be."""
+    if flags.value("masking") == "dynamic":
+        return flags.read(PretrainingDataOptions)
+    for name in _MASKING[1:]:
+        if flags.given(name) is not None:
+            raise ValueError(
+                f"--{name} is for records without masks; give "
+                "--masking=dynamic, too, or leave it out."
+            )
+    return None
 
 
 def _use_recipe() -> None:

@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
+import unicodedata
 
 from data.settings import Settings, setting
 from data.storage import files, locks
@@ -39,7 +40,7 @@ _FILES = (
 )
 _MARK = "made_by_the_demo.txt"  # its folder may be replaced
 _NUM_QUESTIONS = 6
-_WORD = re.compile(r"[^\W\d_]+[,.]?")
+_WORD = re.compile(r"[^\W\d_]+[,.।]?")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -292,13 +293,19 @@ def _questions(out: pathlib.Path, do_lower_case: bool) -> list[tuple[str, str]]:
         piece = word.lower() if do_lower_case and space else word
         is_good = least <= len(words) <= most and piece in vocab
         if space:
-            is_good &= len(word) > 2 and all(map(_WORD.fullmatch, words))
-        if is_good and word.isalnum():
+            is_good &= len(word) > 2
+            is_good &= all(_WORD.fullmatch(_letters(w)) for w in words)
+        if is_good and _letters(word).isalnum():
             masked = [*words[:middle], "[MASK]", *words[middle + 1 :]]
             found.append((space.join(masked), word))
     if not found:
         return [("This is the [MASK] of the text.", "end")]
     return found[:: max(1, len(found) // _NUM_QUESTIONS)][:_NUM_QUESTIONS]
+
+
+def _letters(word: str) -> str:
+    """Returns a word without combining marks, such as the vowels of Hindi."""
+    return "".join(c for c in word if unicodedata.category(c)[0] != "M")
 
 
 def _case_flags(do_lower_case: bool) -> list[str]:

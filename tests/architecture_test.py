@@ -38,11 +38,11 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_915,
-    "training": 12_656,
+    "training": 12_667,
     "modeling": 4_282,
     "studies": 1_515,
-    "demo": 417,
-    "programs": 749,
+    "demo": 421,
+    "programs": 756,
 }
 MOST_DOCSTRINGS = 8_678
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -70,3 +70,26 @@ def test_a_small_text_is_not_trained_on_for_all_minutes(
     options = run_demo.DemoOptions(minutes=minutes)
     model = recipes.Sizes(4, 256, 8000, 32, 166)
     assert run_demo._duration(tmp_path, options, model) == flag
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "question"),
+    [
+        (
+            "The old clock stood near the harbour.",
+            "stood",
+            "The old clock [MASK] near the harbour.",
+        ),
+        # Its vowels are combining marks, its full stop is a danda.
+        (
+            "शायद ड्रेस कोड बहुत उबाऊ था।",
+            "बहुत",
+            "शायद ड्रेस कोड [MASK] उबाऊ था।",
+        ),
+        ("北京是中国的首都和中心", "的", "北京是中国[MASK]首都和中心"),
+    ],
+)
+def test_a_word_of_any_script_is_asked_for(tmp_path, line, word, question):
+    (tmp_path / "eval.txt").write_text(f"{line}\n", "utf-8")
+    (tmp_path / "vocab.txt").write_text(f"{word}\n", "utf-8")
+    assert run_demo._questions(tmp_path, False) == [(question, word)]

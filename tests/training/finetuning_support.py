@@ -106,8 +106,8 @@ def options_of(goldens, tmp_path, kind="single", finetuning=None, **changes):
             "explain_errors": 0,  # to save time
             "finetuning": make_options(
                 goldens,
-                tmp_path / "out",
-                **{"max_seq_length": 24} | (finetuning or {}),
+                **{"output_dir": tmp_path / "out", "max_seq_length": 24}
+                | (finetuning or {}),
             ),
             **changes,
         }

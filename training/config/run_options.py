@@ -50,7 +50,8 @@ ONE_HOT = "[new] Look words up by matrix product; always so on a TPU."
 def check_can_be_found(options: Settings, *flags: str) -> None:
     """Raises ValueError for files that are not given and cannot be found."""
     folder = options.find("output_dir")
-    if options.find("init_checkpoint") or "://" in folder:
+    others = map(options.find, ("init_checkpoint", "continue_from"))
+    if any(others) or "://" in folder:
         return
     for flag in flags:
         if not options.find(flag) and not files.exists(folder):

@@ -14,6 +14,7 @@ from data.records import input_pipeline
 from data.storage import files
 from data.tasks import Task, class_weights, get_task, task_options
 from data.text.tokenization import FullTokenizer
+from modeling.checkpoints import tf1
 from modeling.checkpoints.model_folder import LABELS
 from modeling.config import BertConfig
 from modeling.embeddings import require_pairs
@@ -157,7 +158,8 @@ def _task_of(options: ClassifierOptions, described: Any) -> Task:
     """The task; without training, its train set is not opened."""
     task = get_task(options.task_name, options.data_dir, **options.task_options)
     path = os.path.join(options.output_dir, LABELS)
-    if not options.do_train and files.exists(path):
+    is_known = described or tf1.latest_name(options.output_dir) is not None
+    if not options.do_train and is_known and files.exists(path):
         task.model_labels = tuple(files.read_lines(path))
         task.train_separator = getattr(described, "separator", "")
     return task

@@ -216,13 +216,13 @@ def keep(
     `found` is its content, None = there is none; `changes` are other values of
     fields, `weights` the prefix of the checkpoint that the command uses.
     Returns False if the command trains, or there is none to keep, or nothing
-    was trained in the folder, and it is about another checkpoint.
+    was trained in the folder, and the checkpoint is elsewhere.
     """
     if options.do_train or found is None:
         return False
     output_dir = options.find("output_dir")
-    place = place_of_weights(weights, output_dir)
-    if found.weights != place and tf1.latest_name(output_dir) is None:
+    inside = weights.startswith(os.path.join(output_dir, ""))
+    if not inside and tf1.latest_name(output_dir) is None:
         return False
     warn_if_unfinished(output_dir, vars(found))
     kept = dataclasses.replace(found, **changes)

@@ -43,32 +43,29 @@ def fill(
     """
     output_dir = options.find("output_dir")
     run, is_trained = _run_in(output_dir)
+    if not is_trained and (before := options.find("continue_from")):
+        output_dir, (run, is_trained) = before, _run_in(before)
     answers = options.find("do_train") is False
     described = description.find(run) if is_trained or run and answers else None
     is_known = is_trained or options.find("init_checkpoint")
-    if described and described.weights and not is_known:
+    if weights := not is_known and described and described.weights:
         # Nothing was trained there: an earlier command, or a conversion, said
         # which weights it is about.
-        weights = model_folder.place_of(run, described.weights)
+        weights = model_folder.place_of(run, weights)
         options = options.replace(init_checkpoint=weights)
     source = Source(options.find("init_checkpoint"))
-    if described and described.weights and not is_known:
+    if weights:
         source.require()
     folder, made_with = "", {}
     if is_trained:
         folder, made_with = run, _settings_of(run, described)
         made_with = made_with or Source(run).tokenizer_flags
     elif source.folder:
-        folder, made_with = source.folder.path, source.tokenizer_flags
+        folder = source.folder.path
         weights = description.place_of_weights(source.folder.weights, run)
-        if described and described.weights == weights:
-            made_with |= _settings_of(run, described)
-        elif answers:
-            facts = source.folder.description
-            made_with |= _settings_of(
-                folder, facts and description.of_facts(facts, folder)
-            )
-        made_with.pop("save_best", None)  # it is about checkpoints of a run
+        if described and described.weights != weights:
+            described = None  # of an earlier command, about another model
+        made_with = _settings_beside(source, run, described, answers)
     options = _with_settings(options, made_with, folder)
     found = find(
         {flag: options.find(flag) for flag in FILES},
@@ -84,6 +81,19 @@ def _run_in(output_dir: str | None) -> tuple[str, bool]:
     """The folder of a run or of the chosen trial; whether it is trained."""
     run = model_folder.chosen_trial(output_dir) if output_dir else ""
     return run, bool(run) and tf1.latest_name(run) is not None
+
+
+def _settings_beside(
+    source: Source, run: str, described: Description | None, answers: bool
+) -> dict[str, Any]:
+    """Returns what is said of the weights of `source`, there or in `run`."""
+    made_with, folder = {}, source.folder.path
+    if facts := answers and source.folder.description:
+        made_with = _settings_of(folder, description.of_facts(facts, folder))
+    elif answers:
+        made_with = _settings_of(run if described else folder, described)
+    made_with.pop("save_best", None)  # it is about checkpoints of a run
+    return source.tokenizer_flags | made_with
 
 
 def _settings_of(folder: str, described: Description | None) -> dict[str, Any]:

@@ -56,7 +56,8 @@ def check_same_model(folder: str, config: BertConfig) -> None:
     if changed := changes(BertConfig.from_json_file(path), config):
         raise ValueError(
             f"{folder} holds a run of another model: {'; '.join(changed)}. "
-            f"Give another --output_dir, or --bert_config_file={path}."
+            "Give another --output_dir, or the flags of that run, such as "
+            f"--bert_config_file={path}."
         )
 
 

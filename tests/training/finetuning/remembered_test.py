@@ -104,6 +104,39 @@ def test_another_folder_takes_the_best_weights_of_a_run(trained, tmp_path):
     assert (tmp_path / "out/predictions.tsv").read_bytes() == answers
 
 
+def test_a_folder_without_training_describes_the_last_command(
+    trained, goldens, tmp_path
+):
+    """What an earlier command said of a model elsewhere, or of another one."""
+    folder, options = trained
+    answers = (folder / "out/predictions.tsv").read_bytes()
+    (tmp_path / "out").mkdir()
+    first = {"init_checkpoint": str(folder / "out")}
+    here = {"output_dir": str(tmp_path / "out"), "do_eval": False}
+    command = later(options, first, **here, **first)
+    short = {"max_seq_length": 16}
+    run(command.replace(given=frozenset({*first, *short}), **short))
+    assert of_folder(tmp_path)["max_seq_length"] == 16
+    assert (tmp_path / "out/predictions.tsv").read_bytes() != answers
+    run(command)  # the model's own length
+    assert of_folder(tmp_path)["max_seq_length"] == 24
+    assert (tmp_path / "out/predictions.tsv").read_bytes() == answers
+    # The labels of another model are its own.
+    write_table(tmp_path / "data", "single")
+    for path in (tmp_path / "data").iterdir():
+        path.write_text(path.read_text().replace('"l1"', '"new"'))
+    other = options_of(
+        goldens,
+        tmp_path,
+        task_options={"kind": "single", "label_column": "label"},
+        finetuning={"output_dir": str(tmp_path / "other")},
+    )
+    run(other)
+    first = {"init_checkpoint": str(tmp_path / "other")}
+    run(later(other, first, output_dir=str(tmp_path / "out"), **first))
+    assert of_folder(tmp_path)["labels"] == ["l0", "new"]
+
+
 def test_a_model_is_not_evaluated_as_another_kind(trained):
     _, options = trained
     other = {"task_options": {"kind": "multilabel", "label_column": "label"}}

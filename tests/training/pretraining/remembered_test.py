@@ -79,6 +79,34 @@ def test_a_vocabulary_that_the_records_did_not_have_is_refused(
     assert not (tmp_path / "out/vocab.txt").exists()
 
 
+def test_another_run_continues_with_the_same_vocabulary(
+    trained, vocab_file, tmp_path
+):
+    """The command of the second run need not name it."""
+    later = trained.replace(
+        output_dir=str(tmp_path / "second"),
+        continue_from=str(tmp_path / "out"),
+        num_train_steps=trained.train.num_train_steps + 1,
+        bert_config_file=None,
+        vocab_file=None,
+        init_checkpoint=None,
+    )
+    pretraining.run(later)
+    kept = tmp_path / "second/vocab.txt"
+    assert kept.read_bytes() == vocab_file.read_bytes()
+    assert read_settings(str(kept.parent)).do_lower_case is False
+    other = tmp_path / "vocab.txt"
+    other.write_text(vocab_file.read_text() + "\n")
+    recipe = recipe_of(other).replace(do_lower_case=False)
+    write([tmp_path / "text.txt"], tmp_path / "other", recipe, num_shards=1)
+    records = str(tmp_path / "other/out-00000-of-00001")
+    later = later.replace(
+        output_dir=str(tmp_path / "third"), input_file=records
+    )
+    with pytest.raises(ValueError, match="was not made with --vocab_file="):
+        pretraining.run(later)
+
+
 def test_an_export_that_cannot_be_leaves_the_folder_alone(trained, tmp_path):
     out = tmp_path / "out"
     facts = {
