@@ -111,7 +111,6 @@ def find(path: str) -> ModelFolder:
 
 
 def _find(path: str) -> ModelFolder:
-    """See `find`."""
     if _is_prefix(path) or not tf.io.gfile.isdir(path):
         prefix = tf1.without_ending(path)
         if not path or not _is_prefix(prefix):

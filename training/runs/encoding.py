@@ -149,7 +149,6 @@ def search(
 
 
 def _questions(options: EncodingOptions) -> list[list[str]]:
-    """All questions of the file as one group."""
     texts = list(read_texts(options.input_file, options.column))
     questions = [text for text in texts if text.strip()]
     if not questions:

@@ -124,7 +124,6 @@ def open_run(options: SentenceOptions) -> Opened:
 
 
 def _open_start(found: Files, form: VectorForm) -> Start:
-    """Opens output_dir and the first weights."""
     options = found.options
     make_model = functools.partial(
         SentenceEncoder,

@@ -133,15 +133,21 @@ def test_missing_workers_are_logged_until_all_have_answered(
         (signal.SIGINT, KeyboardInterrupt),
     ],
 )
-def test_the_wait_for_a_worker_can_be_broken(lonely, number, expected):
-    before = signal.getsignal(signal.SIGTERM)
+def test_the_wait_for_a_worker_can_be_broken(
+    lonely, number, expected, monkeypatch
+):
+    def ask(*args, **options):  # when this worker listens, and waits
+        if number not in sent:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+        return False
+
+    sent, before = [], signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(workers, "_answers", ask)
     preemption.install()
     try:
-        timer = threading.Timer(0.1, os.kill, [os.getpid(), number])
-        timer.start()
         with pytest.raises(expected):
             workers.meet(lonely)
-        timer.join()
     finally:
         signal.signal(signal.SIGTERM, before)
 
