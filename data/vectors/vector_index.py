@@ -87,13 +87,26 @@ def _better(
 
 
 def write_facts(
-    path: str, model: Mapping[str, Any], file: str, column: str, **facts: Any
+    path: str, model: Mapping[str, Any], texts: Mapping[str, str], **facts: Any
 ) -> None:
-    """Writes what an index was made from, beside its file."""
-    texts = {"file": os.path.abspath(file), "column": column}
-    texts["sha256"] = files.sha256(file)
+    """Writes what an index was made from, beside its file.
+
+    `texts` are what `texts_of` returned before they were read. Raises
+    ValueError if they have changed since.
+    """
+    if texts != texts_of(texts["file"], texts["column"]):
+        raise ValueError(
+            f"{texts['file']} changed while it was read, so {path} is no index "
+            "of it; give a file that stays as it is."
+        )
     facts |= {"made_from": dict(model), "texts": texts}
     write_json(manifests.path_of([path]), facts)
+
+
+def texts_of(file: str, column: str) -> dict[str, str]:
+    """Returns where an index has its texts from, and their checksum."""
+    places = {"file": os.path.abspath(file), "column": column}
+    return {**places, "sha256": files.sha256(file)}
 
 
 def open_index(path: str, model: Mapping[str, Any]) -> Index:

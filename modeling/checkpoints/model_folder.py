@@ -282,6 +282,10 @@ def _theirs(folder: str) -> ModelFolder:
     config_file = existing((huggingface.CONFIG, CONFIG), folder)
     remedy = "get the folder again"
     values = read_json(config_file, remedy=remedy) if config_file else {}
+    kind, description = huggingface.kind_of(values), read_description(folder)
+    if description and kind not in (None, description["kind"]):
+        description = None  # of weights that others were written over
+    facts = description or {}
     return ModelFolder(
         path=folder,
         weights=folder,
@@ -289,7 +293,9 @@ def _theirs(folder: str) -> ModelFolder:
         vocab_file=existing(VOCABULARIES, folder),
         labels=tuple(label_names(values, config_file or "")),
         labels_file=config_file,
-        kind=huggingface.kind_of(values),
+        facts=facts,
+        kind=facts.get("kind", kind),
+        description=description,
     )
 
 

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+import bert
 import modeling
 from modeling import BertConfig, SpanModel, TaskModel, checkpoints
 from tests.support import fork_server
 from tests.support import huggingface_support as theirs
+from tests.support.model_folders import write_questions
 from tests.support.serving_support import finished_run
 from training.convert import conversion
 from training.runs import pretraining
@@ -260,6 +262,50 @@ def test_a_span_head_answers_questions(goldens, config, tmp_path):
         "cls/squad/output_weights"
     )
     np.testing.assert_array_equal(tensors["qa_outputs.weight"], head)
+
+
+def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
+    """Lengths and rules of a model of questions are in no file of theirs."""
+    ours = tmp_path / "ours"
+    path = write_questions(goldens, ours)
+    written = json.loads((ours / "task.json").read_text())
+    unusual = {"version_2_with_negative": True, "null_score_diff_threshold": -5}
+    written |= unusual
+    (ours / "task.json").write_text(json.dumps(written))
+    theirs = convert(path, tmp_path / "theirs")
+    back = convert(theirs, tmp_path / "back")
+    question = "what was there ?", "the old clock was in the harbour ."
+    expected = bert.load(path).answer([question])
+    for folder, weights in (theirs, "."), (back, "bert_model.ckpt"):
+        found = json.loads((folder / "task.json").read_text())
+        assert found == written | {"weights": weights}
+        assert bert.load(str(folder)).answer([question]) == expected
+    # Others have trained a model of another kind there.
+    values = json.loads((theirs / "config.json").read_text())
+    values |= {"architectures": ["BertForTokenClassification"]}
+    (theirs / "config.json").write_text(json.dumps(values))
+    assert (
+        modeling.checkpoints.model_folder.find(str(theirs)).description is None
+    )
+
+
+def test_labels_of_a_file_take_the_place_of_numbers(goldens, config, tmp_path):
+    model = TaskModel(config, "classification", 2)
+    source = run_dir(goldens, tmp_path, model, labels=["LABEL_0", "LABEL_1"])
+    (tmp_path / "labels.txt").write_text("neg\npos\n")
+    said = {"labels_file": str(tmp_path / "labels.txt")}
+    said |= {"kind": "classification", "output_format": "original"}
+    target = convert(source, tmp_path / "target", **said)
+    assert (target / "labels.txt").read_text() == "neg\npos\n"
+    found = json.loads((target / "task.json").read_text())
+    assert found["labels"] == ["neg", "pos"]
+    (tmp_path / "labels.txt").write_text("neg\n")
+    refused(
+        ValueError,
+        "labels.txt has 1 labels.*--labels_file",
+        *(source, tmp_path / "wrong"),
+        **said,
+    )
 
 
 def test_a_vocabulary_within_tokenizer_json_is_taken(folder, vocab, tmp_path):

@@ -1,6 +1,7 @@
 """Options of devices, training and export."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -364,9 +365,10 @@ class ExportOptions(Settings):
     def _check(self) -> None:
         usual = (SIGNATURES, False, "float32")
         given = (*vars(self.serving).values(), self.precision)
+        places = self.export_dir or self.output_dir, self.output_dir
         refuse(
             (
-                self.export_dir in (None, "", self.output_dir),
+                len({*map(os.path.realpath, places)}) == 1,
                 "--do_export: give --export_dir, a folder of its own.",
             ),
             (

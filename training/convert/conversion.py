@@ -5,6 +5,7 @@ words and layers, see `cutting`.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import secrets
@@ -32,6 +33,7 @@ from training.config.conversion_options import FORMATS, ConversionOptions
 from training.convert import cutting, descriptions, growth
 from training.convert.changed_model import ChangedModel
 from training.convert.generator import choose_part, is_of_generator
+from training.start.description import warn_if_unfinished
 from training.start.tokenizer import check_vocabulary
 
 # Class of transformers -> the variables that it needs; the first that fits.
@@ -61,13 +63,7 @@ def run(options: ConversionOptions) -> None:
         output_dir holds files already; nothing was written then.
     """
     output_dir = options.output_dir.rstrip("/") or "/"
-    found = model_folder.find(options.model)
-    if found.head:
-        raise ValueError(
-            f"{os.path.join(found.path, model_folder.HEAD)}: this head "
-            f"({json.dumps(found.head)}) has no counterpart elsewhere; such a "
-            "model stays here."
-        )
+    found = _find(options)
     is_theirs = huggingface.is_folder(found.weights)
     target = options.output_format or FORMATS[0 if is_theirs else 1]
     is_there = files.exists(output_dir)
@@ -104,6 +100,21 @@ def run(options: ConversionOptions) -> None:
     logging.info("%s holds %s.", output_dir, names)
 
 
+def _find(options: ConversionOptions) -> ModelFolder:
+    found = model_folder.find(options.model)
+    warn_if_unfinished(found.path, found.description)
+    if found.head:
+        raise ValueError(
+            f"{os.path.join(found.path, model_folder.HEAD)}: this head "
+            f"({json.dumps(found.head)}) has no counterpart elsewhere; such a "
+            "model stays here."
+        )
+    if options.labels_file:
+        labels = tuple(files.read_lines(options.labels_file))
+        found = dataclasses.replace(found, labels=labels)
+    return found
+
+
 def _move_files(source: str, folder: str) -> None:
     """Moves the files of a model; the one that makes it a model is last."""
     last = (huggingface.CONFIG, "bert_model.ckpt.index")
@@ -137,8 +148,10 @@ def _write_original(
     labels = list(found.labels)
     # Transformers writes these if there are no names.
     numbered = [f"LABEL_{i}" for i in range(len(labels))]
-    if "output_weights" in names and (options.kind or found.kind) in KINDS:
-        descriptions.write_task(options, found, folder, model)
+    descriptions.write_task(options, found, folder, model, "bert_model.ckpt")
+    is_choice = (options.kind or found.kind) == "choice"
+    if options.labels_file and "output_weights" in names and not is_choice:
+        _labels(options, found, model.shapes["output_weights"][0])
     if "output_weights" in names and labels != numbered:
         files.write_text(
             os.path.join(folder, model_folder.LABELS),
@@ -185,6 +198,8 @@ def _write_huggingface(
     _write_sorted_json(folder, tokenizer_files.SPECIAL, special)
     values["pad_token_id"] = vocab["[PAD]"]
     _write_sorted_json(folder, huggingface.CONFIG, values)
+    # Transformers does not read it; a later conversion or command here does.
+    descriptions.write_task(options, found, folder, model, ".")
     weights = {name: model.read(name) for name in shapes}
     (name,) = values["architectures"]
     is_alone = name.endswith("Model")
@@ -310,12 +325,8 @@ def _labels(
     options: ConversionOptions, found: ModelFolder, num_labels: int
 ) -> dict[str, dict[str, Any]]:
     """Returns id2label and label2id; LABEL_0, ... if there are no labels."""
-    path = os.path.join(found.path, model_folder.LABELS)
-    labels = list(found.labels)
-    if options.labels_file:
-        path = options.labels_file
-        labels = list(files.read_lines(path))
-    labels = labels or [f"LABEL_{i}" for i in range(num_labels)]
+    path = options.labels_file or os.path.join(found.path, model_folder.LABELS)
+    labels = list(found.labels) or [f"LABEL_{i}" for i in range(num_labels)]
     if len(labels) != num_labels:
         raise ValueError(
             f"{path} has {len(labels)} labels, but the output layer has "

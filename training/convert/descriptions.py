@@ -6,6 +6,7 @@ import os
 from absl import logging
 
 from data.storage import files
+from data.tasks import KINDS
 from modeling.checkpoints import model_folder, sentence_folder
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.vector_form import VectorForm
@@ -19,37 +20,53 @@ def write_task(
     found: ModelFolder,
     folder: str,
     model: ChangedModel,
+    weights: str,
 ) -> None:
-    """Writes the task.json of a fine-tuned model of a known kind."""
-    kind = options.kind or found.kind
-    if found.description and found.description["kind"] == kind:
-        described = of_facts(found.description, found.path)
+    """Writes the task.json of a run, or of a fine-tuned model of a known kind.
+
+    `weights` are the field of that name; "." = those of Hugging Face's folder,
+    whose config.json has all that is known without a run.
+    """
+    kind, facts = options.kind or found.kind, found.description or {}
+    if facts.get("kind") == kind and kind:
+        if options.labels_file and kind in KINDS:
+            facts = {**facts, "labels": found.labels}
+        described = of_facts(facts, found.path)
+    elif weights != "." and kind in KINDS and "output_weights" in model.shapes:
+        described = _of_head(found, model, kind)
     else:
-        num_labels = model.shapes["output_weights"][0]
-        if kind == "choice":
-            num_labels = len(found.labels)
-            if [*found.labels] == [f"LABEL_{i}" for i in range(num_labels)]:
-                return  # transformers writes two if the user gave no names
-        head = {"kind": kind, "num_labels": num_labels}
-        described = TaskDescription(
-            task_name="tsv",
-            kind=kind,
-            labels=() if kind == "regression" else tuple(found.labels),
-            max_seq_length=model.config.max_position_embeddings,
+        return
+    if described:
+        dataclasses.replace(
+            described,
+            weights=weights,
             do_lower_case=model.texts.do_lower_case,
-            model=head | {"feature_based": "", "head": "linear"},
-            weights="",
-            # Nothing says whether texts are single or pairs.
-            columns={} if kind == "classification" else {"kind": kind},
-        )
-    described = dataclasses.replace(
-        described,
-        weights="bert_model.ckpt",
+            never_split=model.texts.never_split,
+            save_best="",
+        ).write(folder, None)
+
+
+def _of_head(
+    found: ModelFolder, model: ChangedModel, kind: str
+) -> TaskDescription | None:
+    """Describes a model that no run describes."""
+    num_labels = model.shapes["output_weights"][0]
+    if kind == "choice":
+        num_labels = len(found.labels)
+        if [*found.labels] == [f"LABEL_{i}" for i in range(num_labels)]:
+            return None  # transformers writes two if the user gave no names
+    head = {"kind": kind, "num_labels": num_labels}
+    return TaskDescription(
+        task_name="tsv",
+        kind=kind,
+        labels=() if kind == "regression" else tuple(found.labels),
+        max_seq_length=model.config.max_position_embeddings,
         do_lower_case=model.texts.do_lower_case,
-        never_split=model.texts.never_split,
-        save_best="",
+        model=head | {"feature_based": "", "head": "linear"},
+        weights="",
+        # Nothing says whether texts are single or pairs.
+        columns={} if kind == "classification" else {"kind": kind},
     )
-    described.write(folder, None)
 
 
 def write_form(

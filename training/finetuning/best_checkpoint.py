@@ -5,14 +5,16 @@ An evaluation is a function from a step to results; see `metric_values`.
 
 import difflib
 import functools
+import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from absl import logging
 
+from data.records import reuse
 from data.records.input_pipeline import RecordFiles
-from data.storage import files
+from data.storage import files, manifests
 from data.storage.json_files import find_json, write_json
 from modeling.checkpoints.model_folder import BEST
 from training.config.finetuning_options import FinetuningOptions
@@ -104,9 +106,15 @@ class BestCheckpoint:
             )
 
     def train(
-        self, train_files: RecordFiles, num_examples: int | None = None
+        self,
+        train_files: RecordFiles,
+        dev: Iterable[RecordFiles] = (),
+        num_examples: int | None = None,
     ) -> int:
-        """Trains or resumes; returns the step of the weights to use."""
+        """Trains or resumes; returns the step of the weights to use.
+
+        Raises ValueError if earlier weights were chosen on other `dev` records.
+        """
         if not self._metric:
             return self._finetuning.train(train_files, self._look, num_examples)
         latest = self._finetuning.manager.latest_step()
@@ -114,7 +122,9 @@ class BestCheckpoint:
             # The run was killed before its first checkpoint, or its checkpoints
             # were removed. It starts again.
             self._record = {}
-        elif self._record:
+        self._dev = [reuse.made_from(x) for files in dev for x in files.paths]
+        if self._record:
+            self._require_same_dev()
             self._forget_after(latest)
         if latest is not None and self._is_over(latest):
             logging.warning(
@@ -191,6 +201,17 @@ class BestCheckpoint:
         )
         return stops
 
+    def _require_same_dev(self) -> None:
+        before = self._record.get("dev", self._dev)
+        pairs = itertools.zip_longest(before, self._dev, fillvalue={})
+        changed = [x for pair in pairs for x in manifests.changes(*pair)]
+        if changed:
+            raise ValueError(
+                f"{self._path}: the best weights were chosen on another dev "
+                f"set: {'; '.join(changed)}. Give that one, or another "
+                "--output_dir."
+            )
+
     def _value(self, entry: Mapping[str, Any]) -> float:
         """The metric's value in an entry of the history."""
         results = {name: x for name, x in entry.items() if name != "step"}
@@ -204,7 +225,8 @@ class BestCheckpoint:
             best = {name: before[name] for name in best}
         else:
             self._finetuning.save_weights(self._prefix(entry["step"]))
-        self._record = {"metric": self._metric, **best, "history": history}
+        facts = {"metric": self._metric, "dev": self._dev}
+        self._record = {**facts, **best, "history": history}
         # The record names only weights that exist: it is written after the new
         # weights, and before the old ones are removed.
         write_json(self._path, self._record)

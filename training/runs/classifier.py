@@ -110,6 +110,7 @@ def open_run(
     options, config, tokenizer, source, described = read_files(options)
     _check_outputs(options)
     task = inputs.task if inputs else _task_of(options, described)
+    description.require_kind(options.output_dir, described, task.kind)
     sets = {} if inputs else _existing_sets(options, task, config)
     metrics.check(task.metrics, task.kind, task.labels)
     calibration.check(options.calibrate, task.kind)
@@ -129,12 +130,6 @@ def open_run(
         labels=task.labels,
         rows=task.labels if has_names else (),
     )
-    if described and start.manager.steps() and described.kind != task.kind:
-        raise ValueError(
-            f"--output_dir={options.output_dir} holds a model of the kind "
-            f"{described.kind}, but the task is of the kind {task.kind}; leave "
-            "--kind out, or give another --output_dir."
-        )
     names = [*summary_names(start.metric), *task.metrics]
     dev_sets = inputs.dev if inputs else sets.get("eval", ())
     choice = open_choice(options.finetuning, dict.fromkeys(dev_sets, names))
@@ -298,7 +293,8 @@ def train_and_score(
     before = {}
     if options.do_train:
         before = earlier_model.score(model.first, inputs, scorer)
-    step = best.train(inputs.train) if options.do_train else best.restore()
+    dev = inputs.dev.values()
+    step = best.train(inputs.train, dev) if options.do_train else best.restore()
     if options.eval_checkpoints != "last":
 
         def score(step: int) -> Results:

@@ -14,8 +14,11 @@ from data.storage import files, manifests, outputs
 from data.storage.json_files import open_json_lines
 from data.vectors import vector_files, vector_index
 from data.vectors.text_lists import read_texts
+from modeling.checkpoints import tf1
 from training.config.vector_options import EncodingOptions
 from training.devices.strategy import is_tpu, policy_of
+from training.start.description import warn_if_unfinished
+from training.start.start import NOT_USED
 from training.vectors.extractor import open_strategy
 from training.vectors.sentence_vectors import QUERY, SentenceVectors
 
@@ -46,17 +49,22 @@ def open_run(options: EncodingOptions) -> None:
 
 def make_model(options: EncodingOptions) -> SentenceVectors:
     """Loads the model."""
+    path, folder = options.init_checkpoint, options.output_dir
+    if path and folder and tf1.latest_name(folder) is not None:
+        logging.info(NOT_USED, folder)
+        path = None
     size = "encode_batch_size", options.encode_batch_size
     strategy = open_strategy(options.device, *size)
     with strategy.scope():
         loaded = modeling.load(
-            options.init_checkpoint or options.output_dir,
+            path or folder,
             kind="vectors",
             vocab_file=options.vocab_file,
             do_lower_case=options.do_lower_case,
             dtype=policy_of(options.device),
             use_one_hot_embeddings=is_tpu(strategy),
         )
+        warn_if_unfinished(loaded.folder, loaded.description)
         loaded.model.form = dataclasses.replace(
             loaded.model.form, **options.form.given
         )
@@ -99,6 +107,8 @@ def encode(
             f"--input_file={source} has no texts; expected one on each line."
         )
     manifests.remove([path])
+    is_index = path.endswith(".npy")
+    facts = vector_index.texts_of(source, column) if is_index else {}
     texts = read_texts(source, column)
     with vector_files.open_text_writer(path, (count, size), texts) as write:
         extractor = vectors.sentence_extractor(options.encode_batch_size)
@@ -110,9 +120,9 @@ def encode(
             what="encoding",
             unit="texts",
         )
-    if path.endswith(".npy"):
+    if is_index:
         vector_index.write_facts(
-            *(path, vectors.fingerprint(), source, column),
+            *(path, vectors.fingerprint(), facts),
             count=count,
             is_unit=vectors.form.normalize,
             prompt=prompt,

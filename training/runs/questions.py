@@ -101,6 +101,7 @@ def open_run(options: SquadOptions) -> Opened:
       ValueError, OSError: an input is missing or does not fit.
     """
     options, config, tokenizer, source, described = read_files(options)
+    description.require_kind(options.output_dir, described, "span")
     _warn_of_stride(options.windows)
     if options.score_padding:
         options = options.replace(trim_batches=False)
@@ -255,7 +256,8 @@ def train_and_score(
 
     best = BestCheckpoint(model, evaluate, opened.choice)
     if inputs.train:
-        step = best.train(inputs.train, inputs.num_examples)
+        dev = filter(None, [inputs.dev])
+        step = best.train(inputs.train, dev, inputs.num_examples)
     else:
         step = best.restore()
     # --do_predict scores what it answers.

@@ -6,6 +6,8 @@ import hashlib
 import os
 from typing import Any, NamedTuple
 
+from absl import logging
+
 from data.finetuning.feature_options import TextFeatures
 from data.finetuning.records import make_records as make_record_file
 from data.records import input_pipeline
@@ -92,8 +94,9 @@ def run(options: SentenceOptions) -> Results:
 
 def open_run(options: SentenceOptions) -> Opened:
     """Refuses missing files and weights that do not fit; writes no records."""
-    found = read_files(options)
+    found = _with_length(read_files(options))
     options, config, tokenizer, _, described = found
+    description.require_kind(options.output_dir, described, "vectors")
     options.check_together()
     form, texts = _form_of(found), options.texts
     sizes = form.sizes(config.hidden_size)
@@ -143,6 +146,18 @@ def _open_start(found: Files, form: VectorForm) -> Start:
     )
 
 
+def _with_length(found: Files) -> Files:
+    """Takes the longest text of a model of vectors, if no flag says it."""
+    options, source = found.options, found.source.folder
+    form = source and not found.described and VectorForm.find(source.path)
+    is_said = options.given is None or "max_seq_length" in options.given
+    if is_said or not form or not form.max_seq_length:
+        return found
+    length = form.max_seq_length
+    logging.info("--max_seq_length=%d, as %s says.", length, source.path)
+    return found._replace(options=options.replace(max_seq_length=length))
+
+
 def _form_of(found: Files) -> VectorForm:
     """The form that the flags and the model's folder say.
 
@@ -153,6 +168,8 @@ def _form_of(found: Files) -> VectorForm:
     before, source = VectorForm.find(folder), found.source.folder
     trained = before if tf1.latest_name(folder) else None
     beside = source and VectorForm.find(source.path)
+    if options.do_train or not found.described:
+        before = None  # of a stopped run, or about another model
     base = trained or beside or before or VectorForm()
     length = options.finetuning.max_seq_length
     given = options.form.given | {"max_seq_length": length}
@@ -182,8 +199,6 @@ def _form_of(found: Files) -> VectorForm:
 def make_records(opened: Opened) -> Inputs:
     """Writes the records of a run to its output_dir, or finds them there."""
     train, dev, sizes = opened.train, opened.dev, opened.sizes
-    if dev:
-        dev = _records(opened, "dev", dev)
     if train:
         facts = {"target_size": int(train.scored)}
         if len(train.vectors):
@@ -194,7 +209,7 @@ def make_records(opened: Opened) -> Inputs:
             facts = {"target_size": sizes[0], "vectors_sha256": checksum}
         facts["labels"] = opened.options.train_columns
         train = _records(opened, "train", train, **facts)
-    return Inputs(train, dev)
+    return Inputs(train, dev and _records(opened, "dev", dev))
 
 
 def _records(
@@ -258,7 +273,8 @@ def train_and_score(
         return write(step)
 
     best = BestCheckpoint(model, evaluate, opened.choice)
-    step = best.train(inputs.train) if inputs.train else best.restore()
+    dev = filter(None, [inputs.dev])
+    step = best.train(inputs.train, dev) if inputs.train else best.restore()
     if not inputs.dev:
         return {}, best.weights(step)
     # An evaluation while training may be the last one, of other weights.

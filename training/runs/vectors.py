@@ -20,6 +20,7 @@ from modeling.embeddings import require_pairs
 from training.config.extraction_options import ExtractionOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.start import first_weights, setup
+from training.start.description import warn_if_unfinished
 from training.start.first_weights import FirstWeights
 from training.start.source import Source
 from training.start.start import read_files
@@ -76,6 +77,8 @@ def run(options: ExtractionOptions) -> None:
 def open_run(options: ExtractionOptions) -> Opened:
     """Finds, reads and checks what the run begins with."""
     options, config, tokenizer, source, _ = read_files(options)
+    if source.folder:
+        warn_if_unfinished(source.folder.path, source.folder.description)
     _check_model(options, config)
     num_lines = text_rows.count_lines(options.input_file)
     if config.type_vocab_size < 2:

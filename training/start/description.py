@@ -199,6 +199,18 @@ def find(output_dir: str) -> Description | None:
     return of_facts(facts, output_dir) if facts else None
 
 
+def require_kind(output_dir: str, found: Description | None, kind: str) -> None:
+    """Refuses a folder with a trained model of another kind."""
+    is_trained = tf1.latest_name(output_dir) is not None
+    if is_trained and found and found.kind != kind:
+        raise ValueError(
+            f"--output_dir={output_dir} holds a model of the kind {found.kind},"
+            f" but this command is about one of the kind {kind}; leave --kind "
+            "out, use the program that trained it, or give another "
+            "--output_dir."
+        )
+
+
 def warn_if_unfinished(folder: str, facts: Mapping[str, Any] | None) -> None:
     """Warns of a folder whose training was stopped; `facts` are `task.json`."""
     if facts and not facts["weights"]:

@@ -29,6 +29,7 @@ from training.start.tokenizer import load_tokenizer
 # The output layer: a checkpoint of another task has it for other labels.
 _OUTPUT = ("output_weights", "output_bias")
 _LINEAR = {"feature_based": "", "head": "linear"}
+NOT_USED = "--init_checkpoint is not used: %s holds checkpoints."
 
 
 class Files(NamedTuple):
@@ -131,10 +132,7 @@ class Start:
         if not manager.steps():
             _check_first(first, options, head, heads, trains)
         elif source.path:
-            logging.info(
-                "--init_checkpoint is not used: %s holds checkpoints.",
-                options.train.output_dir,
-            )
+            logging.info(NOT_USED, options.train.output_dir)
         return cls(
             options=options,
             config=config,

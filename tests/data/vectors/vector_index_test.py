@@ -7,7 +7,12 @@ import pytest
 
 from data.vectors import vector_index
 from data.vectors.text_lists import TextList, read_texts
-from data.vectors.vector_index import Index, open_index, write_facts
+from data.vectors.vector_index import (
+    Index,
+    open_index,
+    texts_of,
+    write_facts,
+)
 
 MODEL = {"weights_sha256": "a", "pooling": "mean", "max_seq_length": 8}
 
@@ -91,7 +96,8 @@ def index(tmp_path):
     texts, path = tmp_path / "texts.txt", str(tmp_path / "texts.npy")
     texts.write_text("one\ntwo\n")
     np.save(path, np.eye(2, dtype=np.float32))
-    write_facts(path, MODEL, str(texts), "", count=2, is_unit=True)
+    facts = texts_of(str(texts), "")
+    write_facts(path, MODEL, facts, count=2, is_unit=True)
     return path
 
 
