@@ -8,6 +8,7 @@ import subprocess
 import keras
 import tensorflow as tf
 
+from benchmarks.check_gpu import room
 from benchmarks.check_gpu.results import Found, Request
 from training.devices import gpus
 
@@ -45,7 +46,7 @@ def machine(request: Request) -> Found:
         "driver": _driver(),
         "tf32": gpus.has_tf32(seen),
         "compiles": request.compiles,
-        "memory_gb": gpus.memory_gb(),
+        "memory_gb": room.memory_gb(),
         "environment": {
             name: os.environ[name] for name in _SET if name in os.environ
         },

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from benchmarks.check_gpu import equality, machine, signals, speed
+from benchmarks.check_gpu import equality, machine, room, signals, speed
 from benchmarks.check_gpu.results import Request
 from benchmarks.programs import ROOT
 from training.devices import gpus
@@ -51,7 +51,7 @@ def make_request(options: dict) -> Request:
         gpus=tuple(gpu.name for gpu in found),
         num_devices=len(found) or cpus,
         compiles=gpus.can_compile(found) if compiles is None else compiles,
-        memory_gb=gpus.memory_gb() if found else 0.0,
+        memory_gb=room.memory_gb() if found else 0.0,
         precision=precision,
         **options,
     )

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.check_gpu import profile
+from benchmarks.check_gpu import profile, room
 from benchmarks.check_gpu.results import Found, Request
 from benchmarks.peers import inputs
 from modeling import BertConfig, PretrainingModel
@@ -24,7 +24,7 @@ from training.config.run_options import (
     TrainOptions,
     dtype_policy,
 )
-from training.devices import gpus, strategy
+from training.devices import strategy
 from training.loop.trainer import Trainer
 
 # Name -> layers, hidden size, heads.
@@ -137,7 +137,7 @@ def sizes_for(request: Request) -> Sequence[int]:
     sizes = MICRO_BATCHES[request.length]
     if request.small or not request.memory_gb:
         return sizes
-    most = gpus.sequences(
+    most = room.sequences(
         request.model.title(), request.length, request.memory_gb
     )
     # It is an estimate, and a batch that is too large costs a minute.

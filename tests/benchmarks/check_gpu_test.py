@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from benchmarks.check_gpu import machine, main, page, profile, speed
+from benchmarks.check_gpu import machine, main, page, profile, room, speed
 from benchmarks.check_gpu.results import Found, Request
 
 pytestmark = pytest.mark.all
@@ -311,6 +311,22 @@ def test_a_large_card_gets_large_batches(model, length, memory_gb, largest):
     )
     assert sizes[0] == largest
     assert list(sizes) == sorted(sizes, reverse=True)
+
+
+def test_the_documentation_says_how_many_sequences_fit():
+    # What TensorFlow's allocator needed: 19.1 and 62.8 GB.
+    assert room.sequences("Base", 512, 19.1 / room._USED) == 32
+    assert room.sequences("Large", 512, 62.8 / room._USED) in (39, 40)
+    assert room.sequences("Large", 512, 4.0) == 0
+    # The table of the documentation.
+    page = pathlib.Path("docs/gpu.md").read_text("utf-8")
+    for model in ("Base", "Large"):
+        for length in (128, 512):
+            cells = " | ".join(
+                f"{room.sequences(model, length, memory)}"
+                for memory in (12, 24, 48, 80, 141)
+            )
+            assert f"| {model}, {length} | {cells} |" in page
 
 
 def test_batches_of_a_part_that_is_broken_off_are_kept(

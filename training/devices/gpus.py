@@ -30,12 +30,6 @@ _LIBRARIES = (
     *("libcufft.so.11", "libcusolver.so.11", "libcusparse.so.12"),
     "libcudnn.so.9",
 )
-# GB of a step in bfloat16 with --fuse: of weights, gradients and slots; and of
-# each sequence of 512, the part that grows with its length, and the part that
-# grows with the square of it (8 bytes for each score of attention). By
-# TensorFlow's allocator, 32 x 512 of Base take 19.1 GB, 40 x 512 of Large 62.8.
-_STEP_GB = {"Base": (1.9, 0.26, 0.277), "Large": (5.9, 0.65, 0.772)}
-_USED = 0.93  # share of a GPU's memory that TensorFlow takes
 _FIRST_TF32 = (8, 0)  # Ampere
 _FATAL = re.compile(r"F\d{4} ")  # in TensorFlow's log
 _TRIAL_S = 300.0  # most seconds of `_compile` in a process of its own
@@ -123,45 +117,6 @@ def _may_open(path):
     except OSError as error:
         return error.errno not in (errno.EPERM, errno.EACCES, errno.ENOENT)
     return True
-
-
-def memory_gb() -> float:
-    """The memory of the first visible GPU in GB, as its driver says; or 0."""
-    size, device = ctypes.c_size_t(), ctypes.c_int()
-    try:
-        driver = ctypes.CDLL(_DRIVER)
-    except OSError:
-        return 0.0
-    is_known = not (
-        driver.cuInit(0)
-        or driver.cuDeviceGet(ctypes.byref(device), 0)
-        or driver.cuDeviceTotalMem_v2(ctypes.byref(size), device)
-    )
-    return size.value / 1e9 if is_known else 0.0
-
-
-def sequences(model: str, length: int, memory_gb: float) -> int:
-    """Estimates the largest micro-batch, in bfloat16, for `Base` or `Large`."""
-    fixed, linear, square = _STEP_GB[model]
-    share = length / 512
-    each = linear * share + square * share**2
-    return max(0, int((_USED * memory_gb - fixed) / each))
-
-
-def room() -> str:
-    """Says how many sequences the first GPU has room for; "" = no GPU."""
-    memory = memory_gb() if seen() else 0.0
-    if not memory:
-        return ""
-    texts = [
-        f"{model} {sequences(model, 512, memory)} x 512 or "
-        f"{sequences(model, 128, memory)} x 128"
-        for model in _STEP_GB
-    ]
-    return (
-        f"A GPU of {memory:.0f} GB has room for about this micro-batch in "
-        f"bfloat16: {', '.join(texts)}. "
-    )
 
 
 def can_compile(gpus: Sequence[Gpu]) -> bool:

@@ -16,7 +16,7 @@ import tensorflow as tf
 from data.progress import Progress
 from data.records.shard import Shard
 from training.config.run_options import TrainOptions
-from training.devices import gpus, preemption
+from training.devices import preemption
 from training.devices.strategy import (
     all_workers,
     check_batch_size,
@@ -292,9 +292,10 @@ class Trainer:
             lines = error.message.splitlines()
             cause = next((line for line in lines if "OOM" in line), lines[0])
             raise ValueError(
-                f"step {first_step}: out of memory ({cause}). {gpus.room()}"
-                "Raise --gradient_accumulation_steps (the same result in less "
-                "memory), or lower --train_batch_size or --max_seq_length."
+                f"step {first_step}: out of memory ({cause}). Raise "
+                "--gradient_accumulation_steps (the same result in less "
+                "memory), or lower --train_batch_size or --max_seq_length. "
+                "docs/gpu.md says what fits a GPU."
             ) from error
         except (tf.errors.InvalidArgumentError, tf.errors.DataLossError) as e:
             raise ValueError(

@@ -13,9 +13,14 @@ from data.squad.articles import SquadArticles
 from data.squad.examples import ExampleOptions, SquadReport
 from data.squad.questions import Questions
 from data.squad.records import make_records as make_record_file
-from data.squad.window_options import NUM_SPECIAL, WindowOptions
+from data.squad.window_options import (
+    NUM_SPECIAL,
+    WindowOptions,
+    check_null_threshold,
+)
 from data.squad.windows import feature_specs
 from data.storage import files
+from modeling.checkpoints import tf1
 from modeling.embeddings import require_pairs
 from modeling.objectives.spans import SpanModel
 from training.config.squad_options import SquadOptions
@@ -35,6 +40,7 @@ from training.finetuning.finetuner import Finetuning
 from training.finetuning.metric_values import Results
 from training.start import description
 from training.start.description import Description, SpanDescription
+from training.start.source import Source
 from training.start.start import Start, check_outputs, read_files
 
 _RESULTS = (
@@ -125,11 +131,7 @@ def open_run(options: SquadOptions) -> Opened:
         head={"head": options.head},
     )
     require_pairs(config, "a question and its text")
-    answers = options.answers
-    if answers.version_2_with_negative and (
-        answers.null_score_diff_threshold is None
-    ):
-        read_threshold(options.output_dir)
+    options = _with_threshold(options, source, described)
     scorer, names = None, {}
     if options.predict_data:
         data = options.predict_data.read()
@@ -139,6 +141,30 @@ def open_run(options: SquadOptions) -> Opened:
         names = {"dev": scorer.metric_names} if scorer.has_answers else {}
     choice = open_choice(options.finetuning, names)
     return Opened(options, teacher, start, scorer, described, choice)
+
+
+def _with_threshold(
+    options: SquadOptions, source: Source, described: Description | None
+) -> SquadOptions:
+    """Takes the threshold of a model elsewhere, if no flag says it.
+
+    Raises ValueError for --find_null_threshold without the flag that it needs.
+    """
+    answers, folder = options.answers, options.output_dir
+    needs = {"version_2_with_negative": answers.version_2_with_negative}
+    given = answers.null_score_diff_threshold
+    check_null_threshold(options.find_null_threshold, given, needs)
+    if not answers.version_2_with_negative or given is not None:
+        return options
+    found_here = read_threshold(folder) and described  # else of another model
+    is_elsewhere = not options.do_train and tf1.latest_name(folder) is None
+    if options.find_null_threshold or found_here or not is_elsewhere:
+        return options
+    known = source.folder and source.folder.description
+    known = known or (described and vars(described)) or {}
+    threshold = known.get("null_score_diff_threshold", 0.0)
+    logging.info("--null_score_diff_threshold=%g, of the model.", threshold)
+    return options.replace(null_score_diff_threshold=threshold)
 
 
 def _warn_of_stride(windows: WindowOptions) -> None:
@@ -286,12 +312,16 @@ def describe(
         found["null_score_diff_threshold"] = threshold
     if description.keep(options, opened.described, weights, **found):
         return
+    if threshold is None:
+        known = opened.described
+        threshold = known.null_score_diff_threshold if known else 0.0
     path = os.path.join(opened.options.output_dir, THRESHOLD_FILE)
-    given = answers.null_score_diff_threshold
-    if given is not None and files.exists(path):
-        logging.warning("%s is removed: the threshold is %g.", path, given)
+    is_new = not weights and not opened.start.manager.steps()
+    is_given = answers.null_score_diff_threshold is not None
+    if (is_given or is_new) and files.exists(path):
+        logging.warning("%s is removed: the threshold is %g.", path, threshold)
         files.remove(path)
-    answers = answers.replace(null_score_diff_threshold=threshold or 0.0)
+    answers = answers.replace(null_score_diff_threshold=threshold)
     described = description.make(
         *(options, SpanDescription),
         task_name="SQuAD 2.0" if answers.version_2_with_negative else "SQuAD",

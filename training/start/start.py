@@ -282,6 +282,12 @@ def _check_first(
             f"--feature_based={frozen} never trains the encoder, which would "
             "stay random; give --init_checkpoint."
         )
+    if trains and heads and not first:
+        logging.warning(
+            "Training begins with random weights: there is no "
+            "--init_checkpoint, and %s holds no checkpoint.",
+            options.train.output_dir,
+        )
     # With save_best, the best weights of output_dir are used.
     if trains or options.find("save_best"):
         return

@@ -1,7 +1,6 @@
 """What is refused, warned of and logged of GPUs; their details are made up."""
 
 import logging
-import pathlib
 import subprocess
 
 import numpy as np
@@ -130,27 +129,6 @@ def test_no_gpu_is_no_error(root, monkeypatch):
         gpus.check_seen((), {}, root)
     (root / "dev/nvidia0").rename(root / "dev/nvidiactl")
     gpus.check_seen((), {}, root)
-
-
-def test_a_full_memory_is_answered_by_the_size_of_the_card(monkeypatch):
-    assert gpus.room() == ""
-    make_seen(monkeypatch, A100)
-    monkeypatch.setattr(gpus, "memory_gb", lambda: 80.0)
-    text = gpus.room()
-    assert text.startswith("A GPU of 80 GB has room")
-    # What TensorFlow's allocator needed: 19.1 and 62.8 GB.
-    assert gpus.sequences("Base", 512, 19.1 / gpus._USED) == 32
-    assert gpus.sequences("Large", 512, 62.8 / gpus._USED) in (39, 40)
-    assert gpus.sequences("Large", 512, 4.0) == 0
-    # The table of the documentation.
-    page = pathlib.Path("docs/gpu.md").read_text("utf-8")
-    for model in ("Base", "Large"):
-        for length in (128, 512):
-            cells = " | ".join(
-                f"{gpus.sequences(model, length, memory)}"
-                for memory in (12, 24, 48, 80, 141)
-            )
-            assert f"| {model}, {length} | {cells} |" in page
 
 
 def test_every_run_looks_for_a_gpu_that_is_not_seen(monkeypatch):

@@ -4,6 +4,7 @@ A command leaves out every flag that is not in its `given`.
 """
 
 import json
+import shutil
 
 import pytest
 
@@ -277,6 +278,87 @@ def test_a_threshold_takes_the_place_of_the_found_one(
     questions.describe(opened, -1.5)
     assert not path.exists()
     assert f"{path} is removed: the threshold is -1.5" in caplog.text
+
+
+@pytest.fixture(scope="module")
+def questioned(goldens, tmp_path_factory):
+    """Options of a finished run whose answers are empty below -1.5 alone."""
+    options = make_options(
+        goldens,
+        tmp_path_factory.mktemp("questioned"),
+        "v2.0",
+        do_train=True,
+        null_score_diff_threshold=-1.5,
+    )
+    questions.run(options)
+    return options
+
+
+def threshold_in(folder):
+    task = json.loads((folder / "task.json").read_text())
+    return task["null_score_diff_threshold"]
+
+
+def asked(options, folder, given=(), **changes):
+    """A prediction in a folder; flags that are not given are the usual ones."""
+    usual = {
+        "version_2_with_negative": "version_2_with_negative" in given,
+        "null_score_diff_threshold": None,
+        "do_train": False,
+        "output_dir": str(folder),
+    }
+    return options.replace(**(usual | changes), given=frozenset(given))
+
+
+def test_another_folder_has_the_threshold_of_its_model(
+    questioned, goldens, tmp_path
+):
+    first = {"init_checkpoint": questioned.output_dir}
+    (tmp_path / "once").mkdir()
+    questions.run(asked(questioned, tmp_path / "once", first, **first))
+    assert threshold_in(tmp_path / "once") == -1.5
+    # What was found for one model is not used for another.
+    found = {**first, "find_null_threshold": True}
+    questions.run(asked(questioned, tmp_path / "once", found, **found))
+    path = tmp_path / "once/null_threshold.json"
+    best = json.loads(path.read_text())["null_score_diff_threshold"]
+    assert threshold_in(tmp_path / "once") == best
+    questions.run(asked(questioned, tmp_path / "once", first, **first))
+    assert threshold_in(tmp_path / "once") == best
+    other = {
+        "init_checkpoint": f"{goldens}/squad/finetuned_v1.1",
+        "version_2_with_negative": True,
+    }
+    questions.run(asked(questioned, tmp_path / "once", other, **other))
+    assert threshold_in(tmp_path / "once") == 0.0
+    assert not path.exists()
+
+
+def test_training_on_keeps_the_given_threshold(questioned, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(questioned.output_dir, folder)
+    on = {"do_train": True, "num_train_epochs": 3.0}
+    questions.run(asked(questioned, folder, on, **on))
+    assert threshold_in(folder) == -1.5
+    # That of weights which are gone is not the new model's.
+    for path in folder.glob("*ckpt*"):
+        path.unlink()
+    (folder / "checkpoint").unlink()
+    (folder / "null_threshold.json").write_text(
+        '{"null_score_diff_threshold": 2.0}'
+    )
+    again = {**on, "version_2_with_negative": True}
+    questions.run(asked(questioned, folder, again, **again))
+    assert threshold_in(folder) == 0.0
+    assert not (folder / "null_threshold.json").exists()
+
+
+def test_a_threshold_is_for_models_of_unanswerable_questions(goldens, tmp_path):
+    options = make_options(goldens, tmp_path, "v1.1", do_train=True)
+    questions.run(options)
+    later = {"find_null_threshold": True}
+    with pytest.raises(ValueError, match="--version_2_with_negative"):
+        questions.run(asked(options, tmp_path, later, **later))
 
 
 def test_questions_keep_their_windows_and_their_rules(goldens, tmp_path):
