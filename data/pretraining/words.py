@@ -104,7 +104,6 @@ def check_name(name: str) -> None:
 
 
 def _load(name: str) -> Callable[[str], list[str]]:
-    """Imports `module:function`."""
     module, _, path = name.partition(":")
     try:
         found = functools.reduce(

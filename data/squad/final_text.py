@@ -52,7 +52,6 @@ class FinalTexts:
         return text[skipped:], offsets[begin] + skipped, offsets[end] + length
 
     def _wordpiece_text(self, first: int, last: int) -> str:
-        """Joins wordpieces into words."""
         text = " ".join(self.of.tokens(first, last + 1))
         return " ".join(text.replace(" ##", "").replace("##", "").split())
 

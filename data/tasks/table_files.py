@@ -82,11 +82,9 @@ class TableFiles:
         return self.usual(set_name) if is_beside else None
 
     def _columns_of(self, set_name: str) -> list[Column]:
-        """The columns that a set must have."""
         return [*self.columns, *([self.label] if set_name != "test" else [])]
 
     def _format(self, path: str) -> str:
-        """The ending that tells the format of a file."""
         suffix = os.path.splitext(path)[1].lower()
         return suffix if suffix in self.suffixes else self.suffixes[0]
 

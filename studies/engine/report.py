@@ -112,7 +112,6 @@ def _measure(study: Study, found: Found, measure: str) -> Iterator[str]:
 def _cells(
     study: Study, row: Row, ours: Values, base: Values | None, column: str
 ) -> list[str]:
-    """The cells of a row behind its title."""
     is_base = row is study.base
     compared = base is not None and not is_base
     cells = [shown(ours), f"{ours.mean - base.mean:+.2f}" if compared else ""]
@@ -136,7 +135,6 @@ def shown(values: Values) -> str:
 
 
 def _paper(study: Study) -> Iterator[str]:
-    """The paper's whole table."""
     if not any(row.paper for row in study.rows):
         return
     columns = study.columns

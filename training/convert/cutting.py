@@ -111,7 +111,6 @@ def _keep_words(model: ChangedModel, options: ConversionOptions) -> None:
 def _count_pieces(
     patterns: str, do_lower_case: bool, ids: Mapping[str, int]
 ) -> collections.Counter[str]:
-    """Counts the wordpieces of texts."""
     counts, tokenizer = collections.Counter(), WordpieceTokenizer(ids)
     paths = files.expand_patterns(patterns)
     words = count_words(paths, do_lower_case=do_lower_case)

@@ -92,7 +92,6 @@ def _deferring(value: bool) -> Iterator[None]:
 
 
 def _handler() -> _Handler | None:
-    """The installed handler, or None."""
     handler = signal.getsignal(signal.SIGTERM)
     return handler if isinstance(handler, _Handler) else None
 

@@ -102,7 +102,6 @@ class Predictor:
             )
 
     def _answers(self, rows: Sequence[tuple]) -> list[dict[str, Any]]:
-        """Computes a batch."""
         columns = zip(*rows, strict=True)
         inputs = {
             name: tf.constant(column)

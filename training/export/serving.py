@@ -222,7 +222,6 @@ class Serving(abc.ABC):
         return packing.before_later_cls(input_ids, self._special["cls_id"])
 
     def _serve_text(self) -> Callable:
-        """Returns the function that answers texts."""
 
         @as_function([strings(None)])
         def serve_text(text):
@@ -231,7 +230,6 @@ class Serving(abc.ABC):
         return serve_text
 
     def _serve_pair(self) -> Callable:
-        """Returns the function that answers pairs of texts."""
 
         def answer(text_a, text_b):
             return self._answer(**self._pack(text_a, text_b))

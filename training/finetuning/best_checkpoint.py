@@ -179,7 +179,6 @@ class BestCheckpoint:
         return {"save_best": self._metric, "best": self._record["value"]}
 
     def _look(self, step: int) -> bool:
-        """Evaluates; never stops."""
         self._evaluate(step)
         return False
 

@@ -237,7 +237,6 @@ class TrainSteps:
         return tf.concat([metrics, share * tf.stack(figures)], axis=0)
 
     def _summed(self, replica, gradients, squares):
-        """Sums over all replicas."""
         if not self._bytes_per_pack:
             return replica.all_reduce(_SUM, (gradients, squares))
         # TensorFlow sends the last values first, in the order in which the

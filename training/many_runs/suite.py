@@ -197,7 +197,6 @@ def _key(name: str) -> str:
 def _options_of(
     options: ClassifierOptions, name: str, folder: str | None
 ) -> ClassifierOptions:
-    """The options of one task."""
     changes = {"output_dir": os.path.join(options.output_dir, name)}
     if name == DIAGNOSTIC:  # MNLI's model, as it was chosen, answers it
         changes |= {"do_train": False, "do_eval": False, "calibrate": False}

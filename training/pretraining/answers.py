@@ -116,7 +116,6 @@ class Answers(Inference):
         logging.info("%d answers written to %s.", count, path)
 
     def _batch(self, queries: list[Query]) -> list[dict]:
-        """Answers a batch."""
         fillers = -len(queries) % self._strategy.num_replicas_in_sync
         batch = query_lines.query_batch(
             queries + queries[-1:] * fillers,

@@ -195,7 +195,6 @@ def _existing_sets(
 
 
 def _model_of(options: ClassifierOptions, task: Task) -> dict[str, Any]:
-    """Arguments of `TaskModel` for a task."""
     return {
         "kind": task.kind,
         "num_labels": max(1, len(task.labels)),

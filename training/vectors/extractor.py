@@ -183,7 +183,6 @@ class Extractor(Inference):
         return text_rows.pad_rows(rows, batch_size=batch_size, length=length)
 
     def _lines(self, rows: Sequence[TextRow]) -> list[LineVectors]:
-        """Computes a batch of rows."""
         batch = self._pad(rows)
         try:
             results = self.given(batch)
