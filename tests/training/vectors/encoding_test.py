@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 import bert
+from modeling.checkpoints.tf1 import write_state
 from modeling.checkpoints.vector_form import VectorForm
 from tests.support.model_folders import write_released
 from training.config.run_options import DeviceOptions
@@ -90,6 +91,49 @@ def test_the_strategy_of_the_flags_computes(options):
     extractor = vectors.sentence_extractor(options.encode_batch_size)
     assert isinstance(extractor._strategy, tf.distribute.MirroredStrategy)
     assert vectors.encode(["one", "two three"], batch_size=2).shape[0] == 2
+
+
+def test_a_trained_run_computes_although_its_start_is_named(
+    released, options, goldens, tmp_path, caplog
+):
+    out = tmp_path / "out"
+    write_released(goldens, out)
+    VectorForm(pooling="cls").write(str(out))
+    write_state(str(out), ["bert_model.ckpt"])
+    caplog.set_level("INFO", logger="absl")
+    named = options.replace(output_dir=str(out))
+    assert encoding.make_model(named).form.pooling == "cls"
+    assert "--init_checkpoint is not used" in caplog.text
+    (out / "checkpoint").unlink()
+    assert encoding.make_model(named).form.pooling == "mean"
+
+
+def test_texts_that_change_while_they_are_read_are_no_index(
+    options, monkeypatch
+):
+    read = encoding.files.sha256
+
+    def change(path):
+        found = read(path)
+        with open(path, "w") as file:
+            file.write("\n".join(LINES[::-1]) + "\n")
+        return found
+
+    monkeypatch.setattr(encoding.vector_index.files, "sha256", change)
+    with pytest.raises(ValueError, match="stays as it is"):
+        encoding.run(options)
+    with pytest.raises(FileNotFoundError, match="unknown what"):
+        encoding.run(as_search(options))
+
+
+def test_other_prompts_are_another_model(options, released):
+    encoding.run(options)
+    vectors = encoding.make_model(options)
+    vectors.open_index(options.output_file)
+    form = dataclasses.replace(vectors.form, prompts={"query": "three "})
+    vectors.form = form
+    with pytest.raises(ValueError, match="prompts"):
+        vectors.open_index(options.output_file)
 
 
 def as_search(options, **changes):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bert
+from data.squad.window_options import AnswerOptions, WindowOptions
 from data.vectors.text_sets import TextOptions
 from modeling import VectorForm, checkpoints
 from tests.support.model_folders import write_released
@@ -179,6 +180,63 @@ def test_other_training_data_are_refused_in_the_folder(
     write_table(folder, count=24)
     with pytest.raises(ValueError, match="output_dir"):
         sentences.run(options_of(goldens, folder, **NEGATIVES))
+
+
+def test_the_form_of_another_model_is_not_taken_over(
+    finished, goldens, tmp_path
+):
+    """Nor that of a run which was stopped before its first checkpoint."""
+    write_table(tmp_path)
+    first = {"init_checkpoint": str(finished[0] / "out")}
+
+    def form_after(given=(), **changes):
+        names = {*given, "init_checkpoint"} & changes.keys()
+        sentences.run(options_of(goldens, tmp_path, given=names, **changes))
+        return VectorForm.find(str(tmp_path / "out"))
+
+    unusual = {"pooling": "cls", "vector_sizes": (4,)}
+    elsewhere = {"do_train": False, "finetuning": first}
+    form = form_after(unusual, **unusual, **elsewhere)
+    assert (form.pooling, form.vector_sizes) == ("cls", (4,))
+    form = form_after(**elsewhere)  # the model's own
+    assert (form.pooling, form.vector_sizes) == ("mean", (8,))
+    assert form.max_seq_length == 12
+    form = form_after(do_train=False)
+    assert (form.pooling, form.vector_sizes) == ("mean", ())
+    VectorForm(pooling="cls").write(str(tmp_path / "out"))
+    assert form_after().pooling == "mean"
+
+
+def test_a_folder_of_another_kind_keeps_its_results(
+    finished, goldens, tmp_path
+):
+    folder = copied(finished, tmp_path)
+    task = json.loads((folder / "out/task.json").read_text())
+    del task["data"]
+    task |= vars(WindowOptions()) | vars(AnswerOptions()) | {"kind": "span"}
+    (folder / "out/task.json").write_text(json.dumps(task))
+    metrics = (folder / "out/metrics.json").read_bytes()
+    with pytest.raises(ValueError, match="the kind span, .*vectors"):
+        sentences.run(options_of(goldens, folder, do_train=False))
+    assert (folder / "out/metrics.json").read_bytes() == metrics
+
+
+def test_the_best_weights_are_chosen_on_one_dev_set(goldens, tmp_path):
+    write_table(tmp_path)
+    chosen = {"save_best": "spearman", "eval_every_steps": 5}
+    first = {**chosen, "num_train_epochs": 1.0}
+    sentences.run(options_of(goldens, tmp_path, finetuning=first))
+    best = json.loads((tmp_path / "out/best_checkpoint.json").read_text())
+    dev = tmp_path / "dev.tsv"
+    rows = dev.read_text()
+    dev.write_text(rows.replace("the", "store", 1))
+    with pytest.raises(ValueError, match="another dev set: .*--output_dir"):
+        sentences.run(options_of(goldens, tmp_path, finetuning=chosen))
+    path = tmp_path / "out/best_checkpoint.json"
+    assert json.loads(path.read_text()) == best
+    dev.write_text(rows)
+    sentences.run(options_of(goldens, tmp_path, finetuning=chosen))
+    assert len(json.loads(path.read_text())["history"]) == 2
 
 
 def test_an_export_gives_the_vectors_of_the_model(finished, tmp_path):
