@@ -37,9 +37,9 @@ MOST_CODE = 40  # lines of a function
 # Lines of code of each package, and of all docstrings. They may fall; a commit
 # that raises one says what for.
 MOST_LINES = {
-    "data": 10_921,
-    "training": 12_736,
-    "modeling": 4_288,
+    "data": 10_941,
+    "training": 12_722,
+    "modeling": 4_290,
     "studies": 1_515,
     "demo": 421,
     "programs": 756,

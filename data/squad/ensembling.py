@@ -167,6 +167,11 @@ def _check_files(options: EnsembleOptions) -> None:
             f"--runs={','.join(options.runs)}: give two folders or more, each "
             "once."
         )
+    if files.exists(os.path.join(options.output_dir, "task.json")):
+        raise ValueError(
+            f"--output_dir={options.output_dir} holds a run, whose answers "
+            "would be replaced; give another folder."
+        )
     odds = list(filter(files.exists, _paths(options.runs, _ODDS)))
     if odds and not options.version_2_with_negative:
         raise ValueError(

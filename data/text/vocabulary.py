@@ -272,3 +272,24 @@ def require_tokens(
 def write_vocab(path: str, tokens: Iterable[str]) -> None:
     """Writes tokens, one a line in the order of their ids."""
     files.write_text(path, "".join(f"{token}\n" for token in tokens))
+
+
+def require_same(path: str, given: str) -> None:
+    """Refuses a vocabulary that is not that of a model, `path`."""
+    if found := difference(path, given):
+        raise ValueError(
+            f"--vocab_file={given}, but the model was made with {path} "
+            f"({found}); leave --vocab_file out, or give another model or "
+            "--output_dir."
+        )
+
+
+def difference(path: str, other: str) -> str:
+    """Returns where two vocabularies differ; "" = nowhere."""
+    ours, theirs = ([t.strip() for t in read_tokens(x)] for x in (path, other))
+    if len(ours) != len(theirs):
+        return f"{len(ours)} -> {len(theirs)} tokens"
+    pairs = enumerate(zip(ours, theirs, strict=True))
+    differs = [f"token {i}: {a!r} -> {b!r}" for i, (a, b) in pairs if a != b]
+    more = f" and {len(differs) - 1} more" if len(differs) > 1 else ""
+    return f"{differs[0]}{more}" if differs else ""

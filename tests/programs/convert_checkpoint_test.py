@@ -280,6 +280,13 @@ def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
         found = json.loads((folder / "task.json").read_text())
         assert found == written | {"weights": weights}
         assert bert.load(str(folder)).answer([question]) == expected
+    swapped = (ours / "vocab.txt").read_text().splitlines()
+    swapped[-2:] = swapped[-1], swapped[-2]
+    (tmp_path / "swapped.txt").write_text("\n".join(swapped) + "\n")
+    said = {"vocab_file": str(tmp_path / "swapped.txt")}
+    refused(ValueError, "--vocab_file=.*leave", path, tmp_path / "no", **said)
+    with pytest.raises(ValueError, match="--vocab_file=.*leave"):
+        modeling.load(path, **said)
     # Others have trained a model of another kind there.
     values = json.loads((theirs / "config.json").read_text())
     values |= {"architectures": ["BertForTokenClassification"]}

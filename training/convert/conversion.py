@@ -226,6 +226,8 @@ def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
             "give --vocab_file, the one that the model was trained with."
         )
     vocab = vocabulary.load_vocab(vocab_file)
+    if found.vocab_file and found.description:
+        vocabulary.require_same(found.vocab_file, vocab_file)
     tokens = vocabulary.read_tokens(vocab_file)
     texts = _texts(options, found, vocab)
     model = ChangedModel(checkpoint, config, tokens, texts)

@@ -138,7 +138,9 @@ class Finetuning:
             *(train.train_batch_size, train.num_train_steps),
         )
         weights = getattr(self.model, "class_weights", ())
-        settings = {**train.shaping, "class_weights": list(weights)}
+        settings = train.shaping | {"class_weights": list(weights)}
+        for name in ("group_by_length", "shuffle_window"):
+            settings[name] = getattr(self.options, name)
         with (
             self._strategy.scope(),
             naming_damage(train_files.segments, train_files.specs),

@@ -229,7 +229,7 @@ def find(
     }
     vocab_file = given["vocab_file"]
     if resumed and in_run["vocab_file"] and files.exists(vocab_file or ""):
-        _require_same_tokens(in_run["vocab_file"], vocab_file)
+        vocabulary.require_same(in_run["vocab_file"], vocab_file)
     found, missing = dict(given), [flag for flag in FILES if not given[flag]]
     if any(flag in needed and not in_run[flag] for flag in missing):
         source.require()
@@ -255,7 +255,7 @@ def _require_same(
 ) -> None:
     """Refuses a run and a checkpoint that contradict each other."""
     if flag == "vocab_file":
-        difference = _token_that_differs(in_run, beside)
+        difference = vocabulary.difference(in_run, beside)
     else:
         configs = map(BertConfig.from_json_file, (in_run, beside))
         if configure:
@@ -268,30 +268,6 @@ def _require_same(
             f"({difference}). Give the right one by --{flag}, or another "
             "--output_dir."
         )
-
-
-def _require_same_tokens(in_run: str, given: str) -> None:
-    """Refuses a vocabulary that the run's model was not made with."""
-    if difference := _token_that_differs(in_run, given):
-        raise ValueError(
-            f"--vocab_file={given}, but the model was made with {in_run} "
-            f"({difference}); leave --vocab_file out, or give another "
-            "--output_dir."
-        )
-
-
-def _token_that_differs(in_run: str, beside: str) -> str:
-    """Returns where two vocabularies differ; "" = nowhere."""
-    ours, theirs = (
-        [token.strip() for token in vocabulary.read_tokens(path)]
-        for path in (in_run, beside)
-    )
-    if len(ours) != len(theirs):
-        return f"{len(ours)} -> {len(theirs)} tokens"
-    pairs = enumerate(zip(ours, theirs, strict=True))
-    differs = [f"token {i}: {a!r} -> {b!r}" for i, (a, b) in pairs if a != b]
-    more = f" and {len(differs) - 1} more" if len(differs) > 1 else ""
-    return f"{differs[0]}{more}" if differs else ""
 
 
 def _not_found(

@@ -252,10 +252,13 @@ def test_files_of_somebody_else_are_refused(tmp_path, name, content, message):
 def test_no_run_counts_twice_or_is_overwritten(tmp_path):
     first, second = two_runs(tmp_path)
     (tmp_path / "link").symlink_to(first)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/task.json").write_text("{}")
     before = (tmp_path / "a/nbest_predictions.json").read_bytes()
     for folders, out, message in (
         ([first, second, f"{first}/"], "out", "--runs=.*a/: give .* each once"),
         ([first, second], "link", "--output_dir: .*json is a file of --runs,"),
+        ([first, second], "model", "--output_dir=.*model holds a run, .*anoth"),
     ):
         with pytest.raises(ValueError, match=message):
             average_runs(folders, str(tmp_path / out))

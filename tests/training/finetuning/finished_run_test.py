@@ -205,16 +205,18 @@ def test_rows_that_an_earlier_model_has_not_seen_are_named(
     assert said_of(caplog, "dev") == ([10, 1, 0], ".")
 
 
-def test_other_class_weights_are_warned_of(
+def test_what_shapes_the_training_is_warned_of(
     run, tmp_path, finished_classifier, caplog
 ):
     shutil.copytree(finished_classifier / "out", tmp_path / "out")
     quick = {"do_eval": False, "do_predict": False}
-    for epochs, weights, said in (
-        (3.0, (1.0, 2.0), "class_weights [] -> [1.0, 2.0]"),
-        (4.0, (), "class_weights [1.0, 2.0] -> []"),
+    for epochs, weights, window, said in (
+        (3.0, (1.0, 2.0), 0, "class_weights [] -> [1.0, 2.0]"),
+        (4.0, (), 7, "class_weights [1.0, 2.0] -> []"),
+        (5.0, (), 0, "shuffle_window 7 -> 0"),
     ):
-        run({"num_train_epochs": epochs}, class_weights=weights, **quick)
+        finetuning = {"num_train_epochs": epochs, "shuffle_window": window}
+        run(finetuning, class_weights=weights, **quick)
         (message,) = (x for x in caplog.messages if "other settings" in x)
         assert said in message and "num_train_steps" in message
         caplog.clear()
