@@ -308,15 +308,19 @@ def describe(
 ) -> None:
     """Writes what the model is made with; "" = its training begins."""
     options, answers, found = opened.options, opened.options.answers, {}
-    if options.find_null_threshold:
+    known, is_trained = opened.described, opened.start.manager.steps()
+    path = os.path.join(options.output_dir, THRESHOLD_FILE)
+    is_other = is_trained and known and known.windows != options.windows
+    if options.find_null_threshold and is_other:
+        logging.warning("%s is not kept: it is for other lengths.", path)
+        files.remove(path)
+    elif options.find_null_threshold:
         found["null_score_diff_threshold"] = threshold
-    if description.keep(options, opened.described, weights, **found):
+    if description.keep(options, known, weights, **found):
         return
     if threshold is None:
-        known = opened.described
         threshold = known.null_score_diff_threshold if known else 0.0
-    path = os.path.join(opened.options.output_dir, THRESHOLD_FILE)
-    is_new = not weights and not opened.start.manager.steps()
+    is_new = not weights and not is_trained
     is_given = answers.null_score_diff_threshold is not None
     if (is_given or is_new) and files.exists(path):
         logging.warning("%s is removed: the threshold is %g.", path, threshold)

@@ -334,6 +334,18 @@ def test_another_folder_has_the_threshold_of_its_model(
     assert not path.exists()
 
 
+def test_a_threshold_for_other_lengths_is_not_kept(
+    questioned, tmp_path, caplog
+):
+    folder = tmp_path / "out"
+    shutil.copytree(questioned.output_dir, folder)
+    given = {"find_null_threshold": True, "max_seq_length": 64}
+    questions.run(asked(questioned, folder, given, **given))
+    assert "null_threshold.json is not kept" in caplog.text
+    assert not (folder / "null_threshold.json").exists()
+    assert threshold_in(folder) == -1.5
+
+
 def test_training_on_keeps_the_given_threshold(questioned, tmp_path):
     folder = tmp_path / "out"
     shutil.copytree(questioned.output_dir, folder)
