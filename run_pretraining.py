@@ -122,15 +122,21 @@ def _hidden_size() -> int | None:
     first, folder = map(flags.value, ("init_checkpoint", "output_dir"))
     if first:
         folders = first, os.path.dirname(first)
-    else:  # before its first checkpoint it may hold another model's file
-        has_run = files.exists(os.path.join(folder, "checkpoint"))
-        folders = (folder,) * has_run
+    else:
+        folders = filter(None, [_run_folder(folder)])
     names = "bert_config.json", "config.json"
     found = (os.path.join(*x) for x in itertools.product(folders, names))
     for path in filter(None, (flags.value("bert_config_file"), *found)):
         if files.exists(path):
             return BertConfig.from_json_file(path).hidden_size
     return None
+
+
+def _run_folder(output_dir: str) -> str:
+    """The folder of the run that goes on; "" = a run begins."""
+    # Before its first checkpoint a folder may hold files of another model.
+    has_run = files.exists(os.path.join(output_dir, "checkpoint"))
+    return output_dir if has_run else flags.value("continue_from") or ""
 
 
 def _export_options() -> ExportOptions:
@@ -161,7 +167,8 @@ def _facts(output_dir: str) -> dict[str, Any]:
     values = {"top_k": flags.value("predict_top_k")}
     for flag in ("do_lower_case", "never_split", "max_seq_length"):
         values[flag] = flags.value(flag)
-    known = source.tokenizer_flags | Source(output_dir).tokenizer_flags
+    run = _run_folder(output_dir) or output_dir
+    known = source.tokenizer_flags | Source(run).tokenizer_flags
     if before := description.find(output_dir):
         known |= {name: getattr(before, name) for name in values}
     for name, value in known.items():
@@ -170,7 +177,7 @@ def _facts(output_dir: str) -> dict[str, Any]:
     values["init_checkpoint"] = init_checkpoint
     return values | found_files.find(
         {flag: flags.value(flag) for flag in found_files.FILES},
-        output_dir=output_dir,
+        output_dir=run,
         source=source,
     )
 

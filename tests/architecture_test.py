@@ -38,11 +38,11 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_941,
-    "training": 12_726,
-    "modeling": 4_290,
+    "training": 12_742,
+    "modeling": 4_294,
     "studies": 1_515,
     "demo": 421,
-    "programs": 756,
+    "programs": 759,
 }
 MOST_DOCSTRINGS = 8_678
 DEFINITION = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

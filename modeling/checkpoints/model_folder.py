@@ -283,18 +283,22 @@ def _theirs(folder: str) -> ModelFolder:
     remedy = "get the folder again"
     values = read_json(config_file, remedy=remedy) if config_file else {}
     kind, description = huggingface.kind_of(values), read_description(folder)
-    if description and kind not in (None, description["kind"]):
-        description = None  # of weights that others were written over
-    facts = description or {}
+    labels = tuple(label_names(values, config_file or ""))
+    said = tuple((description or {}).get("labels", labels))
+    if description and (
+        kind not in (None, description["kind"])
+        or kind not in (None, "choice", "regression")
+        and said != labels
+    ):
+        description = None  # others have written over the folder since
     return ModelFolder(
         path=folder,
         weights=folder,
         config_file=config_file,
         vocab_file=existing(VOCABULARIES, folder),
-        labels=tuple(label_names(values, config_file or "")),
+        labels=labels,
         labels_file=config_file,
-        facts=facts,
-        kind=facts.get("kind", kind),
+        kind=(description or {}).get("kind", kind),
         description=description,
     )
 

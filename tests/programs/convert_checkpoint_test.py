@@ -287,7 +287,7 @@ def test_what_a_run_says_survives_both_formats(goldens, tmp_path):
     refused(ValueError, "--vocab_file=.*leave", path, tmp_path / "no", **said)
     with pytest.raises(ValueError, match="--vocab_file=.*leave"):
         modeling.load(path, **said)
-    # Others have trained a model of another kind there.
+    # Others have written over it since.
     values = json.loads((theirs / "config.json").read_text())
     values |= {"architectures": ["BertForTokenClassification"]}
     (theirs / "config.json").write_text(json.dumps(values))

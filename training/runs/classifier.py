@@ -154,8 +154,11 @@ def _task_of(options: ClassifierOptions, described: Any) -> Task:
     task = get_task(options.task_name, options.data_dir, **options.task_options)
     path = os.path.join(options.output_dir, LABELS)
     is_known = described or tf1.latest_name(options.output_dir) is not None
-    if not options.do_train and is_known and files.exists(path):
-        task.model_labels = tuple(files.read_lines(path))
+    if not options.do_train and is_known:
+        labels = getattr(described, "labels", ())
+        if files.exists(path):
+            labels = files.read_lines(path)
+        task.model_labels = tuple(labels)
         task.train_separator = getattr(described, "separator", "")
     return task
 

@@ -194,11 +194,6 @@ def _check_folders(
             "--output_dir of a run, or train first (--do_train)."
         )
     before, given = options.train.continue_from, options.vocab_file
-    if before and not tf.io.gfile.isdir(before):
-        raise FileNotFoundError(
-            f"--continue_from={before} is not there; it must be the "
-            "--output_dir of another run."
-        )
     if before:
         setup.check_same_model(before, start.config)
     for folder in filter(None, (options.train.output_dir, before)):
@@ -246,9 +241,10 @@ def make_model(opened: Opened, records: Records) -> PretrainingObjective:
     options, start = opened.options, opened.start
     start.keep()
     if options.vocab_file:
-        said, given = {}, options.given or ()
+        before, given = options.train.continue_from, options.given or ()
         if start.manager.steps():
-            said = Source(options.train.output_dir).tokenizer_flags
+            before = options.train.output_dir
+        said = Source(before).tokenizer_flags
         if records.train:
             names = {"do_lower_case", "never_split"}.intersection(given)
             said |= {name: options.find(name) for name in names}

@@ -160,8 +160,10 @@ def _with_threshold(
     is_elsewhere = not options.do_train and tf1.latest_name(folder) is None
     if options.find_null_threshold or found_here or not is_elsewhere:
         return options
-    known = source.folder and source.folder.description
-    known = known or (described and vars(described)) or {}
+    is_named = options.given is None or "init_checkpoint" in options.given
+    known = (source.folder and source.folder.description) or {}
+    if described and not (is_named and known):
+        known = vars(described)
     threshold = known.get("null_score_diff_threshold", 0.0)
     logging.info("--null_score_diff_threshold=%g, of the model.", threshold)
     return options.replace(null_score_diff_threshold=threshold)

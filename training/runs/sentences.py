@@ -147,13 +147,13 @@ def _open_start(found: Files, form: VectorForm) -> Start:
 
 
 def _with_length(found: Files) -> Files:
-    """Takes the longest text of a model of vectors, if no flag says it."""
+    """Takes the longest text of a model of vectors that is not trained."""
     options, source = found.options, found.source.folder
     form = source and not found.described and VectorForm.find(source.path)
     is_said = options.given is None or "max_seq_length" in options.given
-    if is_said or not form or not form.max_seq_length:
+    if options.do_train or is_said or not form or not form.max_seq_length:
         return found
-    length = form.max_seq_length
+    length = min(form.max_seq_length, found.config.max_position_embeddings)
     logging.info("--max_seq_length=%d, as %s says.", length, source.path)
     return found._replace(options=options.replace(max_seq_length=length))
 

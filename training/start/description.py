@@ -233,8 +233,9 @@ def keep(
     if options.do_train or found is None:
         return False
     output_dir = options.find("output_dir")
-    inside = weights.startswith(os.path.join(output_dir, ""))
-    if not inside and tf1.latest_name(output_dir) is None:
+    place = place_of_weights(weights, output_dir)
+    is_elsewhere = os.path.isabs(place) or "://" in place
+    if is_elsewhere and tf1.latest_name(output_dir) is None:
         return False
     warn_if_unfinished(output_dir, vars(found))
     kept = dataclasses.replace(found, **changes)
@@ -313,7 +314,10 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
     The path is relative to output_dir, so that the folder can be moved; of a
     checkpoint outside of it, absolute.
     """
-    inside = prefix.removeprefix(os.path.join(output_dir, ""))
-    if inside != prefix or "://" in prefix:
-        return inside
+    if "://" in prefix or "://" in output_dir:
+        return prefix.removeprefix(os.path.join(output_dir, ""))
+    for resolve in (os.path.abspath, os.path.realpath):
+        inside = os.path.relpath(resolve(prefix), resolve(output_dir))
+        if inside.split(os.sep)[0] != os.pardir:
+            return inside
     return os.path.abspath(prefix)

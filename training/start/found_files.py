@@ -38,16 +38,14 @@ def fill(
     command; the log says so. For `needed` and `configure` see `find`.
 
     Returns the completed options, the model of --init_checkpoint, and
-    `task.json` of output_dir, None = the folder has none. Raises ValueError or
-    OSError as `find`, or if a file of the model's folder is damaged.
+    `task.json` of output_dir, None = it says nothing of the model. Raises
+    ValueError or OSError as `find`, or if a file of the model is damaged.
     """
-    output_dir = options.find("output_dir")
-    run, is_trained = _run_in(output_dir)
-    if not is_trained and (before := options.find("continue_from")):
-        output_dir, (run, is_trained) = before, _run_in(before)
+    output_dir, run, is_trained = _place_of(options)
+    named = options.find("init_checkpoint")
     answers = options.find("do_train") is False
     described = description.find(run) if is_trained or run and answers else None
-    is_known = is_trained or options.find("init_checkpoint")
+    is_known = is_trained or named
     if weights := not is_known and described and described.weights:
         # Nothing was trained there: an earlier command, or a conversion, said
         # which weights it is about.
@@ -65,7 +63,9 @@ def fill(
         weights = description.place_of_weights(source.folder.weights, run)
         if described and described.weights != weights:
             described = None  # of an earlier command, about another model
-        made_with = _settings_beside(source, run, described, answers)
+        made_with = source.tokenizer_flags
+        if answers:
+            made_with |= _settings_beside(source, run, described, bool(named))
     options = _with_settings(options, made_with, folder)
     found = find(
         {flag: options.find(flag) for flag in FILES},
@@ -77,6 +77,20 @@ def fill(
     return options.replace(**found), source, described
 
 
+def _place_of(options: Settings) -> tuple[str | None, str, bool]:
+    """The folder that a command goes on with, see `_run_in` for the others."""
+    output_dir, before = map(options.find, ("output_dir", "continue_from"))
+    if before and not files.is_folder(before):
+        raise FileNotFoundError(
+            f"--continue_from={before} is not there; it must be the "
+            "--output_dir of another run."
+        )
+    run, is_trained = _run_in(output_dir)
+    if before and not is_trained:
+        return before, *_run_in(before)
+    return output_dir, run, is_trained
+
+
 def _run_in(output_dir: str | None) -> tuple[str, bool]:
     """The folder of a run or of the chosen trial; whether it is trained."""
     run = model_folder.chosen_trial(output_dir) if output_dir else ""
@@ -84,16 +98,21 @@ def _run_in(output_dir: str | None) -> tuple[str, bool]:
 
 
 def _settings_beside(
-    source: Source, run: str, described: Description | None, answers: bool
+    source: Source, run: str, described: Description | None, is_named: bool
 ) -> dict[str, Any]:
-    """Returns what is said of the weights of `source`, there or in `run`."""
-    made_with, folder = {}, source.folder.path
-    if facts := answers and source.folder.description:
-        made_with = _settings_of(folder, description.of_facts(facts, folder))
-    elif answers:
-        made_with = _settings_of(run if described else folder, described)
+    """Returns what is said of the weights of `source`, there or in `run`.
+
+    A command that names them is not about an earlier one in `run`.
+    """
+    folder, facts = source.folder.path, source.folder.description
+    kind = facts["kind"] if is_named and facts else ""
+    if described and described.kind != kind:
+        made_with = _settings_of(run, described)
+    else:
+        theirs = facts and description.of_facts(facts, folder)
+        made_with = _settings_of(folder, theirs)
     made_with.pop("save_best", None)  # it is about checkpoints of a run
-    return source.tokenizer_flags | made_with
+    return made_with
 
 
 def _settings_of(folder: str, described: Description | None) -> dict[str, Any]:
@@ -278,7 +297,7 @@ def _not_found(
     if init_checkpoint:
         places.append(f"beside --init_checkpoint={init_checkpoint}")
     if output_dir:
-        places.append(f"in --output_dir={output_dir}")
+        places.append(f"in {output_dir}")
     names = " or ".join(FILES[flag])
     where = " or ".join(places) or (
         "to be found, because neither --init_checkpoint nor --output_dir is "

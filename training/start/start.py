@@ -40,7 +40,7 @@ class Files(NamedTuple):
       config: sizes of the model.
       tokenizer: splits texts into wordpieces of the vocabulary.
       source: the model of --init_checkpoint.
-      described: `task.json` of output_dir; None = the folder has none.
+      described: `task.json` of output_dir; None = it says nothing of the model.
     """
 
     options: Any

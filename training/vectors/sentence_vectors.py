@@ -129,9 +129,7 @@ class SentenceVectors(TextVectors):
                 weights.update(name.encode())
                 weights.update(variables[name].numpy().tobytes())
         words = json.dumps(sorted(tokenizer.vocab.items())).encode()
-        prompts = self.form.prompts
         return {
-            **({"prompts": dict(prompts)} if prompts else {}),
             "weights_sha256": weights.hexdigest(),
             "vocabulary_sha256": hashlib.sha256(words).hexdigest(),
             "do_lower_case": tokenizer.basic_tokenizer.do_lower_case,

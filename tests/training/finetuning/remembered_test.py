@@ -15,7 +15,9 @@ from modeling.checkpoints.vector_form import VectorForm
 from tests.support.classifier_support import write_table
 from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
+from training.config.conversion_options import ConversionOptions
 from training.config.finetuning_options import TrialOptions
+from training.convert import conversion
 from training.export import saved_model
 from training.many_runs import trials
 from training.runs import classifier, questions
@@ -119,6 +121,9 @@ def test_a_folder_without_training_describes_the_last_command(
     run(command.replace(given=frozenset({*first, *short}), **short))
     assert of_folder(tmp_path)["max_seq_length"] == 16
     assert (tmp_path / "out/predictions.tsv").read_bytes() != answers
+    short_answers = (tmp_path / "out/predictions.tsv").read_bytes()
+    run(later(options, **here))  # goes on with that model and length
+    assert (tmp_path / "out/predictions.tsv").read_bytes() == short_answers
     run(command)  # the model's own length
     assert of_folder(tmp_path)["max_seq_length"] == 24
     assert (tmp_path / "out/predictions.tsv").read_bytes() == answers
@@ -136,6 +141,34 @@ def test_a_folder_without_training_describes_the_last_command(
     first = {"init_checkpoint": str(tmp_path / "other")}
     run(later(other, first, output_dir=str(tmp_path / "out"), **first))
     assert of_folder(tmp_path)["labels"] == ["l0", "new"]
+
+
+def test_a_converted_folder_answers_as_the_run(trained, tmp_path):
+    """In any spelling of its path, with labels and windows of the run."""
+    folder, options = trained
+    answers = (folder / "out/predictions.tsv").read_bytes()
+    for name in "huggingface", "original":
+        target = tmp_path / name
+        conversion.run(
+            ConversionOptions(
+                model=str(folder / "out"),
+                output_dir=str(target),
+                output_format=name,
+            )
+        )
+        test = {
+            "data_dir": None,
+            "task_options": {"test_file": str(folder / "data/test.jsonl")},
+            "output_dir": str(target),
+            "do_eval": False,
+        }
+        run(later(options, {"test_file"}, **test))
+        assert (target / "predictions.tsv").read_bytes() == answers
+        first = {"init_checkpoint": f"{target}/../{name}/"}
+        run(later(options, {"test_file", *first}, **test, **first))
+        assert (target / "predictions.tsv").read_bytes() == answers
+        described = json.loads((target / "task.json").read_text())
+        assert described["weights"] in (".", "bert_model.ckpt")
 
 
 def test_a_model_is_not_evaluated_as_another_kind(trained):

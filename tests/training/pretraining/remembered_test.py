@@ -95,6 +95,15 @@ def test_another_run_continues_with_the_same_vocabulary(
     kept = tmp_path / "second/vocab.txt"
     assert kept.read_bytes() == vocab_file.read_bytes()
     assert read_settings(str(kept.parent)).do_lower_case is False
+    named = {
+        "vocab_file": str(vocab_file),
+        "output_dir": str(tmp_path / "named"),
+    }
+    pretraining.run(later.replace(**named))
+    assert read_settings(named["output_dir"]).do_lower_case is False
+    nowhere = later.replace(continue_from=str(tmp_path / "nowhere"))
+    with pytest.raises(FileNotFoundError, match="--continue_from=.*nowhere is"):
+        pretraining.run(nowhere.replace(output_dir=str(tmp_path / "third")))
     other = tmp_path / "vocab.txt"
     other.write_text(vocab_file.read_text() + "\n")
     recipe = recipe_of(other).replace(do_lower_case=False)

@@ -153,7 +153,7 @@ def test_the_error_names_where_it_looked(released, out):
         ValueError,
         match="Flag --vocab_file must have a value other than None: no "
         "vocab.txt or tokenizer.json is beside --init_checkpoint=.*/released "
-        "or in --output_dir=.*/out.$",
+        "or in .*/out.$",
     ):
         find(out, released)
     assert find(out, released, needed=["bert_config_file"]) == {

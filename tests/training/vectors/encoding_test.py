@@ -126,16 +126,6 @@ def test_texts_that_change_while_they_are_read_are_no_index(
         encoding.run(as_search(options))
 
 
-def test_other_prompts_are_another_model(options, released):
-    encoding.run(options)
-    vectors = encoding.make_model(options)
-    vectors.open_index(options.output_file)
-    form = dataclasses.replace(vectors.form, prompts={"query": "three "})
-    vectors.form = form
-    with pytest.raises(ValueError, match="prompts"):
-        vectors.open_index(options.output_file)
-
-
 def as_search(options, **changes):
     return options.replace(
         do_encode=False,
