@@ -145,7 +145,6 @@ def _finished(folder: str, text: TfdsText) -> list[str] | None:
 def _finish(
     folder: str, text: TfdsText, source: Any, written: list[dict]
 ) -> None:
-    """Writes the manifest and logs the counts."""
     num_documents = sum(file["num_documents"] for file in written)
     manifest = {
         "asked": dataclasses.asdict(text),

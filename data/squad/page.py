@@ -49,7 +49,6 @@ def open_page(
 def _question(
     prediction: Prediction, score: QuestionScore | None
 ) -> dict[str, Any]:
-    """Returns a question as JSON for the page."""
     example, answer = prediction.example, prediction.answer
     context = example.paragraph.context
     others = [other for other in prediction.answers if other is not answer]
@@ -71,7 +70,6 @@ def _question(
 
 
 def _shown(answer: Answer, context: str) -> dict[str, Any]:
-    """Returns an answer as JSON for the page."""
     shown = {"text": answer.text, "probability": round(answer.probability, 4)}
     if answer.start is not None:
         shown["start"] = _utf16_length(context[: answer.start])

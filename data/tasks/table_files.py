@@ -89,7 +89,6 @@ class TableFiles:
         return suffix if suffix in self.suffixes else self.suffixes[0]
 
     def _quotechar(self, path: str) -> str | None:
-        """What encloses the cells of a file."""
         is_csv = self._format(path) == ".csv"
         return '"' if (is_csv if self.quoted is None else self.quoted) else None
 

@@ -63,7 +63,6 @@ def _joined_workers(
     output_dir: str,
     flag_values: Mapping[str, object],
 ) -> Iterator[Session]:
-    """`joined` for several workers."""
     devices = strategy.create_strategy(options)
     preempted = preemption.requested()
     preemption.install()  # TensorFlow has replaced the signal handler
