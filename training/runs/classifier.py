@@ -14,8 +14,7 @@ from data.records import input_pipeline
 from data.storage import files
 from data.tasks import Task, class_weights, get_task, task_options
 from data.text.tokenization import FullTokenizer
-from modeling.checkpoints import tf1
-from modeling.checkpoints.model_folder import LABELS
+from modeling.checkpoints.model_folder import DESCRIPTION, LABELS
 from modeling.config import BertConfig
 from modeling.embeddings import require_pairs
 from modeling.objectives.tasks import TaskModel
@@ -152,9 +151,11 @@ def _check_outputs(options: ClassifierOptions) -> None:
 def _task_of(options: ClassifierOptions, described: Any) -> Task:
     """The task; without training, its train set is not opened."""
     task = get_task(options.task_name, options.data_dir, **options.task_options)
-    path = os.path.join(options.output_dir, LABELS)
-    is_known = described or tf1.latest_name(options.output_dir) is not None
-    if not options.do_train and is_known:
+    path, said = (
+        os.path.join(options.output_dir, name) for name in (LABELS, DESCRIPTION)
+    )
+    is_other = not described and files.exists(said)  # of another model
+    if not options.do_train and not is_other:
         labels = getattr(described, "labels", ())
         if files.exists(path):
             labels = files.read_lines(path)
