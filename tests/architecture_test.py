@@ -38,7 +38,7 @@ MOST_CODE = 40  # lines of a function
 # that raises one says what for.
 MOST_LINES = {
     "data": 10_941,
-    "training": 12_743,
+    "training": 12_746,
     "modeling": 4_294,
     "studies": 1_515,
     "demo": 421,

@@ -317,7 +317,10 @@ def place_of_weights(prefix: str, output_dir: str) -> str:
     if "://" in prefix or "://" in output_dir:
         return prefix.removeprefix(os.path.join(output_dir, ""))
     for resolve in (os.path.abspath, os.path.realpath):
-        inside = os.path.relpath(resolve(prefix), resolve(output_dir))
-        if inside.split(os.sep)[0] != os.pardir:
+        place, folder = map(resolve, (prefix, output_dir))
+        if place == folder:
+            return "."
+        inside = place.removeprefix(os.path.join(folder, ""))
+        if inside != place:
             return inside
     return os.path.abspath(prefix)
