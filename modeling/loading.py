@@ -247,8 +247,8 @@ def tokenizer_of(
             "take the encoder alone by BertModel.from_folder."
         )
     vocab = vocabulary.load_vocab(path)
-    if found.vocab_file and found.description:
-        vocabulary.require_same(found.vocab_file, path)
+    if vocab_file and found.vocab_file and found.description:
+        vocabulary.require_same(found.vocab_file, vocab_file)
     vocabulary.require_tokens(vocab, ("[UNK]", "[CLS]", "[SEP]"), path)
     vocabulary.require_size(vocab, path, config.vocab_size, found.config_file)
     settings = read_settings(found.path, found.facts)

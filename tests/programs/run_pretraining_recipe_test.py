@@ -44,6 +44,28 @@ def test_a_run_that_resumes_has_the_rate_of_its_beginning(rate, tmp_path):
     assert first == rate(f"--output_dir={out}") == 1e-3
 
 
+def test_a_second_phase_has_the_rate_of_the_run_that_it_continues(
+    rate, tmp_path
+):
+    before = f"--continue_from={make_folder(tmp_path / 'p', 128, 'checkpoint')}"
+    out = make_folder(tmp_path / "out", 128)
+    assert rate(before, f"--output_dir={tmp_path}/new") == 1e-3
+    (out / "checkpoint").write_text("")
+    assert rate(before, f"--output_dir={out}") == 1e-3
+
+
+def test_masking_flags_are_for_records_without_masks(tmp_path, pytestconfig):
+    command = ["run_pretraining.py", "--do_train", "--masked_lm_prob=0.3"]
+    command += ["--input_file=none", f"--output_dir={tmp_path}/out"]
+    done = fork_server.run(
+        [sys.executable, *command], cwd=pytestconfig.rootpath
+    )
+    assert done.returncode == 1
+    assert "--masked_lm_prob" in done.stderr
+    assert "--masking=dynamic" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_first_weights_decide_whatever_the_folder_holds(rate, tmp_path):
     first = make_folder(tmp_path / "first", 512)
     for name, *files in ("stale",), ("resumed", "checkpoint"):

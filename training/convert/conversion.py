@@ -226,7 +226,7 @@ def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
             "give --vocab_file, the one that the model was trained with."
         )
     vocab = vocabulary.load_vocab(vocab_file)
-    if found.vocab_file and found.description:
+    if options.vocab_file and found.vocab_file and found.description:
         vocabulary.require_same(found.vocab_file, vocab_file)
     tokens = vocabulary.read_tokens(vocab_file)
     texts = _texts(options, found, vocab)

@@ -122,7 +122,7 @@ class BestCheckpoint:
             # The run was killed before its first checkpoint, or its checkpoints
             # were removed. It starts again.
             self._record = {}
-        self._dev = [reuse.made_from(x) for files in dev for x in files.paths]
+        self._dev = [reuse.made_from(p) for one in dev for p in one.paths]
         if self._record:
             self._require_same_dev()
             self._forget_after(latest)

@@ -201,8 +201,7 @@ def find(output_dir: str) -> Description | None:
 
 def require_kind(output_dir: str, found: Description | None, kind: str) -> None:
     """Refuses a folder with a trained model of another kind."""
-    is_trained = tf1.latest_name(output_dir) is not None
-    if is_trained and found and found.kind != kind:
+    if found and found.kind != kind and tf1.latest_name(output_dir):
         raise ValueError(
             f"--output_dir={output_dir} holds a model of the kind {found.kind},"
             f" but this command is about one of the kind {kind}; leave --kind "

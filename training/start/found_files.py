@@ -65,7 +65,8 @@ def fill(
             described = None  # of an earlier command, about another model
         made_with = source.tokenizer_flags
         if answers:
-            made_with |= _settings_beside(source, run, described, bool(named))
+            folder, said = _settings_beside(source, run, described, bool(named))
+            made_with |= said
     options = _with_settings(options, made_with, folder)
     found = find(
         {flag: options.find(flag) for flag in FILES},
@@ -99,20 +100,20 @@ def _run_in(output_dir: str | None) -> tuple[str, bool]:
 
 def _settings_beside(
     source: Source, run: str, described: Description | None, is_named: bool
-) -> dict[str, Any]:
-    """Returns what is said of the weights of `source`, there or in `run`.
+) -> tuple[str, dict[str, Any]]:
+    """Returns what is said of the weights of `source`, and the folder with it.
 
-    A command that names them is not about an earlier one in `run`.
+    It is `run`, unless the command names a model whose own folder says it.
     """
     folder, facts = source.folder.path, source.folder.description
     kind = facts["kind"] if is_named and facts else ""
     if described and described.kind != kind:
-        made_with = _settings_of(run, described)
+        folder = run
     else:
-        theirs = facts and description.of_facts(facts, folder)
-        made_with = _settings_of(folder, theirs)
+        described = facts and description.of_facts(facts, folder)
+    made_with = _settings_of(folder, described)
     made_with.pop("save_best", None)  # it is about checkpoints of a run
-    return made_with
+    return folder, made_with
 
 
 def _settings_of(folder: str, described: Description | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tests.training.finetuning_support import options_of
 from tests.training.squad_support import make_options
 from training.config.conversion_options import ConversionOptions
 from training.config.finetuning_options import TrialOptions
+from training.config.run_options import ExportOptions
 from training.convert import conversion
 from training.export import saved_model
 from training.many_runs import trials
@@ -190,6 +191,21 @@ def test_an_export_refuses_flags_that_the_model_is_not_made_with(trained):
     ):
         with pytest.raises(ValueError, match=f"--{name}=.* Leave the flag out"):
             saved_model.describes_export(out, {name: value})
+
+
+def test_an_export_has_a_folder_of_its_own(tmp_path, monkeypatch):
+    """Versions within a run's folder would answer in place of its model."""
+    monkeypatch.chdir(tmp_path)
+    for spelled in ("out/", f"{tmp_path}/./out"):
+        with pytest.raises(ValueError, match="--export_dir, a folder of its"):
+            ExportOptions(output_dir="out", export_dir=spelled)
+
+
+def test_training_from_random_weights_is_said(goldens, tmp_path, caplog):
+    write_table(tmp_path / "data", "single")
+    first = {"init_checkpoint": None, "num_train_epochs": 1.0}
+    run(options_of(goldens, tmp_path, finetuning=first, do_predict=False))
+    assert "Training begins with random weights" in caplog.text
 
 
 def test_an_export_of_vectors_refuses_another_form(goldens, tmp_path):
