@@ -10,8 +10,9 @@ class DocumentGroup:
 
     Sentence i is `tokens[bounds[i]:bounds[i + 1]]`. `documents` has the
     sentences of each document, `numbers` its number in the corpus; parts of a
-    long document have the same number. `separator` is an id before the first
-    sentence of each document but the first; None = none.
+    long document have the same number. The first `num_own` documents make rows,
+    the others only random next sentences; None = all make rows. `separator` is
+    an id before the first sentence of each document but the first; None = none.
     """
 
     def __init__(self, typecode: str, separator: int | None = None):
@@ -20,6 +21,7 @@ class DocumentGroup:
         self.bounds = array("Q", [0])
         self.documents: list[range] = []
         self.numbers: list[int] = []
+        self.num_own: int | None = None
 
     def add(self, number: int, sentences: Iterable[list[int]]) -> None:
         """Adds a document or a part of one; empty sentences are left out."""

@@ -10,7 +10,6 @@ flat array of ids. Truncation and rows use NumPy.
 import random
 from array import array
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,77 +21,59 @@ from data.records.feature_spec import NO_PAIR
 _ROWS_AT_ONCE = 2048
 
 
-class Rows(NamedTuple):
-    """N unmasked rows of S tokens.
-
-    Attributes:
-      input_ids: int32 [N, S], `[CLS] a [SEP] b [SEP]`, then 0; without pairs
-        `[CLS] a [SEP]`, where a of `join_documents` has a [SEP] between
-        documents.
-      lengths: [N], tokens of each row.
-      segment_ids: int32 [N, S]: 0 up to the [SEP] after a, 1 after it, 0 =
-        padding.
-      next_sentence_labels: int32 [N]: 0 = b follows a; 1 = b is random, or with
-        `sentence_order_prediction` a and b are swapped; or `NO_PAIR`.
-    """
-
-    input_ids: np.ndarray
-    lengths: np.ndarray
-    segment_ids: np.ndarray
-    next_sentence_labels: np.ndarray
-
-
 def draw_rows(
     group: DocumentGroup,
-    num_documents: int,
     wordpieces: Wordpieces,
     options: PretrainingDataOptions,
     rng: np.random.Generator,
-) -> Iterator[Rows]:
-    """Yields rows of documents in their order, some thousands at a time.
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields unmasked rows of the group's own documents, in their order.
 
-    The first `num_documents` are used for rows; the others only for random next
-    sentences. Raises ValueError if one is needed, but there is only one
+    They come in blocks of some thousands, N rows of S tokens:
+
+      input_ids: int32 [N, S], `[CLS] a [SEP] b [SEP]`, then 0; without pairs
+        `[CLS] a [SEP]`, where a of `join_documents` has a [SEP] between
+        documents.
+      input_mask: int8 [N, S], 1 = token, 0 = padding.
+      segment_ids: int32 [N, S]: 0 up to the [SEP] after a, 1 after it, 0 =
+        padding.
+      next_sentence_labels: int32 [N, 1]: 0 = b follows a; 1 = b is random, or
+        with `sentence_order_prediction` a and b are swapped; or `NO_PAIR`.
+
+    Raises ValueError if a random next sentence is needed, but there is only one
     document.
 
     Source: create_instances_from_document in create_pretraining_data.py;
     without pairs RoBERTa (Liu et al. 2019), section 4.2: doc-sentences, and
     full-sentences with `join_documents`.
     """
-    spans = array("q")
+    values = array("q")
     draw = _pairs if options.next_sentence_prediction else _runs
-    for span in draw(
-        group, num_documents, options, random.Random(int(rng.integers(1 << 62)))
-    ):
-        spans.extend(span)
-    a_start, a_end, b_start, b_end, labels = np.reshape(spans, (-1, 5)).T
+    for span in draw(group, options, random.Random(int(rng.integers(1 << 62)))):
+        values.extend(span)
+    spans = np.reshape(values, (-1, 5))
+    a_start, a_end, b_start, b_end, _ = spans.T
     cut_a, cut_b = _tokens_to_cut(
         a_end - a_start, b_end - b_start, options.max_num_tokens
     )
     # Each token is removed at the front or at the back with equal probability.
     front_a, front_b = rng.binomial(cut_a, 0.5), rng.binomial(cut_b, 0.5)
-    columns = (
-        a_start + front_a,
-        a_end - (cut_a - front_a),
-        b_start + front_b,
-        b_end - (cut_b - front_b),
-        labels,
-    )
+    a_start += front_a
+    a_end -= cut_a - front_a
+    b_start += front_b
+    b_end -= cut_b - front_b
     tokens = np.frombuffer(group.tokens, group.tokens.typecode)
-    for first in range(0, len(labels), _ROWS_AT_ONCE):
-        some = slice(first, first + _ROWS_AT_ONCE)
-        yield _join(tokens, *(c[some] for c in columns), wordpieces, options)
+    for first in range(0, len(spans), _ROWS_AT_ONCE):
+        some = spans[first : first + _ROWS_AT_ONCE]
+        yield _join(tokens, some, wordpieces, options)
 
 
 def _runs(
-    group: DocumentGroup,
-    num_documents: int,
-    options: PretrainingDataOptions,
-    rng: random.Random,
+    group: DocumentGroup, options: PretrainingDataOptions, rng: random.Random
 ) -> Iterator[tuple[int, int, int, int, int]]:
     """Yields start and end in `tokens` of runs of sentences, without b."""
     bounds, joins = group.bounds, options.join_documents
-    ends = [document.stop for document in group.documents[:num_documents]]
+    ends = [document.stop for document in group.documents[: group.num_own]]
     with_separator = set(ends) if joins else ()
     start = 0
     for last in ends[-1:] if joins else ends:
@@ -107,14 +88,11 @@ def _runs(
 
 
 def _pairs(
-    group: DocumentGroup,
-    num_documents: int,
-    options: PretrainingDataOptions,
-    rng: random.Random,
+    group: DocumentGroup, options: PretrainingDataOptions, rng: random.Random
 ) -> Iterator[tuple[int, int, int, int, int]]:
     """Yields start and end of a and of b in `tokens`, and the label."""
     bounds = group.bounds
-    for document, sentences in enumerate(group.documents[:num_documents]):
+    for document, sentences in enumerate(group.documents[: group.num_own]):
         start, last = sentences.start, sentences.stop
         target_length = options.draw_target_length(rng)
         while start < last:
@@ -183,17 +161,13 @@ def _tokens_to_cut(
 
 def _join(
     tokens: np.ndarray,
-    a_start: np.ndarray,
-    a_end: np.ndarray,
-    b_start: np.ndarray,
-    b_end: np.ndarray,
-    labels: np.ndarray,
+    spans: np.ndarray,
     wordpieces: Wordpieces,
     options: PretrainingDataOptions,
-) -> Rows:
+) -> dict[str, np.ndarray]:
     """Copies spans of `tokens` into rows with [CLS] and [SEP]."""
-    a_start, b_start = a_start[:, None], b_start[:, None]
-    num_a, num_b = a_end[:, None] - a_start, b_end[:, None] - b_start
+    a_start, a_end, b_start, b_end, labels = spans.T[:, :, None]
+    num_a, num_b = a_end - a_start, b_end - b_start
     column = np.arange(options.max_seq_length)
     first_sep = 1 + num_a
     lengths = first_sep + 1
@@ -209,9 +183,9 @@ def _join(
     np.put_along_axis(input_ids, lengths - 1, wordpieces.sep_id, axis=1)
     is_token = column < lengths
     input_ids *= is_token
-    return Rows(
-        input_ids=input_ids,
-        lengths=lengths[:, 0],
-        segment_ids=((column > first_sep) & is_token).astype(np.int32),
-        next_sentence_labels=labels.astype(np.int32),
-    )
+    return {
+        "input_ids": input_ids,
+        "input_mask": is_token.astype(np.int8),
+        "segment_ids": ((column > first_sep) & is_token).astype(np.int32),
+        "next_sentence_labels": labels.astype(np.int32),
+    }

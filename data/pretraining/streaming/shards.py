@@ -10,6 +10,7 @@ and one bucket of records, whatever the size of the shard:
                           bucket by bucket, shuffled --> the shard
 """
 
+import bisect
 import collections
 import dataclasses
 import functools
@@ -26,7 +27,7 @@ from data.pretraining.report import describe_rows
 from data.pretraining.sentences import split_sentences
 from data.pretraining.streaming.corpus import Block, read_block
 from data.pretraining.streaming.disk_shuffle import DiskShuffle
-from data.pretraining.streaming.pairs import Rows, draw_rows
+from data.pretraining.streaming.pairs import draw_rows
 from data.records import feature_spec, tfrecord
 from data.storage import files, manifests
 from data.storage.json_files import write_json
@@ -99,25 +100,23 @@ def write_shard(
     """
     if report := load_report(task.path):
         return report
-    recipe = task.recipe
-    rng = np.random.default_rng([recipe.options.numpy_seed, task.index])
-    counts: collections.Counter[str] = collections.Counter()
-    with _shuffle(task, rng) as shuffle:
-        samples = _make_records(task, rng, counts, shuffle, advance)
-        if not counts["examples"]:
+    shard = _Shard(task)
+    with shard.shuffle() as shuffle:
+        samples = shard.make_records(shuffle, advance)
+        if not shard.counts["examples"]:
             raise ValueError(
                 f"--output_file names too many files: number {task.index} "
                 "is empty: its documents have no tokens; name fewer files."
             )
         with files.whole_files([task.path]) as (temporary,):
-            with tfrecord.RecordWriter(temporary, recipe.compression) as writer:
+            compression = task.recipe.compression
+            with tfrecord.RecordWriter(temporary, compression) as writer:
                 for framed_record in shuffle.shuffled():
                     if writer.num_records % _RECORDS_AT_ONCE == 0:
                         advance(0, 0)
                     writer.write_framed(framed_record)
-    counts["bytes"] = files.size(task.path)
     report = {
-        "counts": dict(counts),
+        "counts": {**shard.counts, "bytes": files.size(task.path)},
         "sha256": writer.sha256,
         "samples": samples if task.index == 0 else [],
     }
@@ -125,137 +124,118 @@ def write_shard(
     return report
 
 
-def _make_records(
-    task: ShardTask,
-    rng: np.random.Generator,
-    counts: collections.Counter[str],
-    shuffle: DiskShuffle,
-    advance: Callable[[int, int], None],
-) -> list[str]:
-    """Adds all records to `shuffle`; returns the first rows as text."""
-    tools, options = tools_of(task.recipe), task.recipe.options
-    masker = None
-    if options.masking == "static":
-        masker = Masker(tools.wordpieces, options)
-    samples: list[str] = []
-    for group, num_documents, num_bytes in _groups(task, rng, counts):
-        for _ in range(options.dupe_factor):
-            for rows in draw_rows(
-                group, num_documents, tools.wordpieces, options, rng
-            ):
-                columns = _columns(rows, masker, rng)
-                if not samples:
-                    samples = describe_rows(columns, tools.tokens_by_id)
-                _count(columns, counts)
-                framed = tfrecord.frames(
-                    feature_spec.encode_examples(tools.specs, columns)
-                )
-                shuffle.add(framed)
-                advance(0, len(framed))
-        advance(num_bytes, 0)
-    return samples
+class _Shard:
+    """A shard that is being written; counts its text and its examples."""
+
+    def __init__(self, task: ShardTask):
+        self._task = task
+        self._options = task.recipe.options
+        self._tools = tools_of(task.recipe)
+        self._masker = Masker(self._tools.wordpieces, self._options)
+        self._rng = np.random.default_rng(
+            [self._options.numpy_seed, task.index]
+        )
+        self.counts: collections.Counter[str] = collections.Counter()
+
+    def shuffle(self) -> DiskShuffle:
+        """Creates the buckets on disk for the shard's records."""
+        task, options = self._task, self._options
+        # Many short documents give many rows, mostly padding, or are joined.
+        num_documents = 0
+        if not options.join_documents:
+            num_documents = sum(block.num_documents for block in task.blocks)
+        num_bytes = options.dupe_factor * (
+            task.num_bytes * _RECORD_BYTES
+            + num_documents * options.max_seq_length * _PLACE_BYTES
+        )
+        path = None if "://" in task.path else task.path
+        return DiskShuffle(path, num_bytes, self._rng)
+
+    def make_records(
+        self, shuffle: DiskShuffle, advance: Callable[[int, int], None]
+    ) -> list[str]:
+        """Adds all records to `shuffle`; returns the first rows as text."""
+        samples: list[str] = []
+        for group, num_bytes in self._groups():
+            for _ in range(self._options.dupe_factor):
+                for columns in self._examples(group):
+                    if not samples:
+                        tokens_by_id = self._tools.tokens_by_id
+                        samples = describe_rows(columns, tokens_by_id)
+                    framed = tfrecord.frames(
+                        feature_spec.encode_examples(self._tools.specs, columns)
+                    )
+                    shuffle.add(framed)
+                    advance(0, len(framed))
+            advance(num_bytes, 0)
+        return samples
+
+    def _examples(
+        self, group: DocumentGroup
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Yields the features of a group's rows, with static masks masked."""
+        options, wordpieces = self._options, self._tools.wordpieces
+        for columns in draw_rows(group, wordpieces, options, self._rng):
+            lengths = columns["input_mask"].sum(axis=1)
+            is_1 = columns["next_sentence_labels"] == 1
+            self.counts["examples"] += len(lengths)
+            self.counts["tokens"] += int(lengths.sum())
+            self.counts["label_1"] += int(is_1.sum())
+            if options.masking == "static":
+                ids = columns["input_ids"]
+                masked = self._masker.mask(ids, lengths, self._rng)
+                columns |= masked._asdict()
+                num_masked = np.count_nonzero(masked.masked_lm_weights)
+                self.counts["masked"] += int(num_masked)
+            yield columns
+
+    def _groups(self) -> Iterator[tuple[DocumentGroup, int]]:
+        """Yields groups and their bytes of text."""
+        options, wordpieces = self._options, self._tools.wordpieces
+        separator = wordpieces.sep_id if options.join_documents else None
+        waiting = collections.deque(self._task.blocks)
+        while waiting:
+            group = DocumentGroup(wordpieces.typecode, separator)
+            num_bytes = 0
+            while waiting and num_bytes < _GROUP_BYTES:
+                block = waiting.popleft()
+                num_bytes += block.end - block.start
+                for number, lines in read_block(block):
+                    group.add(number, self._encode(lines))
+            if not group.documents:
+                continue
+            self.counts.update(group.counts(self._tools.unknown_ids))
+            if options.next_sentence_prediction:
+                self._lend_documents(group, num_bytes)
+            yield group, num_bytes
+
+    def _lend_documents(self, group: DocumentGroup, num_bytes: int) -> None:
+        """Adds passages of other documents until there are `_MIN_DOCUMENTS`.
+
+        Without them, in a shard of three long books a random next sentence
+        would be recognizable by its book.
+        """
+        group.num_own = len(group.documents)
+        passage_size = max(_MIN_PASSAGE, num_bytes // (2 * _MIN_DOCUMENTS))
+        for i in self._rng.permutation(len(self._task.spare_blocks)):
+            numbers = set(group.numbers)
+            if len(numbers) >= _MIN_DOCUMENTS:
+                break
+            block = self._task.spare_blocks[i]
+            if others := [d for d in read_block(block) if d[0] not in numbers]:
+                number, lines = others[self._rng.integers(len(others))]
+                start = self._rng.integers(len(lines))
+                passage = _passage(lines[start:], passage_size)
+                group.add(number, self._encode(passage))
+
+    def _encode(self, lines: Iterable[str]) -> Iterator[list[int]]:
+        """Tokenizes lines; splits them into sentences first if asked to."""
+        if self._task.recipe.split_sentences:
+            lines = itertools.chain.from_iterable(map(split_sentences, lines))
+        return map(self._tools.encode, lines)
 
 
-def _shuffle(task: ShardTask, rng: np.random.Generator) -> DiskShuffle:
-    """Creates the buckets on disk for the shard's records."""
-    options = task.recipe.options
-    # Many short documents give many rows, mostly padding, or are joined.
-    num_documents = 0
-    if not options.join_documents:
-        num_documents = sum(block.num_documents for block in task.blocks)
-    num_bytes = options.dupe_factor * (
-        task.num_bytes * _RECORD_BYTES
-        + num_documents * options.max_seq_length * _PLACE_BYTES
-    )
-    path = None if "://" in task.path else task.path
-    return DiskShuffle(path, num_bytes, rng)
-
-
-def _groups(
-    task: ShardTask,
-    rng: np.random.Generator,
-    counts: collections.Counter[str],
-) -> Iterator[tuple[DocumentGroup, int, int]]:
-    """Yields groups, their number of own documents, and bytes of text."""
-    tools, options = tools_of(task.recipe), task.recipe.options
-    separator = tools.wordpieces.sep_id if options.join_documents else None
-    waiting = collections.deque(task.blocks)
-    while waiting:
-        group = DocumentGroup(tools.wordpieces.typecode, separator)
-        num_bytes = 0
-        while waiting and num_bytes < _GROUP_BYTES:
-            block = waiting.popleft()
-            num_bytes += block.end - block.start
-            for number, lines in read_block(block):
-                group.add(number, _encode(lines, task.recipe))
-        num_documents = len(group.documents)
-        if not num_documents:
-            continue
-        counts.update(group.counts(tools.unknown_ids))
-        if options.next_sentence_prediction:
-            _lend_documents(group, num_bytes, task, rng)
-        yield group, num_documents, num_bytes
-
-
-def _lend_documents(
-    group: DocumentGroup,
-    num_bytes: int,
-    task: ShardTask,
-    rng: np.random.Generator,
-) -> None:
-    """Adds passages of other documents until there are `_MIN_DOCUMENTS`.
-
-    Without them, in a shard of three long books a random next sentence would be
-    recognizable by its book.
-    """
-    passage_size = max(_MIN_PASSAGE, num_bytes // (2 * _MIN_DOCUMENTS))
-    for i in rng.permutation(len(task.spare_blocks)):
-        numbers = set(group.numbers)
-        if len(numbers) >= _MIN_DOCUMENTS:
-            break
-        block = task.spare_blocks[i]
-        if others := [d for d in read_block(block) if d[0] not in numbers]:
-            number, lines = others[rng.integers(len(others))]
-            passage = _passage(lines, rng.integers(len(lines)), passage_size)
-            group.add(number, _encode(passage, task.recipe))
-
-
-def _passage(lines: list[str], start: int, size: int) -> list[str]:
-    """Returns lines from `start` on until they have `size` characters."""
-    ends = itertools.accumulate(len(line) for line in lines[start:])
-    num_lines = sum(1 for _ in itertools.takewhile(size.__gt__, ends))
-    return lines[start : start + num_lines + 1]
-
-
-def _encode(lines: Iterable[str], recipe: Recipe) -> Iterator[list[int]]:
-    """Tokenizes lines; splits them into sentences first if asked to."""
-    if recipe.split_sentences:
-        lines = itertools.chain.from_iterable(map(split_sentences, lines))
-    return map(tools_of(recipe).encode, lines)
-
-
-def _columns(
-    rows: Rows, masker: Masker | None, rng: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """Returns the features of rows, masked if there is a masker."""
-    is_token = np.arange(rows.input_ids.shape[1]) < rows.lengths[:, None]
-    columns = {
-        "input_ids": rows.input_ids,
-        "input_mask": is_token.astype(np.int8),
-        "segment_ids": rows.segment_ids,
-        "next_sentence_labels": rows.next_sentence_labels[:, None],
-    }
-    if masker:
-        # In this order, because the masker's input_ids say nothing of words.
-        columns |= masker.mask(rows.input_ids, rows.lengths, rng)._asdict()
-    return columns
-
-
-def _count(
-    columns: dict[str, np.ndarray], counts: collections.Counter[str]
-) -> None:
-    counts["examples"] += len(columns["input_ids"])
-    counts["tokens"] += int(np.count_nonzero(columns["input_mask"]))
-    counts["label_1"] += int(np.sum(columns["next_sentence_labels"] == 1))
-    if "masked_lm_weights" in columns:
-        counts["masked"] += int(np.count_nonzero(columns["masked_lm_weights"]))
+def _passage(lines: list[str], size: int) -> list[str]:
+    """Returns the first lines, until they have `size` characters."""
+    ends = list(itertools.accumulate(map(len, lines)))
+    return lines[: bisect.bisect_left(ends, size) + 1]

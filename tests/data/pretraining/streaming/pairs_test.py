@@ -262,13 +262,11 @@ def draw_both(documents, options):
     rng = np.random.default_rng(1)
     ours = []
     for _ in range(NUM_PASSES):
-        (rows,) = draw_rows(
-            group, len(group.documents), WORDPIECES, options, rng
-        )
-        num_b = rows.segment_ids.sum(axis=1)
-        num_a = rows.lengths - num_b - 2
+        (rows,) = draw_rows(group, WORDPIECES, options, rng)
+        num_b = rows["segment_ids"].sum(axis=1)
+        num_a = rows["input_mask"].sum(axis=1) - num_b - 2
         num_b = np.maximum(num_b - 1, 0)
-        labels = rows.next_sentence_labels == 1
+        labels = rows["next_sentence_labels"][:, 0] == 1
         ours.append(figures(np.stack([num_a, num_b, labels], axis=1)))
     draw = random.Random(2)
     pieces = Wordpieces(CLS, SEP, MASK, [0], [True] * 2000)

@@ -41,11 +41,9 @@ class Corpus:
             )
 
     def draw(self, num_documents=None, seed=0, **options):
-        if num_documents is None:
-            num_documents = len(self.group.documents)
+        self.group.num_own = num_documents
         return draw_rows(
             self.group,
-            num_documents,
             WORDPIECES,
             PretrainingDataOptions(**options),
             np.random.default_rng(seed),
@@ -61,10 +59,10 @@ class Corpus:
         for some in self.draw(
             next_sentence_prediction=False, join_documents=True, **options
         ):
-            assert not some.segment_ids.any()
-            assert (some.next_sentence_labels == -1).all()
+            assert not some["segment_ids"].any()
+            assert (some["next_sentence_labels"] == -1).all()
             for row, length in zip(
-                some.input_ids.tolist(), some.lengths.tolist(), strict=True
+                some["input_ids"].tolist(), lengths_of(some), strict=True
             ):
                 assert row[0] == CLS and row[length - 1] == SEP
                 assert not any(row[length:])
@@ -79,13 +77,21 @@ class Corpus:
         return found
 
 
+def lengths_of(rows):
+    """The tokens of each row, which are the first of their places."""
+    lengths = rows["input_mask"].sum(axis=1)
+    places = np.arange(rows["input_mask"].shape[1])
+    assert (rows["input_mask"] == (places < lengths[:, None])).all()
+    return lengths.tolist()
+
+
 def split(rows):
     """Checks the form of rows; yields (a, b or None, label)."""
     for row, length, segments, label in zip(
-        rows.input_ids.tolist(),
-        rows.lengths.tolist(),
-        rows.segment_ids.tolist(),
-        rows.next_sentence_labels.tolist(),
+        rows["input_ids"].tolist(),
+        lengths_of(rows),
+        rows["segment_ids"].tolist(),
+        rows["next_sentence_labels"][:, 0].tolist(),
         strict=True,
     ):
         tokens = row[:length]
