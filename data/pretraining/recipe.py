@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from data.pretraining import words
 from data.pretraining.data_options import (
@@ -12,6 +12,7 @@ from data.pretraining.data_options import (
 )
 from data.records import feature_spec
 from data.settings import Settings, refuse, setting
+from data.storage import files
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 
@@ -51,6 +52,25 @@ class Recipe(Settings):
     def num_ids(self) -> int:
         """Number of ids of the vocabulary, for the manifest."""
         return vocabulary.num_ids(vocabulary.load_vocab(self.vocab_file))
+
+    def facts(self) -> dict[str, Any]:
+        """All that records depend on, apart from the text, for the manifest."""
+        facts = {
+            **dataclasses.asdict(self.options),
+            "do_lower_case": self.do_lower_case,
+            "split_sentences": self.split_sentences,
+            "compression": self.compression,
+            "vocab_sha256": files.sha256(self.vocab_file),
+        }
+        # Options that came later are left out where they mean nothing, so that
+        # records of an earlier version are still those of the same command.
+        if not self.options.join_documents:
+            del facts["join_documents"]
+        if self.word_segmenter:
+            facts["word_segmenter"] = self.word_segmenter
+        if self.never_split:
+            facts["never_split"] = list(self.never_split)  # as JSON has it
+        return facts
 
     def _check(self) -> None:
         if not self.word_segmenter:

@@ -7,7 +7,6 @@ see `data.pretraining.streaming.all_shards`.
 """
 
 import contextlib
-import dataclasses
 import itertools
 import json
 import os
@@ -79,15 +78,11 @@ def _write_manifests(
     counts: dict[str, int],
 ) -> None:
     """Says beside the records what they were made from."""
-    facts = {
-        **dataclasses.asdict(recipe.options),
-        "do_lower_case": recipe.do_lower_case,
-        "vocab_sha256": files.sha256(recipe.vocab_file),
-        "corpus": [
-            {"name": os.path.basename(path), "bytes": files.size(path)}
-            for path in input_files
-        ],
-    }
+    corpus = [
+        {"name": os.path.basename(path), "bytes": files.size(path)}
+        for path in input_files
+    ]
+    facts = recipe.facts() | {"corpus": corpus}
     shards: dict[str, list] = {}
     for index, path in enumerate(output_files):
         number = len(range(index, counts["examples"], len(output_files)))

@@ -87,18 +87,12 @@ def make_plan(
     facts = _facts(scans, num_shards, recipe)
     text = json.dumps(facts, sort_keys=True)
     mark = hashlib.sha256(text.encode()).hexdigest()[:12]
-    tasks = [
-        ShardTask(
-            recipe,
-            index,
-            files.incomplete(path, mark),
-            tuple(blocks[i] for i in numbers),
-            _spare_blocks(blocks, numbers[0] + 1),
-        )
-        for index, (path, numbers) in enumerate(
-            zip(output_files, _deal(blocks, num_shards), strict=True)
-        )
-    ]
+    tasks = []
+    for index, numbers in enumerate(_deal(blocks, num_shards)):
+        path = files.incomplete(output_files[index], mark)
+        own = tuple(blocks[i] for i in numbers)
+        spare = _spare_blocks(blocks, numbers[0] + 1)
+        tasks.append(ShardTask(recipe, index, path, own, spare))
     return Plan(tuple(tasks), tuple(output_files), facts)
 
 
@@ -175,32 +169,19 @@ def _facts(
     scans: Sequence[FileScan], num_shards: int, recipe: Recipe
 ) -> dict[str, Any]:
     """Returns all that the output depends on."""
-    facts = {
-        "format": _FORMAT
-        if recipe.options.next_sentence_prediction
-        else _FORMAT_WITHOUT_PAIRS,
+    has_pairs = recipe.options.next_sentence_prediction
+    corpus = [
+        {
+            "name": os.path.basename(scan.path),
+            "bytes": scan.num_bytes,
+            "documents": scan.num_documents,
+            "crc32c": f"{scan.crc32c:08x}",
+        }
+        for scan in scans
+    ]
+    return {
+        "format": _FORMAT if has_pairs else _FORMAT_WITHOUT_PAIRS,
         "num_shards": num_shards,
-        **dataclasses.asdict(recipe.options),
-        "do_lower_case": recipe.do_lower_case,
-        "split_sentences": recipe.split_sentences,
-        "compression": recipe.compression,
-        "vocab_sha256": files.sha256(recipe.vocab_file),
-        "corpus": [
-            {
-                "name": os.path.basename(scan.path),
-                "bytes": scan.num_bytes,
-                "documents": scan.num_documents,
-                "crc32c": f"{scan.crc32c:08x}",
-            }
-            for scan in scans
-        ],
+        **recipe.facts(),
+        "corpus": corpus,
     }
-    # Options that came later are left out where they mean nothing, so that
-    # records of an earlier version are still those of the same command.
-    if not recipe.options.join_documents:
-        del facts["join_documents"]
-    if recipe.word_segmenter:
-        facts["word_segmenter"] = recipe.word_segmenter
-    if recipe.never_split:
-        facts["never_split"] = list(recipe.never_split)  # as JSON has it
-    return facts
