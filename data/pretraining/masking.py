@@ -63,33 +63,24 @@ class Masker:
         """
         input_ids = np.asarray(input_ids, np.int32)
         chosen = self._choose(input_ids, lengths, rng)
-        row, column = np.nonzero(chosen)  # row by row, positions ascending
-        labels = input_ids[row, column]
-        counts = chosen.sum(axis=1)
-        slot = np.arange(len(row)) - np.repeat(
-            np.cumsum(counts) - counts, counts
-        )
         if self._num_ids:  # the words are not needed any more
-            input_ids, labels = (
-                input_ids % self._num_ids,
-                labels % self._num_ids,
-            )
-        masked_ids = input_ids.copy()
+            input_ids = input_ids % self._num_ids
+        labels = input_ids[chosen]  # row by row, positions ascending
         shape = len(input_ids), self.num_predictions
-        masked_ids[row, column] = self._replace(
+        is_prediction = np.arange(shape[1]) < chosen.sum(axis=1)[:, None]
+        masked_ids = input_ids.copy()
+        masked_ids[chosen] = self._replace(
             labels,
             # A draw for each place, so that rows do not depend on others.
-            rng.random(shape)[row, slot],
-            rng.integers(len(self._ids), size=shape)[row, slot],
+            rng.random(shape)[is_prediction],
+            rng.integers(len(self._ids), size=shape)[is_prediction],
         )
         positions = np.zeros(shape, np.int32)
         label_ids = np.zeros(shape, np.int32)
-        positions[row, slot] = column
-        label_ids[row, slot] = labels
-        weights = np.arange(self.num_predictions) < counts[:, None]
-        return MaskedRows(
-            masked_ids, positions, label_ids, weights.astype(np.float32)
-        )
+        positions[is_prediction] = np.nonzero(chosen)[1]
+        label_ids[is_prediction] = labels
+        weights = is_prediction.astype(np.float32)
+        return MaskedRows(masked_ids, positions, label_ids, weights)
 
     def _replace(
         self, labels: np.ndarray, draw: np.ndarray, place: np.ndarray

@@ -72,20 +72,17 @@ def describe_rows(
     texts = []
     for row in range(min(_NUM_ROWS, len(columns["input_ids"]))):
         of_row = {name: values[row] for name, values in columns.items()}
-        tokens = of_row["input_ids"][of_row["input_mask"] == 1]
-        masked = ""
+        ids = of_row["input_ids"][of_row["input_mask"] == 1]
+        tokens = " ".join(tokens_by_id[i] for i in ids)
+        masked = []
         if "masked_lm_ids" in of_row:
-            is_prediction = of_row["masked_lm_weights"] > 0
-            positions = of_row["masked_lm_positions"][is_prediction]
-            labels = of_row["masked_lm_ids"][is_prediction]
-            masked = " ".join(
-                f"{position}={tokens_by_id[i]}"
-                for position, i in zip(positions, labels, strict=True)
-            )
+            for place in range(np.count_nonzero(of_row["masked_lm_weights"])):
+                position = of_row["masked_lm_positions"][place]
+                token = tokens_by_id[of_row["masked_lm_ids"][place]]
+                masked.append(f"{position}={token}")
         (label,) = of_row["next_sentence_labels"]
         texts.append(
-            f"*** Example ***\ntokens: "
-            f"{' '.join(tokens_by_id[i] for i in tokens)}\nmasked: {masked}\n"
+            f"*** Example ***\ntokens: {tokens}\nmasked: {' '.join(masked)}\n"
             f"is_random_next: {'no pair' if label == NO_PAIR else bool(label)}"
         )
     return texts

@@ -6,7 +6,7 @@ number of ids of the vocabulary added to its id until it is masked.
 """
 
 import functools
-import importlib
+import pkgutil
 import re
 from collections.abc import Callable, Iterable, Sequence
 
@@ -104,12 +104,10 @@ def check_name(name: str) -> None:
 
 
 def _load(name: str) -> Callable[[str], list[str]]:
-    module, _, path = name.partition(":")
     try:
-        found = functools.reduce(
-            getattr, path.split("."), importlib.import_module(module)
-        )
-    except (ImportError, AttributeError) as error:
+        found = pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        module = name.partition(":")[0]
         raise ValueError(
             f"--word_segmenter={name} cannot be imported ({error}); install "
             f"{module}, or put the folder of {module}.py on PYTHONPATH."
