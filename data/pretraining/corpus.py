@@ -25,13 +25,7 @@ from data.storage import files, outputs
 
 Document = list[str]  # sentences
 
-_SKIPPED_FOLDERS = {
-    "dist-packages",
-    "idlelib",
-    "site-packages",
-    "test",
-    "tests",
-}
+_SKIPPED = {"dist-packages", "idlelib", "site-packages", "test", "tests"}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _EVAL_SHARE = 0.1
 _MIN_SENTENCES = 200
@@ -103,7 +97,7 @@ def python_documents() -> Iterator[Document]:
         yield sentences_of([text])
     root = pathlib.Path(sysconfig.get_path("stdlib"))
     for path in sorted(root.rglob("*.py")):
-        if not _SKIPPED_FOLDERS.intersection(path.relative_to(root).parts):
+        if not _SKIPPED.intersection(path.relative_to(root).parts):
             yield sentences_of(_prose_of_module(path))
 
 

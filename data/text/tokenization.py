@@ -36,17 +36,16 @@ _CJK_RANGES = (
 _JOINING = re.compile("[\v\f\x1c-\x1f\x85]")
 
 _ADD_WORDS = "add them by --extra_words of convert_checkpoint.py"
-_LOWER_CASED_MODELS = (
-    "uncased_L-24_H-1024_A-16",
-    "uncased_L-12_H-768_A-12",
-    "multilingual_L-12_H-768_A-12",
-    "chinese_L-12_H-768_A-12",
-)
-_CASED_MODELS = (
-    "cased_L-12_H-768_A-12",
-    "cased_L-24_H-1024_A-16",
-    "multi_cased_L-12_H-768_A-12",
-)
+# Released model -> whether it was pretrained on lower-cased text.
+_LOWER_CASED = {
+    "uncased_L-24_H-1024_A-16": True,
+    "uncased_L-12_H-768_A-12": True,
+    "multilingual_L-12_H-768_A-12": True,
+    "chinese_L-12_H-768_A-12": True,
+    "cased_L-12_H-768_A-12": False,
+    "cased_L-24_H-1024_A-16": False,
+    "multi_cased_L-12_H-768_A-12": False,
+}
 
 
 class FullTokenizer:
@@ -317,10 +316,7 @@ def validate_case_matches_checkpoint(
         "^.*?([A-Za-z0-9_-]+)/bert_model.ckpt", init_checkpoint or ""
     )
     model = match and match[1]
-    expected = {
-        **dict.fromkeys(_LOWER_CASED_MODELS, True),
-        **dict.fromkeys(_CASED_MODELS, False),
-    }.get(model, do_lower_case)
+    expected = _LOWER_CASED.get(model, do_lower_case)
     if bool(do_lower_case) != expected:
         raise ValueError(
             f"--do_lower_case={bool(do_lower_case)} does not fit "

@@ -169,10 +169,8 @@ def _lower_case(
             "the one that is not the model's."
         )
     lower = theirs if ours is None else ours
-    for name, key in (
-        (CONFIG, "strip_accents"),
-        (FAST, "normalizer.strip_accents"),
-    ):
+    keys = {CONFIG: "strip_accents", FAST: "normalizer.strip_accents"}
+    for name, key in keys.items():
         accents = said[name].get(key)
         if accents not in (None, lower):
             raise _other(os.path.join(folder, name), key, accents, (lower,))

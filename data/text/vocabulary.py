@@ -141,17 +141,27 @@ def added_tokens(folder: str) -> list[AddedToken]:
     Some of them may be in the vocabulary. Raises ValueError if a file is
     damaged or an id has two tokens.
     """
+    config, added = "tokenizer_config.json", []
+
+    def read(name: str) -> Any:
+        return find_json(os.path.join(folder, name))
+
+    def add(name: str, i: int | str, token: Mapping[str, Any]) -> None:
+        path, text = os.path.join(folder, name), str(token["content"])
+        is_normalized = bool(token.get("normalized"))
+        is_single_word = bool(token.get("single_word"))
+        added.append(
+            AddedToken(path, int(i), text, is_normalized, is_single_word)
+        )
+
     try:
-        added = [
-            AddedToken(
-                os.path.join(folder, name),
-                int(i),
-                str(token["content"]),
-                bool(token.get("normalized")),
-                bool(token.get("single_word")),
-            )
-            for name, i, token in _named_tokens(folder)
-        ]
+        for text, i in read(ADDED).items():
+            add(ADDED, i, {"content": text})
+        decoded = read(config).get("added_tokens_decoder") or {}
+        for i, token in decoded.items():
+            add(config, i, token)
+        for token in read(FAST).get("added_tokens") or ():
+            add(FAST, token["id"], token)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
             f"{folder}: the added tokens cannot be read ({error!r:.80}) from "
@@ -165,23 +175,6 @@ def added_tokens(folder: str) -> list[AddedToken]:
                 f"beside it says {tokens[i]!r}; correct one of them."
             )
     return added
-
-
-def _named_tokens(
-    folder: str,
-) -> Iterator[tuple[str, int | str, Mapping[str, Any]]]:
-    """Yields the file, id and description of each added token."""
-
-    def read(name: str) -> Any:
-        return find_json(os.path.join(folder, name))
-
-    for token, i in read(ADDED).items():
-        yield ADDED, i, {"content": token}
-    config = "tokenizer_config.json"
-    for i, token in (read(config).get("added_tokens_decoder") or {}).items():
-        yield config, i, token
-    for token in read(FAST).get("added_tokens") or ():
-        yield FAST, token["id"], token
 
 
 def _wordpieces(path: str) -> list[str]:
@@ -231,10 +224,7 @@ def padded_sizes(size: int) -> set[int]:
 
 
 def require_size(
-    vocab: Mapping[str, int],
-    vocab_file: str,
-    vocab_size: int,
-    config_file: str,
+    vocab: Mapping[str, int], vocab_file: str, vocab_size: int, config_file: str
 ) -> None:
     """Refuses a vocabulary that a model was not trained with.
 

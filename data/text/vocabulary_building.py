@@ -23,10 +23,7 @@ from data.text.vocabulary import LearningOptions
 
 
 def count_words(
-    paths: Iterable[str],
-    *,
-    do_lower_case: bool,
-    max_distinct: int = 2_000_000,
+    paths: Iterable[str], *, do_lower_case: bool, max_distinct: int = 2_000_000
 ) -> collections.Counter[str]:
     """Counts the words of text files, as `BasicTokenizer` cuts them.
 

@@ -52,7 +52,19 @@ def publish(plan: Plan, reports: Reports) -> dict[str, int]:
         totals.update(report["counts"])
     # Shards count each part of a divided document as a document.
     totals["documents"] = sum(f["documents"] for f in plan.facts["corpus"])
-    manifest = _manifest(plan, reports, totals)
+    manifest = {
+        "counts": totals,
+        "vocab_size": plan.tasks[0].recipe.num_ids,
+        "made_from": plan.facts,
+        "shards": [
+            {
+                "file": os.path.basename(output),
+                "sha256": reports[index]["sha256"],
+                "counts": reports[index]["counts"],
+            }
+            for index, output in enumerate(plan.output_files)
+        ],
+    }
     waiting = [
         (task.path, output)
         for task, output in zip(plan.tasks, plan.output_files, strict=True)
@@ -108,21 +120,3 @@ def _log_other_files(plan: Plan) -> None:
             name,
             len(plan.output_files),
         )
-
-
-def _manifest(
-    plan: Plan, reports: Reports, totals: Mapping[str, int]
-) -> dict[str, Any]:
-    return {
-        "counts": totals,
-        "vocab_size": plan.tasks[0].recipe.num_ids,
-        "made_from": plan.facts,
-        "shards": [
-            {
-                "file": os.path.basename(output),
-                "sha256": reports[index]["sha256"],
-                "counts": reports[index]["counts"],
-            }
-            for index, output in enumerate(plan.output_files)
-        ],
-    }
