@@ -12,14 +12,14 @@ from data.text.tokenization import FullTokenizer
 
 
 class Query(NamedTuple):
-    """One line of the input as wordpieces with [CLS] and [SEP].
+    """One line of the input as ids of wordpieces with [CLS] and [SEP].
 
     `segment_ids` are 0 for [CLS] a [SEP] and 1 for b; `masked_positions` are
     the indices of `[MASK]`.
     """
 
     text: str
-    tokens: list[str]
+    input_ids: list[int]
     segment_ids: list[int]
     masked_positions: list[int]
 
@@ -49,11 +49,11 @@ def read_queries(
                 "(`first ||| second`, with spaces around the bars): "
                 f"{line.strip()!r}."
             )
-        if len(query.tokens) > max_seq_length:
+        if len(query.input_ids) > max_seq_length:
             raise ValueError(
-                f"{path}, line {number}: {len(query.tokens)} wordpieces, but "
-                f"--max_seq_length is {max_seq_length}; raise it or shorten "
-                "the line."
+                f"{path}, line {number}: {len(query.input_ids)} wordpieces, "
+                f"but --max_seq_length is {max_seq_length}; raise it or "
+                "shorten the line."
             )
         queries.append(query)
     if not queries:
@@ -65,41 +65,35 @@ def read_queries(
 
 def make_query(text: str, tokenizer: FullTokenizer) -> Query:
     """Tokenizes one line, as `read_queries` does."""
+    vocab = tokenizer.vocab
     first, second = packing.split_pair(text)
-    tokens, segment_ids = packing.add_special_tokens(
-        _tokenize(first, tokenizer),
-        _tokenize(second or "", tokenizer),
-        cls_id="[CLS]",
-        sep_id="[SEP]",
+    ids, segment_ids = packing.add_special_tokens(
+        _encode(first, tokenizer),
+        _encode(second or "", tokenizer),
+        cls_id=vocab["[CLS]"],
+        sep_id=vocab["[SEP]"],
         is_pair=second is not None,
     )
-    masked = [i for i, token in enumerate(tokens) if token == "[MASK]"]
-    return Query(text, tokens, segment_ids, masked)
+    masked = [i for i, one in enumerate(ids) if one == vocab["[MASK]"]]
+    return Query(text, ids, segment_ids, masked)
 
 
-def _tokenize(text: str, tokenizer: FullTokenizer) -> list[str]:
-    tokens = []
-    for i, part in enumerate(text.split("[MASK]")):
-        tokens += ["[MASK]"] * (i > 0) + tokenizer.tokenize(part)
-    return tokens
+def _encode(text: str, tokenizer: FullTokenizer) -> list[int]:
+    first, *others = map(tokenizer.encode, text.split("[MASK]"))
+    for ids in others:
+        first += [tokenizer.vocab["[MASK]"], *ids]
+    return first
 
 
 def query_batch(
-    queries: Sequence[Query],
-    tokenizer: FullTokenizer,
-    *,
-    max_seq_length: int,
-    max_predictions: int,
+    queries: Sequence[Query], max_seq_length: int, max_predictions: int
 ) -> dict[str, np.ndarray]:
     """Pads B queries to one shape, for P places of `[MASK]` at most.
 
     Returns int32 input_ids, input_mask (1 = real), segment_ids [B, S] and
     masked_lm_positions [B, P] (padded with 0).
     """
-    rows = [
-        (tokenizer.convert_tokens_to_ids(query.tokens), query.segment_ids)
-        for query in queries
-    ]
+    rows = [(query.input_ids, query.segment_ids) for query in queries]
     positions = [
         packing.pad(query.masked_positions, max_predictions)
         for query in queries

@@ -50,13 +50,7 @@ def spans(num_tokens: int, room: int, stride: int) -> tuple[Span, ...]:
     score = np.where(least >= 0, least + 0.01 * lengths[:, None], -1.0)
     best = np.argmax(score, axis=0)  # of equals the first
     numbers = np.arange(len(starts))
-    return tuple(
-        map(
-            Span,
-            starts.tolist(),
-            lengths.tolist(),
-            # `best` is ascending.
-            np.searchsorted(best, numbers, "left").tolist(),
-            np.searchsorted(best, numbers, "right").tolist(),
-        )
-    )
+    first = np.searchsorted(best, numbers, "left")  # `best` is ascending
+    last = np.searchsorted(best, numbers, "right")
+    rows = np.stack([starts, lengths, first, last], axis=1).tolist()
+    return tuple(Span(*row) for row in rows)

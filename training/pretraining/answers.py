@@ -119,9 +119,8 @@ class Answers(Inference):
         fillers = -len(queries) % self._strategy.num_replicas_in_sync
         batch = query_lines.query_batch(
             queries + queries[-1:] * fillers,
-            self._tokenizer,
-            max_seq_length=self._options.max_seq_length,
-            max_predictions=self._max_predictions,
+            self._options.max_seq_length,
+            self._max_predictions,
         )
         found = self.given(batch)
         return [

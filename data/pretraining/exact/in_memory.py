@@ -127,8 +127,8 @@ def read_documents(
 
 def _lines(path: str) -> Iterator[str]:
     logging.info("Reading %s", path)
-    for line in progress.tracked(files.read_lines(path), "reading", "lines"):
-        yield line.strip()
+    lines = progress.tracked(files.read_lines(path), "reading", "lines")
+    return map(str.strip, lines)
 
 
 def _columns(

@@ -149,14 +149,13 @@ def _tokens_to_cut(
     """Returns the number of tokens to remove from a and from b.
 
     Equals `packing.truncate_seq_pair`, which removes one token at a time from
-    the longer one, or from b if both are equal: first the difference, then
-    alternately.
+    the longer one, or from b if both are equal. So a keeps what b does not
+    need, and at least half of the room, rounded up.
     """
-    excess = np.maximum(num_a + num_b - max_num_tokens, 0)
-    longer_a = np.minimum(excess, np.maximum(num_a - num_b, 0))
-    longer_b = np.minimum(excess, np.maximum(num_b - num_a, 0))
-    rest = excess - longer_a - longer_b
-    return longer_a + rest // 2, longer_b + (rest + 1) // 2
+    half = (max_num_tokens + 1) // 2
+    keep_a = np.minimum(num_a, np.maximum(max_num_tokens - num_b, half))
+    keep_b = np.minimum(num_b, max_num_tokens - keep_a)
+    return num_a - keep_a, num_b - keep_b
 
 
 def _join(

@@ -14,7 +14,8 @@ def tokenizer(goldens):
 
 def test_a_literal_mask_is_one_wordpiece(tokenizer):
     query = queries.make_query("the [MASK][MASK] .", tokenizer)
-    assert query.tokens == ["[CLS]", "the", "[MASK]", "[MASK]", ".", "[SEP]"]
+    the, dot = tokenizer.vocab["the"], tokenizer.vocab["."]
+    assert query.input_ids == [2, the, 4, 4, dot, 3]
     assert query.masked_positions == [2, 3]
     assert not query.is_pair
 
@@ -24,9 +25,7 @@ def test_a_pair_has_two_segments_and_padding(tokenizer):
         queries.make_query(text, tokenizer)
         for text in ("the . ||| the [MASK] .", "[MASK]")
     ]
-    batch = queries.query_batch(
-        pairs, tokenizer, max_seq_length=10, max_predictions=2
-    )
+    batch = queries.query_batch(pairs, max_seq_length=10, max_predictions=2)
     the, dot = tokenizer.vocab["the"], tokenizer.vocab["."]
     # [CLS] 2, [SEP] 3, [MASK] 4 in the golden vocabulary.
     assert batch["input_ids"].tolist() == [
@@ -42,7 +41,7 @@ def test_a_pair_has_two_segments_and_padding(tokenizer):
 
 
 def test_answers_are_the_best_words_in_order():
-    query = queries.Query("t", ["[CLS]", "[MASK]", "[SEP]"], [0, 0, 0], [1])
+    query = queries.Query("t", [2, 4, 3], [0, 0, 0], [1])
     answer = queries.answer(
         query,
         np.array([[0.1, 0.6, 0.3], [1.0, 0.0, 0.0]]),

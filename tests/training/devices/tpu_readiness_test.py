@@ -255,9 +255,7 @@ def test_pretraining_answers_queries(config, goldens):
         queries.make_query(text, tokenizer)
         for text in ("the [MASK] went [MASK]", "a man ||| he went")
     ]
-    batch = queries.query_batch(
-        asked, tokenizer, max_seq_length=64, max_predictions=2
-    )
+    batch = queries.query_batch(asked, 64, max_predictions=2)
     model = PretrainingModel(config, use_one_hot_embeddings=True)
     check_answers(
         answers.Answers(None, model, tokenizer, asked)._replica_step,

@@ -56,9 +56,7 @@ def wanted(goldens, lines):
     )
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
     asked = [queries.make_query(line, tokenizer) for line in lines]
-    batch = queries.query_batch(
-        asked, tokenizer, max_seq_length=LENGTH, max_predictions=4
-    )
+    batch = queries.query_batch(asked, LENGTH, max_predictions=4)
     logits, next_sentence = model.logits(batch)
     probs = tf.reshape(tf.nn.softmax(logits), [-1, 4, config.vocab_size])
     scores = zip(
