@@ -101,7 +101,6 @@ class Masker:
         rng: np.random.Generator,
     ) -> np.ndarray:
         """Returns whether each token is masked: bool [N, S]."""
-        lengths = np.asarray(lengths)
         maskable = ~self._is_special[input_ids]
         maskable &= np.arange(input_ids.shape[1]) < lengths[:, None]
         unit = self._units(input_ids, maskable, rng)

@@ -112,16 +112,9 @@ def _is_end(paragraph: str, start: int, match: re.Match) -> bool:
     stop, end = match.span(1)
     if match[3].islower() and paragraph[stop] not in _UNSPACED:
         return False
-    # Not `...`, and not `"Mr."`, where the closing quote ends the sentence.
-    if end - stop == 1 and paragraph[stop] == ".":
-        return _is_end_after_word(paragraph, start, stop, match)
-    return True
-
-
-def _is_end_after_word(
-    paragraph: str, start: int, stop: int, match: re.Match
-) -> bool:
-    """Whether a single full stop after its word ends a sentence."""
+    # Such as `...`, and `"Mr."`, where the closing quote ends the sentence.
+    if end - stop > 1 or paragraph[stop] != ".":
+        return True
     words = paragraph[max(start, stop - _LONGEST) : stop].split()
     if not words:
         return True

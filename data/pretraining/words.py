@@ -6,9 +6,10 @@ number of ids of the vocabulary added to its id until it is masked.
 """
 
 import functools
+import itertools
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from data.text.tokenization import FullTokenizer
 
@@ -26,7 +27,7 @@ def encoder(tokenizer: FullTokenizer, name: str) -> Callable[[str], list[int]]:
 
     These are the tokenizer's ids. A token that is within a word, but not its
     first, has the number of ids added. Punctuation is always a word. `name` is
-    what `--word_segmenter` says, see `check_name`; the function raises
+    what `--word_segmenter` says, checked by `check_name`; the function raises
     ValueError if the words of the segmenter are not those of the line.
     """
     segment, cut, vocab = _segmenter(name), tokenizer.words, tokenizer.vocab
@@ -34,7 +35,9 @@ def encoder(tokenizer: FullTokenizer, name: str) -> Callable[[str], list[int]]:
 
     def encode(line: str) -> list[int]:
         text, words = segment(line)
-        starts = _starts(words, cut)
+        # Where words begin, in characters of the tokens of all.
+        sizes = (sum(len(token) for token, _ in cut(word)) for word in words)
+        starts = {0, *itertools.accumulate(sizes)}
         ids = []
         place, is_joined = 0, False
         for token, pieces in cut(text):
@@ -48,20 +51,8 @@ def encoder(tokenizer: FullTokenizer, name: str) -> Callable[[str], list[int]]:
     return encode
 
 
-def _starts(
-    words: Sequence[str], cut: Callable[[str], list[tuple[str, list[str]]]]
-) -> set[int]:
-    """Returns where words begin, in characters of the tokens of all."""
-    starts, end = {0}, 0
-    for word in words:
-        end += sum(len(token) for token, _ in cut(word))
-        starts.add(end)
-    return starts
-
-
 def _segmenter(name: str) -> Segmenter:
     """Returns what divides a line; separators (not spaces) leave its text."""
-    check_name(name)
     if _CALLABLE.fullmatch(name):
         return functools.partial(_words_of, name, _load(name))
     if name in _SEPARATORS:

@@ -16,10 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from data.text.vocabulary import (
-    load_vocab as load_vocab,  # the original's place
-)
-from data.text.vocabulary import require_tokens
+# The original has `load_vocab` in this file.
+from data.text.vocabulary import load_vocab, require_tokens
 
 _CJK_RANGES = (
     (0x3400, 0x4DBF),

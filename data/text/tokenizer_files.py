@@ -106,8 +106,6 @@ def read_settings(
             source=folder,
         )
     said = {name: _read(os.path.join(folder, name)) for name in _FILES}
-    for name, values in said.items():
-        _check_honoured(os.path.join(folder, name), values)
     lower = _lower_case(folder, said)
     _check_same_vocabulary(folder, said[FAST])
     whole = dict.fromkeys(_special_tokens(said))
@@ -126,7 +124,10 @@ def read_settings(
 
 
 def _read(path: str) -> dict[str, Any]:
-    """Returns a file's content, with the keys of its parts as `part.key`."""
+    """Returns a file's content, with the keys of its parts as `part.key`.
+
+    Refuses what `FullTokenizer` does not do.
+    """
     content = find_json(path, remedy=_AGAIN)
     flat = dict(content)
     for part in filter(content.__contains__, _PARTS):
@@ -139,16 +140,12 @@ def _read(path: str) -> dict[str, Any]:
                 f"{values!r:.40}, expected an object; {_AGAIN}."
             )
         flat |= {f"{part}.{key}": value for key, value in values.items()}
-    return flat
-
-
-def _check_honoured(path: str, values: Mapping[str, Any]) -> None:
-    """Refuses what `FullTokenizer` does not do."""
     for key, honoured in _HONOURED.items():
-        value = values.get(key)
+        value = flat.get(key)
         value = value.get("content") if isinstance(value, dict) else value
         if value is not None and value not in honoured:
             raise _other(path, key, value, honoured)
+    return flat
 
 
 def _lower_case(

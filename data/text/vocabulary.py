@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -100,8 +100,8 @@ class AddedToken(NamedTuple):
     is_single_word: bool
 
 
-def read_tokens(vocab_file: str) -> Iterator[str]:
-    """Yields the tokens of a vocabulary in the order of their ids.
+def read_tokens(vocab_file: str) -> list[str]:
+    """Returns the tokens of a vocabulary in the order of their ids.
 
     The file is UTF-8 text with a token a line or, by its ending, the
     `tokenizer.json` of a WordPiece model of Hugging Face. The tokens of
@@ -111,28 +111,21 @@ def read_tokens(vocab_file: str) -> Iterator[str]:
     """
     read = _wordpieces if vocab_file.endswith(".json") else files.read_lines
     folder, name = os.path.split(vocab_file)
+    tokens = list(read(vocab_file))
     added = {}
     if name in ("vocab.txt", FAST):
         added = {x.id: x.token for x in added_tokens(folder)}
-    number = -1
-    for number, token in enumerate(read(vocab_file)):
-        other = added.pop(number, token).strip()
-        if other != token.strip():
+    for place, token in sorted(added.items()):
+        if place == len(tokens):
+            tokens.append(token)
+        there = [other.strip() for other in tokens[place : place + 1]]
+        if there != [token.strip()]:
             raise ValueError(
-                f"{vocab_file} has the token {token!r} with the id {number}, "
-                f"but the tokens added to it say {other!r}; correct one of "
-                "them."
+                f"{vocab_file} has {len(tokens)} tokens, and {there} with the "
+                f"id {place}, but the tokens added to it say {token!r}; "
+                "correct one of them, or add lines for the ids between."
             )
-        yield token
-    for place in sorted(added):
-        number += 1
-        if place != number:
-            raise ValueError(
-                f"{vocab_file} ends before the id {number}, but the next token "
-                f"added to it, {added[place]!r}, has the id {place}; add lines "
-                "for the ids between."
-            )
-        yield added[place]
+    return tokens
 
 
 def added_tokens(folder: str) -> list[AddedToken]:

@@ -79,7 +79,7 @@ class Description:
           OSError: a file cannot be read or written.
         """
         if vocab_file:
-            tokens = list(vocabulary.read_tokens(vocab_file))
+            tokens = vocabulary.read_tokens(vocab_file)
             vocabulary.write_vocab(vocab_of(output_dir), tokens)
         path = os.path.join(output_dir, model_folder.DESCRIPTION)
         write_json(path, dataclasses.asdict(self))

@@ -72,7 +72,7 @@ def keep_vocabulary(
     output_dir, vocab_file = options.train.output_dir, options.vocab_file
     try:
         folder = os.path.dirname(vocab_file)
-        tokens = list(vocabulary.read_tokens(vocab_file))
+        tokens = vocabulary.read_tokens(vocab_file)
         vocab = {token.strip(): i for i, token in enumerate(tokens)}
         config_file = options.bert_config_file
         check_vocabulary(vocab, vocab_file, config, config_file)

@@ -73,10 +73,11 @@ class CharacterTable:
         letters = tf.gather(letters, starts)
         kinds = tf.gather(kinds, starts)
         if self._do_lower_case:
+            made = kinds, letters, starts, ends
             kinds, letters, starts, ends = tf.cond(
                 tf.reduce_any(kinds > _LETTER),
-                lambda: self._spell_out(kinds, letters, starts, ends, entries),
-                lambda: (kinds, letters, starts, ends),
+                lambda: self._spell_out(made, entries),
+                lambda: made,
             )
             letters = tf.cond(
                 tf.reduce_any(_rank(tf.gather(entries, starts)) > 0),
@@ -91,20 +92,16 @@ class CharacterTable:
         return tf.gather(self._blocks, start + (characters & 0xFF))
 
     def _spell_out(
-        self,
-        kinds: tf.Tensor,
-        letters: tf.Tensor,
-        starts: tf.Tensor,
-        ends: tf.Tensor,
-        entries: tf.Tensor,
+        self, made: tuple[tf.Tensor, ...], entries: tf.Tensor
     ) -> tuple[tf.Tensor, ...]:
-        """Puts several letters where a character becomes several."""
-        counts = tf.maximum(kinds - _LETTER + 1, 1)
+        """Puts several letters where a character becomes several.
+
+        `made` are kinds, letters, starts and ends, and so is the result.
+        """
+        counts = tf.maximum(made[0] - _LETTER + 1, 1)
         source = tf.repeat(tf.range(tf.size(counts)), counts)
         first = tf.gather(tf.cumsum(counts, exclusive=True), source)
-        kinds, letters, starts, ends = (
-            tf.gather(x, source) for x in (kinds, letters, starts, ends)
-        )
+        kinds, letters, starts, ends = (tf.gather(x, source) for x in made)
         place = _payload(tf.gather(entries, starts)) + tf.range(tf.size(source))
         is_several = kinds > _LETTER
         letters = tf.where(

@@ -12,7 +12,7 @@ from data.pretraining.data_options import PretrainingDataOptions
 from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
-from data.pretraining.words import encoder
+from data.pretraining.words import check_name, encoder
 from data.text.tokenization import FullTokenizer
 
 CHARACTERS = "的一是在不了有和人这中大为上个国我以要他"
@@ -124,6 +124,7 @@ def test_words_that_are_not_the_lines_are_refused(
 )
 def test_bad_segmenters_are_refused(tokenizer, name, message):
     with pytest.raises(ValueError, match=message):
+        check_name(name)
         encoder(tokenizer, name)
 
 
