@@ -1,6 +1,7 @@
 """Sentences with `[MASK]` and sentence pairs for a pretrained model."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -128,3 +129,10 @@ def answer(
         probability = float(next_sentence_probs[0])
         result["is_next_probability"] = round(probability, 6)
     return result
+
+
+def to_json_lines(answers: Iterable[dict]) -> str:
+    """Returns one JSON object on each line."""
+    return "".join(
+        json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers
+    )

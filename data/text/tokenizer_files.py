@@ -124,10 +124,7 @@ def read_settings(
 
 
 def _read(path: str) -> dict[str, Any]:
-    """Returns a file's content, with the keys of its parts as `part.key`.
-
-    Refuses what `FullTokenizer` does not do.
-    """
+    """Returns a file's content, with the keys of its parts as `part.key`."""
     content = find_json(path, remedy=_AGAIN)
     flat = dict(content)
     for part in filter(content.__contains__, _PARTS):
@@ -140,6 +137,7 @@ def _read(path: str) -> dict[str, Any]:
                 f"{values!r:.40}, expected an object; {_AGAIN}."
             )
         flat |= {f"{part}.{key}": value for key, value in values.items()}
+    # What `FullTokenizer` does not do is refused.
     for key, honoured in _HONOURED.items():
         value = flat.get(key)
         value = value.get("content") if isinstance(value, dict) else value

@@ -111,6 +111,8 @@ def test_pretraining_records_have_them(
     for row in rows:
         assert row.count(4) > 1  # one is a mask at most
         assert not words & set(row)
+    made = json.loads((tmp_path / "out-0.manifest.json").read_text())
+    assert made["made_from"]["never_split"] == [MARK]
 
 
 def test_finished_pretraining_records_are_known(goldens, tmp_path, caplog):

@@ -1,7 +1,6 @@
 """Answers of a pretrained model: words for [MASK], whether B follows A."""
 
 import itertools
-import json
 import os
 from collections.abc import Iterable, Sequence
 
@@ -109,9 +108,7 @@ class Answers(Inference):
                 batch_size=self._options.eval_batch_size,
                 done=progress.advance,
             )
-        lines = "".join(
-            f"{json.dumps(answer, ensure_ascii=False)}\n" for answer in answers
-        )
+        lines = query_lines.to_json_lines(answers)
         output_dir = self._options.train.output_dir
         path = os.path.join(output_dir, RESULTS)
         files.write_text(path, lines)

@@ -15,7 +15,7 @@ import collections
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from data.pretraining.sentences import split_sentences
 from data.pretraining.streaming.corpus import Block, read_block
 from data.pretraining.streaming.disk_shuffle import DiskShuffle
 from data.pretraining.streaming.pairs import draw_rows
+from data.processes import Advance
 from data.records import feature_spec, tfrecord
 from data.storage import files, manifests
 from data.storage.json_files import write_json
@@ -85,7 +86,7 @@ def load_report(shard_path: str) -> dict[str, Any] | None:
 
 
 def write_shard(
-    task: ShardTask, advance: Callable[[int, int], None] = lambda *_: None
+    task: ShardTask, advance: Advance = lambda *_: None
 ) -> dict[str, Any]:
     """Writes a shard, unless it is finished, and its report beside it.
 
@@ -151,9 +152,7 @@ class _Shard:
         path = None if "://" in task.path else task.path
         return DiskShuffle(path, num_bytes, self._rng)
 
-    def make_records(
-        self, shuffle: DiskShuffle, advance: Callable[[int, int], None]
-    ) -> list[str]:
+    def make_records(self, shuffle: DiskShuffle, advance: Advance) -> list[str]:
         """Adds all records to `shuffle`; returns the first rows as text."""
         samples: list[str] = []
         for group, num_bytes in self._groups():

@@ -94,10 +94,7 @@ class CharacterTable:
     def _spell_out(
         self, made: tuple[tf.Tensor, ...], entries: tf.Tensor
     ) -> tuple[tf.Tensor, ...]:
-        """Puts several letters where a character becomes several.
-
-        `made` are kinds, letters, starts and ends, and so is the result.
-        """
+        """Puts several letters where a character becomes several."""
         counts = tf.maximum(made[0] - _LETTER + 1, 1)
         source = tf.repeat(tf.range(tf.size(counts)), counts)
         first = tf.gather(tf.cumsum(counts, exclusive=True), source)
