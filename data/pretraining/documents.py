@@ -71,5 +71,7 @@ def _is_separator(batch, sep_id):
     # moved to the position of [CLS].
     is_masked = batch["masked_lm_weights"] > 0
     positions = tf.where(is_masked, batch["masked_lm_positions"], 0)
-    places = tf.one_hot(positions, tf.shape(found)[1], True, False)
-    return found & ~tf.reduce_any(places, axis=1)
+    rows = tf.range(tf.shape(positions)[0])[:, tf.newaxis]
+    places = tf.stack([rows + tf.zeros_like(positions), positions], axis=-1)
+    no = tf.zeros(tf.shape(positions), tf.bool)
+    return tf.tensor_scatter_nd_update(found, places, no)
