@@ -34,11 +34,6 @@ class VocabularyOptions(Settings):
     learning: LearningOptions
 
 
-def define_flags() -> None:
-    """Defines this program's flags."""
-    flags.define(VocabularyOptions)
-
-
 def main() -> None:
     """Counts the words, learns the pieces, writes them and reports."""
     options = flags.read(VocabularyOptions)
@@ -73,5 +68,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(VocabularyOptions)
     program.run(main)

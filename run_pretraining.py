@@ -42,16 +42,6 @@ _MASKING = (
 )
 
 
-def define_flags() -> None:
-    """Defines the original's flags and, marked [new], our own."""
-    flags.define(recipes.RecipeOptions)
-    flags.define(
-        PretrainingOptions, num_train_steps=100000, num_warmup_steps=10000
-    )
-    flags.define(PretrainingDataOptions, only=_MASKING, is_new=True)
-    flags.define(ExportOptions, do_export=False)
-
-
 def main() -> None:
     """Trains, evaluates, predicts and exports, as the flags ask."""
     _use_recipe()
@@ -183,5 +173,10 @@ def _facts(output_dir: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(recipes.RecipeOptions)
+    flags.define(
+        PretrainingOptions, num_train_steps=100000, num_warmup_steps=10000
+    )
+    flags.define(PretrainingDataOptions, only=_MASKING, is_new=True)
+    flags.define(ExportOptions, do_export=False)
     program.run(main)

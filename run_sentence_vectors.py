@@ -31,13 +31,6 @@ from training.config.run_options import ExportOptions, LogOptions
 from training.config.vector_options import EncodingOptions, SentenceOptions
 
 
-def define_flags() -> None:
-    """Defines the flags."""
-    flags.define(SentenceOptions, output_dir=None)
-    flags.define(EncodingOptions)
-    flags.define(ExportOptions, do_export=False)
-
-
 def main() -> None:
     """Trains, evaluates, exports, encodes or searches, as the flags ask."""
     for name in ("do_encode", "do_search"):
@@ -76,5 +69,7 @@ def encode_or_search(asked: str) -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(SentenceOptions, output_dir=None)
+    flags.define(EncodingOptions)
+    flags.define(ExportOptions, do_export=False)
     program.run(main)

@@ -21,7 +21,7 @@ import sys
 import time
 import unicodedata
 
-from data.settings import Settings, setting
+from data.settings import Settings, optional, setting
 from data.storage import files, locks
 from demo import sizes
 from demo.sizes import Sizes
@@ -47,14 +47,13 @@ _WORD = re.compile(r"[^\W\d_]+[,.।]?")
 class DemoOptions(Settings):
     """Options of the demo."""
 
-    text: str | None = setting(None, "Your own UTF-8 text file.")
+    text: str | None = optional("Your own UTF-8 text file.")
     output_dir: str = setting(
         "build/demo", "Folder of the results, replaced by each run."
     )
-    vocab_size: int | None = setting(
-        None,
+    vocab_size: int | None = optional(
         "Most wordpieces of the vocabulary; a small text gets fewer. Default: "
-        "5000, or what --minutes choose.",
+        "5000, or what --minutes choose."
     )
     minutes: float = setting(
         0.0,

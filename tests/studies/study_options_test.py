@@ -21,7 +21,9 @@ def write(folder, *names):
 
 
 def test_an_unknown_study_lists_the_names():
-    with pytest.raises(ValueError, match="features, masking.* is masking"):
+    with pytest.raises(
+        ValueError, match="features, masking.* sentence_objective"
+    ):
         studies.get("maskings")
 
 

@@ -9,7 +9,6 @@ objective_options    for single pretraining objectives
 pretraining_options  for run_pretraining.py
 extraction_options   for extract_features.py
 conversion_options   for convert_checkpoint.py
-asking_options       for ask.py
 recipes              values for flags that a command leaves out
 flags                flags made of options, options made of flags
 """

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from data.settings import Settings, refuse, setting
+from data.settings import Settings, optional, refuse, setting, switch
 from data.vectors.vector_files import FORMATS
 from modeling.choices import EMBEDDINGS, LAYER_MIXES, POOLINGS
 from modeling.config import BertConfig
@@ -48,14 +48,12 @@ class VectorOptions(Settings):
     layer_mix: str = setting(
         "separate", "[new] Mix the layers to one vector.", choices=LAYER_MIXES
     )
-    whole_words: bool = setting(
-        False,
-        "[new] One vector a word or mark: the mean of its wordpieces.",
+    whole_words: bool = switch(
+        "[new] One vector a word or mark: the mean of its wordpieces."
     )
-    attention: bool = setting(
-        False,
+    attention: bool = switch(
         "[new] With --format=npz: write the attention maps of the layers, "
-        "[layers, heads, wordpieces, wordpieces] for each line.",
+        "[layers, heads, wordpieces, wordpieces] for each line."
     )
 
     def _check(self) -> None:
@@ -94,12 +92,12 @@ class ExtractionOptions(Settings):
     given: frozenset[str] | None = None
     input_file: str = setting(help="Text, one a line, or A ||| B.")
     output_file: str = setting(help="File of the vectors.")
-    bert_config_file: str | None = setting(
-        None, "The model's sizes. Default: the file beside --init_checkpoint."
+    bert_config_file: str | None = optional(
+        "The model's sizes. Default: the file beside --init_checkpoint."
     )
     init_checkpoint: str = setting(help=INIT_CHECKPOINT)
-    vocab_file: str | None = setting(
-        None, "The vocabulary. Default: the file beside --init_checkpoint."
+    vocab_file: str | None = optional(
+        "The vocabulary. Default: the file beside --init_checkpoint."
     )
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
@@ -109,20 +107,18 @@ class ExtractionOptions(Settings):
         least=3,  # [CLS] a [SEP]
     )
     batch_size: int = setting(32, "Lines computed at once.", least=1)
-    use_one_hot_embeddings: bool = setting(
-        False, ONE_HOT.removeprefix("[new] ")
-    )
+    use_one_hot_embeddings: bool = switch(ONE_HOT.removeprefix("[new] "))
     vectors: VectorOptions = VectorOptions()
     format: str = setting(
         "jsonl", "[new] Format of the output.", choices=FORMATS
     )
-    attention_png: str | None = setting(
-        None, "[new] Draw the attention within one line."
+    attention_png: str | None = optional(
+        "[new] Draw the attention within one line."
     )
     attention_line: int = setting(0, "[new] Which line; 0 = first.", least=0)
     attention_layer: int = setting(-1, "[new] Which block; -1 = the last.")
-    attention_head: int | None = setting(
-        None, "[new] Which head; all on a page if not given."
+    attention_head: int | None = optional(
+        "[new] Which head; all on a page if not given."
     )
     device: DeviceOptions
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from data import tasks
 from data.finetuning.long_text import LongTextOptions
-from data.settings import Settings, group, refuse, setting
+from data.settings import Settings, group, optional, refuse, setting, switch
 from data.tasks.class_weights import ClassWeights, parse_weights
 from modeling.choices import HEADS, MIXES
 from training.config.distill_options import DistillOptions
@@ -34,8 +34,8 @@ _TABLE = "table"
 class FinetuningOptions(Settings):
     """How a model is fine-tuned, evaluated and asked."""
 
-    bert_config_file: str | None = setting(None, BERT_CONFIG_FILE)
-    init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
+    bert_config_file: str | None = optional(BERT_CONFIG_FILE)
+    init_checkpoint: str | None = optional(INIT_CHECKPOINT)
     max_seq_length: int = setting(
         128, "Wordpieces of a row; longer examples are cut, and counted."
     )
@@ -51,8 +51,8 @@ class FinetuningOptions(Settings):
         True,
         "[new] Cut batches to their longest row (not on a TPU): same result.",
     )
-    group_by_length: bool = setting(
-        False, "[new] Put training rows of similar length together."
+    group_by_length: bool = switch(
+        "[new] Put training rows of similar length together."
     )
     shuffle_window: int = setting(
         0,
@@ -71,12 +71,11 @@ class FinetuningOptions(Settings):
         "0 = never.",
         least=0,
     )
-    strip_checkpoint: bool = setting(
-        False,
+    strip_checkpoint: bool = switch(
         "[new] After training, remove the optimizer slots, two thirds of a "
-        "checkpoint; the run cannot be trained further.",
+        "checkpoint; the run cannot be trained further."
     )
-    use_one_hot_embeddings: bool = setting(False, ONE_HOT)
+    use_one_hot_embeddings: bool = switch(ONE_HOT)
     # The steps follow from the epochs.
     train: TrainOptions = group(
         num_train_steps=1, num_warmup_steps=0, stop_at_step=0, continue_from=""
@@ -92,11 +91,11 @@ class TaskRunOptions(Settings):
     """
 
     given: frozenset[str] | None = None
-    vocab_file: str | None = setting(None, VOCAB_FILE)
+    vocab_file: str | None = optional(VOCAB_FILE)
     do_lower_case: bool = setting(True, DO_LOWER_CASE)
     never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
-    do_train: bool = setting(False, "Whether to train.")
-    do_export: bool = setting(False, DO_EXPORT)
+    do_train: bool = switch("Whether to train.")
+    do_export: bool = switch(DO_EXPORT)
     finetuning: FinetuningOptions
 
     def _check(self) -> None:
@@ -173,68 +172,58 @@ class TaskOptions(Settings):
         + ("labels",)
     )
 
-    language: str | None = setting(None, "[new] xnli: default zh.")
-    tfds: str | None = setting(
-        None,
+    language: str | None = optional("[new] xnli: default zh.")
+    tfds: str | None = optional(
         "[new] Data set of tensorflow-datasets, in place of --data_dir; '' = "
-        "the task's own.",
+        "the task's own."
     )
-    tfds_data_dir: str | None = setting(
-        None, "[new] Folder of tensorflow-datasets."
-    )
-    kind: str | None = setting(
-        None,
+    tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
+    kind: str | None = optional(
         "[new] tsv, csv, jsonl: single (a text and a label; the default), pair,"
-        " regression, multilabel, choice or tagging.",
+        " regression, multilabel, choice or tagging."
     )
-    label_column: str | None = setting(
-        None,
+    label_column: str | None = optional(
         "[new] Tables, conll, conllu: column of the label: its name, or its "
-        "number from 0; -1 = the last.",
+        "number from 0; -1 = the last."
     )
-    id_column: str | None = setting(
-        None, "[new] tsv, csv, jsonl: column that names the example."
+    id_column: str | None = optional(
+        "[new] tsv, csv, jsonl: column that names the example."
     )
-    label_separator: str | None = setting(
-        None, "[new] Tables: between a multilabel cell's labels; default comma."
+    label_separator: str | None = optional(
+        "[new] Tables: between a multilabel cell's labels; default comma."
     )
-    train_file: str | None = setting(
-        None, "[new] Tables, conll, conllu: train set, a file of --data_dir."
+    train_file: str | None = optional(
+        "[new] Tables, conll, conllu: train set, a file of --data_dir."
     )
-    dev_file: str | None = setting(None, "[new] The same for the dev set.")
-    test_file: str | None = setting(None, "[new] The same for the test set.")
-    dev_share: float | None = setting(
-        None,
+    dev_file: str | None = optional("[new] The same for the dev set.")
+    test_file: str | None = optional("[new] The same for the test set.")
+    dev_share: float | None = optional(
         "[new] Tables: draw this share of the train set's rows as dev set by a "
-        "hash of their text, so that a row keeps its set when rows are added.",
+        "hash of their text, so that a row keeps its set when rows are added."
     )
-    drop_missing: bool | None = setting(
-        None,
+    drop_missing: bool | None = optional(
         "[new] Tables: leave out rows with an empty text or label; default: "
-        "they are refused, or kept if only a text is empty.",
+        "they are refused, or kept if only a text is empty."
     )
-    text_columns: list[str] | None = setting(
-        None, "[new] tsv, csv, jsonl: columns of the text, or of both."
+    text_columns: list[str] | None = optional(
+        "[new] tsv, csv, jsonl: columns of the text, or of both."
     )
-    choice_columns: list[str] | None = setting(
-        None, "[new] tsv, csv, jsonl: columns of the endings of a choice."
+    choice_columns: list[str] | None = optional(
+        "[new] tsv, csv, jsonl: columns of the endings of a choice."
     )
-    labels: list[str] | None = setting(
-        None,
+    labels: list[str] | None = optional(
         "[new] Tables, conll, conllu: the labels in the order of their ids; "
-        "default: those of the train set, sorted.",
+        "default: those of the train set, sorted."
     )
-    metrics: list[str] | None = setting(
-        None,
-        "[new] Tables: metrics, the main one first, such as macro_f1,accuracy.",
+    metrics: list[str] | None = optional(
+        "[new] Tables: metrics, the main one first, such as macro_f1,accuracy."
     )
-    quoted: bool | None = setting(
-        None, "[new] Tables: cells may be in double quotes; default: in csv."
+    quoted: bool | None = optional(
+        "[new] Tables: cells may be in double quotes; default: in csv."
     )
-    separator: str | None = setting(
-        None,
+    separator: str | None = optional(
         "[new] csv, tsv: between cells: comma, semicolon, tab, bar or another "
-        "character; default: a tab in tsv, found out in csv.",
+        "character; default: a tab in tsv, found out in csv."
     )
 
     @property
@@ -254,49 +243,44 @@ class ClassifierOptions(TaskRunOptions):
     `task_options` are explained at `TaskOptions.given`.
     """
 
-    task_name: str | None = setting(
-        None,
+    task_name: str | None = optional(
         f"The task: {', '.join(tasks.task_names())}; or several with "
         "commas between, or GLUE, each in OUTPUT_DIR/TASK. A finished "
-        "OUTPUT_DIR knows its own.",
+        "OUTPUT_DIR knows its own."
     )
-    data_dir: str | None = setting(
-        None, "Folder of the task's files, or of several tasks' folders."
+    data_dir: str | None = optional(
+        "Folder of the task's files, or of several tasks' folders."
     )
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    document_context: bool = setting(
-        False, "[new] Tagging: fill each row with the neighboring sentences."
+    document_context: bool = switch(
+        "[new] Tagging: fill each row with the neighboring sentences."
     )
     long_text: LongTextOptions = dataclasses.field(
         default_factory=LongTextOptions
     )
-    do_eval: bool = setting(False, "Whether to score the dev sets.")
+    do_eval: bool = switch("Whether to score the dev sets.")
     eval_checkpoints: str = setting(
         "last",
         "[new] Checkpoints to score: last, all, or steps such as 100,200; the "
         "table is checkpoints.tsv.",
     )
-    calibrate: bool = setting(
-        False,
+    calibrate: bool = switch(
         "[new] Labels: fit one temperature of the probabilities and a threshold"
-        " of each label on the dev set, and keep them in OUTPUT_DIR.",
+        " of each label on the dev set, and keep them in OUTPUT_DIR."
     )
     use_calibration: bool = setting(
         True,
         "[new] Answer and export with the calibration and the thresholds that "
         "--calibrate has kept.",
     )
-    explain_errors: int | None = setting(
-        None,
+    explain_errors: int | None = optional(
         "[new] Shade in errors.html the words that speak for the answer, in "
         "this many examples of the highest loss; default: 10 for labels of "
         "texts, 0 = none.",
         least=0,
     )
-    do_predict: bool = setting(False, "Whether to predict the test sets.")
-    write_texts: bool = setting(
-        False, "[new] Write the texts to predictions.tsv, too."
-    )
+    do_predict: bool = switch("Whether to predict the test sets.")
+    write_texts: bool = switch("[new] Write the texts to predictions.tsv, too.")
     class_weights: ClassWeights = setting(
         (),
         "[new] Weights of the labels in the loss, in the order of their ids; "

@@ -4,7 +4,7 @@ import dataclasses
 import os
 
 from data.pretraining.data_options import PretrainingDataOptions
-from data.settings import Settings, group, refuse, setting
+from data.settings import Settings, group, optional, refuse, setting, switch
 from modeling.choices import FIRST_WEIGHTS, OBJECTIVES
 from training.config.objective_options import ObjectiveOptions
 from training.config.run_options import (
@@ -38,19 +38,18 @@ class PretrainingOptions(Settings):
         choices=OBJECTIVES,
     )
     objectives: ObjectiveOptions = ObjectiveOptions()
-    bert_config_file: str | None = setting(None, BERT_CONFIG_FILE)
+    bert_config_file: str | None = optional(BERT_CONFIG_FILE)
     input_file: str | None = setting(
         help="Record files: comma-separated paths or globs."
     )
-    eval_file: str | None = setting(
-        None, "[new] Records to evaluate on; --input_file if not given."
+    eval_file: str | None = optional(
+        "[new] Records to evaluate on; --input_file if not given."
     )
-    skip_bad_records: bool = setting(
-        False,
+    skip_bad_records: bool = switch(
         "[new] Leave out damaged records, and report how many; else they are "
-        "an error.",
+        "an error."
     )
-    init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
+    init_checkpoint: str | None = optional(INIT_CHECKPOINT)
     first_weights: str = setting(
         FIRST_WEIGHTS[0],
         "[new] First weights of a run without --init_checkpoint. random: as "
@@ -59,8 +58,7 @@ class PretrainingOptions(Settings):
         "layer attend to the wordpieces before and behind.",
         choices=FIRST_WEIGHTS,
     )
-    dropout_prob: float | None = setting(
-        None,
+    dropout_prob: float | None = optional(
         "[new] Dropout of hidden states and attention in this run, instead of "
         "--bert_config_file's, which is kept for fine-tuning. 0 = none, which "
         "is faster, and better if the text is read only a few times.",
@@ -73,15 +71,13 @@ class PretrainingOptions(Settings):
     max_predictions_per_seq: int = setting(
         20, "Masked wordpieces of an example, as in the records."
     )
-    group_by_length: bool = setting(
-        False,
+    group_by_length: bool = switch(
         "[new] Batch training examples of similar length, cut to the longest: "
-        "little padding is computed. Not on a TPU, which needs one length.",
+        "little padding is computed. Not on a TPU, which needs one length."
     )
-    separate_documents: bool = setting(
-        False,
+    separate_documents: bool = switch(
         "[new] Wordpieces attend only to their own document, in examples of "
-        "create_pretraining_data.py --join_documents. It needs --vocab_file.",
+        "create_pretraining_data.py --join_documents. It needs --vocab_file."
     )
     short_rows_share: float = setting(
         0.0,
@@ -92,21 +88,19 @@ class PretrainingOptions(Settings):
         most=1,
     )
     masking: PretrainingDataOptions | None = None
-    do_train: bool = setting(False, "Whether to train.")
-    do_eval: bool = setting(False, "Whether to evaluate.")
+    do_train: bool = switch("Whether to train.")
+    do_eval: bool = switch("Whether to evaluate.")
     eval_batch_size: int = setting(8, "Examples of one eval batch.", least=1)
     max_eval_steps: int = setting(100, "Evaluation batches.", least=1)
-    do_predict: bool = setting(False, "[new] Whether to answer --predict_file.")
-    predict_file: str | None = setting(
-        None,
+    do_predict: bool = switch("[new] Whether to answer --predict_file.")
+    predict_file: str | None = optional(
         "[new] Lines with [MASK], or `A ||| B` to ask whether B follows A. "
-        "Answers go to predict_results.jsonl.",
+        "Answers go to predict_results.jsonl."
     )
-    vocab_file: str | None = setting(
-        None,
+    vocab_file: str | None = optional(
         "[new] Vocabulary, for --do_predict, --masking=dynamic, --do_export, "
         "--separate_documents and --objective=replaced_tokens. Default: the "
-        "one in --output_dir or beside --init_checkpoint.",
+        "one in --output_dir or beside --init_checkpoint."
     )
     do_lower_case: bool = setting(
         True, f"[new] Of the queries: {DO_LOWER_CASE}"
@@ -115,11 +109,10 @@ class PretrainingOptions(Settings):
         (), f"{NEVER_SPLIT} Of the queries and of the export."
     )
     predict_top_k: int = setting(5, "[new] Words for each [MASK].", least=1)
-    strip_checkpoint: bool = setting(
-        False,
-        "[new] Also write bert_model.ckpt, the last checkpoint without slots.",
+    strip_checkpoint: bool = switch(
+        "[new] Also write bert_model.ckpt, the last checkpoint without slots."
     )
-    use_one_hot_embeddings: bool = setting(False, ONE_HOT)
+    use_one_hot_embeddings: bool = switch(ONE_HOT)
     train: TrainOptions = group(layerwise_lr_decay=1.0, trainable_layers=-1)
     device: DeviceOptions
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from data.settings import Settings, refuse, setting
+from data.settings import Settings, optional, refuse, setting, switch
 from data.storage import files
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
@@ -76,17 +76,15 @@ def dtype_policy(precision: str) -> str:
 class DeviceOptions(Settings):
     """Where and in which arithmetic a program computes."""
 
-    use_tpu: bool = setting(False, "Whether to use a TPU.")
-    tpu_name: str | None = setting(
-        None, "Name or grpc:// address of the Cloud TPU."
+    use_tpu: bool = switch("Whether to use a TPU.")
+    tpu_name: str | None = optional("Name or grpc:// address of the Cloud TPU.")
+    tpu_zone: str | None = optional(
+        "GCE zone of the TPU; found automatically if not given."
     )
-    tpu_zone: str | None = setting(
-        None, "GCE zone of the TPU; found automatically if not given."
+    gcp_project: str | None = optional(
+        "Project of the TPU; found automatically if not given."
     )
-    gcp_project: str | None = setting(
-        None, "Project of the TPU; found automatically if not given."
-    )
-    master: str | None = setting(None, "Address of the TPU's master.")
+    master: str | None = optional("Address of the TPU's master.")
     num_tpu_cores: int = setting(
         8, "Cores of the TPU; only compared, with a warning."
     )
@@ -109,10 +107,9 @@ class DeviceOptions(Settings):
         "[new] Compute float32 products in TF32 on a GPU of compute capability "
         "8.0+: several times as fast, with a mantissa of 10 bits, not 23.",
     )
-    deterministic: bool = setting(
-        False,
+    deterministic: bool = switch(
         "[new] Repeat a run bit for bit on the same GPUs (TensorFlow's op "
-        "determinism); slower. On one CPU a run repeats without it.",
+        "determinism); slower. On one CPU a run repeats without it."
     )
     worker_timeout_minutes: float = setting(
         30.0,
@@ -184,8 +181,7 @@ class TrainOptions(Settings):
     save_checkpoints_steps: int = setting(
         1000, "Updates between checkpoints.", least=1
     )
-    keep_checkpoint_max: int | None = setting(
-        None,
+    keep_checkpoint_max: int | None = optional(
         "[new] Checkpoints kept; 0 = all. Default: 5 while training, and the "
         "last one after fine-tuning.",
         least=0,
@@ -216,29 +212,25 @@ class TrainOptions(Settings):
         least=0,
         most=2**31 - 1,
     )
-    gradient_checkpointing: bool = setting(
-        False,
+    gradient_checkpointing: bool = switch(
         "[new] Compute each Transformer block twice instead of keeping it: "
-        "half the memory, 40 % more time, the same result.",
+        "half the memory, 40 % more time, the same result."
     )
-    whole_last_layer: bool = setting(
-        False,
+    whole_last_layer: bool = switch(
         "[new] Compute the last Transformer block at every position, as the "
         "original does, and not only where its output is used: masked "
         "positions and [CLS]. Slower; the same result except for rounding and "
-        "dropout's random numbers.",
+        "dropout's random numbers."
     )
-    xla: bool = setting(
-        False,
+    xla: bool = switch(
         "[new] Compile the gradient with XLA: on a CPU faster for models of "
-        "hidden size 128, slower for large ones in bfloat16.",
+        "hidden size 128, slower for large ones in bfloat16."
     )
-    fuse: bool | None = setting(
-        None,
+    fuse: bool | None = optional(
         "[new] Compile the operations between a training step's matrix "
         "products with XLA, for about a second at each new length (a TPU "
         "always does so). The same result except for rounding. Default: if "
-        "training is long enough to be faster.",
+        "training is long enough to be faster."
     )
     layerwise_lr_decay: float = setting(
         1.0,
@@ -312,8 +304,7 @@ class ServingOptions(Settings):
         "operations of TensorFlow Text.",
         flag="export_signatures",
     )
-    like_original: bool = setting(
-        False,
+    like_original: bool = switch(
         "[new] For the original's clients: serving_default has the inputs "
         "and outputs of its usual serving_input_receiver_fn: with ids also "
         "label_ids (unique_ids); probabilities alone (unique_ids and logits).",
@@ -342,8 +333,8 @@ class ExportOptions(Settings):
 
     do_export: bool = setting(True, DO_EXPORT)
     output_dir: str = setting(help="Folder of the finished run.")
-    export_dir: str | None = setting(
-        None, "[new] Where to write the next version: EXPORT_DIR/1, 2, ..."
+    export_dir: str | None = optional(
+        "[new] Where to write the next version: EXPORT_DIR/1, 2, ..."
     )
     format: str = setting(
         "saved_model",

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from data.settings import group, refuse, setting
+from data.settings import group, optional, refuse, setting, switch
 from data.squad.articles import SquadData
 from data.squad.window_options import (
     AnswerOptions,
@@ -21,38 +21,33 @@ from training.config.finetuning_options import (
 class SquadOptions(TaskRunOptions):
     """Options of run_squad.py."""
 
-    train_file: str | None = setting(None, "SQuAD's JSON to train on.")
-    predict_file: str | None = setting(
-        None, "SQuAD's JSON to answer; it is scored if it has answers."
+    train_file: str | None = optional("SQuAD's JSON to train on.")
+    predict_file: str | None = optional(
+        "SQuAD's JSON to answer; it is scored if it has answers."
     )
-    tfds: str | None = setting(
-        None,
+    tfds: str | None = optional(
         "[new] Data set of tensorflow-datasets, such as squad/v2.0, in place of"
-        " both files.",
+        " both files."
     )
-    tfds_data_dir: str | None = setting(
-        None, "[new] Folder of tensorflow-datasets."
+    tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
+    do_predict: bool = switch("Whether to answer --predict_file.")
+    find_null_threshold: bool = switch(
+        "[new] Find and save the null_score_diff_threshold with the best F1."
     )
-    do_predict: bool = setting(False, "Whether to answer --predict_file.")
-    find_null_threshold: bool = setting(
-        False,
-        "[new] Find and save the null_score_diff_threshold with the best F1.",
+    count_windows: bool = switch(
+        "[new] Count epochs in windows, not in questions."
     )
-    count_windows: bool = setting(
-        False, "[new] Count epochs in windows, not in questions."
-    )
-    score_padding: bool = setting(
-        False,
+    score_padding: bool = switch(
         "[new] Include padding in the loss and among the best starts and ends, "
-        "as the original; batches are not trimmed.",
+        "as the original; batches are not trimmed."
     )
-    write_html: bool = setting(
-        False, "[new] Write predictions.html: the answers marked in the texts."
+    write_html: bool = switch(
+        "[new] Write predictions.html: the answers marked in the texts."
     )
     num_processes: int = setting(
         1, "[new] Processes that convert a large file to records."
     )
-    verbose_logging: bool = setting(False, "Has no effect.")
+    verbose_logging: bool = switch("Has no effect.")
     head: str = setting(
         "linear",
         "[new] Layers after the encoder: linear, or bilstm (two layers, then "

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from data.settings import Settings, group, refuse, setting
+from data.settings import Settings, group, optional, refuse, setting, switch
 from data.vectors.text_sets import GLUE, PAIR, TextOptions, TextSets
 from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
 from training.config.finetuning_options import TaskRunOptions
@@ -19,21 +19,18 @@ from training.config.run_options import (
 class FormOptions(Settings):
     """How a text becomes one vector."""
 
-    pooling: str | None = setting(
-        None,
+    pooling: str | None = optional(
         "A text's vector: the mean over its wordpieces, or [CLS]'s. Default: "
         "as the model's folder says, else mean.",
         choices=VECTOR_POOLINGS,
     )
-    normalize: bool | None = setting(
-        None,
+    normalize: bool | None = optional(
         "Vectors have the length 1. Default: as the model's folder says, else "
-        "true.",
+        "true."
     )
-    vector_sizes: tuple[int, ...] | None = setting(
-        None,
+    vector_sizes: tuple[int, ...] | None = optional(
         "Smaller sizes at which the first numbers of a vector shall do "
-        "(Matryoshka), such as 128,64. Default: as the model's folder says.",
+        "(Matryoshka), such as 128,64. Default: as the model's folder says."
     )
 
     @property
@@ -46,7 +43,7 @@ class FormOptions(Settings):
 class SentenceOptions(TaskRunOptions):
     """What run_sentence_vectors.py does."""
 
-    do_eval: bool = setting(False, "Whether to score the dev set.")
+    do_eval: bool = switch("Whether to score the dev set.")
     loss: str = setting(
         "cosent",
         "What trains: cosent or cosine = scored pairs; negatives = pairs, each "
@@ -140,43 +137,37 @@ class SentenceOptions(TaskRunOptions):
 class EncodingOptions(Settings):
     """Which vectors are written, or what is searched."""
 
-    do_encode: bool = setting(
-        False, "Write the vectors of the texts of --input_file."
-    )
-    do_search: bool = setting(
-        False,
+    do_encode: bool = switch("Write the vectors of the texts of --input_file.")
+    do_search: bool = switch(
         "Find the texts of --index_file that are nearest to each question of "
-        "--input_file, or of the terminal.",
+        "--input_file, or of the terminal."
     )
-    init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
-    output_dir: str | None = setting(None, "Folder of the run.")
-    input_file: str | None = setting(
-        None,
+    init_checkpoint: str | None = optional(INIT_CHECKPOINT)
+    output_dir: str | None = optional("Folder of the run.")
+    input_file: str | None = optional(
         "Texts, one a line; or a tsv, csv or jsonl file with --text_columns, "
-        "one name (default: text).",
+        "one name (default: text)."
     )
-    output_file: str | None = setting(
-        None,
+    output_file: str | None = optional(
         "Vectors as .npy or, with the texts, as .jsonl; for --do_search .jsonl "
-        "of what was found. Default: the terminal.",
+        "of what was found. Default: the terminal."
     )
-    index_file: str | None = setting(
-        None, "--do_search: .npy file that --do_encode wrote."
+    index_file: str | None = optional(
+        "--do_search: .npy file that --do_encode wrote."
     )
     text_columns: tuple[str, ...] = setting((), "Tables: columns of the texts.")
-    prompt_name: str | None = setting(
-        None,
+    prompt_name: str | None = optional(
         "Which of the model's prompts is put before each text. Default: as the "
-        "model says; for questions query, if it has this one.",
+        "model says; for questions query, if it has this one."
     )
-    vector_size: int | None = setting(
-        None, "--do_encode: one of the model's smaller sizes.", least=1
+    vector_size: int | None = optional(
+        "--do_encode: one of the model's smaller sizes.", least=1
     )
     top_k: int = setting(10, "--do_search: texts for each question.", least=1)
     encode_batch_size: int = setting(32, "Texts computed at once.", least=1)
-    vocab_file: str | None = setting(None, VOCAB_FILE)
-    do_lower_case: bool | None = setting(None, DO_LOWER_CASE)
-    max_seq_length: int | None = setting(None, "Most wordpieces of a text.")
+    vocab_file: str | None = optional(VOCAB_FILE)
+    do_lower_case: bool | None = optional(DO_LOWER_CASE)
+    max_seq_length: int | None = optional("Most wordpieces of a text.")
     form: FormOptions = group(vector_sizes=None)
     device: DeviceOptions
 
