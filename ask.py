@@ -49,8 +49,7 @@ class AskingOptions(Settings):
         "output_dir, or an export."
     )
     input_file: str | None = optional(
-        "Texts, one a line (pairs and questions: two with a tab between). "
-        "Default: standard input."
+        "Texts, one a line (two with a tab between); else standard input."
     )
     context_file: str | None = optional(
         "The text that all questions are about; each line is a question."
@@ -59,17 +58,13 @@ class AskingOptions(Settings):
         "The model's vocabulary. Default: its folder's."
     )
     kind: str | None = optional(
-        "What a classifier of the original answers. Default: as its folder "
-        "says.",
-        choices=KINDS,
+        "What a classifier answers. Default: as its folder says.", choices=KINDS
     )
     num_choices: int | None = optional(
         "Choices of a line, if a model does not say it.", least=2
     )
     use_calibration: bool = setting(
-        True,
-        "Answer with the calibration and thresholds of the folder, if it has "
-        "them.",
+        True, "Use the calibration and thresholds that the folder has."
     )
     format: str = setting(
         "text",

@@ -106,11 +106,7 @@ def save(figure: Any, path: str) -> None:
 
 
 def _draw_curves(
-    axis: Any,
-    curves: Sequence[Curve] | None,
-    name: str,
-    part: str,
-    color: str,
+    axis: Any, curves: Sequence[Curve] | None, name: str, part: str, color: str
 ) -> None:
     """Draws the curve of one run, or the mean and band of its seeds."""
     if not curves:

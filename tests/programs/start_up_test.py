@@ -178,12 +178,12 @@ def test_help_into_a_pipe_that_closes():
         (
             ["run_pretraining.py", *MODEL, "--output_dir=out", "--do_export"]
             + ["--export_dir=export", "--serving_like_original"],
-            "--serving_like_original: the original exports classifiers and",
+            "--serving_like_original and --export_format=litert are for fine-",
         ),
         (
             ["run_pretraining.py", *MODEL, "--output_dir=out", "--do_export"]
             + ["--export_dir=export", "--export_format=litert"],
-            "--export_format=litert is for fine-tuned models",
+            "--serving_like_original and --export_format=litert are for fine-",
         ),
         (
             ["run_squad.py", *MODEL, "--output_dir=out", "--do_export"]

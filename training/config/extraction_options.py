@@ -6,13 +6,8 @@ from data.settings import Settings, optional, refuse, setting, switch
 from data.vectors.vector_files import FORMATS
 from modeling.choices import EMBEDDINGS, LAYER_MIXES, POOLINGS
 from modeling.config import BertConfig
-from training.config.run_options import (
-    DO_LOWER_CASE,
-    INIT_CHECKPOINT,
-    NEVER_SPLIT,
-    ONE_HOT,
-    DeviceOptions,
-)
+from training.config import shared_help
+from training.config.run_options import DeviceOptions
 
 
 def parse_layers(text: str) -> tuple[int | str, ...]:
@@ -95,19 +90,21 @@ class ExtractionOptions(Settings):
     bert_config_file: str | None = optional(
         "The model's sizes. Default: the file beside --init_checkpoint."
     )
-    init_checkpoint: str = setting(help=INIT_CHECKPOINT)
+    init_checkpoint: str = setting(help=shared_help.INIT_CHECKPOINT)
     vocab_file: str | None = optional(
         "The vocabulary. Default: the file beside --init_checkpoint."
     )
-    do_lower_case: bool = setting(True, DO_LOWER_CASE)
-    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
+    do_lower_case: bool = setting(True, shared_help.DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), shared_help.NEVER_SPLIT)
     max_seq_length: int = setting(
         128,
         "Wordpieces of a line; longer ones are cut, and counted.",
         least=3,  # [CLS] a [SEP]
     )
     batch_size: int = setting(32, "Lines computed at once.", least=1)
-    use_one_hot_embeddings: bool = switch(ONE_HOT.removeprefix("[new] "))
+    use_one_hot_embeddings: bool = switch(
+        shared_help.ONE_HOT.removeprefix("[new] ")
+    )
     vectors: VectorOptions = VectorOptions()
     format: str = setting(
         "jsonl", "[new] Format of the output.", choices=FORMATS

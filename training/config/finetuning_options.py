@@ -9,15 +9,9 @@ from data.finetuning.long_text import LongTextOptions
 from data.settings import Settings, group, optional, refuse, setting, switch
 from data.tasks.class_weights import ClassWeights, parse_weights
 from modeling.choices import HEADS, MIXES
+from training.config import shared_help
 from training.config.distill_options import DistillOptions
 from training.config.run_options import (
-    BERT_CONFIG_FILE,
-    DO_EXPORT,
-    DO_LOWER_CASE,
-    INIT_CHECKPOINT,
-    NEVER_SPLIT,
-    ONE_HOT,
-    VOCAB_FILE,
     DeviceOptions,
     TrainOptions,
     check_can_be_found,
@@ -34,8 +28,8 @@ _TABLE = "table"
 class FinetuningOptions(Settings):
     """How a model is fine-tuned, evaluated and asked."""
 
-    bert_config_file: str | None = optional(BERT_CONFIG_FILE)
-    init_checkpoint: str | None = optional(INIT_CHECKPOINT)
+    bert_config_file: str | None = optional(shared_help.BERT_CONFIG_FILE)
+    init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     max_seq_length: int = setting(
         128, "Wordpieces of a row; longer examples are cut, and counted."
     )
@@ -75,7 +69,7 @@ class FinetuningOptions(Settings):
         "[new] After training, remove the optimizer slots, two thirds of a "
         "checkpoint; the run cannot be trained further."
     )
-    use_one_hot_embeddings: bool = switch(ONE_HOT)
+    use_one_hot_embeddings: bool = switch(f"[new] {shared_help.ONE_HOT}")
     # The steps follow from the epochs.
     train: TrainOptions = group(
         num_train_steps=1, num_warmup_steps=0, stop_at_step=0, continue_from=""
@@ -91,11 +85,11 @@ class TaskRunOptions(Settings):
     """
 
     given: frozenset[str] | None = None
-    vocab_file: str | None = optional(VOCAB_FILE)
-    do_lower_case: bool = setting(True, DO_LOWER_CASE)
-    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
+    vocab_file: str | None = optional(shared_help.VOCAB_FILE)
+    do_lower_case: bool = setting(True, shared_help.DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), shared_help.NEVER_SPLIT)
     do_train: bool = switch("Whether to train.")
-    do_export: bool = switch(DO_EXPORT)
+    do_export: bool = switch(shared_help.DO_EXPORT)
     finetuning: FinetuningOptions
 
     def _check(self) -> None:

@@ -6,13 +6,9 @@ import os
 from data.pretraining.data_options import PretrainingDataOptions
 from data.settings import Settings, group, optional, refuse, setting, switch
 from modeling.choices import FIRST_WEIGHTS, OBJECTIVES
+from training.config import shared_help
 from training.config.objective_options import ObjectiveOptions
 from training.config.run_options import (
-    BERT_CONFIG_FILE,
-    DO_LOWER_CASE,
-    INIT_CHECKPOINT,
-    NEVER_SPLIT,
-    ONE_HOT,
     DeviceOptions,
     TrainOptions,
     check_can_be_found,
@@ -38,7 +34,7 @@ class PretrainingOptions(Settings):
         choices=OBJECTIVES,
     )
     objectives: ObjectiveOptions = ObjectiveOptions()
-    bert_config_file: str | None = optional(BERT_CONFIG_FILE)
+    bert_config_file: str | None = optional(shared_help.BERT_CONFIG_FILE)
     input_file: str | None = setting(
         help="Record files: comma-separated paths or globs."
     )
@@ -49,7 +45,7 @@ class PretrainingOptions(Settings):
         "[new] Leave out damaged records, and report how many; else they are "
         "an error."
     )
-    init_checkpoint: str | None = optional(INIT_CHECKPOINT)
+    init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     first_weights: str = setting(
         FIRST_WEIGHTS[0],
         "[new] First weights of a run without --init_checkpoint. random: as "
@@ -103,16 +99,16 @@ class PretrainingOptions(Settings):
         "one in --output_dir or beside --init_checkpoint."
     )
     do_lower_case: bool = setting(
-        True, f"[new] Of the queries: {DO_LOWER_CASE}"
+        True, f"[new] Of the queries: {shared_help.DO_LOWER_CASE}"
     )
     never_split: tuple[str, ...] = setting(
-        (), f"{NEVER_SPLIT} Of the queries and of the export."
+        (), f"{shared_help.NEVER_SPLIT} Of the queries and of the export."
     )
     predict_top_k: int = setting(5, "[new] Words for each [MASK].", least=1)
     strip_checkpoint: bool = switch(
         "[new] Also write bert_model.ckpt, the last checkpoint without slots."
     )
-    use_one_hot_embeddings: bool = switch(ONE_HOT)
+    use_one_hot_embeddings: bool = switch(f"[new] {shared_help.ONE_HOT}")
     train: TrainOptions = group(layerwise_lr_decay=1.0, trainable_layers=-1)
     device: DeviceOptions
 

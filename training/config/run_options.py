@@ -7,45 +7,14 @@ from typing import Any
 
 from data.settings import Settings, optional, refuse, setting, switch
 from data.storage import files
+from training.config import shared_help
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
 EXPORT_FORMATS = ("saved_model", "litert")
 EXPORT_PRECISIONS = ("float32", "bfloat16")
 SIGNATURES = ("ids", "examples", "text")
 OPTIMIZERS = ("adamw", "lamb", "muon")
-STRATEGIES = (
-    "auto",
-    "one_device",
-    "mirrored",
-    "multi_worker_mirrored",
-    "tpu",
-)
-
-# Help of flags that several programs have.
-BERT_CONFIG_FILE = (
-    "JSON file with the model's sizes, such as "
-    "configs/uncased_L-12_H-768_A-12.json. Default: the one in --output_dir or "
-    "beside --init_checkpoint."
-)
-INIT_CHECKPOINT = (
-    "Checkpoint to start from: a prefix such as DIR/bert_model.ckpt, or a "
-    "folder. For a finished run, its best weights if saved; for trials, the "
-    "chosen trial's. Only the weights are loaded; the log reports which."
-)
-VOCAB_FILE = (
-    "The model's vocabulary. Default: the one in --output_dir or beside "
-    "--init_checkpoint."
-)
-DO_LOWER_CASE = (
-    "False for cased models. If not given, the folder of --init_checkpoint "
-    "says it."
-)
-NEVER_SPLIT = (
-    "[new] Vocabulary tokens, comma-separated, that stay whole in any text, "
-    "such as [ENTITY]. Default: those of --init_checkpoint's folder."
-)
-DO_EXPORT = "[new] Export the model of --output_dir, see --export_format."
-ONE_HOT = "[new] Look words up by matrix product; always so on a TPU."
+STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker_mirrored", "tpu")
 
 
 def check_can_be_found(options: Settings, *flags: str) -> None:
@@ -331,7 +300,7 @@ class ServingOptions(Settings):
 class ExportOptions(Settings):
     """What is exported, and where to."""
 
-    do_export: bool = setting(True, DO_EXPORT)
+    do_export: bool = setting(True, shared_help.DO_EXPORT)
     output_dir: str = setting(help="Folder of the finished run.")
     export_dir: str | None = optional(
         "[new] Where to write the next version: EXPORT_DIR/1, 2, ..."

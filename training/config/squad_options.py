@@ -11,10 +11,7 @@ from data.squad.window_options import (
 )
 from modeling.choices import WORD_HEADS
 from training.config.distill_options import DistillOptions
-from training.config.finetuning_options import (
-    FinetuningOptions,
-    TaskRunOptions,
-)
+from training.config.finetuning_options import FinetuningOptions, TaskRunOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,9 @@ from typing import Any
 from data.settings import Settings, group, optional, refuse, setting, switch
 from data.vectors.text_sets import GLUE, PAIR, TextOptions, TextSets
 from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
+from training.config import shared_help
 from training.config.finetuning_options import TaskRunOptions
-from training.config.run_options import (
-    DO_LOWER_CASE,
-    INIT_CHECKPOINT,
-    VOCAB_FILE,
-    DeviceOptions,
-)
+from training.config.run_options import DeviceOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,7 +58,7 @@ class SentenceOptions(TaskRunOptions):
             (
                 not (self.do_train or self.do_eval or self.do_export),
                 "Give --do_train, --do_eval or --do_export.",
-            ),
+            )
         )
         super()._check()
 
@@ -142,7 +138,7 @@ class EncodingOptions(Settings):
         "Find the texts of --index_file that are nearest to each question of "
         "--input_file, or of the terminal."
     )
-    init_checkpoint: str | None = optional(INIT_CHECKPOINT)
+    init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     output_dir: str | None = optional("Folder of the run.")
     input_file: str | None = optional(
         "Texts, one a line; or a tsv, csv or jsonl file with --text_columns, "
@@ -165,8 +161,8 @@ class EncodingOptions(Settings):
     )
     top_k: int = setting(10, "--do_search: texts for each question.", least=1)
     encode_batch_size: int = setting(32, "Texts computed at once.", least=1)
-    vocab_file: str | None = optional(VOCAB_FILE)
-    do_lower_case: bool | None = optional(DO_LOWER_CASE)
+    vocab_file: str | None = optional(shared_help.VOCAB_FILE)
+    do_lower_case: bool | None = optional(shared_help.DO_LOWER_CASE)
     max_seq_length: int | None = optional("Most wordpieces of a text.")
     form: FormOptions = group(vector_sizes=None)
     device: DeviceOptions
