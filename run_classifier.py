@@ -57,7 +57,7 @@ def _classifier_options() -> ClassifierOptions:
     head = "bilstm" if flags.value("feature_based") else "linear"
     return flags.read(
         ClassifierOptions,
-        task_options=flags.read(TaskOptions).given,
+        task_options=flags.read(TaskOptions).changed(),
         head=flags.value("head") or head,
     )
 

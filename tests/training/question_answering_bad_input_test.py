@@ -109,7 +109,7 @@ def test_a_stride_without_overlap_is_a_warning(goldens, tmp_path, caplog):
         ),
         (
             {"early_stopping_patience": 2},
-            "--early_stopping_patience=2 stops when a metric gets no better",
+            "--early_stopping_patience=2 needs a metric, such as --save_best",
         ),
         ({"tfds": "squad"}, "--tfds replaces --train_file and --predict_"),
         (

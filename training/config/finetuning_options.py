@@ -55,14 +55,12 @@ class FinetuningOptions(Settings):
     )
     save_best: str = setting(
         "",
-        "[new] Keep the weights that are best by this metric in OUTPUT_DIR/best"
-        ", and use them: eval_loss, accuracy, DEV_SET/f1; with "
-        "--eval_every_steps.",
+        "[new] Keep in OUTPUT_DIR/best, and use, the weights that are best by "
+        "this metric: eval_loss, accuracy, DEV_SET/f1; see --eval_every_steps.",
     )
     early_stopping_patience: int = setting(
         0,
-        "[new] Stop after this many evaluations without a better --save_best; "
-        "0 = never.",
+        "[new] Evaluations without a better --save_best to stop at; 0 = never.",
         least=0,
     )
     strip_checkpoint: bool = switch(
@@ -98,13 +96,12 @@ class TaskRunOptions(Settings):
         refuse(
             (
                 patience and not metric,
-                f"--early_stopping_patience={patience} stops when a metric "
-                "gets no better; say which, for example --save_best=eval_loss.",
+                f"--early_stopping_patience={patience} needs a metric, such as "
+                "--save_best=eval_loss.",
             ),
             (
                 metric and self.do_train and not self.watches,
-                f"--save_best={metric} compares evaluations while training; "
-                "say how often, for example --eval_every_steps=100.",
+                f"--save_best={metric} needs --eval_every_steps, such as 100.",
             ),
         )
         check_can_be_found(self, "vocab_file", "bert_config_file")
@@ -129,8 +126,8 @@ class TrialOptions(Settings):
     )
     learning_rates: tuple[float, ...] = setting(
         (),
-        "[new] Learning rates to try, for GLUE 5e-5,4e-5,3e-5,2e-5 (the "
-        "paper's section 4.1); the best median over the seeds is taken.",
+        "[new] Learning rates to try, in the paper 5e-5,4e-5,3e-5,2e-5; the "
+        "best median over the seeds is taken.",
         flag="trial_learning_rates",
     )
     epochs: tuple[float, ...] = setting(
@@ -146,11 +143,6 @@ class TrialOptions(Settings):
             text = f"--trial_{name}={','.join(map(str, values))}"
             is_repeated = len(set(values)) < len(values)
             refuse((is_repeated, f"{text} has a value twice; give each once."))
-
-    @property
-    def are_asked_for(self) -> bool:
-        """False = one run, as the original's."""
-        return self != TrialOptions()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -220,27 +212,17 @@ class TaskOptions(Settings):
         "character; default: a tab in tsv, found out in csv."
     )
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """The options that are given; see `tasks.get_task`."""
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if value is not None
-        }
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassifierOptions(TaskRunOptions):
     """What run_classifier.py does.
 
-    `task_options` are explained at `TaskOptions.given`.
+    `task_options` are the fields of `TaskOptions` that are given.
     """
 
     task_name: str | None = optional(
-        f"The task: {', '.join(tasks.task_names())}; or several with "
-        "commas between, or GLUE, each in OUTPUT_DIR/TASK. A finished "
-        "OUTPUT_DIR knows its own."
+        f"The task: {', '.join(tasks.task_names())}; or several with commas "
+        "between, or GLUE, each in OUTPUT_DIR/TASK. A run knows its own."
     )
     data_dir: str | None = optional(
         "Folder of the task's files, or of several tasks' folders."
@@ -249,9 +231,7 @@ class ClassifierOptions(TaskRunOptions):
     document_context: bool = switch(
         "[new] Tagging: fill each row with the neighboring sentences."
     )
-    long_text: LongTextOptions = dataclasses.field(
-        default_factory=LongTextOptions
-    )
+    long_text: LongTextOptions = LongTextOptions()
     do_eval: bool = switch("Whether to score the dev sets.")
     eval_checkpoints: str = setting(
         "last",
@@ -268,9 +248,8 @@ class ClassifierOptions(TaskRunOptions):
         "--calibrate has kept.",
     )
     explain_errors: int | None = optional(
-        "[new] Shade in errors.html the words that speak for the answer, in "
-        "this many examples of the highest loss; default: 10 for labels of "
-        "texts, 0 = none.",
+        "[new] In how many examples of the highest loss errors.html shades the "
+        "words that speak for the answer; default: 10 for labels of texts.",
         least=0,
     )
     do_predict: bool = switch("Whether to predict the test sets.")
@@ -289,16 +268,15 @@ class ClassifierOptions(TaskRunOptions):
     )
     head: str = setting(
         "linear",
-        "[new] Layers after the encoder: linear; bilstm (two layers, then "
-        "linear), the default with --feature_based; or mean (linear on the "
-        "mean over the text, for small models).",
+        "[new] After the encoder: linear; bilstm (two layers, then linear), "
+        "the default with --feature_based; mean (linear on the text's mean).",
         choices=HEADS,
     )
     distillation: DistillOptions = DistillOptions()
 
     def _check(self) -> None:
         works = (self.do_train, self.do_eval, self.do_predict, self.do_export)
-        train, which = self.finetuning.train, self.eval_checkpoints
+        changed, which = self.changed(), self.eval_checkpoints
         frozen = f"--feature_based={self.feature_based}"
         refuse(
             (
@@ -308,17 +286,13 @@ class ClassifierOptions(TaskRunOptions):
             ),
             (
                 self.feature_based == _TABLE,
-                f"{frozen}: run_study.py --study=features trains on each mix "
-                "of layers, and makes the table.",
+                f"{frozen}: run_study.py --study=features makes the table.",
             ),
-            *(
-                (
-                    self.feature_based and value != getattr(TrainOptions, name),
-                    f"--{name}={value}, but {frozen} freezes the whole "
-                    "encoder; leave one of them out.",
-                )
-                for name in ("trainable_layers", "layerwise_lr_decay")
-                for value in [getattr(train, name)]
+            (
+                self.feature_based
+                and changed.keys() & {"trainable_layers", "layerwise_lr_decay"},
+                "--trainable_layers and --layerwise_lr_decay: leave them out, "
+                f"because {frozen} freezes the whole encoder.",
             ),
             (
                 which not in ("last", "all")
@@ -327,33 +301,19 @@ class ClassifierOptions(TaskRunOptions):
                 "with commas between, such as 100,200.",
             ),
             (
-                which != "last" and not self.do_eval,
-                f"--eval_checkpoints={which} evaluates; give --do_eval too.",
-            ),
-        )
-        self._check_dev_set()
-        for name in task_names(self.task_name):
-            tasks.require_task(name)
-        check_can_be_found(self, "task_name")
-        super()._check()
-
-    def _check_dev_set(self) -> None:
-        refuse(
-            (
-                self.calibrate and not self.do_eval,
-                "--calibrate fits on the dev set; give --do_eval too, and a "
-                "dev set (for a table --dev_file or --dev_share).",
-            ),
-            (
-                self.explain_errors and not self.do_eval,
-                f"--explain_errors={self.explain_errors} shades examples of "
-                "the dev set; give --do_eval too.",
-            ),
-            (
                 self.calibrate and not self.use_calibration,
                 "--calibrate with --nouse_calibration; give one of them.",
             ),
         )
+        for name in ("eval_checkpoints", "calibrate", "explain_errors"):
+            if changed.get(name) and not self.do_eval:
+                raise ValueError(
+                    f"--{name}={changed[name]} needs --do_eval, and a dev set."
+                )
+        for name in task_names(self.task_name):
+            tasks.require_task(name)
+        check_can_be_found(self, "task_name")
+        super()._check()
 
 
 def task_names(text: str | None) -> list[str]:

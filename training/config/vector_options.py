@@ -1,7 +1,6 @@
 """Options of run_sentence_vectors.py."""
 
 import dataclasses
-from typing import Any
 
 from data.settings import Settings, group, optional, refuse, setting, switch
 from data.vectors.text_sets import GLUE, PAIR, TextOptions, TextSets
@@ -28,11 +27,6 @@ class FormOptions(Settings):
         "Smaller sizes at which the first numbers of a vector shall do "
         "(Matryoshka), such as 128,64. Default: as the model's folder says."
     )
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The fields of a `VectorForm` that are given."""
-        return {n: x for n, x in vars(self).items() if x is not None}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
