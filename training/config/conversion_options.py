@@ -6,7 +6,6 @@ from data.settings import Settings, optional, refuse, setting
 from data.tasks import KINDS
 
 FORMATS = ("original", "huggingface")
-ELECTRA_PARTS = ("discriminator", "generator")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,8 +28,7 @@ class ConversionOptions(Settings):
         choices=KINDS,
     )
     labels_file: str | None = optional(
-        "Names of the labels, one a line. Default: labels.txt beside the "
-        "checkpoint."
+        "Names of the labels, one a line. Default: labels.txt beside it."
     )
     do_lower_case: bool | None = optional(
         "Whether a checkpoint's text was lower-cased. Default: as its run "
@@ -43,7 +41,7 @@ class ConversionOptions(Settings):
     electra_part: str = setting(
         "discriminator",
         "Which encoder of an ELECTRA with both becomes Hugging Face's model.",
-        choices=ELECTRA_PARTS,
+        choices=("discriminator", "generator"),
     )
     extra_words: str | None = optional(
         "A text file, a word on each line. They replace the vocabulary's "
@@ -78,12 +76,11 @@ class ConversionOptions(Settings):
         refuse(
             (
                 self.never_split and not self.extra_words,
-                f"--never_split={','.join(self.never_split)} is for words of "
-                "--extra_words, which is not given; give both, or neither.",
+                f"--never_split={','.join(self.never_split)} needs "
+                "--extra_words, which has the words.",
             ),
             (
                 (self.keep_words is None) != (self.input_file is None),
-                "--keep_words and --input_file need each other: a text says "
-                "which words are kept; give both, or neither.",
+                "--keep_words and --input_file need each other.",
             ),
         )

@@ -37,9 +37,8 @@ class DistillOptions(Settings):
     def _check(self) -> None:
         if not self.teacher_dir and self.changed():
             raise ValueError(
-                f"--{min(self.changed())} says how to learn from a teacher; "
-                "give --teacher_dir, the output_dir of a finished run, or "
-                "leave the flag out."
+                f"--{min(self.changed())} needs --teacher_dir, the output_dir "
+                "of a finished run."
             )
         for name in ("teacher_dir", "unlabeled_file"):
             path = getattr(self, name)

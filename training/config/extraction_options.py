@@ -47,21 +47,19 @@ class VectorOptions(Settings):
         "[new] One vector a word or mark: the mean of its wordpieces."
     )
     attention: bool = switch(
-        "[new] With --format=npz: write the attention maps of the layers, "
-        "[layers, heads, wordpieces, wordpieces] for each line."
+        "[new] With --format=npz: attention maps, [layers, heads, wordpieces, "
+        "wordpieces] for each line."
     )
 
     def _check(self) -> None:
         refuse(
             (
                 self.whole_words and self.pooling != "none",
-                "--whole_words gives a vector for each word, --pooling="
-                f"{self.pooling} one for each line; drop one.",
+                f"--whole_words or --pooling={self.pooling}: drop one.",
             ),
             (
                 self.attention and EMBEDDINGS in self.layers,
-                "--attention: the embeddings have none; leave them out of "
-                "--layers.",
+                "--attention: leave out embeddings, which have none.",
             ),
         )
 
@@ -102,21 +100,15 @@ class ExtractionOptions(Settings):
         least=3,  # [CLS] a [SEP]
     )
     batch_size: int = setting(32, "Lines computed at once.", least=1)
-    use_one_hot_embeddings: bool = switch(
-        shared_help.ONE_HOT.removeprefix("[new] ")
-    )
+    use_one_hot_embeddings: bool = switch(shared_help.ONE_HOT)
     vectors: VectorOptions = VectorOptions()
     format: str = setting(
         "jsonl", "[new] Format of the output.", choices=FORMATS
     )
-    attention_png: str | None = optional(
-        "[new] Draw the attention within one line."
-    )
+    attention_png: str | None = optional("[new] Picture of a line's attention.")
     attention_line: int = setting(0, "[new] Which line; 0 = first.", least=0)
     attention_layer: int = setting(-1, "[new] Which block; -1 = the last.")
-    attention_head: int | None = optional(
-        "[new] Which head; all on a page if not given."
-    )
+    attention_head: int | None = optional("[new] Which head. Default: all.")
     device: DeviceOptions
 
     def _check(self) -> None:
@@ -124,6 +116,5 @@ class ExtractionOptions(Settings):
             self.format != "npz" or self.vectors.pooling != "none"
         ):
             raise ValueError(
-                "--attention needs --format=npz and --pooling=none: maps are "
-                "written beside the vectors of the wordpieces."
+                "--attention needs --format=npz and --pooling=none."
             )

@@ -27,10 +27,9 @@ class PretrainingOptions(Settings):
     objective: str = setting(
         OBJECTIVES[0],
         "[new] What the model is trained for. pretraining: masked LM and, for "
-        "sentence pairs, next sentence. left_to_right: every next wordpiece, "
-        "from records without masks and pairs (create_pretraining_data.py "
-        "--masking=dynamic --next_sentence_prediction=false). replaced_tokens: "
-        "ELECTRA, from records without masks and with --vocab_file.",
+        "pairs, next sentence. left_to_right: every next wordpiece, from "
+        "records without pairs and of --masking=dynamic. replaced_tokens: "
+        "ELECTRA, from records of --masking=dynamic and with --vocab_file.",
         choices=OBJECTIVES,
     )
     objectives: ObjectiveOptions = ObjectiveOptions()
@@ -42,8 +41,7 @@ class PretrainingOptions(Settings):
         "[new] Records to evaluate on; --input_file if not given."
     )
     skip_bad_records: bool = switch(
-        "[new] Leave out damaged records, and report how many; else they are "
-        "an error."
+        "[new] Leave out damaged records, and report how many."
     )
     init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     first_weights: str = setting(
@@ -55,9 +53,8 @@ class PretrainingOptions(Settings):
         choices=FIRST_WEIGHTS,
     )
     dropout_prob: float | None = optional(
-        "[new] Dropout of hidden states and attention in this run, instead of "
-        "--bert_config_file's, which is kept for fine-tuning. 0 = none, which "
-        "is faster, and better if the text is read only a few times.",
+        "[new] Dropout in this run; fine-tuning has --bert_config_file's. 0 = "
+        "none: faster, and better if the text is read only a few times.",
         least=0,
         most=0.9,
     )
@@ -93,11 +90,7 @@ class PretrainingOptions(Settings):
         "[new] Lines with [MASK], or `A ||| B` to ask whether B follows A. "
         "Answers go to predict_results.jsonl."
     )
-    vocab_file: str | None = optional(
-        "[new] Vocabulary, for --do_predict, --masking=dynamic, --do_export, "
-        "--separate_documents and --objective=replaced_tokens. Default: the "
-        "one in --output_dir or beside --init_checkpoint."
-    )
+    vocab_file: str | None = optional(f"[new] {shared_help.VOCAB_FILE}")
     do_lower_case: bool = setting(
         True, f"[new] Of the queries: {shared_help.DO_LOWER_CASE}"
     )
@@ -133,18 +126,15 @@ class PretrainingOptions(Settings):
             ),
             (
                 self.group_by_length and on_tpu,
-                "--group_by_length cuts batches to different lengths, but a "
-                "TPU needs one; leave --group_by_length out.",
+                "--group_by_length: a TPU needs one length; leave it out.",
             ),
             (
                 self.separate_documents and not reads,
-                "--separate_documents is for --do_train and --do_eval, which "
-                "read records; leave it out.",
+                "--separate_documents is of --do_train and --do_eval; drop it.",
             ),
             (
                 self.train.eval_every_steps and not self.eval_file,
-                "--eval_every_steps needs --eval_file: records that training "
-                "does not see.",
+                "--eval_every_steps needs --eval_file, of other records.",
             ),
         )
         self.objectives.check(self.objective)
@@ -164,10 +154,8 @@ class PretrainingOptions(Settings):
             ),
             (
                 self.do_train and self.short_rows_share and not self.masking,
-                f"--short_rows_share={self.short_rows_share:g} masks the short "
-                "rows while it reads them; make records by "
-                "create_pretraining_data.py --masking=dynamic and give "
-                "--masking=dynamic, or leave it out.",
+                f"--short_rows_share={self.short_rows_share:g} needs "
+                "--masking=dynamic, here and in create_pretraining_data.py.",
             ),
             (
                 before and not self.do_train,
@@ -176,16 +164,14 @@ class PretrainingOptions(Settings):
             ),
             (
                 before and self.init_checkpoint,
-                f"--continue_from={before} takes weights, optimizer slots and "
-                f"step, --init_checkpoint={self.init_checkpoint} weights "
-                "alone; give one of them.",
+                f"--continue_from={before} takes all, --init_checkpoint="
+                f"{self.init_checkpoint} weights alone; give one of them.",
             ),
             (
                 before
                 and os.path.normpath(before) == os.path.normpath(output_dir),
                 f"--continue_from={before} is the --output_dir, where a run "
-                "resumes without this flag. Drop it, or give another "
-                "--output_dir.",
+                "resumes without it. Drop it, or give another --output_dir.",
             ),
         )
 

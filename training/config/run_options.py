@@ -10,10 +10,7 @@ from data.storage import files
 from training.config import shared_help
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
-EXPORT_FORMATS = ("saved_model", "litert")
-EXPORT_PRECISIONS = ("float32", "bfloat16")
 SIGNATURES = ("ids", "examples", "text")
-OPTIMIZERS = ("adamw", "lamb", "muon")
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker_mirrored", "tpu")
 
 
@@ -47,12 +44,8 @@ class DeviceOptions(Settings):
 
     use_tpu: bool = switch("Whether to use a TPU.")
     tpu_name: str | None = optional("Name or grpc:// address of the Cloud TPU.")
-    tpu_zone: str | None = optional(
-        "GCE zone of the TPU; found automatically if not given."
-    )
-    gcp_project: str | None = optional(
-        "Project of the TPU; found automatically if not given."
-    )
+    tpu_zone: str | None = optional("GCE zone of the TPU; found if left out.")
+    gcp_project: str | None = optional("Project of the TPU; found if left out.")
     master: str | None = optional("Address of the TPU's master.")
     num_tpu_cores: int = setting(
         8, "Cores of the TPU; only compared, with a warning."
@@ -145,7 +138,7 @@ class TrainOptions(Settings):
         "adamw",
         "[new] adamw = the original's Adam; lamb = for batches of thousands; "
         "muon = for pretraining in fewer updates.",
-        choices=OPTIMIZERS,
+        choices=("adamw", "lamb", "muon"),
     )
     save_checkpoints_steps: int = setting(
         1000, "Updates between checkpoints.", least=1
@@ -157,9 +150,8 @@ class TrainOptions(Settings):
     )
     iterations_per_loop: int = setting(
         1000,
-        "Largest number of updates in one call to the device. A call takes "
-        "about a second (on a TPU five), so that progress shows and SIGTERM "
-        "is handled.",
+        "Most updates in one call to the device. A call takes about a second "
+        "(on a TPU five), so that progress shows and SIGTERM is handled.",
         least=1,
     )
     gradient_accumulation_steps: int = setting(
@@ -171,9 +163,7 @@ class TrainOptions(Settings):
         100, "[new] Updates between log lines and event points.", least=1
     )
     eval_every_steps: int = setting(
-        0,
-        "[new] Updates between evaluations while training; 0 = never.",
-        least=0,
+        0, "[new] Updates between evaluations in training; 0 = never.", least=0
     )
     seed: int = setting(
         12345,
@@ -187,19 +177,17 @@ class TrainOptions(Settings):
     )
     whole_last_layer: bool = switch(
         "[new] Compute the last Transformer block at every position, as the "
-        "original does, and not only where its output is used: masked "
-        "positions and [CLS]. Slower; the same result except for rounding and "
-        "dropout's random numbers."
+        "original, and not only where its output is used. Slower; the same "
+        "result except for rounding and dropout's random numbers."
     )
     xla: bool = switch(
         "[new] Compile the gradient with XLA: on a CPU faster for models of "
         "hidden size 128, slower for large ones in bfloat16."
     )
     fuse: bool | None = optional(
-        "[new] Compile the operations between a training step's matrix "
-        "products with XLA, for about a second at each new length (a TPU "
-        "always does so). The same result except for rounding. Default: if "
-        "training is long enough to be faster."
+        "[new] Compile what is between a training step's matrix products with "
+        "XLA, for a second at each new length (a TPU always does so). The same "
+        "except for rounding. Default: if training is long enough."
     )
     layerwise_lr_decay: float = setting(
         1.0,
@@ -210,9 +198,7 @@ class TrainOptions(Settings):
         most=1,
     )
     trainable_layers: int = setting(
-        -1,
-        "[new] Number of last blocks to train, with the head; -1 = all.",
-        least=-1,
+        -1, "[new] Last blocks to train, with the head; -1 = all.", least=-1
     )
 
     @property
@@ -223,13 +209,10 @@ class TrainOptions(Settings):
     @property
     def end(self) -> tuple[str, float, str]:
         """The flag that ends training, its value and its unit."""
-        name = next(
-            name
-            for name in ("num_train_minutes", "stop_at_step", "num_train_steps")
-            if getattr(self, name)
-        )
-        unit = "minutes" if name == "num_train_minutes" else "steps"
-        return name, getattr(self, name), unit
+        if self.num_train_minutes:
+            return "num_train_minutes", self.num_train_minutes, "minutes"
+        name = "stop_at_step" if self.stop_at_step else "num_train_steps"
+        return name, self.last_step, "steps"
 
     @property
     def shaping(self) -> dict[str, Any]:
@@ -256,8 +239,8 @@ class TrainOptions(Settings):
             ),
             (
                 before and self.num_train_minutes,
-                f"--continue_from={before} continues steps, which {minutes} "
-                "does not count; give --init_checkpoint.",
+                f"--continue_from={before} counts steps, {minutes} does not; "
+                "give --init_checkpoint.",
             ),
         )
 
@@ -310,21 +293,19 @@ class ExportOptions(Settings):
         "[new] saved_model: for TF Serving. litert: files of 8 bits and of "
         "float32 for phones, and for Python without TensorFlow; from ids to "
         "scores.",
-        choices=EXPORT_FORMATS,
+        choices=("saved_model", "litert"),
         flag="export_format",
     )
     precision: str = setting(
         "float32",
         "[new] Arithmetic of the export; its README.md says what is lost.",
-        choices=EXPORT_PRECISIONS,
+        choices=("float32", "bfloat16"),
         flag="export_precision",
     )
     use_calibration: bool = True  # a flag of run_classifier.py
     serving: ServingOptions = ServingOptions()
 
     def _check(self) -> None:
-        usual = (SIGNATURES, False, "float32")
-        given = (*vars(self.serving).values(), self.precision)
         places = self.export_dir or self.output_dir, self.output_dir
         refuse(
             (
@@ -332,11 +313,11 @@ class ExportOptions(Settings):
                 "--do_export: give --export_dir, a folder of its own.",
             ),
             (
-                self.format == "litert" and given != usual,
+                self.format == "litert"
+                and (self.serving.changed() or self.precision != "float32"),
                 "--export_format=litert has files for ids alone, in float32 "
-                "and 8 bits; leave out --export_signatures (bert.load "
-                "tokenizes texts), --export_precision and "
-                "--serving_like_original.",
+                "and 8 bits; leave out --export_signatures, --export_precision "
+                "and --serving_like_original.",
             ),
         )
         files.check_writable(self.export_dir, "export_dir")

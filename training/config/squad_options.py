@@ -23,8 +23,7 @@ class SquadOptions(TaskRunOptions):
         "SQuAD's JSON to answer; it is scored if it has answers."
     )
     tfds: str | None = optional(
-        "[new] Data set of tensorflow-datasets, such as squad/v2.0, in place of"
-        " both files."
+        "[new] Data set of tensorflow-datasets, in place of both files."
     )
     tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
     do_predict: bool = switch("Whether to answer --predict_file.")
@@ -63,7 +62,11 @@ class SquadOptions(TaskRunOptions):
 
     def _check(self) -> None:
         # The checks and words of the original's validate_flags_or_throw.
-        has_data = bool(self.tfds)
+        needed = (
+            ("do_train", self.do_train, "train_file"),
+            ("do_predict", self.do_predict, "predict_file"),
+            ("eval_every_steps", self.watches, "predict_file"),
+        )
         refuse(
             (
                 not (self.do_train or self.do_predict or self.do_export),
@@ -71,19 +74,14 @@ class SquadOptions(TaskRunOptions):
             ),
             *(
                 (
-                    is_asked and not (has_data or getattr(self, name)),
+                    is_asked and not (self.tfds or getattr(self, name)),
                     f"If `{why}` is True, then `{name}` must be specified.",
                 )
-                for why, is_asked, name in (
-                    ("do_train", self.do_train, "train_file"),
-                    ("do_predict", self.do_predict, "predict_file"),
-                    ("eval_every_steps", self.watches, "predict_file"),
-                )
+                for why, is_asked, name in needed
             ),
             (
-                has_data and (self.train_file or self.predict_file),
-                "--tfds replaces --train_file and --predict_file; give only "
-                "--tfds.",
+                self.tfds and (self.train_file or self.predict_file),
+                "--tfds: leave out --train_file and --predict_file.",
             ),
         )
         super()._check()

@@ -20,8 +20,7 @@ class FormOptions(Settings):
         choices=VECTOR_POOLINGS,
     )
     normalize: bool | None = optional(
-        "Vectors have the length 1. Default: as the model's folder says, else "
-        "true."
+        "Vectors have length 1. Default: as the model's folder says, else true."
     )
     vector_sizes: tuple[int, ...] | None = optional(
         "Smaller sizes at which the first numbers of a vector shall do "
@@ -36,9 +35,8 @@ class SentenceOptions(TaskRunOptions):
     do_eval: bool = switch("Whether to score the dev set.")
     loss: str = setting(
         "cosent",
-        "What trains: cosent or cosine = scored pairs; negatives = pairs, each "
-        "against the other texts of its batch; teacher = another model's "
-        "vectors of the texts.",
+        "cosent, cosine: scored pairs; negatives: pairs, against the others of "
+        "a batch; teacher: another model's vectors of the texts.",
         choices=VECTOR_LOSSES,
     )
     similarity_scale: float = setting(
@@ -48,12 +46,8 @@ class SentenceOptions(TaskRunOptions):
     texts: TextOptions = TextOptions()
 
     def _check(self) -> None:
-        refuse(
-            (
-                not (self.do_train or self.do_eval or self.do_export),
-                "Give --do_train, --do_eval or --do_export.",
-            )
-        )
+        if not (self.do_train or self.do_eval or self.do_export):
+            raise ValueError("Give --do_train, --do_eval or --do_export.")
         super()._check()
 
     def check_together(self) -> None:
@@ -75,19 +69,16 @@ class SentenceOptions(TaskRunOptions):
             (
                 self.do_train
                 and bool(texts.teacher_vectors) != (loss == "teacher"),
-                "--teacher_vectors and --loss=teacher need each other; give "
-                "both or none.",
+                "--teacher_vectors and --loss=teacher need each other.",
             ),
             (
                 texts.drop_missing and loss == "teacher",
-                "--drop_missing would leave out texts, but --teacher_vectors "
-                "has a row for each; remove both.",
+                "--drop_missing: drop it, --teacher_vectors has all rows.",
             ),
             (
                 loss == "negatives" and is_ordered,
-                "--group_by_length and --shuffle_window: --loss=negatives "
-                "orders all examples, so that no batch has a text twice; leave "
-                "them out.",
+                "--group_by_length and --shuffle_window: leave them out, "
+                "because --loss=negatives orders all examples.",
             ),
         )
 
@@ -129,8 +120,7 @@ class EncodingOptions(Settings):
 
     do_encode: bool = switch("Write the vectors of the texts of --input_file.")
     do_search: bool = switch(
-        "Find the texts of --index_file that are nearest to each question of "
-        "--input_file, or of the terminal."
+        "Find the texts of --index_file that answer --input_file, or you."
     )
     init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     output_dir: str | None = optional("Folder of the run.")
@@ -167,13 +157,11 @@ class EncodingOptions(Settings):
         refuse(
             (
                 self.do_encode and self.do_search,
-                "--do_encode writes an index and --do_search reads one; give "
-                "one of them for each command.",
+                "--do_encode and --do_search need a command each.",
             ),
             (
                 not self.output_dir and not self.init_checkpoint,
-                "Give the model: --init_checkpoint=FOLDER, or --output_dir of "
-                "the run that trained it.",
+                "Give the model: --init_checkpoint, or --output_dir of a run.",
             ),
             (
                 self.do_encode and not (self.input_file and self.output_file),
@@ -189,8 +177,7 @@ class EncodingOptions(Settings):
             ),
             (
                 len(columns) > 1,
-                f"--text_columns={','.join(columns)}: give one column of "
-                "texts.",
+                f"--text_columns={','.join(columns)}: give one column.",
             ),
         )
 

@@ -56,11 +56,11 @@ def test_layers_are_read():
         ),
         (
             {"vectors": {"attention": True, "layers": (0, "embeddings")}},
-            "--attention: the embeddings have none",
+            "--attention: leave out embeddings, which",
         ),
         (
             {"vectors": {"whole_words": True, "pooling": "max"}},
-            "--whole_words gives a vector for each word, --pooling=max one",
+            "--whole_words or --pooling=max: drop one",
         ),
     ],
     ids=str,
