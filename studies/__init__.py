@@ -24,7 +24,5 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> Any:
     """Returns the `Study` of the file with this name, one of `names`."""
     if name not in names():
-        raise ValueError(
-            f"--study={name}; it must be one of {', '.join(names())}."
-        )
+        raise ValueError(f"--study={name}; give one of {', '.join(names())}.")
     return importlib.import_module(f"{__name__}.{name}").STUDY

@@ -95,9 +95,8 @@ def _end(message: str, code: int = 1, *, is_error: bool = True) -> NoReturn:
     """Ends the program with a last message on standard error."""
     logging.flush()
     if json_log.is_on():
-        logging.log(
-            logging.ERROR if is_error else logging.WARNING, "%s", message
-        )
+        level = logging.ERROR if is_error else logging.WARNING
+        logging.log(level, "%s", message)
     else:
         print(f"{'error: ' * is_error}{message}", file=sys.stderr)
     sys.exit(code)

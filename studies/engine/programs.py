@@ -192,8 +192,7 @@ def _check_model(folder: str, rows: Iterable[Row]) -> None:
     found = model_folder.find(folder)
     if not found.vocab_file:
         raise FileNotFoundError(
-            f"--init_checkpoint={folder} has no vocab.txt; put the model's "
-            "vocabulary there."
+            f"--init_checkpoint={folder} has no vocab.txt; put it there."
         )
     config = found.read_config()
     for row in rows:

@@ -34,15 +34,12 @@ class StudyOptions(Settings):
 
     study: str = setting(help=f"The study: {', '.join(studies.names())}.")
     output_dir: str = setting(
-        help="Folder of the study: study.md, study.tsv, study.png and a folder "
-        "for each row, which TensorBoard shows. The same command resumes it."
+        help="Folder of study.md, study.tsv, study.png and the rows' folders."
     )
     scale: str = setting(
         "small",
-        "small: 2 layers x 128 or a little more, an hour or less on 2 cores. "
-        "tiny: the same in a minute or two, to see that a command works; its "
-        "numbers mean nothing. paper: only print the commands at the paper's "
-        "size and what they cost.",
+        "small: an hour or less on 2 cores. tiny: a minute or two, to see that "
+        "a command works. paper: only print the paper's commands and cost.",
         choices=scales.NAMES,
     )
     rows: tuple[str, ...] = setting((), "Only these rows. Default: all.")
@@ -86,9 +83,7 @@ class StudyData(Settings):
         "Folder of SQuAD, for `spans`: train-v1.1.json and dev-v1.1.json."
     )
     tfds: tuple[str, ...] = setting(
-        (),
-        "Take these measures' data from tensorflow-datasets instead: "
-        f"{', '.join(TFDS)}.",
+        (), f"From tensorflow-datasets: data of some of {', '.join(TFDS)}."
     )
     tfds_data_dir: str | None = optional(
         "Folder in which tensorflow-datasets keeps its data sets."
@@ -154,8 +149,7 @@ class StudyData(Settings):
         if self.init_checkpoint and not study.takes_model:
             raise ValueError(
                 f"--init_checkpoint={self.init_checkpoint}: the rows of this "
-                "study differ in their pretraining, so each is pretrained "
-                "here; leave it out."
+                "study are each pretrained here; leave it out."
             )
         if not self.measures_of(study):
             flags = {MEASURES[m].needs for m in study.measures} - {""}

@@ -49,9 +49,7 @@ class ConversionOptions(Settings):
         "wordpieces' weights."
     )
     keep_layers: tuple[int, ...] = setting(
-        (),
-        "Layers to keep, such as 0,2,4, or how many, evenly: 3 of 6 are 0,2,4. "
-        "The others are left out.",
+        (), "Layers to keep, such as 0,2,4, or how many: 3 of 6 are 0,2,4."
     )
     keep_words: int | None = optional(
         "Size of a smaller vocabulary: special tokens, single characters, then "

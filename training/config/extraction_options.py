@@ -43,13 +43,8 @@ class VectorOptions(Settings):
     layer_mix: str = setting(
         "separate", "[new] Mix the layers to one vector.", choices=LAYER_MIXES
     )
-    whole_words: bool = switch(
-        "[new] One vector a word or mark: the mean of its wordpieces."
-    )
-    attention: bool = switch(
-        "[new] With --format=npz: attention maps, [layers, heads, wordpieces, "
-        "wordpieces] for each line."
-    )
+    whole_words: bool = switch("[new] One vector a word: its wordpieces' mean.")
+    attention: bool = switch("[new] With --format=npz: the attention maps.")
 
     def _check(self) -> None:
         refuse(
@@ -102,9 +97,7 @@ class ExtractionOptions(Settings):
     batch_size: int = setting(32, "Lines computed at once.", least=1)
     use_one_hot_embeddings: bool = switch(shared_help.ONE_HOT)
     vectors: VectorOptions = VectorOptions()
-    format: str = setting(
-        "jsonl", "[new] Format of the output.", choices=FORMATS
-    )
+    format: str = setting("jsonl", "[new] Output format.", choices=FORMATS)
     attention_png: str | None = optional("[new] Picture of a line's attention.")
     attention_line: int = setting(0, "[new] Which line; 0 = first.", least=0)
     attention_layer: int = setting(-1, "[new] Which block; -1 = the last.")
@@ -115,6 +108,4 @@ class ExtractionOptions(Settings):
         if self.vectors.attention and (
             self.format != "npz" or self.vectors.pooling != "none"
         ):
-            raise ValueError(
-                "--attention needs --format=npz and --pooling=none."
-            )
+            raise ValueError("--attention needs --format=npz, --pooling=none.")

@@ -11,11 +11,7 @@ from data.tasks.class_weights import ClassWeights, parse_weights
 from modeling.choices import HEADS, MIXES
 from training.config import shared_help
 from training.config.distill_options import DistillOptions
-from training.config.run_options import (
-    DeviceOptions,
-    TrainOptions,
-    check_can_be_found,
-)
+from training.config.run_options import DeviceOptions, TrainOptions, check_found
 
 # As the server and the released folders call them, in the order of Table 1.
 GLUE = ("MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE", "WNLI")
@@ -33,9 +29,7 @@ class FinetuningOptions(Settings):
     max_seq_length: int = setting(
         128, "Wordpieces of a row; longer examples are cut, and counted."
     )
-    num_train_epochs: float = setting(
-        3.0, "Passes over the train set.", above=0
-    )
+    num_train_epochs: float = setting(3.0, "Passes over the data.", above=0)
     warmup_proportion: float = setting(
         0.1, "Share of the updates in which the rate rises.", least=0, most=1
     )
@@ -45,12 +39,10 @@ class FinetuningOptions(Settings):
         True,
         "[new] Cut batches to their longest row (not on a TPU): same result.",
     )
-    group_by_length: bool = switch(
-        "[new] Put training rows of similar length together."
-    )
+    group_by_length: bool = switch("[new] Put rows of similar length together.")
     shuffle_window: int = setting(
         0,
-        "[new] Records to draw the next from; 0 = all, 100 = as the original.",
+        "[new] Records to draw from; 0 = all, 100 = as the original.",
         least=0,
     )
     save_best: str = setting(
@@ -60,7 +52,7 @@ class FinetuningOptions(Settings):
     )
     early_stopping_patience: int = setting(
         0,
-        "[new] Evaluations without a better --save_best to stop at; 0 = never.",
+        "[new] Stop after so many evaluations of no gain; 0 = never.",
         least=0,
     )
     strip_checkpoint: bool = switch(
@@ -104,7 +96,7 @@ class TaskRunOptions(Settings):
                 f"--save_best={metric} needs --eval_every_steps, such as 100.",
             ),
         )
-        check_can_be_found(self, "vocab_file", "bert_config_file")
+        check_found(self, "vocab_file", "bert_config_file")
 
     @property
     def output_dir(self) -> str:
@@ -160,8 +152,7 @@ class TaskOptions(Settings):
 
     language: str | None = optional("[new] xnli: default zh.")
     tfds: str | None = optional(
-        "[new] Data set of tensorflow-datasets, in place of --data_dir; '' = "
-        "the task's own."
+        "[new] Data set of tensorflow-datasets; '' = the task's own."
     )
     tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
     kind: str | None = optional(
@@ -172,9 +163,7 @@ class TaskOptions(Settings):
         "[new] Tables, conll, conllu: column of the label: its name, or its "
         "number from 0; -1 = the last."
     )
-    id_column: str | None = optional(
-        "[new] tsv, csv, jsonl: column that names the example."
-    )
+    id_column: str | None = optional("[new] tsv, csv, jsonl: column of ids.")
     label_separator: str | None = optional(
         "[new] Tables: between a multilabel cell's labels; default comma."
     )
@@ -235,17 +224,14 @@ class ClassifierOptions(TaskRunOptions):
     do_eval: bool = switch("Whether to score the dev sets.")
     eval_checkpoints: str = setting(
         "last",
-        "[new] Checkpoints to score: last, all, or steps such as 100,200; the "
-        "table is checkpoints.tsv.",
+        "[new] Checkpoints to score: last, all, or steps such as 100,200.",
     )
     calibrate: bool = switch(
         "[new] Labels: fit one temperature of the probabilities and a threshold"
         " of each label on the dev set, and keep them in OUTPUT_DIR."
     )
     use_calibration: bool = setting(
-        True,
-        "[new] Answer and export with the calibration and the thresholds that "
-        "--calibrate has kept.",
+        True, "[new] Answer and export with what --calibrate has kept."
     )
     explain_errors: int | None = optional(
         "[new] In how many examples of the highest loss errors.html shades the "
@@ -307,12 +293,10 @@ class ClassifierOptions(TaskRunOptions):
         )
         for name in ("eval_checkpoints", "calibrate", "explain_errors"):
             if changed.get(name) and not self.do_eval:
-                raise ValueError(
-                    f"--{name}={changed[name]} needs --do_eval, and a dev set."
-                )
+                raise ValueError(f"--{name}={changed[name]} needs --do_eval.")
         for name in task_names(self.task_name):
             tasks.require_task(name)
-        check_can_be_found(self, "task_name")
+        check_found(self, "task_name")
         super()._check()
 
 

@@ -26,7 +26,7 @@ class ReplacedTokensOptions(Settings):
 
     discriminator_weight: float = setting(
         50.0,
-        "[new] Weight of the discriminator's loss; the generator's has 1.",
+        "[new] Weight of the discriminator; the generator has 1.",
         above=0.0,
     )
     generator_size: float = setting(

@@ -8,11 +8,7 @@ from data.settings import Settings, group, optional, refuse, setting, switch
 from modeling.choices import FIRST_WEIGHTS, OBJECTIVES
 from training.config import shared_help
 from training.config.objective_options import ObjectiveOptions
-from training.config.run_options import (
-    DeviceOptions,
-    TrainOptions,
-    check_can_be_found,
-)
+from training.config.run_options import DeviceOptions, TrainOptions, check_found
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,14 +31,12 @@ class PretrainingOptions(Settings):
     objectives: ObjectiveOptions = ObjectiveOptions()
     bert_config_file: str | None = optional(shared_help.BERT_CONFIG_FILE)
     input_file: str | None = setting(
-        help="Record files: comma-separated paths or globs."
+        help="Record files or globs, comma-separated."
     )
     eval_file: str | None = optional(
         "[new] Records to evaluate on; --input_file if not given."
     )
-    skip_bad_records: bool = switch(
-        "[new] Leave out damaged records, and report how many."
-    )
+    skip_bad_records: bool = switch("[new] Leave out, and count, bad records.")
     init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     first_weights: str = setting(
         FIRST_WEIGHTS[0],
@@ -58,9 +52,7 @@ class PretrainingOptions(Settings):
         least=0,
         most=0.9,
     )
-    max_seq_length: int = setting(
-        128, "Wordpieces of an example, as in the records."
-    )
+    max_seq_length: int = setting(128, "Wordpieces of an example, as recorded.")
     max_predictions_per_seq: int = setting(
         20, "Masked wordpieces of an example, as in the records."
     )
@@ -139,7 +131,7 @@ class PretrainingOptions(Settings):
         )
         self.objectives.check(self.objective)
         self._check_beginning()
-        check_can_be_found(self, "bert_config_file", *self.needs_vocab)
+        check_found(self, "bert_config_file", *self.needs_vocab)
 
     def _check_beginning(self) -> None:
         """Refuses contradictions about what training begins with."""

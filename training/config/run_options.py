@@ -14,7 +14,7 @@ SIGNATURES = ("ids", "examples", "text")
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker_mirrored", "tpu")
 
 
-def check_can_be_found(options: Settings, *flags: str) -> None:
+def check_found(options: Settings, *flags: str) -> None:
     """Raises ValueError for files that are not given and cannot be found."""
     folder = options.find("output_dir")
     others = map(options.find, ("init_checkpoint", "continue_from"))
@@ -47,9 +47,7 @@ class DeviceOptions(Settings):
     tpu_zone: str | None = optional("GCE zone of the TPU; found if left out.")
     gcp_project: str | None = optional("Project of the TPU; found if left out.")
     master: str | None = optional("Address of the TPU's master.")
-    num_tpu_cores: int = setting(
-        8, "Cores of the TPU; only compared, with a warning."
-    )
+    num_tpu_cores: int = setting(8, "TPU cores; only compared, with a warning.")
     precision: str = setting(
         "float32",
         "[new] Arithmetic; weights, layer norm and softmax stay float32. "
@@ -75,9 +73,8 @@ class DeviceOptions(Settings):
     )
     worker_timeout_minutes: float = setting(
         30.0,
-        "[new] Exit after waiting this many minutes for the other workers. "
-        "None may work alone for longer, such as the first one that saves; 0 "
-        "= wait forever.",
+        "[new] Exit after so many minutes of waiting for other workers. None "
+        "may work alone for longer, such as the one that saves; 0 = never.",
         least=0,
     )
 
@@ -155,9 +152,7 @@ class TrainOptions(Settings):
         least=1,
     )
     gradient_accumulation_steps: int = setting(
-        1,
-        "[new] Micro-batches of one update: the same result in less memory.",
-        least=1,
+        1, "[new] Micro-batches of an update: the same in less memory.", least=1
     )
     log_steps: int = setting(
         100, "[new] Updates between log lines and event points.", least=1
@@ -290,9 +285,8 @@ class ExportOptions(Settings):
     )
     format: str = setting(
         "saved_model",
-        "[new] saved_model: for TF Serving. litert: files of 8 bits and of "
-        "float32 for phones, and for Python without TensorFlow; from ids to "
-        "scores.",
+        "[new] saved_model: for TF Serving. litert: of 8 bits and float32, for "
+        "phones and for Python without TensorFlow; from ids to scores.",
         choices=("saved_model", "litert"),
         flag="export_format",
     )

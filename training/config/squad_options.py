@@ -30,29 +30,20 @@ class SquadOptions(TaskRunOptions):
     find_null_threshold: bool = switch(
         "[new] Find and save the null_score_diff_threshold with the best F1."
     )
-    count_windows: bool = switch(
-        "[new] Count epochs in windows, not in questions."
-    )
+    count_windows: bool = switch("[new] Epochs count windows, not questions.")
     score_padding: bool = switch(
         "[new] Include padding in the loss and among the best starts and ends, "
         "as the original; batches are not trimmed."
     )
-    write_html: bool = switch(
-        "[new] Write predictions.html: the answers marked in the texts."
-    )
-    num_processes: int = setting(
-        1, "[new] Processes that convert a large file to records."
-    )
+    write_html: bool = switch("[new] predictions.html: answers in the texts.")
+    num_processes: int = setting(1, "[new] Processes that make the records.")
     verbose_logging: bool = switch("Has no effect.")
     head: str = setting(
         "linear",
-        "[new] Layers after the encoder: linear, or bilstm (two layers, then "
-        "linear).",
+        "[new] After the encoder: linear; bilstm (two layers, then linear).",
         choices=WORD_HEADS,
     )
-    distillation: DistillOptions = group(
-        default=DistillOptions(), unlabeled_file=""
-    )
+    distillation: DistillOptions = group(DistillOptions(), unlabeled_file="")
     # Evaluation is prediction, in batches of predict_batch_size.
     finetuning: FinetuningOptions = group(eval_batch_size=8)
     # `finetuning` has its max_seq_length.

@@ -57,9 +57,8 @@ class SentenceOptions(TaskRunOptions):
         """
         texts, loss, count = self.texts, self.loss, len(self.train_columns)
         numbers = {"teacher": (1,), "negatives": (2, 3)}.get(loss, (2,))
-        is_ordered = (
-            self.finetuning.group_by_length or self.finetuning.shuffle_window
-        )
+        tuned = self.finetuning
+        is_ordered = tuned.group_by_length or tuned.shuffle_window
         refuse(
             (
                 self.do_train and count not in numbers,
@@ -119,9 +118,7 @@ class EncodingOptions(Settings):
     """Which vectors are written, or what is searched."""
 
     do_encode: bool = switch("Write the vectors of the texts of --input_file.")
-    do_search: bool = switch(
-        "Find the texts of --index_file that answer --input_file, or you."
-    )
+    do_search: bool = switch("Find texts of --index_file for each question.")
     init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     output_dir: str | None = optional("Folder of the run.")
     input_file: str | None = optional(
@@ -132,9 +129,7 @@ class EncodingOptions(Settings):
         "Vectors as .npy or, with the texts, as .jsonl; for --do_search .jsonl "
         "of what was found. Default: the terminal."
     )
-    index_file: str | None = optional(
-        "--do_search: .npy file that --do_encode wrote."
-    )
+    index_file: str | None = optional("--do_search: .npy file of --do_encode.")
     text_columns: tuple[str, ...] = setting((), "Tables: columns of the texts.")
     prompt_name: str | None = optional(
         "Which of the model's prompts is put before each text. Default: as the "

@@ -48,11 +48,11 @@ def test_layers_are_read():
         ({"attention_line": -1}, "--attention_line=-1; it must be at least 0"),
         (
             {"vectors": {"attention": True}},
-            "--attention needs --format=npz and --pooling=none",
+            "--attention needs --format=npz, --pooling=none",
         ),
         (
             {"vectors": {"attention": True, "pooling": "cls"}, "format": "npz"},
-            "--attention needs --format=npz and --pooling=none",
+            "--attention needs --format=npz, --pooling=none",
         ),
         (
             {"vectors": {"attention": True, "layers": (0, "embeddings")}},
