@@ -21,33 +21,63 @@ Empty lines are skipped. On a terminal each line is answered at once, until
 Ctrl-D. The Python interface is bert.py, see docs/python.md.
 """
 
+import dataclasses
 import itertools
 import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+from data.settings import Settings, optional, setting
 from data.storage import files
+from data.tasks import KINDS
 from training import program
 from training.config import flags
-from training.config.asking_options import AskingOptions
 from training.export import asking, litert_model
 
 # Batches of a file whose lines are sorted by length together.
 _BATCHES_AT_ONCE = 100
+_WRITERS = {"text": asking.to_text, "jsonl": asking.to_json}
 
 
-def define_flags() -> None:
-    """Defines this program's flags."""
-    flags.define(AskingOptions)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AskingOptions(Settings):
+    """What ask.py does."""
+
+    model: str = setting(help="Folder of a model, of a run, or of an export.")
+    input_file: str | None = optional(
+        "Texts, one a line (two with a tab between); else standard input."
+    )
+    context_file: str | None = optional(
+        "The text that all questions are about; each line is a question."
+    )
+    vocab_file: str | None = optional("Its vocabulary. Default: its folder's.")
+    kind: str | None = optional(
+        "What a classifier answers. Default: as its folder says.", choices=KINDS
+    )
+    num_choices: int | None = optional(
+        "Choices of a line, if a model does not say it.", least=2
+    )
+    use_calibration: bool = setting(
+        True, "Use the calibration and thresholds that the folder has."
+    )
+    format: str = setting(
+        "text", "text; jsonl: a JSON object a line.", choices=tuple(_WRITERS)
+    )
+    top_k: int | None = optional("Fillings of a [MASK]. Default: 5.", least=1)
+    max_seq_length: int | None = optional(
+        "Wordpieces of a text. Default: as in training.",
+        least=3,  # [CLS] a [SEP]
+    )
+    batch_size: int = setting(32, "Texts computed at once.", least=1)
 
 
 def main() -> None:
     """Answers the lines that the flags name."""
     options = flags.read(AskingOptions)
     context = None
-    for path in filter(None, (options.input_file, options.context_file)):
-        files.require_file(path, "text")
+    if options.input_file:
+        files.require_file(options.input_file, "text")
     if options.context_file:
         context = "\n".join(files.read_lines(options.context_file))
     if not litert_model.find(options.model):
@@ -56,15 +86,14 @@ def main() -> None:
 
     # An export takes no such options.
     names = ("vocab_file", "kind", "num_choices")
-    given = {name: getattr(options, name) for name in names}
     model = bert.load(
         options.model,
         max_seq_length=options.max_seq_length,
         use_calibration=options.use_calibration,
-        **{name: value for name, value in given.items() if value},
+        **{n: x for n in names if (x := getattr(options, n))},
     )
     settings = _settings(options, model)
-    write = {"text": asking.to_text, "jsonl": asking.to_json}[options.format]
+    write = _WRITERS[options.format]
     is_terminal = not options.input_file and sys.stdin.isatty()
     lines = _lines(options.input_file)
     size = 1 if is_terminal else options.batch_size * _BATCHES_AT_ONCE
@@ -131,5 +160,5 @@ def _lines(path: str | None) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(AskingOptions)
     program.run(main)

@@ -238,8 +238,7 @@ class Model(VectorMethods):
             raise ValueError(
                 f"{self.folder} is a model of the kind {self.kind}, but "
                 f"{method} needs {' or '.join(kinds)}. Call "
-                f"{_METHODS.get(self.kind, 'encode')}, or load a model that "
-                "was trained for this."
+                f"{_METHODS.get(self.kind, 'encode')}, or load another model."
             )
         return listed(texts)
 

@@ -28,15 +28,8 @@ class VocabularyOptions(Settings):
 
     input_file: str = setting(help="Comma-separated UTF-8 text files or globs.")
     output_file: str = setting(help="Where to write the vocabulary.")
-    do_lower_case: bool = setting(
-        True, "Lower-case the text and drop its accents."
-    )
+    do_lower_case: bool = setting(True, "Lower-case text and drop accents.")
     learning: LearningOptions
-
-
-def define_flags() -> None:
-    """Defines this program's flags."""
-    flags.define(VocabularyOptions)
 
 
 def main() -> None:
@@ -73,5 +66,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(VocabularyOptions)
     program.run(main)

@@ -36,11 +36,6 @@ from training.config import flags
 from training.config.conversion_options import ConversionOptions
 
 
-def define_flags() -> None:
-    """Defines this program's flags."""
-    flags.define(ConversionOptions)
-
-
 def main() -> None:
     """Converts as the flags say."""
     options = flags.read(ConversionOptions)
@@ -51,5 +46,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(ConversionOptions)
     program.run(main)

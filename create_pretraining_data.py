@@ -25,7 +25,7 @@ from data.pretraining.exact import in_memory
 from data.pretraining.recipe import Recipe
 from data.pretraining.streaming import all_shards
 from data.pretraining.streaming.beam_runner import beam_runner
-from data.settings import Settings, setting
+from data.settings import Settings, optional, setting
 from data.storage import files, manifests
 from training import program
 from training.config import flags
@@ -54,9 +54,7 @@ _NEEDED = {
 class CreationOptions(Settings):
     """Options of create_pretraining_data.py."""
 
-    input_file: str | None = setting(
-        None, "Text files: paths or globs, comma-separated."
-    )
+    input_file: str | None = optional("Text files or globs, comma-separated.")
     output_file: str = setting(
         help="TFRecord files, comma-separated; [new] OUT@64 stands for 64 "
         "files, OUT-00000-of-00064 and so on."
@@ -70,15 +68,12 @@ class CreationOptions(Settings):
         f"{', '.join(_STREAMING_ONLY)} need 1 or more.",
         least=0,
     )
-    runner: str | None = setting(
-        None,
+    runner: str | None = optional(
         "[new] Write the shards on Apache Beam (requirements-beam.txt), with "
-        "this Beam runner, such as DirectRunner.",
+        "this Beam runner, such as DirectRunner."
     )
     beam_options: str = setting(
-        "",
-        "[new] Options of Beam, as on a command line: "
-        "'--direct_num_workers=4'.",
+        "", "[new] Beam's options, such as '--direct_num_workers=4'."
     )
 
     def _check(self) -> None:
@@ -93,11 +88,6 @@ class CreationOptions(Settings):
                     f"--{name}={changed[name]} is for --{needed}, which is not "
                     "given; give both, or neither."
                 )
-
-
-def define_flags() -> None:
-    """Defines the original's flags and, marked [new], our own."""
-    flags.define(CreationOptions)
 
 
 def main() -> None:
@@ -135,5 +125,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(CreationOptions)
     program.run(main)

@@ -19,11 +19,6 @@ from training import program
 from training.config import flags
 
 
-def define_flags() -> None:
-    """Defines the flags; the original release has no such program."""
-    flags.define(EnsembleOptions, null_score_diff_threshold=0.0)
-
-
 def main() -> None:
     """Averages the runs and logs the scores."""
     options = flags.read(
@@ -35,5 +30,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(EnsembleOptions, null_score_diff_threshold=0.0)
     program.run(main)

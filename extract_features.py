@@ -23,11 +23,6 @@ from training.config import flags
 from training.config.extraction_options import ExtractionOptions
 
 
-def define_flags() -> None:
-    """Defines the original's flags and, marked [new], our own."""
-    flags.define(ExtractionOptions)
-
-
 def main() -> None:
     """Writes the vectors that the flags ask for."""
     options = flags.read(ExtractionOptions)
@@ -38,5 +33,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(ExtractionOptions)
     program.run(main)

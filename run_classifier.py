@@ -28,14 +28,6 @@ from training.config.finetuning_options import (
 from training.config.run_options import ExportOptions
 
 
-def define_flags() -> None:
-    """Defines the original's flags and, marked [new], our own."""
-    flags.define(ClassifierOptions, head=None)
-    flags.define(TrialOptions)
-    flags.define(TaskOptions)
-    flags.define(ExportOptions, do_export=False)
-
-
 def main() -> None:
     """Trains, evaluates, predicts and exports, as the flags ask."""
     if flags.value("do_export") and (
@@ -65,11 +57,14 @@ def _classifier_options() -> ClassifierOptions:
     head = "bilstm" if flags.value("feature_based") else "linear"
     return flags.read(
         ClassifierOptions,
-        task_options=flags.read(TaskOptions).given,
+        task_options=flags.read(TaskOptions).changed(),
         head=flags.value("head") or head,
     )
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(ClassifierOptions, head=None)
+    flags.define(TrialOptions)
+    flags.define(TaskOptions)
+    flags.define(ExportOptions, do_export=False)
     program.run(main)

@@ -14,7 +14,7 @@ import dataclasses
 
 from absl import logging
 
-from data.settings import Settings, setting
+from data.settings import Settings, optional, setting
 from data.storage import outputs
 from training import program
 from training.config import flags
@@ -27,15 +27,10 @@ class PlotOptions(Settings):
     runs: tuple[str, ...] = setting(
         help="Comma-separated output_dirs of runs, or globs of them."
     )
-    tags: tuple[str, ...] | None = setting(
-        None, "Names of the curves; default: all losses and scores."
+    tags: tuple[str, ...] | None = optional(
+        "Names of the curves; default: all losses and scores."
     )
     png: str = setting(help="The picture to write.")
-
-
-def define_flags() -> None:
-    """Defines this program's flags."""
-    flags.define(PlotOptions)
 
 
 def main() -> None:
@@ -52,5 +47,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(PlotOptions)
     program.run(main)

@@ -16,14 +16,12 @@ The records come from create_pretraining_data.py; give the same
 eval_results.txt; the same command again resumes a run that was stopped.
 """
 
-import itertools
 import os
 from typing import Any
 
 from absl import logging
 
 from data.pretraining.data_options import PretrainingDataOptions
-from data.settings import refuse
 from data.storage import files
 from modeling.config import BertConfig
 from training import program
@@ -40,16 +38,6 @@ _MASKING = (
     "mask_token_prob",
     "random_token_prob",
 )
-
-
-def define_flags() -> None:
-    """Defines the original's flags and, marked [new], our own."""
-    flags.define(recipes.RecipeOptions)
-    flags.define(
-        PretrainingOptions, num_train_steps=100000, num_warmup_steps=10000
-    )
-    flags.define(PretrainingDataOptions, only=_MASKING, is_new=True)
-    flags.define(ExportOptions, do_export=False)
 
 
 def main() -> None:
@@ -119,14 +107,15 @@ def _use_recipe() -> None:
 
 def _hidden_size() -> int | None:
     """The model's: the same when a run begins and resumes; None = unknown."""
-    first, folder = map(flags.value, ("init_checkpoint", "output_dir"))
-    if first:
+    paths = [flags.value("bert_config_file")]
+    if first := flags.value("init_checkpoint"):
         folders = first, os.path.dirname(first)
     else:
-        folders = filter(None, [_run_folder(folder)])
-    names = "bert_config.json", "config.json"
-    found = (os.path.join(*x) for x in itertools.product(folders, names))
-    for path in filter(None, (flags.value("bert_config_file"), *found)):
+        folders = filter(None, [_run_folder(flags.value("output_dir"))])
+    for folder in folders:
+        for name in ("bert_config.json", "config.json"):
+            paths.append(os.path.join(folder, name))
+    for path in filter(None, paths):
         if files.exists(path):
             return BertConfig.from_json_file(path).hidden_size
     return None
@@ -142,18 +131,11 @@ def _run_folder(output_dir: str) -> str:
 def _export_options() -> ExportOptions:
     """What to export; refuses what the original has no counterpart of."""
     options = flags.read(ExportOptions)
-    refuse(
-        (
-            options.serving.like_original,
-            "--serving_like_original: the original exports classifiers and "
-            "models of questions, but no pretrained model; drop the flag.",
-        ),
-        (
-            options.format == "litert",
-            "--export_format=litert is for fine-tuned models, but this one is "
-            "pretrained; drop the flag.",
-        ),
-    )
+    if options.serving.like_original or options.format == "litert":
+        raise ValueError(
+            "--serving_like_original and --export_format=litert are for "
+            "fine-tuned models, but this one is pretrained; leave them out."
+        )
     return options
 
 
@@ -164,15 +146,15 @@ def _facts(output_dir: str) -> dict[str, Any]:
 
     init_checkpoint = flags.value("init_checkpoint")
     source = Source(init_checkpoint)
-    values = {"top_k": flags.value("predict_top_k")}
-    for flag in ("do_lower_case", "never_split", "max_seq_length"):
-        values[flag] = flags.value(flag)
+    names = ("do_lower_case", "never_split", "max_seq_length")
+    flag_of = {"top_k": "predict_top_k"} | {name: name for name in names}
+    values = {name: flags.value(flag) for name, flag in flag_of.items()}
     run = _run_folder(output_dir) or output_dir
     known = source.tokenizer_flags | Source(run).tokenizer_flags
     if before := description.find(output_dir):
         known |= {name: getattr(before, name) for name in values}
     for name, value in known.items():
-        if flags.given("predict_top_k" if name == "top_k" else name) is None:
+        if flags.given(flag_of[name]) is None:
             values[name] = value
     values["init_checkpoint"] = init_checkpoint
     return values | found_files.find(
@@ -183,5 +165,10 @@ def _facts(output_dir: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(recipes.RecipeOptions)
+    flags.define(
+        PretrainingOptions, num_train_steps=100000, num_warmup_steps=10000
+    )
+    flags.define(PretrainingDataOptions, only=_MASKING, is_new=True)
+    flags.define(ExportOptions, do_export=False)
     program.run(main)

@@ -31,13 +31,6 @@ from training.config.run_options import ExportOptions, LogOptions
 from training.config.vector_options import EncodingOptions, SentenceOptions
 
 
-def define_flags() -> None:
-    """Defines the flags."""
-    flags.define(SentenceOptions, output_dir=None)
-    flags.define(EncodingOptions)
-    flags.define(ExportOptions, do_export=False)
-
-
 def main() -> None:
     """Trains, evaluates, exports, encodes or searches, as the flags ask."""
     for name in ("do_encode", "do_search"):
@@ -46,8 +39,8 @@ def main() -> None:
             return
     if not flags.value("output_dir"):
         raise ValueError("Flag --output_dir must have a value other than None.")
-    known = (SentenceOptions, ExportOptions, LogOptions)
-    known = set().union(*map(names_of, known))
+    known = names_of(SentenceOptions) | names_of(ExportOptions)
+    known |= names_of(LogOptions)
     flags.refuse_unread(known, "a command without --do_encode and --do_search")
     read = functools.partial(flags.read, SentenceOptions)
     task_program.main(("do_train", "do_eval"), read, _run)
@@ -59,14 +52,14 @@ def _run(options: SentenceOptions) -> None:
     sentences.run(options)
 
 
-# Flags whose default comes from the model's folder.
-_OF_MODEL = ("max_seq_length", "do_lower_case")
-
-
 def encode_or_search(asked: str) -> None:
     """Writes vectors, or searches among them."""
-    of_model = {name: flags.given(name) for name in _OF_MODEL}
-    options = flags.read(EncodingOptions, **of_model)
+    options = flags.read(
+        EncodingOptions,
+        # Their default comes from the model's folder.
+        max_seq_length=flags.given("max_seq_length"),
+        do_lower_case=flags.given("do_lower_case"),
+    )
     known = names_of(EncodingOptions) | names_of(LogOptions)
     flags.refuse_unread(known - options.unread, asked)
     program.load_tensorflow()
@@ -76,5 +69,7 @@ def encode_or_search(asked: str) -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(SentenceOptions, output_dir=None)
+    flags.define(EncodingOptions)
+    flags.define(ExportOptions, do_export=False)
     program.run(main)

@@ -23,17 +23,6 @@ from training.config.run_options import ExportOptions
 from training.config.squad_options import SquadOptions
 
 
-def define_flags() -> None:
-    """Defines the original's flags and, marked [new], our own."""
-    flags.define(
-        SquadOptions,
-        max_seq_length=384,
-        group_by_length=True,
-        null_score_diff_threshold=0.0,
-    )
-    flags.define(ExportOptions, do_export=False)
-
-
 def main() -> None:
     """Trains, answers and exports, as the flags ask."""
     task_program.main(("do_train", "do_predict"), _squad_options, _run)
@@ -55,5 +44,11 @@ def _squad_options() -> SquadOptions:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(
+        SquadOptions,
+        max_seq_length=384,
+        group_by_length=True,
+        null_score_diff_threshold=0.0,
+    )
+    flags.define(ExportOptions, do_export=False)
     program.run(main)

@@ -15,31 +15,21 @@ command resumes a study that was stopped. --scale=paper prints the commands at
 the paper's size and their cost, and runs nothing.
 """
 
+import studies
+from studies.engine.commands import paper_commands
+from studies.engine.scales import PAPER
+from studies.engine.study_options import StudyData, StudyOptions, check_rows
 from training import program
 from training.config import flags
 
 
-def define_flags() -> None:
-    """Defines this program's flags."""
-    from studies.engine.study_options import StudyData, StudyOptions
-
-    flags.define(StudyOptions)
-    flags.define(StudyData)
-
-
 def main() -> None:
     """Prints the paper's commands, or makes the study."""
-    import studies
-    from studies.engine.commands import paper_commands
-    from studies.engine.scales import PAPER
-    from studies.engine.study_options import StudyData, StudyOptions, check_rows
-
     options, data = flags.read(StudyOptions), flags.read(StudyData)
     study = studies.get(options.study)
     check_rows(study, options)
     if options.scale == PAPER:
-        for line in paper_commands(study, options.study):
-            print(line)
+        print(*paper_commands(study, options.study), sep="\n")
         return
     data.check(study)
     program.load_tensorflow()
@@ -50,5 +40,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    flags.define(StudyOptions)
+    flags.define(StudyData)
     program.run(main)

@@ -11,16 +11,10 @@ made: `--batch_size=0; it must be at least 1.`
 
 import dataclasses
 import difflib
+import functools
 import types
 import typing
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 # Types of settings, as errors call them.
@@ -182,6 +176,11 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+# Settings that are None, or False, unless a value is given.
+optional = functools.partial(setting, None)
+switch = functools.partial(setting, False)
+
+
 def group(default: Any = dataclasses.MISSING, **fixed: Any) -> Any:
     """Returns a dataclass field for options within options.
 
@@ -256,7 +255,7 @@ def names_of(options_class: type) -> set[str]:
 
 
 def check_names(
-    names: Iterable[str], known: Collection[str], known_ones: str
+    names: Collection[str], known: Collection[str], known_ones: str
 ) -> None:
     """Raises ValueError for unknown setting names, with the nearest known one.
 

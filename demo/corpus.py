@@ -9,7 +9,7 @@ python -m demo.corpus --train_output=train.txt --eval_output=eval.txt \
 import dataclasses
 
 from data.pretraining import corpus
-from data.settings import Settings, setting
+from data.settings import Settings, optional, setting
 from training import program
 from training.config import flags
 
@@ -20,9 +20,7 @@ class CorpusOptions(Settings):
 
     train_output: str = setting(help="Text file to train on.")
     eval_output: str = setting(help="Text file to evaluate on.")
-    text: str | None = setting(
-        None, "UTF-8 text to use instead of Python's documentation."
-    )
+    text: str | None = optional("UTF-8 text. Default: Python's documentation.")
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ sentence_objective  next sentence, sentence order, or neither (later work)
 objectives          masked words or replaced words (later work)
 """
 
-import difflib
 import importlib
 import pkgutil
 from typing import Any
@@ -25,9 +24,5 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> Any:
     """Returns the `Study` of the file with this name, one of `names`."""
     if name not in names():
-        near = difflib.get_close_matches(name, names(), n=1)
-        raise ValueError(
-            f"--study={name}; it must be one of {', '.join(names())}."
-            + (f" The nearest is {near[0]}." if near else "")
-        )
+        raise ValueError(f"--study={name}; give one of {', '.join(names())}.")
     return importlib.import_module(f"{__name__}.{name}").STUDY

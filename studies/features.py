@@ -19,10 +19,8 @@ def _frozen(mix, title, *numbers):
 STUDY = Study(
     title="A frozen encoder against fine-tuning",
     source="Devlin et al., section 5.3, Table 7 (Base, CoNLL-2003, 5 restarts)",
-    question=(
-        "Which layers of a frozen encoder hold what a tagger needs, and how "
-        "much is lost without fine-tuning?"
-    ),
+    question="Which layers of a frozen encoder hold what a tagger needs, and "
+    "how much is lost without fine-tuning?",
     rows=(
         Row(name="fine_tuning", title="fine-tuning", paper=(96.4,)),
         _frozen("embeddings", "embeddings", 91.0),

@@ -18,10 +18,8 @@ def _mix(mask, same, random, *numbers):
 STUDY = Study(
     title="What takes the place of a masked word",
     source="Devlin et al., appendix C.2, Table 8 (Base, dev sets)",
-    question=(
-        "[MASK] never occurs in fine-tuning: does it help to leave some words "
-        "as they are, or to put random ones?"
-    ),
+    question="[MASK] never occurs in fine-tuning: does it help to leave some "
+    "words as they are, or to put random ones?",
     rows=(
         _mix(80, 10, 10, 84.2, 95.4, 94.9),
         _mix(100, 0, 0, 84.3, 94.9, 94.0),

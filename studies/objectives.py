@@ -7,10 +7,8 @@ _NO_PAIRS = {"next_sentence_prediction": False}
 STUDY = Study(
     title="Masked words or replaced words",
     source="Clark et al. (ELECTRA, arXiv:2003.10555), Tables 1, 5 (GLUE dev)",
-    question=(
-        "Is it better to find replaced words among all words than to predict "
-        "the 15 % that are masked, in the same time?"
-    ),
+    question="Is it better to find replaced words among all words than to "
+    "predict the 15 % that are masked, in the same time?",
     rows=(
         Row(
             name="masked_lm",

@@ -26,10 +26,8 @@ def _rows(name, line, **settings):
 STUDY = Study(
     title="How long pretraining pays",
     source="Devlin et al., appendix C.1, Figure 5 (Base, MNLI dev)",
-    question=(
-        "Does more pretraining still help, and is the masked LM slower than "
-        "the left-to-right LM, because it predicts fewer words?"
-    ),
+    question="Does more pretraining still help, and is the masked LM slower "
+    "than the left-to-right LM, because it predicts fewer words?",
     rows=(
         *_rows("masked_lm", "masked LM"),
         *_rows("left_to_right", "left to right", **_LEFT_TO_RIGHT),

@@ -7,10 +7,8 @@ _NO_PAIRS = {"next_sentence_prediction": False}
 STUDY = Study(
     title="What each pretraining task adds",
     source="Devlin et al., section 5.1, Table 5 (Base, dev sets)",
-    question=(
-        "What is lost without next sentence prediction, and what without the "
-        "context on the right?"
-    ),
+    question="What is lost without next sentence prediction, and what without "
+    "the context on the right?",
     rows=(
         Row(
             name="bert",

@@ -78,10 +78,8 @@ def draw(runs: Runs, path: str, tags: Sequence[str] | None = None) -> list[str]:
         layout="constrained",
     )
     panels = figure.subplots(num_rows, min(len(tags), _COLUMNS), squeeze=False)
-    colors = {
-        name: f"C{i}"
-        for i, name in enumerate(dict.fromkeys(x for x, _ in runs))
-    }
+    names = dict.fromkeys(name for name, _ in runs)
+    colors = {name: f"C{i}" for i, name in enumerate(names)}
     for axis, tag in zip(panels.flat, tags, strict=False):
         for (name, part), curves in runs.items():
             _draw_curves(axis, curves.get(tag), name, part, colors[name])
@@ -106,11 +104,7 @@ def save(figure: Any, path: str) -> None:
 
 
 def _draw_curves(
-    axis: Any,
-    curves: Sequence[Curve] | None,
-    name: str,
-    part: str,
-    color: str,
+    axis: Any, curves: Sequence[Curve] | None, name: str, part: str, color: str
 ) -> None:
     """Draws the curve of one run, or the mean and band of its seeds."""
     if not curves:

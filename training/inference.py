@@ -304,9 +304,7 @@ def _in_file_order(columns) -> dict[str, np.ndarray]:
     places = np.concatenate([x[:, 0] for x in columns.pop("example_index")])
     # Ranks among the real examples.
     order = np.argsort(places[real], kind="stable")
-    return {
-        name: _stacked(parts)[real][order] for name, parts in columns.items()
-    }
+    return {name: _stacked(x)[real][order] for name, x in columns.items()}
 
 
 def _stacked(parts):

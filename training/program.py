@@ -16,9 +16,7 @@ from training.config.run_options import LogOptions
 from training.devices import preemption
 
 VERSION = "1.0.0"  # also in CITATION.cff and CHANGELOG.md
-# Name -> whether it adds the flags of absl.
-_HELP = dict.fromkeys(("help", "helpshort", "h", "?"), False)
-_HELP |= {"helpfull": True}
+_HELP = ("help", "helpshort", "h", "?", "helpfull")
 _EXPECTED = (ValueError, OSError, FloatingPointError)
 _PREEMPTED = (
     "preempted by SIGTERM: files appear whole or not at all, and a training "
@@ -76,7 +74,7 @@ def _parse(argv: Sequence[str]) -> list[str]:
             sys.exit(0)
         if argument.startswith("-") and name in _HELP:
             doc = sys.modules["__main__"].__doc__ or ""
-            _print(f"{doc}\n{flags.help_text(_HELP[name])}\n{_MORE}")
+            _print(f"{doc}\n{flags.help_text(name == 'helpfull')}\n{_MORE}")
             sys.exit(0)
     try:
         rest = flags.FLAGS(argv)
@@ -95,9 +93,8 @@ def _end(message: str, code: int = 1, *, is_error: bool = True) -> NoReturn:
     """Ends the program with a last message on standard error."""
     logging.flush()
     if json_log.is_on():
-        logging.log(
-            logging.ERROR if is_error else logging.WARNING, "%s", message
-        )
+        level = logging.ERROR if is_error else logging.WARNING
+        logging.log(level, "%s", message)
     else:
         print(f"{'error: ' * is_error}{message}", file=sys.stderr)
     sys.exit(code)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from data.settings import refuse
 from training import program
 from training.config import flags
 from training.config.finetuning_options import TaskRunOptions
@@ -49,11 +48,9 @@ def check_strip(strip_checkpoint: bool, do_train: bool) -> None:
     Only programs call this: the chosen one of several trials is evaluated with
     options without `do_train`.
     """
-    refuse(
-        (
-            strip_checkpoint and not do_train,
+    if strip_checkpoint and not do_train:
+        raise ValueError(
             "--strip_checkpoint removes the optimizer slots when training is "
             "finished; give --do_train, too, and the flags of the run. It "
-            "trains nothing if the run is finished.",
+            "trains nothing if the run is finished."
         )
-    )

@@ -56,12 +56,11 @@ def paper_commands(study: Study, name: str) -> Iterator[str]:
     yield "# documents; the paper's has 3.3 billion words."
     rows = study.rows_at(PAPER)
     pretrained = [row for row in rows if row.source == row.name]
-    written: set[str] = set()  # rows may have the same records
+    lines = []
     for row in pretrained:
-        yield f"\n# {row.title}: pretraining."
-        lines = [*_records(row, name), *_pretraining(study, row, name)]
-        yield from (line for line in lines if line not in written)
-        written.update(lines)
+        lines += [f"\n# {row.title}: pretraining.", *_records(row, name)]
+        lines += _pretraining(study, row, name)
+    yield from dict.fromkeys(lines)  # rows may have the same records
     for row in rows:
         yield f"\n# {row.title}: the columns of the paper."
         columns = ("GLUE" if c.startswith("GLUE") else c for c in study.columns)

@@ -51,9 +51,7 @@ class Row:
     @property
     def records_name(self) -> str:
         """The name of its records; rows of the same flags share them."""
-        flags = (
-            f"{name}_{self.records[name]}" for name in sorted(self.records)
-        )
+        flags = (f"{n}_{x}" for n, x in sorted(self.records.items()))
         return "_".join(flags) or "records"
 
 

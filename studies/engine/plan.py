@@ -22,7 +22,6 @@ NUM_PREDICTIONS = 10
 # run, and its seconds more for the arithmetic of 2 layers x 128.
 _FLOPS = 1e11
 _SECONDS = {HELD_OUT: (10, 1), SPANS: (60, 10)}
-_SECONDS_OF_TASK = (20, 3)
 
 
 class Job(NamedTuple):
@@ -98,7 +97,7 @@ def _pretraining_seconds(study: Study, row: Row, scale: Scale) -> float:
 def _seconds(run: str, sizes: Mapping[str, Any]) -> float:
     """The expected duration of a run that measures a model of these sizes."""
     share = sizes["num_hidden_layers"] / 2 * (sizes["hidden_size"] / 128) ** 2
-    fixed, of_arithmetic = _SECONDS.get(run, _SECONDS_OF_TASK)
+    fixed, of_arithmetic = _SECONDS.get(run, (20, 3))  # of a task
     return fixed + of_arithmetic * share
 
 

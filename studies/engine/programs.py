@@ -84,7 +84,7 @@ class Programs:
         return flags | own | {"sizes": sizes}, train
 
     def _run_pretraining(
-        self, masked_as: Row, flags: dict[str, Any], **paths: str
+        self, masked_as: Row, flags: dict[str, Any], **paths: Any
     ) -> None:
         """Runs run_pretraining.py for a row, masked as a row."""
         masking = None
@@ -102,7 +102,6 @@ class Programs:
         flags |= {"do_train": False, "do_eval": True}
 
         def evaluate() -> dict[str, Any]:
-            model = self._model_flags(row)
             records = self._inputs.records(row, "eval")
             self._run_pretraining(
                 self._study.base,  # all rows are masked alike
@@ -110,8 +109,7 @@ class Programs:
                 eval_file=records,
                 input_file=records,
                 output_dir=job.folder,
-                init_checkpoint=model["init_checkpoint"],
-                bert_config_file=model["bert_config_file"],
+                **self._model_flags(row),
             )
             path = os.path.join(job.folder, "eval_results.txt")
             values = events.read_eval_results(path)
@@ -194,8 +192,7 @@ def _check_model(folder: str, rows: Iterable[Row]) -> None:
     found = model_folder.find(folder)
     if not found.vocab_file:
         raise FileNotFoundError(
-            f"--init_checkpoint={folder} has no vocab.txt; put the model's "
-            "vocabulary there."
+            f"--init_checkpoint={folder} has no vocab.txt; put it there."
         )
     config = found.read_config()
     for row in rows:

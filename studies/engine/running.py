@@ -32,9 +32,7 @@ def run(
     study, and FloatingPointError if a pretraining diverged.
     """
     if "TF_CONFIG" in os.environ:
-        raise ValueError(
-            "TF_CONFIG is set: a study runs on one machine; unset it."
-        )
+        raise ValueError("TF_CONFIG is set: a study has one machine; unset it.")
     facts = {
         "study": options.study,
         "scale": options.scale,
@@ -100,26 +98,20 @@ def _settings(
 ) -> dict[str, str]:
     """Returns what the report says of text, model and pretraining."""
     scale, sizes = SCALES[options.scale], {**SIZES, **study.sizes}
-    model = (
-        f"{sizes['num_hidden_layers']} layers x {sizes['hidden_size']} where a "
-        "row does not say otherwise"
-    )
     length = f"{scale.steps_of(study)} steps"
     if minutes := scale.minutes_of(study):
         length = f"{minutes:g} minutes"
-    pretraining = (
-        f"{length} of {scale.batch_size} x {LENGTH} wordpieces, from "
-        "--first_weights=neighbors"
-    )
-    if data.init_checkpoint:
-        model = os.path.basename(data.init_checkpoint.rstrip("/"))
-        pretraining = "none"
     facts = {
         "scale": options.scale,
         "text": os.path.basename(data.text or "that of `make demo`"),
-        "model": model,
-        "pretraining": pretraining,
+        "model": f"{sizes['num_hidden_layers']} layers x "
+        f"{sizes['hidden_size']} where a row does not say otherwise",
+        "pretraining": f"{length} of {scale.batch_size} x {LENGTH} wordpieces, "
+        "from --first_weights=neighbors",
     }
+    if data.init_checkpoint:
+        facts["model"] = os.path.basename(data.init_checkpoint.rstrip("/"))
+        facts["pretraining"] = "none"
     if names := data.left_out(study):
         facts["left out"] = f"{', '.join(names)}: of the text {NO_CASING}"
     return facts

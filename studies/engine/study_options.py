@@ -4,7 +4,7 @@ import dataclasses
 import functools
 
 import studies
-from data.settings import Settings, setting
+from data.settings import Settings, optional, setting
 from data.storage import files
 from studies.engine import casing, scales
 from studies.engine.declaring import Study
@@ -34,15 +34,12 @@ class StudyOptions(Settings):
 
     study: str = setting(help=f"The study: {', '.join(studies.names())}.")
     output_dir: str = setting(
-        help="Folder of the study: study.md, study.tsv, study.png and a folder "
-        "for each row, which TensorBoard shows. The same command resumes it."
+        help="Folder of study.md, study.tsv, study.png and the rows' folders."
     )
     scale: str = setting(
         "small",
-        "small: 2 layers x 128 or a little more, an hour or less on 2 cores. "
-        "tiny: the same in a minute or two, to see that a command works; its "
-        "numbers mean nothing. paper: only print the commands at the paper's "
-        "size and what they cost.",
+        "small: an hour or less on 2 cores. tiny: a minute or two, to see that "
+        "a command works. paper: only print the paper's commands and cost.",
         choices=scales.NAMES,
     )
     rows: tuple[str, ...] = setting((), "Only these rows. Default: all.")
@@ -67,45 +64,37 @@ class StudyOptions(Settings):
 class StudyData(Settings):
     """Text to pretrain on, and the tasks that measure it."""
 
-    text: str | None = setting(
-        None,
+    text: str | None = optional(
         "UTF-8 text to pretrain on, a tenth of it held out. Default: the text "
-        "of `make demo`, which every Python contains.",
+        "of `make demo`, which every Python contains."
     )
-    init_checkpoint: str | None = setting(
-        None,
+    init_checkpoint: str | None = optional(
         "features: folder of a pretrained model with vocab.txt and "
-        "bert_config.json. Default: the study pretrains one.",
+        "bert_config.json. Default: the study pretrains one."
     )
-    conllu_dir: str | None = setting(
-        None,
+    conllu_dir: str | None = optional(
         "Folder of CoNLL-U files, for `tags`: *train*.conllu and *dev*.conllu, "
-        "or *dev*.conllu to train on and *test*.conllu to score.",
+        "or *dev*.conllu to train on and *test*.conllu to score."
     )
-    glue_dir: str | None = setting(
-        None, "Folder of GLUE, for `similarity`: STS-B/train.tsv and dev.tsv."
+    glue_dir: str | None = optional(
+        "Folder of GLUE, for `similarity`: STS-B/train.tsv and dev.tsv."
     )
-    squad_dir: str | None = setting(
-        None,
-        "Folder of SQuAD, for `spans`: train-v1.1.json and dev-v1.1.json.",
+    squad_dir: str | None = optional(
+        "Folder of SQuAD, for `spans`: train-v1.1.json and dev-v1.1.json."
     )
     tfds: tuple[str, ...] = setting(
-        (),
-        "Take these measures' data from tensorflow-datasets instead: "
-        f"{', '.join(TFDS)}.",
+        (), f"From tensorflow-datasets: data of some of {', '.join(TFDS)}."
     )
-    tfds_data_dir: str | None = setting(
-        None, "Folder in which tensorflow-datasets keeps its data sets."
+    tfds_data_dir: str | None = optional(
+        "Folder in which tensorflow-datasets keeps its data sets."
     )
 
     def _check(self) -> None:
-        unknown = [name for name in self.tfds if name not in TFDS]
-        if unknown:
-            raise ValueError(
-                f"--tfds={','.join(self.tfds)}: {unknown[0]} is not one of "
-                f"{', '.join(TFDS)}."
-            )
         for name in self.tfds:
+            if name not in TFDS:
+                raise ValueError(
+                    f"--tfds={name} is not one of {', '.join(TFDS)}."
+                )
             flag = MEASURES[name].needs
             if getattr(self, flag):
                 raise ValueError(
@@ -160,8 +149,7 @@ class StudyData(Settings):
         if self.init_checkpoint and not study.takes_model:
             raise ValueError(
                 f"--init_checkpoint={self.init_checkpoint}: the rows of this "
-                "study differ in their pretraining, so each is pretrained "
-                "here; leave it out."
+                "study are each pretrained here; leave it out."
             )
         if not self.measures_of(study):
             flags = {MEASURES[m].needs for m in study.measures} - {""}
@@ -202,9 +190,8 @@ class StudyData(Settings):
 def check_rows(study: Study, options: StudyOptions) -> None:
     """Refuses unknown rows; the error lists the known ones."""
     names = [row.name for row in study.rows_at(options.scale)]
-    for name in options.rows:
-        if name not in names:
-            raise ValueError(
-                f"--rows={','.join(options.rows)}: the study has no row "
-                f"{name}; its rows are {', '.join(names)}."
-            )
+    if unknown := [name for name in options.rows if name not in names]:
+        raise ValueError(
+            f"--rows={','.join(options.rows)}: the study has no row "
+            f"{unknown[0]}; its rows are {', '.join(names)}."
+        )

@@ -154,7 +154,7 @@ def test_training_resumes_and_uses_its_records_again(
         ),
         (
             ["--do_train", "--feature_based=last", "--trainable_layers=1"],
-            "error: --trainable_layers=1, but --feature_based=last freezes",
+            "error: --trainable_layers and --layerwise_lr_decay: leave",
         ),
         (
             ["--do_train", "--feature_based=last"],

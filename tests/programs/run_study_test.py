@@ -75,7 +75,7 @@ def test_a_row_from_text_to_report(pytestconfig, goldens, tmp_path):
 @pytest.mark.parametrize(
     "flags, error",
     [
-        (["--study=mask"], "must be one of features, masking"),
+        (["--study=mask"], "give one of features, masking"),
         (["--study=objectives", "--rows=x"], "the study has no row x; its"),
         (
             ["--study=masking", "--glue_dir=/none"],

@@ -83,7 +83,7 @@ def test_full_help_is_in_groups(run):
 def test_help_has_a_line_for_each_new_flag_after_the_original_s(run):
     text = run("run_classifier.py", "--help").stdout
     originals, ours = text.split("\n[new] ", 1)
-    assert "--num_tpu_cores: Cores of the TPU; only compared, with" in originals
+    assert "--num_tpu_cores: TPU cores; only compared, with" in originals
     assert "[new]" not in originals
     lines = [x for x in ours.splitlines() if x.startswith("  --")]
     assert "  --log_steps: Updates between log lines and event points." in lines
@@ -178,12 +178,12 @@ def test_help_into_a_pipe_that_closes():
         (
             ["run_pretraining.py", *MODEL, "--output_dir=out", "--do_export"]
             + ["--export_dir=export", "--serving_like_original"],
-            "--serving_like_original: the original exports classifiers and",
+            "--serving_like_original and --export_format=litert are for fine-",
         ),
         (
             ["run_pretraining.py", *MODEL, "--output_dir=out", "--do_export"]
             + ["--export_dir=export", "--export_format=litert"],
-            "--export_format=litert is for fine-tuned models",
+            "--serving_like_original and --export_format=litert are for fine-",
         ),
         (
             ["run_squad.py", *MODEL, "--output_dir=out", "--do_export"]

@@ -73,7 +73,7 @@ def test_what_is_no_list_of_texts_is_refused(
             lambda m: m.predict(["a"]),
             "is a model of the kind pretraining, but predict needs "
             "classification or multilabel or regression or choice. Call "
-            "fill_mask, or load a model that was trained for this",
+            "fill_mask, or load another model",
         ),
         (lambda m: m.answer([("a", "b")]), "but answer needs span. Call fill"),
         (lambda m: m.entities(["a"]), "but entities needs tagging. Call fill"),

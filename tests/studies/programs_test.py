@@ -27,7 +27,7 @@ def make(goldens, folder, *names, **changes):
 
 
 def test_a_model_without_a_vocabulary_is_refused(goldens, tmp_path):
-    with pytest.raises(FileNotFoundError, match="has no vocab.txt; put the"):
+    with pytest.raises(FileNotFoundError, match="has no vocab.txt; put it"):
         make(goldens, tmp_path)
 
 

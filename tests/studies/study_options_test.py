@@ -21,7 +21,9 @@ def write(folder, *names):
 
 
 def test_an_unknown_study_lists_the_names():
-    with pytest.raises(ValueError, match="features, masking.* is masking"):
+    with pytest.raises(
+        ValueError, match="features, masking.* sentence_objective"
+    ):
         studies.get("maskings")
 
 
@@ -84,7 +86,7 @@ def test_tfds_is_of_some_measures():
 
 def test_a_given_model_is_only_for_frozen_features():
     given = StudyData(init_checkpoint="model")
-    with pytest.raises(ValueError, match="so each is pretrained here"):
+    with pytest.raises(ValueError, match="are each pretrained here"):
         given.check(made_up_study())
     given.check(studies.get("features"))
     assert given.measures_of(studies.get("features")) == ["casing"]

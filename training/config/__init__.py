@@ -1,5 +1,6 @@
 """Options of the programs, and the flags made of them. No TensorFlow.
 
+shared_help          help of flags that several programs have
 run_options          for devices, training and export
 distill_options      for learning from a larger model
 finetuning_options   for fine-tuning, and for run_classifier.py
@@ -9,7 +10,6 @@ objective_options    for single pretraining objectives
 pretraining_options  for run_pretraining.py
 extraction_options   for extract_features.py
 conversion_options   for convert_checkpoint.py
-asking_options       for ask.py
 recipes              values for flags that a command leaves out
 flags                flags made of options, options made of flags
 """

@@ -2,11 +2,10 @@
 
 import dataclasses
 
-from data.settings import Settings, refuse, setting
+from data.settings import Settings, optional, refuse, setting
 from data.tasks import KINDS
 
 FORMATS = ("original", "huggingface")
-ELECTRA_PARTS = ("discriminator", "generator")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -18,66 +17,55 @@ class ConversionOptions(Settings):
         "a run's output_dir: its best weights if saved, its chosen trial."
     )
     output_dir: str = setting(help="A new folder, or an empty one.")
-    bert_config_file: str | None = setting(
-        None, "A checkpoint's configuration. Default: beside it."
+    bert_config_file: str | None = optional(
+        "A checkpoint's configuration. Default: beside it."
     )
-    vocab_file: str | None = setting(
-        None, "The model's vocabulary. Default: beside its weights."
+    vocab_file: str | None = optional(
+        "The model's vocabulary. Default: beside its weights."
     )
-    kind: str | None = setting(
-        None,
+    kind: str | None = optional(
         "What a fine-tuned checkpoint answers. Default: as its run says.",
         choices=KINDS,
     )
-    labels_file: str | None = setting(
-        None,
-        "Names of the labels, one a line. Default: labels.txt beside the "
-        "checkpoint.",
+    labels_file: str | None = optional(
+        "Names of the labels, one a line. Default: labels.txt beside it."
     )
-    do_lower_case: bool | None = setting(
-        None,
+    do_lower_case: bool | None = optional(
         "Whether a checkpoint's text was lower-cased. Default: as its run "
-        "says, else whether the vocabulary has no capitals.",
+        "says, else whether the vocabulary has no capitals."
     )
-    output_format: str | None = setting(
-        None,
+    output_format: str | None = optional(
         "Format of the new folder. Default: the one that the model has not.",
         choices=FORMATS,
     )
     electra_part: str = setting(
         "discriminator",
         "Which encoder of an ELECTRA with both becomes Hugging Face's model.",
-        choices=ELECTRA_PARTS,
+        choices=("discriminator", "generator"),
     )
-    extra_words: str | None = setting(
-        None,
+    extra_words: str | None = optional(
         "A text file, a word on each line. They replace the vocabulary's "
         "[unusedN] tokens, then follow its last one, with the mean of their "
-        "wordpieces' weights.",
+        "wordpieces' weights."
     )
     keep_layers: tuple[int, ...] = setting(
-        (),
-        "Layers to keep, such as 0,2,4, or how many, evenly: 3 of 6 are 0,2,4. "
-        "The others are left out.",
+        (), "Layers to keep, such as 0,2,4, or how many: 3 of 6 are 0,2,4."
     )
-    keep_words: int | None = setting(
-        None,
+    keep_words: int | None = optional(
         "Size of a smaller vocabulary: special tokens, single characters, then "
         "the wordpieces most frequent in --input_file.",
         least=1,
     )
-    input_file: str | None = setting(
-        None,
+    input_file: str | None = optional(
         "For --keep_words: comma-separated UTF-8 text files or globs, of the "
-        "texts that the model will read.",
+        "texts that the model will read."
     )
     never_split: tuple[str, ...] = setting(
         (),
         "Words of --extra_words that the tokenizer would split, such as "
         "[ENTITY], comma-separated.",
     )
-    max_position_embeddings: int | None = setting(
-        None,
+    max_position_embeddings: int | None = optional(
         "Number of positions; those beyond the model's repeat them, untrained.",
         least=1,
     )
@@ -86,12 +74,11 @@ class ConversionOptions(Settings):
         refuse(
             (
                 self.never_split and not self.extra_words,
-                f"--never_split={','.join(self.never_split)} is for words of "
-                "--extra_words, which is not given; give both, or neither.",
+                f"--never_split={','.join(self.never_split)} needs "
+                "--extra_words, which has the words.",
             ),
             (
                 (self.keep_words is None) != (self.input_file is None),
-                "--keep_words and --input_file need each other: a text says "
-                "which words are kept; give both, or neither.",
+                "--keep_words and --input_file need each other.",
             ),
         )

@@ -2,17 +2,12 @@
 
 import dataclasses
 
-from data.settings import Settings, refuse, setting
+from data.settings import Settings, optional, refuse, setting, switch
 from data.vectors.vector_files import FORMATS
 from modeling.choices import EMBEDDINGS, LAYER_MIXES, POOLINGS
 from modeling.config import BertConfig
-from training.config.run_options import (
-    DO_LOWER_CASE,
-    INIT_CHECKPOINT,
-    NEVER_SPLIT,
-    ONE_HOT,
-    DeviceOptions,
-)
+from training.config import shared_help
+from training.config.run_options import DeviceOptions
 
 
 def parse_layers(text: str) -> tuple[int | str, ...]:
@@ -48,27 +43,18 @@ class VectorOptions(Settings):
     layer_mix: str = setting(
         "separate", "[new] Mix the layers to one vector.", choices=LAYER_MIXES
     )
-    whole_words: bool = setting(
-        False,
-        "[new] One vector a word or mark: the mean of its wordpieces.",
-    )
-    attention: bool = setting(
-        False,
-        "[new] With --format=npz: write the attention maps of the layers, "
-        "[layers, heads, wordpieces, wordpieces] for each line.",
-    )
+    whole_words: bool = switch("[new] One vector a word: its wordpieces' mean.")
+    attention: bool = switch("[new] With --format=npz: the attention maps.")
 
     def _check(self) -> None:
         refuse(
             (
                 self.whole_words and self.pooling != "none",
-                "--whole_words gives a vector for each word, --pooling="
-                f"{self.pooling} one for each line; drop one.",
+                f"--whole_words or --pooling={self.pooling}: drop one.",
             ),
             (
                 self.attention and EMBEDDINGS in self.layers,
-                "--attention: the embeddings have none; leave them out of "
-                "--layers.",
+                "--attention: leave out embeddings, which have none.",
             ),
         )
 
@@ -94,43 +80,32 @@ class ExtractionOptions(Settings):
     given: frozenset[str] | None = None
     input_file: str = setting(help="Text, one a line, or A ||| B.")
     output_file: str = setting(help="File of the vectors.")
-    bert_config_file: str | None = setting(
-        None, "The model's sizes. Default: the file beside --init_checkpoint."
+    bert_config_file: str | None = optional(
+        "The model's sizes. Default: the file beside --init_checkpoint."
     )
-    init_checkpoint: str = setting(help=INIT_CHECKPOINT)
-    vocab_file: str | None = setting(
-        None, "The vocabulary. Default: the file beside --init_checkpoint."
+    init_checkpoint: str = setting(help=shared_help.INIT_CHECKPOINT)
+    vocab_file: str | None = optional(
+        "The vocabulary. Default: the file beside --init_checkpoint."
     )
-    do_lower_case: bool = setting(True, DO_LOWER_CASE)
-    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
+    do_lower_case: bool = setting(True, shared_help.DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), shared_help.NEVER_SPLIT)
     max_seq_length: int = setting(
         128,
         "Wordpieces of a line; longer ones are cut, and counted.",
         least=3,  # [CLS] a [SEP]
     )
     batch_size: int = setting(32, "Lines computed at once.", least=1)
-    use_one_hot_embeddings: bool = setting(
-        False, ONE_HOT.removeprefix("[new] ")
-    )
+    use_one_hot_embeddings: bool = switch(shared_help.ONE_HOT)
     vectors: VectorOptions = VectorOptions()
-    format: str = setting(
-        "jsonl", "[new] Format of the output.", choices=FORMATS
-    )
-    attention_png: str | None = setting(
-        None, "[new] Draw the attention within one line."
-    )
+    format: str = setting("jsonl", "[new] Output format.", choices=FORMATS)
+    attention_png: str | None = optional("[new] Picture of a line's attention.")
     attention_line: int = setting(0, "[new] Which line; 0 = first.", least=0)
     attention_layer: int = setting(-1, "[new] Which block; -1 = the last.")
-    attention_head: int | None = setting(
-        None, "[new] Which head; all on a page if not given."
-    )
+    attention_head: int | None = optional("[new] Which head. Default: all.")
     device: DeviceOptions
 
     def _check(self) -> None:
         if self.vectors.attention and (
             self.format != "npz" or self.vectors.pooling != "none"
         ):
-            raise ValueError(
-                "--attention needs --format=npz and --pooling=none: maps are "
-                "written beside the vectors of the wordpieces."
-            )
+            raise ValueError("--attention needs --format=npz, --pooling=none.")

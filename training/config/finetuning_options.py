@@ -6,22 +6,12 @@ from typing import Any, ClassVar
 
 from data import tasks
 from data.finetuning.long_text import LongTextOptions
-from data.settings import Settings, group, refuse, setting
+from data.settings import Settings, group, optional, refuse, setting, switch
 from data.tasks.class_weights import ClassWeights, parse_weights
 from modeling.choices import HEADS, MIXES
+from training.config import shared_help
 from training.config.distill_options import DistillOptions
-from training.config.run_options import (
-    BERT_CONFIG_FILE,
-    DO_EXPORT,
-    DO_LOWER_CASE,
-    INIT_CHECKPOINT,
-    NEVER_SPLIT,
-    ONE_HOT,
-    VOCAB_FILE,
-    DeviceOptions,
-    TrainOptions,
-    check_can_be_found,
-)
+from training.config.run_options import DeviceOptions, TrainOptions, check_found
 
 # As the server and the released folders call them, in the order of Table 1.
 GLUE = ("MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE", "WNLI")
@@ -34,14 +24,12 @@ _TABLE = "table"
 class FinetuningOptions(Settings):
     """How a model is fine-tuned, evaluated and asked."""
 
-    bert_config_file: str | None = setting(None, BERT_CONFIG_FILE)
-    init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
+    bert_config_file: str | None = optional(shared_help.BERT_CONFIG_FILE)
+    init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     max_seq_length: int = setting(
         128, "Wordpieces of a row; longer examples are cut, and counted."
     )
-    num_train_epochs: float = setting(
-        3.0, "Passes over the train set.", above=0
-    )
+    num_train_epochs: float = setting(3.0, "Passes over the data.", above=0)
     warmup_proportion: float = setting(
         0.1, "Share of the updates in which the rate rises.", least=0, most=1
     )
@@ -51,32 +39,27 @@ class FinetuningOptions(Settings):
         True,
         "[new] Cut batches to their longest row (not on a TPU): same result.",
     )
-    group_by_length: bool = setting(
-        False, "[new] Put training rows of similar length together."
-    )
+    group_by_length: bool = switch("[new] Put rows of similar length together.")
     shuffle_window: int = setting(
         0,
-        "[new] Records to draw the next from; 0 = all, 100 = as the original.",
+        "[new] Records to draw from; 0 = all, 100 = as the original.",
         least=0,
     )
     save_best: str = setting(
         "",
-        "[new] Keep the weights that are best by this metric in OUTPUT_DIR/best"
-        ", and use them: eval_loss, accuracy, DEV_SET/f1; with "
-        "--eval_every_steps.",
+        "[new] Keep in OUTPUT_DIR/best, and use, the weights that are best by "
+        "this metric: eval_loss, accuracy, DEV_SET/f1; see --eval_every_steps.",
     )
     early_stopping_patience: int = setting(
         0,
-        "[new] Stop after this many evaluations without a better --save_best; "
-        "0 = never.",
+        "[new] Stop after so many evaluations of no gain; 0 = never.",
         least=0,
     )
-    strip_checkpoint: bool = setting(
-        False,
+    strip_checkpoint: bool = switch(
         "[new] After training, remove the optimizer slots, two thirds of a "
-        "checkpoint; the run cannot be trained further.",
+        "checkpoint; the run cannot be trained further."
     )
-    use_one_hot_embeddings: bool = setting(False, ONE_HOT)
+    use_one_hot_embeddings: bool = switch(f"[new] {shared_help.ONE_HOT}")
     # The steps follow from the epochs.
     train: TrainOptions = group(
         num_train_steps=1, num_warmup_steps=0, stop_at_step=0, continue_from=""
@@ -92,11 +75,11 @@ class TaskRunOptions(Settings):
     """
 
     given: frozenset[str] | None = None
-    vocab_file: str | None = setting(None, VOCAB_FILE)
-    do_lower_case: bool = setting(True, DO_LOWER_CASE)
-    never_split: tuple[str, ...] = setting((), NEVER_SPLIT)
-    do_train: bool = setting(False, "Whether to train.")
-    do_export: bool = setting(False, DO_EXPORT)
+    vocab_file: str | None = optional(shared_help.VOCAB_FILE)
+    do_lower_case: bool = setting(True, shared_help.DO_LOWER_CASE)
+    never_split: tuple[str, ...] = setting((), shared_help.NEVER_SPLIT)
+    do_train: bool = switch("Whether to train.")
+    do_export: bool = switch(shared_help.DO_EXPORT)
     finetuning: FinetuningOptions
 
     def _check(self) -> None:
@@ -105,16 +88,15 @@ class TaskRunOptions(Settings):
         refuse(
             (
                 patience and not metric,
-                f"--early_stopping_patience={patience} stops when a metric "
-                "gets no better; say which, for example --save_best=eval_loss.",
+                f"--early_stopping_patience={patience} needs a metric, such as "
+                "--save_best=eval_loss.",
             ),
             (
                 metric and self.do_train and not self.watches,
-                f"--save_best={metric} compares evaluations while training; "
-                "say how often, for example --eval_every_steps=100.",
+                f"--save_best={metric} needs --eval_every_steps, such as 100.",
             ),
         )
-        check_can_be_found(self, "vocab_file", "bert_config_file")
+        check_found(self, "vocab_file", "bert_config_file")
 
     @property
     def output_dir(self) -> str:
@@ -136,8 +118,8 @@ class TrialOptions(Settings):
     )
     learning_rates: tuple[float, ...] = setting(
         (),
-        "[new] Learning rates to try, for GLUE 5e-5,4e-5,3e-5,2e-5 (the "
-        "paper's section 4.1); the best median over the seeds is taken.",
+        "[new] Learning rates to try, in the paper 5e-5,4e-5,3e-5,2e-5; the "
+        "best median over the seeds is taken.",
         flag="trial_learning_rates",
     )
     epochs: tuple[float, ...] = setting(
@@ -154,11 +136,6 @@ class TrialOptions(Settings):
             is_repeated = len(set(values)) < len(values)
             refuse((is_repeated, f"{text} has a value twice; give each once."))
 
-    @property
-    def are_asked_for(self) -> bool:
-        """False = one run, as the original's."""
-        return self != TrialOptions()
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskOptions(Settings):
@@ -173,130 +150,96 @@ class TaskOptions(Settings):
         + ("labels",)
     )
 
-    language: str | None = setting(None, "[new] xnli: default zh.")
-    tfds: str | None = setting(
-        None,
-        "[new] Data set of tensorflow-datasets, in place of --data_dir; '' = "
-        "the task's own.",
+    language: str | None = optional("[new] xnli: default zh.")
+    tfds: str | None = optional(
+        "[new] Data set of tensorflow-datasets; '' = the task's own."
     )
-    tfds_data_dir: str | None = setting(
-        None, "[new] Folder of tensorflow-datasets."
-    )
-    kind: str | None = setting(
-        None,
+    tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
+    kind: str | None = optional(
         "[new] tsv, csv, jsonl: single (a text and a label; the default), pair,"
-        " regression, multilabel, choice or tagging.",
+        " regression, multilabel, choice or tagging."
     )
-    label_column: str | None = setting(
-        None,
+    label_column: str | None = optional(
         "[new] Tables, conll, conllu: column of the label: its name, or its "
-        "number from 0; -1 = the last.",
+        "number from 0; -1 = the last."
     )
-    id_column: str | None = setting(
-        None, "[new] tsv, csv, jsonl: column that names the example."
+    id_column: str | None = optional("[new] tsv, csv, jsonl: column of ids.")
+    label_separator: str | None = optional(
+        "[new] Tables: between a multilabel cell's labels; default comma."
     )
-    label_separator: str | None = setting(
-        None, "[new] Tables: between a multilabel cell's labels; default comma."
+    train_file: str | None = optional(
+        "[new] Tables, conll, conllu: train set, a file of --data_dir."
     )
-    train_file: str | None = setting(
-        None, "[new] Tables, conll, conllu: train set, a file of --data_dir."
-    )
-    dev_file: str | None = setting(None, "[new] The same for the dev set.")
-    test_file: str | None = setting(None, "[new] The same for the test set.")
-    dev_share: float | None = setting(
-        None,
+    dev_file: str | None = optional("[new] The same for the dev set.")
+    test_file: str | None = optional("[new] The same for the test set.")
+    dev_share: float | None = optional(
         "[new] Tables: draw this share of the train set's rows as dev set by a "
-        "hash of their text, so that a row keeps its set when rows are added.",
+        "hash of their text, so that a row keeps its set when rows are added."
     )
-    drop_missing: bool | None = setting(
-        None,
+    drop_missing: bool | None = optional(
         "[new] Tables: leave out rows with an empty text or label; default: "
-        "they are refused, or kept if only a text is empty.",
+        "they are refused, or kept if only a text is empty."
     )
-    text_columns: list[str] | None = setting(
-        None, "[new] tsv, csv, jsonl: columns of the text, or of both."
+    text_columns: list[str] | None = optional(
+        "[new] tsv, csv, jsonl: columns of the text, or of both."
     )
-    choice_columns: list[str] | None = setting(
-        None, "[new] tsv, csv, jsonl: columns of the endings of a choice."
+    choice_columns: list[str] | None = optional(
+        "[new] tsv, csv, jsonl: columns of the endings of a choice."
     )
-    labels: list[str] | None = setting(
-        None,
+    labels: list[str] | None = optional(
         "[new] Tables, conll, conllu: the labels in the order of their ids; "
-        "default: those of the train set, sorted.",
+        "default: those of the train set, sorted."
     )
-    metrics: list[str] | None = setting(
-        None,
-        "[new] Tables: metrics, the main one first, such as macro_f1,accuracy.",
+    metrics: list[str] | None = optional(
+        "[new] Tables: metrics, the main one first, such as macro_f1,accuracy."
     )
-    quoted: bool | None = setting(
-        None, "[new] Tables: cells may be in double quotes; default: in csv."
+    quoted: bool | None = optional(
+        "[new] Tables: cells may be in double quotes; default: in csv."
     )
-    separator: str | None = setting(
-        None,
+    separator: str | None = optional(
         "[new] csv, tsv: between cells: comma, semicolon, tab, bar or another "
-        "character; default: a tab in tsv, found out in csv.",
+        "character; default: a tab in tsv, found out in csv."
     )
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The options that are given; see `tasks.get_task`."""
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if value is not None
-        }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassifierOptions(TaskRunOptions):
     """What run_classifier.py does.
 
-    `task_options` are explained at `TaskOptions.given`.
+    `task_options` are the fields of `TaskOptions` that are given.
     """
 
-    task_name: str | None = setting(
-        None,
-        f"The task: {', '.join(tasks.task_names())}; or several with "
-        "commas between, or GLUE, each in OUTPUT_DIR/TASK. A finished "
-        "OUTPUT_DIR knows its own.",
+    task_name: str | None = optional(
+        f"The task: {', '.join(tasks.task_names())}; or several with commas "
+        "between, or GLUE, each in OUTPUT_DIR/TASK. A run knows its own."
     )
-    data_dir: str | None = setting(
-        None, "Folder of the task's files, or of several tasks' folders."
+    data_dir: str | None = optional(
+        "Folder of the task's files, or of several tasks' folders."
     )
     task_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    document_context: bool = setting(
-        False, "[new] Tagging: fill each row with the neighboring sentences."
+    document_context: bool = switch(
+        "[new] Tagging: fill each row with the neighboring sentences."
     )
-    long_text: LongTextOptions = dataclasses.field(
-        default_factory=LongTextOptions
-    )
-    do_eval: bool = setting(False, "Whether to score the dev sets.")
+    long_text: LongTextOptions = LongTextOptions()
+    do_eval: bool = switch("Whether to score the dev sets.")
     eval_checkpoints: str = setting(
         "last",
-        "[new] Checkpoints to score: last, all, or steps such as 100,200; the "
-        "table is checkpoints.tsv.",
+        "[new] Checkpoints to score: last, all, or steps such as 100,200.",
     )
-    calibrate: bool = setting(
-        False,
+    calibrate: bool = switch(
         "[new] Labels: fit one temperature of the probabilities and a threshold"
-        " of each label on the dev set, and keep them in OUTPUT_DIR.",
+        " of each label on the dev set, and keep them in OUTPUT_DIR."
     )
     use_calibration: bool = setting(
-        True,
-        "[new] Answer and export with the calibration and the thresholds that "
-        "--calibrate has kept.",
+        True, "[new] Answer and export with what --calibrate has kept."
     )
-    explain_errors: int | None = setting(
-        None,
-        "[new] Shade in errors.html the words that speak for the answer, in "
-        "this many examples of the highest loss; default: 10 for labels of "
-        "texts, 0 = none.",
+    explain_errors: int | None = optional(
+        "[new] In how many examples of the highest loss errors.html shades the "
+        "words that speak for the answer; default: 10 for labels of texts.",
         least=0,
     )
-    do_predict: bool = setting(False, "Whether to predict the test sets.")
-    write_texts: bool = setting(
-        False, "[new] Write the texts to predictions.tsv, too."
-    )
+    do_predict: bool = switch("Whether to predict the test sets.")
+    write_texts: bool = switch("[new] Write the texts to predictions.tsv, too.")
     class_weights: ClassWeights = setting(
         (),
         "[new] Weights of the labels in the loss, in the order of their ids; "
@@ -311,16 +254,15 @@ class ClassifierOptions(TaskRunOptions):
     )
     head: str = setting(
         "linear",
-        "[new] Layers after the encoder: linear; bilstm (two layers, then "
-        "linear), the default with --feature_based; or mean (linear on the "
-        "mean over the text, for small models).",
+        "[new] After the encoder: linear; bilstm (two layers, then linear), "
+        "the default with --feature_based; mean (linear on the text's mean).",
         choices=HEADS,
     )
     distillation: DistillOptions = DistillOptions()
 
     def _check(self) -> None:
         works = (self.do_train, self.do_eval, self.do_predict, self.do_export)
-        train, which = self.finetuning.train, self.eval_checkpoints
+        changed, which = self.changed(), self.eval_checkpoints
         frozen = f"--feature_based={self.feature_based}"
         refuse(
             (
@@ -330,17 +272,13 @@ class ClassifierOptions(TaskRunOptions):
             ),
             (
                 self.feature_based == _TABLE,
-                f"{frozen}: run_study.py --study=features trains on each mix "
-                "of layers, and makes the table.",
+                f"{frozen}: run_study.py --study=features makes the table.",
             ),
-            *(
-                (
-                    self.feature_based and value != getattr(TrainOptions, name),
-                    f"--{name}={value}, but {frozen} freezes the whole "
-                    "encoder; leave one of them out.",
-                )
-                for name in ("trainable_layers", "layerwise_lr_decay")
-                for value in [getattr(train, name)]
+            (
+                self.feature_based
+                and changed.keys() & {"trainable_layers", "layerwise_lr_decay"},
+                "--trainable_layers and --layerwise_lr_decay: leave them out, "
+                f"because {frozen} freezes the whole encoder.",
             ),
             (
                 which not in ("last", "all")
@@ -349,33 +287,17 @@ class ClassifierOptions(TaskRunOptions):
                 "with commas between, such as 100,200.",
             ),
             (
-                which != "last" and not self.do_eval,
-                f"--eval_checkpoints={which} evaluates; give --do_eval too.",
-            ),
-        )
-        self._check_dev_set()
-        for name in task_names(self.task_name):
-            tasks.require_task(name)
-        check_can_be_found(self, "task_name")
-        super()._check()
-
-    def _check_dev_set(self) -> None:
-        refuse(
-            (
-                self.calibrate and not self.do_eval,
-                "--calibrate fits on the dev set; give --do_eval too, and a "
-                "dev set (for a table --dev_file or --dev_share).",
-            ),
-            (
-                self.explain_errors and not self.do_eval,
-                f"--explain_errors={self.explain_errors} shades examples of "
-                "the dev set; give --do_eval too.",
-            ),
-            (
                 self.calibrate and not self.use_calibration,
                 "--calibrate with --nouse_calibration; give one of them.",
             ),
         )
+        for name in ("eval_checkpoints", "calibrate", "explain_errors"):
+            if changed.get(name) and not self.do_eval:
+                raise ValueError(f"--{name}={changed[name]} needs --do_eval.")
+        for name in task_names(self.task_name):
+            tasks.require_task(name)
+        check_found(self, "task_name")
+        super()._check()
 
 
 def task_names(text: str | None) -> list[str]:

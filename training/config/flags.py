@@ -61,12 +61,9 @@ def define(
             )
         elif field.flag and (only is None or field.name in only):
             if field.flag not in FLAGS:
-                _define_flag(field, _title(options_class), is_new, defaults)
-
-
-def _title(options_class: type) -> str:
-    """The title of a class's flags in --help: its docstring's first line."""
-    return options_class.__doc__.split("\n", 1)[0].rstrip(".")
+                # The docstring's first line is the flags' title in --help.
+                title = options_class.__doc__.split("\n", 1)[0].rstrip(".")
+                _define_flag(field, title, is_new, defaults)
 
 
 def _define_flag(

@@ -3,56 +3,50 @@
 import dataclasses
 from typing import Any, ClassVar
 
-from data.settings import Settings, fields_of, setting
+from data.settings import Settings, setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LeftToRightOptions(Settings):
-    """Flags of `left_to_right`."""
+    """For --objective=left_to_right."""
 
     num_predicted_positions: int = setting(
         0,
-        "[new] With --objective=left_to_right: positions of an example whose "
-        "next wordpiece is predicted in training, drawn at random in each "
-        "step; 0 = all. Evaluation predicts all.",
+        "[new] Positions of an example whose next wordpiece is predicted in "
+        "training, drawn in each step; 0 = all. Evaluation predicts all.",
         least=0,
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReplacedTokensOptions(Settings):
-    """Flags of `replaced_tokens`."""
+    """For --objective=replaced_tokens."""
 
     TOKENS: ClassVar[tuple[str, ...]] = ("[MASK]", "[CLS]", "[SEP]")
 
     discriminator_weight: float = setting(
         50.0,
-        "[new] With --objective=replaced_tokens: weight of the discriminator's "
-        "loss in the sum; that of the generator's is 1.",
+        "[new] Weight of the discriminator; the generator has 1.",
         above=0.0,
     )
     generator_size: float = setting(
         0.25,
-        "[new] With --objective=replaced_tokens: hidden size of the generator "
-        "as a share of the discriminator's, at most 1: a larger generator "
-        "costs more and trains the discriminator worse. ELECTRA's: 0.25, for "
-        "its base size 0.33333.",
+        "[new] Hidden size of the generator as a share of the discriminator's. "
+        "ELECTRA's: 0.25, for its base size 0.33333.",
         above=0.0,
         most=1.0,
     )
     predicted_share: float = setting(
         0.15,
-        "[new] With --objective=replaced_tokens: share of a text's wordpieces "
-        "that the generator predicts, drawn at random in each step. ELECTRA's: "
-        "0.15, for its large size 0.25.",
+        "[new] Share of a text's wordpieces that the generator predicts, drawn "
+        "in each step. ELECTRA's: 0.15, for its large size 0.25.",
         above=0.0,
         most=1.0,
     )
     mask_token_share: float = setting(
         0.85,
-        "[new] With --objective=replaced_tokens: share of the predicted "
-        "wordpieces that the generator sees as [MASK]; it sees the others as "
-        "they are.",
+        "[new] Share of the predicted wordpieces that the generator sees as "
+        "[MASK]; it sees the others as they are.",
         least=0.0,
         most=1.0,
     )
@@ -70,18 +64,13 @@ class ObjectiveOptions(Settings):
 
         They would have no effect.
         """
-        for group in fields_of(type(self)):
-            if group.name == objective:
-                continue
-            options = getattr(self, group.name)
-            for field in fields_of(type(options)):
-                value = getattr(options, field.name)
-                if value != field.default:
-                    raise ValueError(
-                        f"--{field.flag}={value} is for "
-                        f"--objective={group.name}, but the objective is "
-                        f"{objective}; leave one of them out."
-                    )
+        for name, options in vars(self).items():
+            if name != objective and (changed := options.changed()):
+                flag, value = next(iter(changed.items()))
+                raise ValueError(
+                    f"--{flag}={value} is for --objective={name}, but the "
+                    f"objective is {objective}; leave one of them out."
+                )
 
     def tokens(self, objective: str) -> tuple[str, ...]:
         """Returns the tokens whose ids an objective's class takes; () = none.

@@ -4,19 +4,11 @@ import dataclasses
 import os
 
 from data.pretraining.data_options import PretrainingDataOptions
-from data.settings import Settings, group, refuse, setting
+from data.settings import Settings, group, optional, refuse, setting, switch
 from modeling.choices import FIRST_WEIGHTS, OBJECTIVES
+from training.config import shared_help
 from training.config.objective_options import ObjectiveOptions
-from training.config.run_options import (
-    BERT_CONFIG_FILE,
-    DO_LOWER_CASE,
-    INIT_CHECKPOINT,
-    NEVER_SPLIT,
-    ONE_HOT,
-    DeviceOptions,
-    TrainOptions,
-    check_can_be_found,
-)
+from training.config.run_options import DeviceOptions, TrainOptions, check_found
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,26 +23,21 @@ class PretrainingOptions(Settings):
     objective: str = setting(
         OBJECTIVES[0],
         "[new] What the model is trained for. pretraining: masked LM and, for "
-        "sentence pairs, next sentence. left_to_right: every next wordpiece, "
-        "from records without masks and pairs (create_pretraining_data.py "
-        "--masking=dynamic --next_sentence_prediction=false). replaced_tokens: "
-        "ELECTRA, from records without masks and with --vocab_file.",
+        "pairs, next sentence. left_to_right: every next wordpiece, from "
+        "records without pairs and of --masking=dynamic. replaced_tokens: "
+        "ELECTRA, from records of --masking=dynamic and with --vocab_file.",
         choices=OBJECTIVES,
     )
     objectives: ObjectiveOptions = ObjectiveOptions()
-    bert_config_file: str | None = setting(None, BERT_CONFIG_FILE)
+    bert_config_file: str | None = optional(shared_help.BERT_CONFIG_FILE)
     input_file: str | None = setting(
-        help="Record files: comma-separated paths or globs."
+        help="Record files or globs, comma-separated."
     )
-    eval_file: str | None = setting(
-        None, "[new] Records to evaluate on; --input_file if not given."
+    eval_file: str | None = optional(
+        "[new] Records to evaluate on; --input_file if not given."
     )
-    skip_bad_records: bool = setting(
-        False,
-        "[new] Leave out damaged records, and report how many; else they are "
-        "an error.",
-    )
-    init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
+    skip_bad_records: bool = switch("[new] Leave out, and count, bad records.")
+    init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
     first_weights: str = setting(
         FIRST_WEIGHTS[0],
         "[new] First weights of a run without --init_checkpoint. random: as "
@@ -59,29 +46,23 @@ class PretrainingOptions(Settings):
         "layer attend to the wordpieces before and behind.",
         choices=FIRST_WEIGHTS,
     )
-    dropout_prob: float | None = setting(
-        None,
-        "[new] Dropout of hidden states and attention in this run, instead of "
-        "--bert_config_file's, which is kept for fine-tuning. 0 = none, which "
-        "is faster, and better if the text is read only a few times.",
+    dropout_prob: float | None = optional(
+        "[new] Dropout in this run; fine-tuning has --bert_config_file's. 0 = "
+        "none: faster, and better if the text is read only a few times.",
         least=0,
         most=0.9,
     )
-    max_seq_length: int = setting(
-        128, "Wordpieces of an example, as in the records."
-    )
+    max_seq_length: int = setting(128, "Wordpieces of an example, as recorded.")
     max_predictions_per_seq: int = setting(
         20, "Masked wordpieces of an example, as in the records."
     )
-    group_by_length: bool = setting(
-        False,
+    group_by_length: bool = switch(
         "[new] Batch training examples of similar length, cut to the longest: "
-        "little padding is computed. Not on a TPU, which needs one length.",
+        "little padding is computed. Not on a TPU, which needs one length."
     )
-    separate_documents: bool = setting(
-        False,
+    separate_documents: bool = switch(
         "[new] Wordpieces attend only to their own document, in examples of "
-        "create_pretraining_data.py --join_documents. It needs --vocab_file.",
+        "create_pretraining_data.py --join_documents. It needs --vocab_file."
     )
     short_rows_share: float = setting(
         0.0,
@@ -92,34 +73,27 @@ class PretrainingOptions(Settings):
         most=1,
     )
     masking: PretrainingDataOptions | None = None
-    do_train: bool = setting(False, "Whether to train.")
-    do_eval: bool = setting(False, "Whether to evaluate.")
+    do_train: bool = switch("Whether to train.")
+    do_eval: bool = switch("Whether to evaluate.")
     eval_batch_size: int = setting(8, "Examples of one eval batch.", least=1)
     max_eval_steps: int = setting(100, "Evaluation batches.", least=1)
-    do_predict: bool = setting(False, "[new] Whether to answer --predict_file.")
-    predict_file: str | None = setting(
-        None,
+    do_predict: bool = switch("[new] Whether to answer --predict_file.")
+    predict_file: str | None = optional(
         "[new] Lines with [MASK], or `A ||| B` to ask whether B follows A. "
-        "Answers go to predict_results.jsonl.",
+        "Answers go to predict_results.jsonl."
     )
-    vocab_file: str | None = setting(
-        None,
-        "[new] Vocabulary, for --do_predict, --masking=dynamic, --do_export, "
-        "--separate_documents and --objective=replaced_tokens. Default: the "
-        "one in --output_dir or beside --init_checkpoint.",
-    )
+    vocab_file: str | None = optional(f"[new] {shared_help.VOCAB_FILE}")
     do_lower_case: bool = setting(
-        True, f"[new] Of the queries: {DO_LOWER_CASE}"
+        True, f"[new] Of the queries: {shared_help.DO_LOWER_CASE}"
     )
     never_split: tuple[str, ...] = setting(
-        (), f"{NEVER_SPLIT} Of the queries and of the export."
+        (), f"{shared_help.NEVER_SPLIT} Of the queries and of the export."
     )
     predict_top_k: int = setting(5, "[new] Words for each [MASK].", least=1)
-    strip_checkpoint: bool = setting(
-        False,
-        "[new] Also write bert_model.ckpt, the last checkpoint without slots.",
+    strip_checkpoint: bool = switch(
+        "[new] Also write bert_model.ckpt, the last checkpoint without slots."
     )
-    use_one_hot_embeddings: bool = setting(False, ONE_HOT)
+    use_one_hot_embeddings: bool = switch(f"[new] {shared_help.ONE_HOT}")
     train: TrainOptions = group(layerwise_lr_decay=1.0, trainable_layers=-1)
     device: DeviceOptions
 
@@ -144,23 +118,20 @@ class PretrainingOptions(Settings):
             ),
             (
                 self.group_by_length and on_tpu,
-                "--group_by_length cuts batches to different lengths, but a "
-                "TPU needs one; leave --group_by_length out.",
+                "--group_by_length: a TPU needs one length; leave it out.",
             ),
             (
                 self.separate_documents and not reads,
-                "--separate_documents is for --do_train and --do_eval, which "
-                "read records; leave it out.",
+                "--separate_documents is of --do_train and --do_eval; drop it.",
             ),
             (
                 self.train.eval_every_steps and not self.eval_file,
-                "--eval_every_steps needs --eval_file: records that training "
-                "does not see.",
+                "--eval_every_steps needs --eval_file, of other records.",
             ),
         )
         self.objectives.check(self.objective)
         self._check_beginning()
-        check_can_be_found(self, "bert_config_file", *self.needs_vocab)
+        check_found(self, "bert_config_file", *self.needs_vocab)
 
     def _check_beginning(self) -> None:
         """Refuses contradictions about what training begins with."""
@@ -175,10 +146,8 @@ class PretrainingOptions(Settings):
             ),
             (
                 self.do_train and self.short_rows_share and not self.masking,
-                f"--short_rows_share={self.short_rows_share:g} masks the short "
-                "rows while it reads them; make records by "
-                "create_pretraining_data.py --masking=dynamic and give "
-                "--masking=dynamic, or leave it out.",
+                f"--short_rows_share={self.short_rows_share:g} needs "
+                "--masking=dynamic, here and in create_pretraining_data.py.",
             ),
             (
                 before and not self.do_train,
@@ -187,16 +156,14 @@ class PretrainingOptions(Settings):
             ),
             (
                 before and self.init_checkpoint,
-                f"--continue_from={before} takes weights, optimizer slots and "
-                f"step, --init_checkpoint={self.init_checkpoint} weights "
-                "alone; give one of them.",
+                f"--continue_from={before} takes all, --init_checkpoint="
+                f"{self.init_checkpoint} weights alone; give one of them.",
             ),
             (
                 before
                 and os.path.normpath(before) == os.path.normpath(output_dir),
                 f"--continue_from={before} is the --output_dir, where a run "
-                "resumes without this flag. Drop it, or give another "
-                "--output_dir.",
+                "resumes without it. Drop it, or give another --output_dir.",
             ),
         )
 

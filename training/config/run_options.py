@@ -5,50 +5,16 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from data.settings import Settings, refuse, setting
+from data.settings import Settings, optional, refuse, setting, switch
 from data.storage import files
+from training.config import shared_help
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
-EXPORT_FORMATS = ("saved_model", "litert")
-EXPORT_PRECISIONS = ("float32", "bfloat16")
 SIGNATURES = ("ids", "examples", "text")
-OPTIMIZERS = ("adamw", "lamb", "muon")
-STRATEGIES = (
-    "auto",
-    "one_device",
-    "mirrored",
-    "multi_worker_mirrored",
-    "tpu",
-)
-
-# Help of flags that several programs have.
-BERT_CONFIG_FILE = (
-    "JSON file with the model's sizes, such as "
-    "configs/uncased_L-12_H-768_A-12.json. Default: the one in --output_dir or "
-    "beside --init_checkpoint."
-)
-INIT_CHECKPOINT = (
-    "Checkpoint to start from: a prefix such as DIR/bert_model.ckpt, or a "
-    "folder. For a finished run, its best weights if saved; for trials, the "
-    "chosen trial's. Only the weights are loaded; the log reports which."
-)
-VOCAB_FILE = (
-    "The model's vocabulary. Default: the one in --output_dir or beside "
-    "--init_checkpoint."
-)
-DO_LOWER_CASE = (
-    "False for cased models. If not given, the folder of --init_checkpoint "
-    "says it."
-)
-NEVER_SPLIT = (
-    "[new] Vocabulary tokens, comma-separated, that stay whole in any text, "
-    "such as [ENTITY]. Default: those of --init_checkpoint's folder."
-)
-DO_EXPORT = "[new] Export the model of --output_dir, see --export_format."
-ONE_HOT = "[new] Look words up by matrix product; always so on a TPU."
+STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker_mirrored", "tpu")
 
 
-def check_can_be_found(options: Settings, *flags: str) -> None:
+def check_found(options: Settings, *flags: str) -> None:
     """Raises ValueError for files that are not given and cannot be found."""
     folder = options.find("output_dir")
     others = map(options.find, ("init_checkpoint", "continue_from"))
@@ -76,20 +42,12 @@ def dtype_policy(precision: str) -> str:
 class DeviceOptions(Settings):
     """Where and in which arithmetic a program computes."""
 
-    use_tpu: bool = setting(False, "Whether to use a TPU.")
-    tpu_name: str | None = setting(
-        None, "Name or grpc:// address of the Cloud TPU."
-    )
-    tpu_zone: str | None = setting(
-        None, "GCE zone of the TPU; found automatically if not given."
-    )
-    gcp_project: str | None = setting(
-        None, "Project of the TPU; found automatically if not given."
-    )
-    master: str | None = setting(None, "Address of the TPU's master.")
-    num_tpu_cores: int = setting(
-        8, "Cores of the TPU; only compared, with a warning."
-    )
+    use_tpu: bool = switch("Whether to use a TPU.")
+    tpu_name: str | None = optional("Name or grpc:// address of the Cloud TPU.")
+    tpu_zone: str | None = optional("GCE zone of the TPU; found if left out.")
+    gcp_project: str | None = optional("Project of the TPU; found if left out.")
+    master: str | None = optional("Address of the TPU's master.")
+    num_tpu_cores: int = setting(8, "TPU cores; only compared, with a warning.")
     precision: str = setting(
         "float32",
         "[new] Arithmetic; weights, layer norm and softmax stay float32. "
@@ -109,16 +67,14 @@ class DeviceOptions(Settings):
         "[new] Compute float32 products in TF32 on a GPU of compute capability "
         "8.0+: several times as fast, with a mantissa of 10 bits, not 23.",
     )
-    deterministic: bool = setting(
-        False,
+    deterministic: bool = switch(
         "[new] Repeat a run bit for bit on the same GPUs (TensorFlow's op "
-        "determinism); slower. On one CPU a run repeats without it.",
+        "determinism); slower. On one CPU a run repeats without it."
     )
     worker_timeout_minutes: float = setting(
         30.0,
-        "[new] Exit after waiting this many minutes for the other workers. "
-        "None may work alone for longer, such as the first one that saves; 0 "
-        "= wait forever.",
+        "[new] Exit after so many minutes of waiting for other workers. None "
+        "may work alone for longer, such as the one that saves; 0 = never.",
         least=0,
     )
 
@@ -179,36 +135,30 @@ class TrainOptions(Settings):
         "adamw",
         "[new] adamw = the original's Adam; lamb = for batches of thousands; "
         "muon = for pretraining in fewer updates.",
-        choices=OPTIMIZERS,
+        choices=("adamw", "lamb", "muon"),
     )
     save_checkpoints_steps: int = setting(
         1000, "Updates between checkpoints.", least=1
     )
-    keep_checkpoint_max: int | None = setting(
-        None,
+    keep_checkpoint_max: int | None = optional(
         "[new] Checkpoints kept; 0 = all. Default: 5 while training, and the "
         "last one after fine-tuning.",
         least=0,
     )
     iterations_per_loop: int = setting(
         1000,
-        "Largest number of updates in one call to the device. A call takes "
-        "about a second (on a TPU five), so that progress shows and SIGTERM "
-        "is handled.",
+        "Most updates in one call to the device. A call takes about a second "
+        "(on a TPU five), so that progress shows and SIGTERM is handled.",
         least=1,
     )
     gradient_accumulation_steps: int = setting(
-        1,
-        "[new] Micro-batches of one update: the same result in less memory.",
-        least=1,
+        1, "[new] Micro-batches of an update: the same in less memory.", least=1
     )
     log_steps: int = setting(
         100, "[new] Updates between log lines and event points.", least=1
     )
     eval_every_steps: int = setting(
-        0,
-        "[new] Updates between evaluations while training; 0 = never.",
-        least=0,
+        0, "[new] Updates between evaluations in training; 0 = never.", least=0
     )
     seed: int = setting(
         12345,
@@ -216,29 +166,23 @@ class TrainOptions(Settings):
         least=0,
         most=2**31 - 1,
     )
-    gradient_checkpointing: bool = setting(
-        False,
+    gradient_checkpointing: bool = switch(
         "[new] Compute each Transformer block twice instead of keeping it: "
-        "half the memory, 40 % more time, the same result.",
+        "half the memory, 40 % more time, the same result."
     )
-    whole_last_layer: bool = setting(
-        False,
+    whole_last_layer: bool = switch(
         "[new] Compute the last Transformer block at every position, as the "
-        "original does, and not only where its output is used: masked "
-        "positions and [CLS]. Slower; the same result except for rounding and "
-        "dropout's random numbers.",
+        "original, and not only where its output is used. Slower; the same "
+        "result except for rounding and dropout's random numbers."
     )
-    xla: bool = setting(
-        False,
+    xla: bool = switch(
         "[new] Compile the gradient with XLA: on a CPU faster for models of "
-        "hidden size 128, slower for large ones in bfloat16.",
+        "hidden size 128, slower for large ones in bfloat16."
     )
-    fuse: bool | None = setting(
-        None,
-        "[new] Compile the operations between a training step's matrix "
-        "products with XLA, for about a second at each new length (a TPU "
-        "always does so). The same result except for rounding. Default: if "
-        "training is long enough to be faster.",
+    fuse: bool | None = optional(
+        "[new] Compile what is between a training step's matrix products with "
+        "XLA, for a second at each new length (a TPU always does so). The same "
+        "except for rounding. Default: if training is long enough."
     )
     layerwise_lr_decay: float = setting(
         1.0,
@@ -249,9 +193,7 @@ class TrainOptions(Settings):
         most=1,
     )
     trainable_layers: int = setting(
-        -1,
-        "[new] Number of last blocks to train, with the head; -1 = all.",
-        least=-1,
+        -1, "[new] Last blocks to train, with the head; -1 = all.", least=-1
     )
 
     @property
@@ -262,13 +204,10 @@ class TrainOptions(Settings):
     @property
     def end(self) -> tuple[str, float, str]:
         """The flag that ends training, its value and its unit."""
-        name = next(
-            name
-            for name in ("num_train_minutes", "stop_at_step", "num_train_steps")
-            if getattr(self, name)
-        )
-        unit = "minutes" if name == "num_train_minutes" else "steps"
-        return name, getattr(self, name), unit
+        if self.num_train_minutes:
+            return "num_train_minutes", self.num_train_minutes, "minutes"
+        name = "stop_at_step" if self.stop_at_step else "num_train_steps"
+        return name, self.last_step, "steps"
 
     @property
     def shaping(self) -> dict[str, Any]:
@@ -295,8 +234,8 @@ class TrainOptions(Settings):
             ),
             (
                 before and self.num_train_minutes,
-                f"--continue_from={before} continues steps, which {minutes} "
-                "does not count; give --init_checkpoint.",
+                f"--continue_from={before} counts steps, {minutes} does not; "
+                "give --init_checkpoint.",
             ),
         )
 
@@ -312,8 +251,7 @@ class ServingOptions(Settings):
         "operations of TensorFlow Text.",
         flag="export_signatures",
     )
-    like_original: bool = setting(
-        False,
+    like_original: bool = switch(
         "[new] For the original's clients: serving_default has the inputs "
         "and outputs of its usual serving_input_receiver_fn: with ids also "
         "label_ids (unique_ids); probabilities alone (unique_ids and logits).",
@@ -340,31 +278,28 @@ class ServingOptions(Settings):
 class ExportOptions(Settings):
     """What is exported, and where to."""
 
-    do_export: bool = setting(True, DO_EXPORT)
+    do_export: bool = setting(True, shared_help.DO_EXPORT)
     output_dir: str = setting(help="Folder of the finished run.")
-    export_dir: str | None = setting(
-        None, "[new] Where to write the next version: EXPORT_DIR/1, 2, ..."
+    export_dir: str | None = optional(
+        "[new] Where to write the next version: EXPORT_DIR/1, 2, ..."
     )
     format: str = setting(
         "saved_model",
-        "[new] saved_model: for TF Serving. litert: files of 8 bits and of "
-        "float32 for phones, and for Python without TensorFlow; from ids to "
-        "scores.",
-        choices=EXPORT_FORMATS,
+        "[new] saved_model: for TF Serving. litert: of 8 bits and float32, for "
+        "phones and for Python without TensorFlow; from ids to scores.",
+        choices=("saved_model", "litert"),
         flag="export_format",
     )
     precision: str = setting(
         "float32",
         "[new] Arithmetic of the export; its README.md says what is lost.",
-        choices=EXPORT_PRECISIONS,
+        choices=("float32", "bfloat16"),
         flag="export_precision",
     )
     use_calibration: bool = True  # a flag of run_classifier.py
     serving: ServingOptions = ServingOptions()
 
     def _check(self) -> None:
-        usual = (SIGNATURES, False, "float32")
-        given = (*vars(self.serving).values(), self.precision)
         places = self.export_dir or self.output_dir, self.output_dir
         refuse(
             (
@@ -372,11 +307,11 @@ class ExportOptions(Settings):
                 "--do_export: give --export_dir, a folder of its own.",
             ),
             (
-                self.format == "litert" and given != usual,
+                self.format == "litert"
+                and (self.serving.changed() or self.precision != "float32"),
                 "--export_format=litert has files for ids alone, in float32 "
-                "and 8 bits; leave out --export_signatures (bert.load "
-                "tokenizes texts), --export_precision and "
-                "--serving_like_original.",
+                "and 8 bits; leave out --export_signatures, --export_precision "
+                "and --serving_like_original.",
             ),
         )
         files.check_writable(self.export_dir, "export_dir")

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from data.settings import group, refuse, setting
+from data.settings import group, optional, refuse, setting, switch
 from data.squad.articles import SquadData
 from data.squad.window_options import (
     AnswerOptions,
@@ -11,57 +11,39 @@ from data.squad.window_options import (
 )
 from modeling.choices import WORD_HEADS
 from training.config.distill_options import DistillOptions
-from training.config.finetuning_options import (
-    FinetuningOptions,
-    TaskRunOptions,
-)
+from training.config.finetuning_options import FinetuningOptions, TaskRunOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadOptions(TaskRunOptions):
     """Options of run_squad.py."""
 
-    train_file: str | None = setting(None, "SQuAD's JSON to train on.")
-    predict_file: str | None = setting(
-        None, "SQuAD's JSON to answer; it is scored if it has answers."
+    train_file: str | None = optional("SQuAD's JSON to train on.")
+    predict_file: str | None = optional(
+        "SQuAD's JSON to answer; it is scored if it has answers."
     )
-    tfds: str | None = setting(
-        None,
-        "[new] Data set of tensorflow-datasets, such as squad/v2.0, in place of"
-        " both files.",
+    tfds: str | None = optional(
+        "[new] Data set of tensorflow-datasets, in place of both files."
     )
-    tfds_data_dir: str | None = setting(
-        None, "[new] Folder of tensorflow-datasets."
+    tfds_data_dir: str | None = optional("[new] Folder of tensorflow-datasets.")
+    do_predict: bool = switch("Whether to answer --predict_file.")
+    find_null_threshold: bool = switch(
+        "[new] Find and save the null_score_diff_threshold with the best F1."
     )
-    do_predict: bool = setting(False, "Whether to answer --predict_file.")
-    find_null_threshold: bool = setting(
-        False,
-        "[new] Find and save the null_score_diff_threshold with the best F1.",
-    )
-    count_windows: bool = setting(
-        False, "[new] Count epochs in windows, not in questions."
-    )
-    score_padding: bool = setting(
-        False,
+    count_windows: bool = switch("[new] Epochs count windows, not questions.")
+    score_padding: bool = switch(
         "[new] Include padding in the loss and among the best starts and ends, "
-        "as the original; batches are not trimmed.",
+        "as the original; batches are not trimmed."
     )
-    write_html: bool = setting(
-        False, "[new] Write predictions.html: the answers marked in the texts."
-    )
-    num_processes: int = setting(
-        1, "[new] Processes that convert a large file to records."
-    )
-    verbose_logging: bool = setting(False, "Has no effect.")
+    write_html: bool = switch("[new] predictions.html: answers in the texts.")
+    num_processes: int = setting(1, "[new] Processes that make the records.")
+    verbose_logging: bool = switch("Has no effect.")
     head: str = setting(
         "linear",
-        "[new] Layers after the encoder: linear, or bilstm (two layers, then "
-        "linear).",
+        "[new] After the encoder: linear; bilstm (two layers, then linear).",
         choices=WORD_HEADS,
     )
-    distillation: DistillOptions = group(
-        default=DistillOptions(), unlabeled_file=""
-    )
+    distillation: DistillOptions = group(DistillOptions(), unlabeled_file="")
     # Evaluation is prediction, in batches of predict_batch_size.
     finetuning: FinetuningOptions = group(eval_batch_size=8)
     # `finetuning` has its max_seq_length.
@@ -71,7 +53,11 @@ class SquadOptions(TaskRunOptions):
 
     def _check(self) -> None:
         # The checks and words of the original's validate_flags_or_throw.
-        has_data = bool(self.tfds)
+        needed = (
+            ("do_train", self.do_train, "train_file"),
+            ("do_predict", self.do_predict, "predict_file"),
+            ("eval_every_steps", self.watches, "predict_file"),
+        )
         refuse(
             (
                 not (self.do_train or self.do_predict or self.do_export),
@@ -79,19 +65,14 @@ class SquadOptions(TaskRunOptions):
             ),
             *(
                 (
-                    is_asked and not (has_data or getattr(self, name)),
+                    is_asked and not (self.tfds or getattr(self, name)),
                     f"If `{why}` is True, then `{name}` must be specified.",
                 )
-                for why, is_asked, name in (
-                    ("do_train", self.do_train, "train_file"),
-                    ("do_predict", self.do_predict, "predict_file"),
-                    ("eval_every_steps", self.watches, "predict_file"),
-                )
+                for why, is_asked, name in needed
             ),
             (
-                has_data and (self.train_file or self.predict_file),
-                "--tfds replaces --train_file and --predict_file; give only "
-                "--tfds.",
+                self.tfds and (self.train_file or self.predict_file),
+                "--tfds: leave out --train_file and --predict_file.",
             ),
         )
         super()._check()

@@ -1,57 +1,42 @@
 """Options of run_sentence_vectors.py."""
 
 import dataclasses
-from typing import Any
 
-from data.settings import Settings, group, refuse, setting
+from data.settings import Settings, group, optional, refuse, setting, switch
 from data.vectors.text_sets import GLUE, PAIR, TextOptions, TextSets
 from modeling.choices import SCORED_LOSSES, VECTOR_LOSSES, VECTOR_POOLINGS
+from training.config import shared_help
 from training.config.finetuning_options import TaskRunOptions
-from training.config.run_options import (
-    DO_LOWER_CASE,
-    INIT_CHECKPOINT,
-    VOCAB_FILE,
-    DeviceOptions,
-)
+from training.config.run_options import DeviceOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FormOptions(Settings):
     """How a text becomes one vector."""
 
-    pooling: str | None = setting(
-        None,
+    pooling: str | None = optional(
         "A text's vector: the mean over its wordpieces, or [CLS]'s. Default: "
         "as the model's folder says, else mean.",
         choices=VECTOR_POOLINGS,
     )
-    normalize: bool | None = setting(
-        None,
-        "Vectors have the length 1. Default: as the model's folder says, else "
-        "true.",
+    normalize: bool | None = optional(
+        "Vectors have length 1. Default: as the model's folder says, else true."
     )
-    vector_sizes: tuple[int, ...] | None = setting(
-        None,
+    vector_sizes: tuple[int, ...] | None = optional(
         "Smaller sizes at which the first numbers of a vector shall do "
-        "(Matryoshka), such as 128,64. Default: as the model's folder says.",
+        "(Matryoshka), such as 128,64. Default: as the model's folder says."
     )
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The fields of a `VectorForm` that are given."""
-        return {n: x for n, x in vars(self).items() if x is not None}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SentenceOptions(TaskRunOptions):
     """What run_sentence_vectors.py does."""
 
-    do_eval: bool = setting(False, "Whether to score the dev set.")
+    do_eval: bool = switch("Whether to score the dev set.")
     loss: str = setting(
         "cosent",
-        "What trains: cosent or cosine = scored pairs; negatives = pairs, each "
-        "against the other texts of its batch; teacher = another model's "
-        "vectors of the texts.",
+        "cosent, cosine: scored pairs; negatives: pairs, against the others of "
+        "a batch; teacher: another model's vectors of the texts.",
         choices=VECTOR_LOSSES,
     )
     similarity_scale: float = setting(
@@ -61,12 +46,8 @@ class SentenceOptions(TaskRunOptions):
     texts: TextOptions = TextOptions()
 
     def _check(self) -> None:
-        refuse(
-            (
-                not (self.do_train or self.do_eval or self.do_export),
-                "Give --do_train, --do_eval or --do_export.",
-            ),
-        )
+        if not (self.do_train or self.do_eval or self.do_export):
+            raise ValueError("Give --do_train, --do_eval or --do_export.")
         super()._check()
 
     def check_together(self) -> None:
@@ -76,9 +57,8 @@ class SentenceOptions(TaskRunOptions):
         """
         texts, loss, count = self.texts, self.loss, len(self.train_columns)
         numbers = {"teacher": (1,), "negatives": (2, 3)}.get(loss, (2,))
-        is_ordered = (
-            self.finetuning.group_by_length or self.finetuning.shuffle_window
-        )
+        tuned = self.finetuning
+        is_ordered = tuned.group_by_length or tuned.shuffle_window
         refuse(
             (
                 self.do_train and count not in numbers,
@@ -88,19 +68,16 @@ class SentenceOptions(TaskRunOptions):
             (
                 self.do_train
                 and bool(texts.teacher_vectors) != (loss == "teacher"),
-                "--teacher_vectors and --loss=teacher need each other; give "
-                "both or none.",
+                "--teacher_vectors and --loss=teacher need each other.",
             ),
             (
                 texts.drop_missing and loss == "teacher",
-                "--drop_missing would leave out texts, but --teacher_vectors "
-                "has a row for each; remove both.",
+                "--drop_missing: drop it, --teacher_vectors has all rows.",
             ),
             (
                 loss == "negatives" and is_ordered,
-                "--group_by_length and --shuffle_window: --loss=negatives "
-                "orders all examples, so that no batch has a text twice; leave "
-                "them out.",
+                "--group_by_length and --shuffle_window: leave them out, "
+                "because --loss=negatives orders all examples.",
             ),
         )
 
@@ -140,43 +117,32 @@ class SentenceOptions(TaskRunOptions):
 class EncodingOptions(Settings):
     """Which vectors are written, or what is searched."""
 
-    do_encode: bool = setting(
-        False, "Write the vectors of the texts of --input_file."
-    )
-    do_search: bool = setting(
-        False,
-        "Find the texts of --index_file that are nearest to each question of "
-        "--input_file, or of the terminal.",
-    )
-    init_checkpoint: str | None = setting(None, INIT_CHECKPOINT)
-    output_dir: str | None = setting(None, "Folder of the run.")
-    input_file: str | None = setting(
-        None,
+    do_encode: bool = switch("Write the vectors of the texts of --input_file.")
+    do_search: bool = switch("Find texts of --index_file for each question.")
+    init_checkpoint: str | None = optional(shared_help.INIT_CHECKPOINT)
+    output_dir: str | None = optional("Folder of the run.")
+    input_file: str | None = optional(
         "Texts, one a line; or a tsv, csv or jsonl file with --text_columns, "
-        "one name (default: text).",
+        "one name (default: text)."
     )
-    output_file: str | None = setting(
-        None,
+    output_file: str | None = optional(
         "Vectors as .npy or, with the texts, as .jsonl; for --do_search .jsonl "
-        "of what was found. Default: the terminal.",
+        "of what was found. Default: the terminal."
     )
-    index_file: str | None = setting(
-        None, "--do_search: .npy file that --do_encode wrote."
-    )
+    index_file: str | None = optional("--do_search: .npy file of --do_encode.")
     text_columns: tuple[str, ...] = setting((), "Tables: columns of the texts.")
-    prompt_name: str | None = setting(
-        None,
+    prompt_name: str | None = optional(
         "Which of the model's prompts is put before each text. Default: as the "
-        "model says; for questions query, if it has this one.",
+        "model says; for questions query, if it has this one."
     )
-    vector_size: int | None = setting(
-        None, "--do_encode: one of the model's smaller sizes.", least=1
+    vector_size: int | None = optional(
+        "--do_encode: one of the model's smaller sizes.", least=1
     )
     top_k: int = setting(10, "--do_search: texts for each question.", least=1)
     encode_batch_size: int = setting(32, "Texts computed at once.", least=1)
-    vocab_file: str | None = setting(None, VOCAB_FILE)
-    do_lower_case: bool | None = setting(None, DO_LOWER_CASE)
-    max_seq_length: int | None = setting(None, "Most wordpieces of a text.")
+    vocab_file: str | None = optional(shared_help.VOCAB_FILE)
+    do_lower_case: bool | None = optional(shared_help.DO_LOWER_CASE)
+    max_seq_length: int | None = optional("Most wordpieces of a text.")
     form: FormOptions = group(vector_sizes=None)
     device: DeviceOptions
 
@@ -186,13 +152,11 @@ class EncodingOptions(Settings):
         refuse(
             (
                 self.do_encode and self.do_search,
-                "--do_encode writes an index and --do_search reads one; give "
-                "one of them for each command.",
+                "--do_encode and --do_search need a command each.",
             ),
             (
                 not self.output_dir and not self.init_checkpoint,
-                "Give the model: --init_checkpoint=FOLDER, or --output_dir of "
-                "the run that trained it.",
+                "Give the model: --init_checkpoint, or --output_dir of a run.",
             ),
             (
                 self.do_encode and not (self.input_file and self.output_file),
@@ -208,8 +172,7 @@ class EncodingOptions(Settings):
             ),
             (
                 len(columns) > 1,
-                f"--text_columns={','.join(columns)}: give one column of "
-                "texts.",
+                f"--text_columns={','.join(columns)}: give one column.",
             ),
         )
 

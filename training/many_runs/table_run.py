@@ -194,7 +194,7 @@ def _task_options(
     share = tables.get("dev")
     if isinstance(share, float) and "train_file" in given:
         given["dev_share"] = share
-    return settings.make(TaskOptions, given).given
+    return settings.make(TaskOptions, given).changed()
 
 
 def _model_files(folder: str) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def trials_of(
 
 def check(options: ClassifierOptions, trials: TrialOptions) -> None:
     """Refuses what `run` would refuse before it makes records."""
-    if trials.are_asked_for:
+    if trials.changed():
         _require_no_run(options.output_dir)
         options = _filled(options)
         classifier.open_run(_first_of(options, trials_of(options, trials)))
@@ -89,7 +89,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     files of the chosen one. A trial that diverges raises FloatingPointError
     only if all of them do.
     """
-    if not trials.are_asked_for:
+    if not trials.changed():
         return run_once(options)
     output_dir = options.output_dir
     _require_no_run(output_dir)

@@ -66,7 +66,7 @@ def make_model(options: EncodingOptions) -> SentenceVectors:
         )
         warn_if_unfinished(loaded.folder, loaded.description)
         loaded.model.form = dataclasses.replace(
-            loaded.model.form, **options.form.given
+            loaded.model.form, **options.form.changed()
         )
         vectors = SentenceVectors(loaded, options.max_seq_length)
         # What computes belongs to the strategy in whose scope it is made.

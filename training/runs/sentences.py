@@ -172,7 +172,7 @@ def _form_of(found: Files) -> VectorForm:
         before = None  # of a stopped run, or about another model
     base = trained or beside or before or VectorForm()
     length = options.finetuning.max_seq_length
-    given = options.form.given | {"max_seq_length": length}
+    given = options.form.changed() | {"max_seq_length": length}
     form = dataclasses.replace(base, **given)
     if not trained:
         return form

@@ -172,7 +172,11 @@ def test_a_damaged_file_names_its_remedy(calibrated, tmp_path):
     [
         ("regression", {}, "--calibrate.*regression"),
         ("choice", {}, "--calibrate.*choice"),
-        ("single", {"do_eval": False}, "--calibrate.*--do_eval.*--dev_share"),
+        (
+            "single",
+            {"do_eval": False},
+            "--calibrate.* needs --do_eval",
+        ),
         ("single", {"use_calibration": False}, "--nouse_calibration"),
     ],
 )

@@ -216,10 +216,8 @@ def test_two_devices_train_and_score_alike(goldens, pytestconfig, tmp_path):
 def test_flags_of_a_learning_encoder_are_refused(goldens, tmp_path, change):
     options = options_of(goldens, tmp_path, "tagging", change)
     (flag,) = change
-    with pytest.raises(
-        ValueError,
-        match=f"^--{flag}=.*, but --feature_based=last freezes the whole enc",
-    ):
+    error = f"--{flag}.* because --feature_based=last freezes the whole enc"
+    with pytest.raises(ValueError, match=error):
         options.replace(feature_based="last")
 
 

@@ -278,12 +278,10 @@ def test_too_few_predictions_are_reported(write, warnings):
 
 
 SCRIPT = """
-import sys
-import create_pretraining_data as program
+import runpy, sys
 sys.argv += {arguments}
-program.define_flags()
 try:
-    program.program.run(program.main)
+    runpy.run_path("create_pretraining_data.py", run_name="__main__")
 finally:
     heavy = ("tensorflow", "keras", "tensorflow_datasets", "etils")
     print("loaded:", [name for name in heavy if name in sys.modules])

@@ -1,0 +1,22 @@
+"""Help of flags that several programs have."""
+
+BERT_CONFIG_FILE = (
+    "JSON file with the model's sizes, such as those in configs. Default: the "
+    "one in --output_dir or beside --init_checkpoint."
+)
+INIT_CHECKPOINT = (
+    "Checkpoint to start from: a prefix such as DIR/bert_model.ckpt, or a "
+    "folder. For a finished run, its best weights if saved; for trials, the "
+    "chosen trial's. Only the weights are loaded; the log reports which."
+)
+VOCAB_FILE = (
+    "The model's vocabulary. Default: the one in --output_dir or beside "
+    "--init_checkpoint."
+)
+DO_LOWER_CASE = "False for cased models. Default: as the model's folder says."
+NEVER_SPLIT = (
+    "[new] Vocabulary tokens, comma-separated, that stay whole in any text, "
+    "such as [ENTITY]. Default: those of --init_checkpoint's folder."
+)
+DO_EXPORT = "[new] Export the model of --output_dir, see --export_format."
+ONE_HOT = "Look words up by matrix product; always so on a TPU."
