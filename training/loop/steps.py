@@ -40,9 +40,14 @@ def with_fusion(
     value, unless it trains for more steps or on other devices. Raises
     ValueError if XLA cannot compile for the GPU.
     """
-    found, strategy = gpus.seen(), tf.distribute.get_strategy()
-    compiling = [name for name in ("xla", "fuse") if getattr(options, name)]
-    gpus.check_compiling(found, *compiling)
+    strategy = tf.distribute.get_strategy()
+    reason = gpus.why_not_compiled(gpus.seen())
+    given = [name for name in ("xla", "fuse") if getattr(options, name)]
+    if given and reason:
+        raise ValueError(
+            f"{' and '.join(f'--{name}' for name in given)} cannot be used: "
+            f"{reason}. Give {' '.join(f'--{name}=false' for name in given)}."
+        )
     if options.fuse is not None:
         return options
     kind = kind_of(strategy)
@@ -54,8 +59,7 @@ def with_fusion(
     work = wordpieces * config.num_hidden_layers * config.hidden_size
     repays = work >= kind.repaid * len(lengths)
     is_long = options.num_train_minutes > 0 or repays
-    fuse = gpus.can_compile(found) and is_long
-    return dataclasses.replace(options, fuse=fuse)
+    return dataclasses.replace(options, fuse=is_long and not reason)
 
 
 def trimming(options: TrainOptions) -> dict[str, Any]:
