@@ -14,13 +14,13 @@ from data.records.length_batches import trimmed_lengths
 from modeling import checkpoints, kernels
 from modeling.config import BertConfig
 from modeling.kernels import Form, seeds
+from modeling.objectives.base import Objective
 from training.config.run_options import TrainOptions
 from training.devices import gpus, kinds
 from training.devices.strategy import has_onednn, is_tpu, kind_of
 from training.loop import custom_gradients, optimizers, rates
 from training.loop.lamb import Lamb
 from training.loop.loss_scale import LEAST, LossScale
-from training.loop.model import Model
 from training.loop.muon import Muon
 
 _SUM = tf.distribute.ReduceOp.SUM
@@ -86,7 +86,7 @@ def _compiles_update(options, strategy):
 
 
 def _trainable(
-    model: Model, weights: Mapping[str, tf.Variable], names: Iterable[str]
+    model: Objective, weights: Mapping[str, tf.Variable], names: Iterable[str]
 ) -> dict[str, tf.Variable]:
     """The named weights that the layers declare as trainable."""
     layers = model.layers
@@ -107,7 +107,7 @@ class TrainSteps:
       metric_names: names of a step's metrics, in order; known after one step.
     """
 
-    def __init__(self, model: Model, options: TrainOptions):
+    def __init__(self, model: Objective, options: TrainOptions):
         self._strategy = tf.distribute.get_strategy()
         self._model = model
         self._options = options
