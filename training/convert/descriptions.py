@@ -20,15 +20,13 @@ def write_task(folder: str, model: ChangedModel, weights: str) -> None:
     whose config.json has all that is known without a run.
     """
     found, kind = model.found, model.kind
-    facts = found.description or {}
+    facts, described = found.description or {}, None
     if facts.get("kind") == kind and kind:
         if model.options.labels_file and kind in KINDS:
             facts = {**facts, "labels": found.labels}
         described = of_facts(facts, found.path)
     elif weights != "." and kind in KINDS and "output_weights" in model.shapes:
         described = _of_head(model)
-    else:
-        return
     if described:
         dataclasses.replace(
             described,
