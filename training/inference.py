@@ -22,6 +22,7 @@ from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
 from data.records.shard import Shard
 from modeling import kernels, losses
+from modeling.objectives.base import Batch, Objective
 from training.devices import preemption
 from training.devices.strategy import (
     all_workers,
@@ -32,7 +33,6 @@ from training.devices.strategy import (
     waits,
 )
 from training.loop import custom_gradients
-from training.loop.model import Batch, ExampleModel, Model
 
 # Features of a batch that are returned beside the outputs of a model.
 _KEPT = (
@@ -203,7 +203,7 @@ def in_order(
 class Evaluator(Inference):
     """Averages a model's metrics over batches, without dropout."""
 
-    def __init__(self, model: Model, work: float = 0.0):
+    def __init__(self, model: Objective, work: float = 0.0):
         super().__init__(model.layers[0].compute_dtype, work)
         self._model = model
 
@@ -241,12 +241,12 @@ class Evaluator(Inference):
 
 
 class OutputCollector(Inference):
-    """Collects the outputs of an `ExampleModel` for every example.
+    """Collects the outputs of a model for every example.
 
     `outputs` takes a batch; None = the model's `score_examples`.
     """
 
-    def __init__(self, model: ExampleModel, outputs: Callable | None = None):
+    def __init__(self, model: Objective, outputs: Callable | None = None):
         super().__init__(model.layers[0].compute_dtype)
         self._config = model.config
         self._outputs = outputs or model.score_examples
@@ -293,7 +293,7 @@ class OutputCollector(Inference):
         return _in_file_order(columns)
 
     def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """See `ExampleModel.score_examples`."""
+        """See `TaskModel.score_examples`."""
         kept = {name: batch[name] for name in _KEPT if name in batch}
         return self._outputs(batch) | kept
 

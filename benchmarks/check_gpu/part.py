@@ -50,7 +50,9 @@ def make_request(options: dict) -> Request:
         goldens=_GOLDENS,
         gpus=tuple(gpu.name for gpu in found),
         num_devices=len(found) or cpus,
-        compiles=gpus.can_compile(found) if compiles is None else compiles,
+        compiles=not gpus.why_not_compiled(found)
+        if compiles is None
+        else compiles,
         memory_gb=room.memory_gb() if found else 0.0,
         precision=precision,
         **options,

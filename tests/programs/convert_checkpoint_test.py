@@ -348,7 +348,7 @@ def test_what_it_cannot_know_it_asks_for(goldens, config, tmp_path):
     )
     refused(
         ValueError,
-        r"an output layer \(3 x 32\).*--kind, one of classification, ",
+        "an output layer .of a kind that no.*--kind if it is one of class",
         source,
         target,
     )

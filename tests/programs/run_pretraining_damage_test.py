@@ -89,14 +89,13 @@ def test_a_file_cut_between_records_is_told_by_its_manifest(
     with pytest.raises(ValueError) as error:
         open_records()
     assert str(error.value).startswith(
-        f"{path}: it has 1 records, but its manifest says 337; copy or write "
-        "the file again. Or pass --skip_bad_records"
+        f"{path} has 1 of 337 records of its manifest; copy or write the file "
+        "again. Or pass --skip_bad_records"
     )
     with caplog.at_level("WARNING", logger="absl"):
         assert open_records(skip_bad_records=True).count == 1
     assert caplog.messages == [
-        f"--skip_bad_records: {path} has 1 of the 337 records that its "
-        "manifest names."
+        f"--skip_bad_records: {path} has 1 of 337 records of its manifest."
     ]
 
 

@@ -1,14 +1,15 @@
 """A model whose encoder, layers, words and positions a conversion changes."""
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from data.text.tokenizer_files import TokenizerSettings
-from modeling.checkpoints import Weights
+from modeling import checkpoints
+from modeling.checkpoints.model_folder import ModelFolder
 from modeling.config import BertConfig
+from training.config.conversion_options import ConversionOptions
 
 _POSITIONS = "/embeddings/position_embeddings"
 # The variables with a row for each token.
@@ -26,6 +27,8 @@ class ChangedModel:
     A row of its tables is the mean of some rows of the checkpoint.
 
     Attributes:
+      options: what the conversion does.
+      found: the folder that is converted.
       prefix: where the checkpoint is, for messages.
       config: `BertConfig`, with the sizes of the changed model.
       tokens: its vocabulary, in the order of the ids.
@@ -38,20 +41,30 @@ class ChangedModel:
 
     def __init__(
         self,
-        checkpoint: Weights,
+        options: ConversionOptions,
+        found: ModelFolder,
         config: BertConfig,
-        tokens: Iterable[str],
+        tokens: list[str],
         texts: TokenizerSettings,
     ):
-        self._checkpoint = checkpoint
-        self.prefix = checkpoint.prefix
-        self.config = config
-        self.tokens = list(tokens)
-        self.texts = texts
-        self.names = {name: name for name in checkpoint.shapes}
+        self.options, self.found = options, found
+        self.config, self.tokens, self.texts = config, tokens, texts
+        self._checkpoint = checkpoints.open_checkpoint(found.weights)
+        self.prefix = self._checkpoint.prefix
+        self.names = {name: name for name in self._checkpoint.shapes}
         self.token_rows: list[list[int]] = []
         self.position_rows: list[list[int]] = []
         self.is_generator = False
+
+    @property
+    def kind(self) -> str | None:
+        """What the model is for; None = no flag and no file says it."""
+        return self.options.kind or self.found.kind
+
+    @property
+    def ids(self) -> dict[str, int]:
+        """Token -> id, without the blank lines of the vocabulary."""
+        return {t.strip(): i for i, t in enumerate(self.tokens) if t.strip()}
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -9,22 +9,22 @@ import dataclasses
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import tensorflow as tf
 from absl import logging
 
 from data.storage import files
-from data.tasks import KINDS
 from data.text import tokenizer_files, vocabulary
 from data.text.tokenizer_files import TokenizerSettings
 from modeling import checkpoints
 from modeling.bert import BertModel
-from modeling.checkpoints import (
-    huggingface,
-    huggingface_names,
-    model_folder,
+from modeling.checkpoints import huggingface, model_folder
+from modeling.checkpoints.huggingface_names import (
+    of_encoder,
+    of_generator,
+    their_name,
 )
 from modeling.checkpoints.model_folder import ModelFolder
 from modeling.checkpoints.tf1 import is_weight
@@ -32,7 +32,7 @@ from modeling.config import BertConfig, to_huggingface
 from training.config.conversion_options import FORMATS, ConversionOptions
 from training.convert import cutting, descriptions, growth
 from training.convert.changed_model import ChangedModel
-from training.convert.generator import choose_part, is_of_generator
+from training.convert.generator import SCOPES, choose_part
 from training.start.description import warn_if_unfinished
 from training.start.tokenizer import check_vocabulary
 
@@ -83,12 +83,12 @@ def run(options: ConversionOptions) -> None:
     try:
         model = _open(options, found)
         _write_tokenizer(staging, model)
-        descriptions.write_form(staging, found, model, target)
-        descriptions.copy_calibration(options, found, staging)
+        descriptions.write_form(staging, model, target)
+        descriptions.copy_calibration(staging, model)
         if target == "original":
-            _write_original(options, found, staging, model)
+            _write_original(staging, model)
         else:
-            _write_huggingface(options, found, staging, model)
+            _write_huggingface(staging, model)
         if is_there:
             _move_files(staging, output_dir)
         else:
@@ -123,19 +123,10 @@ def _move_files(source: str, folder: str) -> None:
         files.rename(os.path.join(source, name), os.path.join(folder, name))
 
 
-def _write_original(
-    options: ConversionOptions,
-    found: ModelFolder,
-    folder: str,
-    model: ChangedModel,
-) -> None:
+def _write_original(folder: str, model: ChangedModel) -> None:
     """Writes bert_model.ckpt, bert_config.json, task.json and labels.txt."""
     weights = list(filter(is_weight, model.shapes))
-    names = [
-        name
-        for name in weights
-        if huggingface_names.their_name(huggingface_names.of_encoder(name))
-    ]
+    names = [name for name in weights if their_name(of_encoder(name))]
     left_out = sorted({*weights} - {*names})
     if left_out:
         logging.warning(
@@ -145,19 +136,16 @@ def _write_original(
     files.write_text(
         os.path.join(folder, "bert_config.json"), model.config.to_json_string()
     )
-    labels = list(found.labels)
-    # Transformers writes these if there are no names.
-    numbered = [f"LABEL_{i}" for i in range(len(labels))]
-    descriptions.write_task(options, found, folder, model, "bert_model.ckpt")
-    is_choice = (options.kind or found.kind) == "choice"
-    if options.labels_file and "output_weights" in names and not is_choice:
-        _labels(options, found, model.shapes["output_weights"][0])
-    if "output_weights" in names and labels != numbered:
+    descriptions.write_task(folder, model, "bert_model.ckpt")
+    labels, has_head = list(model.found.labels), "output_weights" in names
+    if has_head and model.options.labels_file and model.kind != "choice":
+        _labels(model)
+    if has_head and labels != descriptions.numbered(len(labels)):
         files.write_text(
             os.path.join(folder, model_folder.LABELS),
             "".join(f"{label}\n" for label in labels),
         )
-    name_of = huggingface_names.of_generator if model.is_generator else str
+    name_of = of_generator if model.is_generator else str
     values = {name_of(name): model.read(name) for name in names}
     checkpoints.write(os.path.join(folder, "bert_model.ckpt"), values)
     logging.info(
@@ -166,19 +154,13 @@ def _write_original(
     )
 
 
-def _write_huggingface(
-    options: ConversionOptions,
-    found: ModelFolder,
-    folder: str,
-    model: ChangedModel,
-) -> None:
+def _write_huggingface(folder: str, model: ChangedModel) -> None:
     """Writes model.safetensors, config.json and special_tokens_map.json."""
-    shapes = {
-        name: shape
-        for name, shape in model.shapes.items()
-        if is_weight(name) and (model.is_generator or not is_of_generator(name))
-    }
-    if len(shapes) < sum(map(is_weight, model.shapes)):
+    every = list(filter(is_weight, model.shapes))
+    names = every
+    if not model.is_generator:
+        names = [name for name in every if not name.startswith(SCOPES)]
+    if len(names) < len(every):
         logging.info(
             "The generator is left out; --electra_part=generator converts it."
         )
@@ -189,18 +171,17 @@ def _write_huggingface(
             "generator stays here."
         )
     values = to_huggingface(model.config.to_dict())
-    values |= _head(options, shapes, found, model.config.electra)
-    vocab = vocabulary.load_vocab(os.path.join(folder, "vocab.txt"))
-    special = tokenizer_files.SPECIAL_TOKENS
-    vocabulary.require_tokens(vocab, [*special.values()], "vocab.txt")
+    values |= _head(model, names)
+    ids, special = model.ids, tokenizer_files.SPECIAL_TOKENS
+    vocabulary.require_tokens(ids, [*special.values()], "vocab.txt")
     if model.texts.never_split:
         special = special | {tokenizer_files.WHOLE[0]: model.texts.never_split}
-    _write_sorted_json(folder, tokenizer_files.SPECIAL, special)
-    values["pad_token_id"] = vocab["[PAD]"]
-    _write_sorted_json(folder, huggingface.CONFIG, values)
+    _write_json(folder, tokenizer_files.SPECIAL, special)
+    values["pad_token_id"] = ids["[PAD]"]
+    _write_json(folder, huggingface.CONFIG, values)
     # Transformers does not read it; a later conversion or command here does.
-    descriptions.write_task(options, found, folder, model, ".")
-    weights = {name: model.read(name) for name in shapes}
+    descriptions.write_task(folder, model, ".")
+    weights = {name: model.read(name) for name in names}
     (name,) = values["architectures"]
     is_alone = name.endswith("Model")
     tensors = huggingface.to_tensors(weights, is_encoder_alone=is_alone)
@@ -217,7 +198,6 @@ def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
         or os.path.join(found.path, model_folder.CONFIG)
     )
     config = BertConfig.from_json_file(config_file)
-    checkpoint = checkpoints.open_checkpoint(found.weights)
     vocab_file = options.vocab_file or found.vocab_file
     if not vocab_file or not files.exists(vocab_file):
         raise FileNotFoundError(
@@ -228,18 +208,18 @@ def _open(options: ConversionOptions, found: ModelFolder) -> ChangedModel:
     vocab = vocabulary.load_vocab(vocab_file)
     if options.vocab_file and found.vocab_file and found.description:
         vocabulary.require_same(found.vocab_file, vocab_file)
-    tokens = vocabulary.read_tokens(vocab_file)
+    tokens = list(vocabulary.read_tokens(vocab_file))
     texts = _texts(options, found, vocab)
-    model = ChangedModel(checkpoint, config, tokens, texts)
-    choose_part(model, options.electra_part)
+    model = ChangedModel(options, found, config, tokens, texts)
+    choose_part(model)
     _check_fit(model)
     check_vocabulary(vocab, vocab_file, config, config_file)
     if options.max_position_embeddings:
         growth.add_positions(model, options.max_position_embeddings)
     if options.extra_words:
-        growth.add_words(model, options)
+        growth.add_words(model)
     if options.keep_layers or options.keep_words:
-        cutting.cut(model, options)
+        cutting.cut(model)
     return model
 
 
@@ -259,20 +239,16 @@ def _write_tokenizer(folder: str, model: ChangedModel) -> None:
     """Writes the vocabulary and its settings."""
     # The settings are Hugging Face's in both formats, because the original has
     # no file for them.
-    path = os.path.join(folder, "vocab.txt")
-    vocabulary.write_vocab(path, model.tokens)
-    vocab = vocabulary.load_vocab(path)
+    vocabulary.write_vocab(os.path.join(folder, "vocab.txt"), model.tokens)
     remedy = "name in --never_split only tokens that it has, or --extra_words"
     whole = model.texts.never_split
-    vocabulary.require_tokens(vocab, whole, "vocab.txt", remedy)
+    vocabulary.require_tokens(model.ids, whole, "vocab.txt", remedy)
     length = {"model_max_length": model.config.max_position_embeddings}
     content = model.texts.to_dict() | length
-    _write_sorted_json(folder, tokenizer_files.CONFIG, content)
+    _write_json(folder, tokenizer_files.CONFIG, content)
 
 
-def _write_sorted_json(
-    folder: str, name: str, content: Mapping[str, Any]
-) -> None:
+def _write_json(folder: str, name: str, content: Mapping[str, Any]) -> None:
     """Writes a JSON file as transformers does."""
     text = json.dumps(content, indent=2, sort_keys=True)
     files.write_text(os.path.join(folder, name), text + "\n")
@@ -287,49 +263,38 @@ def _check_fit(model: ChangedModel) -> None:
         logging.warning("%s has no %s.", model.prefix, name)
 
 
-def _head(
-    options: ConversionOptions,
-    shapes: Mapping[str, tuple[int, ...]],
-    found: ModelFolder,
-    is_electra: bool,
-) -> dict[str, Any]:
+def _head(model: ChangedModel, names: Collection[str]) -> dict[str, Any]:
     """Returns what config.json says about the layers above the encoder."""
-    if "output_weights" not in shapes:
-        for name, needed in (_ELECTRA if is_electra else _BERT).items():
-            if shapes.keys() >= needed:
+    classes, tasks = _BERT, huggingface.TASKS
+    if model.config.electra:
+        classes, tasks = _ELECTRA, huggingface.ELECTRA_TASKS
+    if "output_weights" not in names:
+        for name, needed in classes.items():
+            if needed <= {*names}:
                 return {"architectures": [name]}
-    kind = options.kind or found.kind
-    tasks = huggingface.ELECTRA_TASKS if is_electra else huggingface.TASKS
-    if kind not in tasks and is_electra:
-        raise ValueError(
-            f"{found.weights} is an ELECTRA with an output layer "
-            f"({kind or 'of a kind that no file says'}). Hugging Face's class "
-            "has one more dense layer; only those for "
-            f"{', '.join(tasks)} (--kind), questions and pretraining have a "
-            "counterpart."
-        )
+    kind = model.kind
     if kind not in tasks:
-        size = " x ".join(map(str, shapes["output_weights"]))
         raise ValueError(
-            f"{found.weights} has an output layer ({size}) that does not say "
-            f"what it answers; give --kind, one of {', '.join(KINDS)}."
+            f"{model.prefix} has an output layer "
+            f"({kind or 'of a kind that no file says'}). Give --kind if it is "
+            f"one of {', '.join(tasks)}: other layers have no counterpart "
+            "(those of an ELECTRA have one more dense layer)."
         )
     architecture, problem_type = tasks[kind]
     values = {"architectures": [architecture]}
     if problem_type:
         values["problem_type"] = problem_type
     if kind != "choice":
-        values |= _labels(options, found, shapes["output_weights"][0])
+        values |= _labels(model)
     return values
 
 
-def _labels(
-    options: ConversionOptions, found: ModelFolder, num_labels: int
-) -> dict[str, dict[str, Any]]:
+def _labels(model: ChangedModel) -> dict[str, dict[str, Any]]:
     """Returns id2label and label2id; LABEL_0, ... if there are no labels."""
-    path = options.labels_file or os.path.join(found.path, model_folder.LABELS)
-    labels = list(found.labels) or [f"LABEL_{i}" for i in range(num_labels)]
+    found, num_labels = model.found, model.shapes["output_weights"][0]
+    labels = list(found.labels) or descriptions.numbered(num_labels)
     if len(labels) != num_labels:
+        path = model.options.labels_file or found.labels_file
         raise ValueError(
             f"{path} has {len(labels)} labels, but the output layer has "
             f"{num_labels}; give the right one by --labels_file."

@@ -1,10 +1,10 @@
 """Takes layers and words away from a model."""
 
 import collections
+import math
 import re
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from absl import logging
 
 from data.storage import files
@@ -12,23 +12,22 @@ from data.text.tokenization import WordpieceTokenizer
 from data.text.vocabulary import SPECIAL_TOKENS, require_tokens
 from data.text.vocabulary_building import count_words
 from modeling.checkpoints.tf1 import is_weight
-from training.config.conversion_options import ConversionOptions
 from training.convert.changed_model import ChangedModel
 
 _LAYER = re.compile(r"(?<=/encoder/layer_)\d+(?=/)")
 _BYTES = 4  # of a float32 number
 
 
-def cut(model: ChangedModel, options: ConversionOptions) -> None:
+def cut(model: ChangedModel) -> None:
     """Takes away the layers and words that the options do not keep."""
-    before, layers = _megabytes(model), options.keep_layers
+    before, layers = _megabytes(model), model.options.keep_layers
     number = model.config.num_hidden_layers
     if len(layers) == 1 and 0 < layers[0] <= number:
         layers = evenly(layers[0], of=number)
     if layers:
         _keep_layers(model, layers)
-    if options.keep_words:
-        _keep_words(model, options)
+    if model.options.keep_words:
+        _keep_words(model)
     now = _megabytes(model)
     logging.info(
         "Weights: %.1f MB before, %.1f MB now (%.2f of it), in float32.",
@@ -70,26 +69,26 @@ def _keep_layers(model: ChangedModel, layers: Sequence[int]) -> None:
     )
 
 
-def _keep_words(model: ChangedModel, options: ConversionOptions) -> None:
+def _keep_words(model: ChangedModel) -> None:
     """Keeps the wordpieces that --input_file uses, the most frequent first.
 
     A text that has only these has the same wordpieces as before. All special
     tokens and single characters stay; raises ValueError if the vocabulary lacks
     a special token, or they are more than --keep_words.
     """
-    ids = {t.strip(): i for i, t in enumerate(model.tokens) if t.strip()}
+    ids = model.ids
     special = dict.fromkeys((*SPECIAL_TOKENS, *model.texts.never_split))
     require_tokens(ids, special, "--keep_words: the vocabulary")
     single = {t for t in ids if len(t.removeprefix("##")) == 1}
     stay = single.union(special)
-    number = options.keep_words - len(stay)
+    number = model.options.keep_words - len(stay)
     if number < 0:
         raise ValueError(
-            f"--keep_words={options.keep_words}; {len(special)} special tokens "
-            f"and {len(single)} single characters stay, so give at least "
-            f"{len(stay)}."
+            f"--keep_words={model.options.keep_words}; {len(special)} special "
+            f"tokens and {len(single)} single characters stay, so give at "
+            f"least {len(stay)}."
         )
-    counts = _count_pieces(options.input_file, model.texts.do_lower_case, ids)
+    counts = _count_pieces(model, ids)
     frequent = [t for t, _ in counts.most_common() if t not in stay]
     kept = stay.union(frequent[:number])
     # Ids keep their order, so that [PAD] stays 0.
@@ -109,11 +108,11 @@ def _keep_words(model: ChangedModel, options: ConversionOptions) -> None:
 
 
 def _count_pieces(
-    patterns: str, do_lower_case: bool, ids: Mapping[str, int]
+    model: ChangedModel, ids: Mapping[str, int]
 ) -> collections.Counter[str]:
     counts, tokenizer = collections.Counter(), WordpieceTokenizer(ids)
-    paths = files.expand_patterns(patterns)
-    words = count_words(paths, do_lower_case=do_lower_case)
+    paths = files.expand_patterns(model.options.input_file)
+    words = count_words(paths, do_lower_case=model.texts.do_lower_case)
     for word, count in words.items():
         for piece in tokenizer.tokenize(word):
             counts[piece] += count
@@ -122,6 +121,6 @@ def _count_pieces(
 
 def _megabytes(model: ChangedModel) -> float:
     """The size of the weights in float32."""
-    shapes = model.shapes.items()
-    sizes = [np.prod(shape) for name, shape in shapes if is_weight(name)]
-    return sum(map(int, sizes)) * _BYTES / 1e6
+    shapes = model.shapes
+    sizes = [math.prod(shapes[name]) for name in filter(is_weight, shapes)]
+    return sum(sizes) * _BYTES / 1e6

@@ -1,23 +1,23 @@
 """The generator of an ELECTRA, as a model of its own."""
 
-from collections.abc import Collection
-
 from modeling.checkpoints.huggingface_names import of_encoder
 from modeling.checkpoints.tf1 import is_weight
 from training.convert.changed_model import ChangedModel
 
-_SCOPES = ("generator/", "generator_predictions/")
+# Of the variables that are the generator's alone.
+SCOPES = ("generator/", "generator_predictions/")
+_FIRST = "encoder/layer_0/intermediate/dense/kernel"
 
 
-def choose_part(model: ChangedModel, part: str) -> None:
-    """Keeps an ELECTRA's generator if it is the `part`, or the only encoder.
+def choose_part(model: ChangedModel) -> None:
+    """Keeps an ELECTRA's generator if it is asked for, or the only encoder.
 
     With it stay its head and the embeddings; it gets the names of an encoder
     alone. Raises ValueError if it is asked for and missing.
     """
-    names, is_asked = model.names, part == "generator"
-    is_there = _has_encoder(names, "generator")
-    is_beside = _has_encoder(names, "electra")
+    names, is_asked = model.names, model.options.electra_part == "generator"
+    is_there = f"generator/{_FIRST}" in names
+    is_beside = f"electra/{_FIRST}" in names
     if is_asked and not is_there:
         raise ValueError(
             f"--electra_part=generator: {model.prefix} has no generator "
@@ -31,8 +31,7 @@ def choose_part(model: ChangedModel, part: str) -> None:
     model.names = {
         of_encoder(name): name
         for name in names
-        if name.startswith((*_SCOPES, "electra/embeddings/"))
-        and is_weight(name)
+        if name.startswith((*SCOPES, "electra/embeddings/")) and is_weight(name)
     }
     if is_beside:
         # The sizes of the configuration are the discriminator's.
@@ -51,13 +50,3 @@ def choose_part(model: ChangedModel, part: str) -> None:
             # `run_pretraining.get_generator_config`.
             num_attention_heads=max(1, hidden_size // 64),
         )
-
-
-def _has_encoder(names: Collection[str], scope: str) -> bool:
-    """Whether names have an encoder in a scope, `generator` or `electra`."""
-    return f"{scope}/encoder/layer_0/intermediate/dense/kernel" in names
-
-
-def is_of_generator(name: str) -> bool:
-    """Whether a variable is the generator's alone."""
-    return name.startswith(_SCOPES)

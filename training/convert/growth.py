@@ -7,7 +7,6 @@ from absl import logging
 
 from data.storage import files
 from data.text.tokenization import BasicTokenizer, WordpieceTokenizer
-from training.config.conversion_options import ConversionOptions
 from training.convert.changed_model import ChangedModel
 
 _UNUSED = re.compile(r"\[unused\d+\]")
@@ -39,7 +38,7 @@ def add_positions(model: ChangedModel, number: int) -> None:
         )
 
 
-def add_words(model: ChangedModel, options: ConversionOptions) -> None:
+def add_words(model: ChangedModel) -> None:
     """Adds the words of a file, in rows named `[unusedN]`, then in new rows.
 
     The first weights of a word are the mean of its wordpieces' weights. Words
@@ -47,12 +46,11 @@ def add_words(model: ChangedModel, options: ConversionOptions) -> None:
     words, or the tokenizer would never make one of them; words in
     --never_split it need not make.
     """
-    lines = map(str.strip, files.read_lines(options.extra_words))
+    lines = map(str.strip, files.read_lines(model.options.extra_words))
     words = list(dict.fromkeys(filter(None, lines)))
     basic = BasicTokenizer(model.texts.do_lower_case)
-    _require_whole(words, basic, options)
-    tokens = model.tokens
-    ids = {t.strip(): i for i, t in enumerate(tokens) if t.strip()}
+    _require_whole(model, words, basic)
+    tokens, ids = model.tokens, model.ids
     del tokens[1 + max(ids.values()) :]  # blank lines at the end
     wordpiece = WordpieceTokenizer(ids)
     new = [word for word in words if word not in ids]
@@ -81,17 +79,17 @@ def add_words(model: ChangedModel, options: ConversionOptions) -> None:
 
 
 def _require_whole(
-    words: Collection[str], basic: BasicTokenizer, options: ConversionOptions
+    model: ChangedModel, words: Collection[str], basic: BasicTokenizer
 ) -> None:
     """Refuses words that the tokenizer would never make."""
-    source = f"--extra_words={options.extra_words}"
+    source = f"--extra_words={model.options.extra_words}"
     if not words:
         raise ValueError(
             f"{source} has no words; expected one word on each line."
         )
     longest = WordpieceTokenizer(()).max_input_chars_per_word
-    whole = [w for w in words if w not in options.never_split]
-    cut = [w for w in whole if basic.tokenize(w) != [w] or len(w) > longest]
+    split = [w for w in words if w not in model.options.never_split]
+    cut = [w for w in split if basic.tokenize(w) != [w] or len(w) > longest]
     if cut:
         becomes = " ".join(basic.tokenize(cut[0])) or "nothing"
         lower = "lower-cased, " if basic.do_lower_case else ""

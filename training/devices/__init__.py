@@ -4,7 +4,6 @@ preemption  SIGTERM: saves and ends
 gpus        NVIDIA GPUs that TensorFlow sees, and what they can do
 kinds       what is worthwhile on a CPU, a GPU and a TPU
 precision   whether bfloat16 is faster than float32 on the devices
-waits       how long this process has been waiting for other workers
 workers     workers of TF_CONFIG: waiting for them, watchdog, private copies
 strategy    the tf.distribute strategy and the input of its devices
 session     workers and the lock on output_dir around a whole run

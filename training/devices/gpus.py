@@ -1,6 +1,5 @@
 """NVIDIA GPUs: whether TensorFlow sees them, and what they can do."""
 
-import contextlib
 import ctypes
 import errno
 import functools
@@ -23,13 +22,18 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 # where NVIDIA's driver is the library.
 _DEVICES, _WINDOWS = "dev/nvidia[0-9]*", "dev/dxg"
 _WINDOWS_DRIVER = "usr/lib/wsl/lib/libcuda.so.1"
-_DRIVER = "libcuda.so.1"
-# What TensorFlow 2.21 needs of CUDA 12 before it uses a GPU.
+# What TensorFlow 2.21 needs of the driver and of CUDA 12 before it uses a GPU.
 _LIBRARIES = (
-    *("libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12"),
+    *(
+        "libcuda.so.1",
+        "libcudart.so.12",
+        "libcublas.so.12",
+        "libcublasLt.so.12",
+    ),
     *("libcufft.so.11", "libcusolver.so.11", "libcusparse.so.12"),
     "libcudnn.so.9",
 )
+_NONE = ("", "-1", "NoDevFiles", "none")  # values of CUDA_VISIBLE_DEVICES
 _FIRST_TF32 = (8, 0)  # Ampere
 _FATAL = re.compile(r"F\d{4} ")  # in TensorFlow's log
 _TRIAL_S = 300.0  # most seconds of `_compile` in a process of its own
@@ -64,7 +68,8 @@ def check_seen(
     `environment` may hide GPUs on purpose with CUDA_VISIBLE_DEVICES; `root` is
     the folder of `dev`.
     """
-    if gpus or _are_hidden(environment):
+    hidden = environment.get("CUDA_VISIBLE_DEVICES")
+    if gpus or hidden is not None and hidden.strip() in _NONE:
         return
     names = glob.glob(_DEVICES, root_dir=root)
     if os.path.exists(os.path.join(root, _WINDOWS_DRIVER)):
@@ -74,40 +79,25 @@ def check_seen(
     if present:
         raise ValueError(
             f"this machine has an NVIDIA GPU ({present[0]}), but TensorFlow "
-            f"{tf.__version__} does not see it{_why_not_seen()} "
-            "`--verbosity=1` shows what TensorFlow says. Or set "
+            f"{tf.__version__} does not see it ({_found_of_cuda()}). Install "
+            "NVIDIA's driver 555 or later, the first for CUDA 12.5, and `pip "
+            "install -r requirements-gpu.txt`; `nvidia-smi` says whether the "
+            "driver works, `--verbosity=1` shows what TensorFlow says. Or set "
             "CUDA_VISIBLE_DEVICES=-1 to compute on the CPU."
         )
 
 
-def _why_not_seen():
-    """Says which library this process cannot load, and the remedy."""
-    driver = "driver 555 or later, the first for CUDA 12.5"
-    if not _is_loaded(_DRIVER):
-        return f": {_DRIVER} cannot be loaded. Install {driver}."
-    missing = [name for name in _LIBRARIES if not _is_loaded(name)]
+def _found_of_cuda() -> str:
+    """Says which libraries of the driver and of CUDA cannot be loaded."""
+    missing = []
+    for name in _LIBRARIES:
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            missing.append(name)
     if missing:
-        return (
-            f": {', '.join(missing)} cannot be loaded. Install CUDA's "
-            "libraries, `pip install -r requirements-gpu.txt`."
-        )
-    return (
-        ", though all of CUDA's libraries are loaded. `nvidia-smi` says "
-        f"whether the driver works; install {driver}."
-    )
-
-
-def _is_loaded(name):
-    with contextlib.suppress(OSError):
-        ctypes.CDLL(name)
-        return True
-    return False
-
-
-def _are_hidden(environment):
-    """Whether CUDA_VISIBLE_DEVICES names no GPU."""
-    text = environment.get("CUDA_VISIBLE_DEVICES")
-    return text is not None and text.strip() in ("", "-1", "NoDevFiles", "none")
+        return f"{', '.join(missing)} cannot be loaded"
+    return "all of CUDA's libraries are loaded"
 
 
 def _may_open(path):
@@ -119,25 +109,12 @@ def _may_open(path):
     return True
 
 
-def can_compile(gpus: Sequence[Gpu]) -> bool:
-    """Whether XLA can compile for the GPUs; for a CPU it always can.
+def why_not_compiled(gpus: Sequence[Gpu]) -> str:
+    """Says for which of the GPUs XLA fails to compile, and how; "" = none.
 
     The first call may take as long as the start of a program. Make it before
     TensorFlow takes the memory of the GPUs.
     """
-    return not why_not_compiled(gpus)
-
-
-def check_compiling(gpus: Sequence[Gpu], *flags: str) -> None:
-    """Raises ValueError for flags that compile if XLA fails on a GPU."""
-    if flags and (reason := why_not_compiled(gpus)):
-        avoided = " ".join(f"--{name}=false" for name in flags)
-        given = " and ".join(f"--{name}" for name in flags)
-        raise ValueError(f"{given} cannot be used: {reason}. Give {avoided}.")
-
-
-def why_not_compiled(gpus: Sequence[Gpu]) -> str:
-    """Says for which of the GPUs XLA fails to compile, and how; "" = none."""
     build = tf.sysconfig.get_build_info()
     names = build.get("cuda_compute_capabilities", ())  # such as `compute_90`
     numbers = (int(name.rpartition("_")[2]) for name in names)

@@ -46,16 +46,14 @@ def onednn_is_on(environment: Mapping[str, str]) -> bool:
     return switch.lower() not in ("0", "false")
 
 
-def has_kernels(
-    dtype: str, cpuinfo: str, environment: Mapping[str, str]
-) -> bool:
-    """Whether oneDNN has kernels for a dtype on this x86 processor.
+def has_kernels(dtype: str, cpuinfo: str) -> bool:
+    """Whether oneDNN, if it is on, has kernels for a dtype on this processor.
 
     TensorFlow's own kernels replace the missing ones. In 16 bits those also
     compute in 16 bits, with the error of several roundings.
     """
-    if dtype == "float32" or not onednn_is_on(environment):
-        return onednn_is_on(environment)
+    if dtype == "float32":
+        return True
     return not _KERNELS[dtype].isdisjoint(cpu_flags(cpuinfo))
 
 

@@ -20,9 +20,7 @@ from data.records.shard import Shard
 from modeling.kernels import Form, has_gpu
 from training.config.run_options import DeviceOptions, dtype_policy
 from training.devices import gpus, kinds, precision, workers
-from training.devices.waits import Waits
-
-_PIECE = 4  # numbers gathered by one call
+from training.devices.workers import Waits
 
 
 @functools.cache  # a process connects to its workers or to a TPU only once
@@ -51,7 +49,7 @@ def create_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
     if not on_tpu:
         found = gpus.seen()
         gpus.check_seen(found, os.environ)
-        gpus.can_compile(found)  # before TensorFlow takes their memory
+        gpus.why_not_compiled(found)  # before TensorFlow takes their memory
     if not options.allow_tf32:
         tf.config.experimental.enable_tensor_float_32_execution(False)
     if options.deterministic:
@@ -236,17 +234,11 @@ def all_workers(
     """
     if num_workers(strategy) == 1:
         return np.asarray([values], np.float64)
-    # Pieces of one shape, so that the function is traced only once.
-    pieces = np.zeros([-(-len(values) // _PIECE), 1, _PIECE])
-    pieces.flat[: len(values)] = values
     # Each replica of a worker returns a row; take the first one.
     replicas = strategy.num_replicas_in_sync // num_workers(strategy)
     with waits(strategy).on():
-        rows = [
-            _gatherer(strategy)(tf.constant(piece)).numpy()[::replicas]
-            for piece in pieces
-        ]
-    return np.concatenate(rows, axis=1)[:, : len(values)]
+        rows = _gatherer(strategy)(tf.constant([values], tf.float64))
+    return rows.numpy()[::replicas]
 
 
 def checksum(text: str) -> float:
@@ -269,7 +261,7 @@ def check_together(strategy: tf.distribute.Strategy, point: str) -> None:
 
 @functools.cache
 def _gatherer(strategy):
-    """The function that gathers rows from all replicas, traced once."""
+    """The function that gathers rows from all replicas."""
 
     @tf.function
     def gather(rows):
@@ -316,12 +308,11 @@ def inference_form(
     """
     kind = kind_of(strategy)
     if kind is kinds.GPU and work >= kind.repaid:
-        if gpus.can_compile(gpus.seen()):
+        if not gpus.why_not_compiled(gpus.seen()):
             return Form.COMPILED
-    has_kernels = has_onednn(strategy) and precision.has_kernels(
-        dtype, _cpuinfo(), os.environ
-    )
-    return Form.KERNELS if has_kernels else Form.STANDARD
+    if has_onednn(strategy) and precision.has_kernels(dtype, _cpuinfo()):
+        return Form.KERNELS
+    return Form.STANDARD
 
 
 def check_batch_size(flag: str, size: int, parts: int) -> None:

@@ -17,7 +17,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -25,7 +26,6 @@ from absl import logging
 
 from data.storage import files, locks
 from training.devices import preemption
-from training.devices.waits import Waits
 
 # The run stops if a worker cannot be reached for this long. It is more than a
 # restart of the network takes, and less than two minutes.
@@ -113,15 +113,14 @@ def _answers(address: str, seconds: float) -> bool:
 
 def _host_and_port(address: str) -> tuple[str, int]:
     """Splits `host:port` or `[::1]:port`."""
-    host, _, port = str(address).rpartition(":")
-    bare = host[1:-1] if host[:1] + host[-1:] == "[]" else host
-    is_number = port.isascii() and port.isdigit() and 0 < int(port) < 65536
-    if not bare or (":" in bare and bare == host) or not is_number:
-        raise ValueError(
-            f"TF_CONFIG names a worker at {address!r}; expected host:port (for "
-            f"IPv6 [::1]:2222), as in {_EXAMPLE}."
-        )
-    return bare, int(port)
+    with contextlib.suppress(ValueError):
+        parts = urllib.parse.urlsplit(f"//{address}")
+        if parts.hostname and parts.port:
+            return parts.hostname, parts.port
+    raise ValueError(
+        f"TF_CONFIG names a worker at {address!r}; expected host:port (for "
+        f"IPv6 [::1]:2222), as in {_EXAMPLE}."
+    )
 
 
 def meet(cluster: Cluster) -> None:
@@ -181,6 +180,41 @@ def _listen(cluster: Cluster) -> socket.socket:
         f"cannot listen at port {port} ({os.strerror(error.errno)}). Stop the "
         "process that uses it, or give all workers another port."
     )
+
+
+class Waits:
+    """What this process waits for, and since when; read by the watchdog.
+
+    A worker that hangs leaves the others inside a collective operation, which
+    never ends by itself. TensorFlow's `CommunicationOptions.timeout_seconds` is
+    only for debugging, because it starts a thread for each operation. `clock`
+    returns seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock = clock
+        self._began: float | None = None
+        self._what = "the start of the run"
+
+    @contextlib.contextmanager
+    def on(self, what: str = "") -> Iterator[None]:
+        """A block that ends only when all other workers take part.
+
+        Args:
+          what: what the block does, for the watchdog's message, such as
+            `steps 5 to 8`; "" = the same as the last block.
+        """
+        self._what = what or self._what
+        self._began = self._clock()
+        try:
+            yield
+        finally:
+            self._began = None
+
+    def current(self) -> tuple[float, str]:
+        """Returns seconds of waiting until now, and what for."""
+        began = self._began
+        return 0.0 if began is None else self._clock() - began, self._what
 
 
 @contextlib.contextmanager

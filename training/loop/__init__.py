@@ -8,7 +8,6 @@ loss_scale        loss scaling for float16
 resume_point      where a run resumes, beside each checkpoint
 checkpointing     checkpoints of a run: whole, few, resumed exactly
 events            TensorBoard events, evaluation results, progress figures
-model             what the loop requires of a model
 custom_gradients  releases what TensorFlow keeps of custom gradients
 steps             one update, and many in one call
 schedule          the end of a run, in steps or in minutes

@@ -84,8 +84,8 @@ class AdamWeightDecay:
         nothing shall be compiled.
 
     Attributes:
-      takes_slices: whether `apply` is faster with sparse gradients;
-        otherwise it converts them to dense ones.
+      takes_slices: whether `apply` takes sparse gradients, and is faster with
+        them.
       slots: `<name>/adam_m` and `<name>/adam_v` -> variable, as in a
         checkpoint.
     """
@@ -113,7 +113,14 @@ class AdamWeightDecay:
         num_replicas = tf.distribute.get_strategy().num_replicas_in_sync
         self._compiles = compiles
         self._one_device = num_replicas == 1 and compiles
-        self.takes_slices = not skips_overflow and self._can_add_rows()
+        # On a GPU a scatter adds in no fixed order, and `tf.unique` waits for
+        # the host.
+        self.takes_slices = (
+            self._one_device
+            and not skips_overflow
+            and not kernels.has_gpu()
+            and getattr(self.new_values, "accepts_rows", False)
+        )
         shapes = tuple(tuple(v.shape) for v in self._variables)
         # On a CPU it would write all squares to memory.
         compiles_norm = compiles and kernels.has_gpu()
@@ -127,16 +134,6 @@ class AdamWeightDecay:
         """Returns the update rule of the variable of this full name."""
         del name
         return self.new_values
-
-    def _can_add_rows(self) -> bool:
-        """Whether `_add_rows` is right for the update rule, and faster."""
-        # On a GPU a scatter adds in no fixed order, and `tf.unique` waits for
-        # the host.
-        return (
-            self._one_device
-            and not kernels.has_gpu()
-            and getattr(self.new_values, "accepts_rows", False)
-        )
 
     def apply(
         self,
@@ -152,8 +149,9 @@ class AdamWeightDecay:
 
         Args:
           gradients: one for each variable, float32: dense, or
-            tf.IndexedSlices; None = the loss does not depend on the variable,
-            which keeps its value and its slots, without weight decay.
+            tf.IndexedSlices if it `takes_slices`; None = the loss does not
+            depend on the variable, which keeps its value and its slots,
+            without weight decay.
           rate: float32 scalar.
           step: int64 scalar, the number of this update, counted from 1.
           squares: index of a variable with a sparse gradient -> float32
@@ -162,11 +160,6 @@ class AdamWeightDecay:
 
         Source: `optimizers.AdamWeightDecayOptimizer.apply_gradients`.
         """
-        if not self.takes_slices:
-            gradients = [
-                None if gradient is None else tf.convert_to_tensor(gradient)
-                for gradient in gradients
-            ]
         norm = self._norm(gradients, squares or {})
         if self._one_device:
             variables, m, v = map(_local, (self._variables, self._m, self._v))

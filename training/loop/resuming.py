@@ -121,15 +121,13 @@ def warn_finished(options: TrainOptions, step: int) -> None:
     )
 
 
-def require_slots(point: ResumePoint, options: TrainOptions) -> None:
+def require_slots(folder: str, is_stripped: bool) -> None:
     """Raises ValueError for training on from a stripped checkpoint."""
-    if point.is_stripped:
-        name, value, _ = options.end
+    if is_stripped:
         raise ValueError(
-            f"{options.output_dir} was finished at step {point.global_step} "
-            "with --strip_checkpoint, which removed the optimizer slots, so "
-            f"training cannot go on to --{name}={value:g}. To start from its "
-            f"weights, give --init_checkpoint={options.output_dir} and another "
+            f"{folder} was finished with --strip_checkpoint, which removed the "
+            "optimizer slots, so training cannot go on. To start from its "
+            f"weights, give --init_checkpoint={folder} and another "
             "--output_dir."
         )
 
@@ -148,12 +146,7 @@ def _continue(saved: Mapping[str, tf.Variable], options: TrainOptions) -> int:
             "checkpoint before the end. Give the steps of all phases together."
         )
     _check_optimizer(record, options, folder)
-    if record.get("is_stripped"):
-        raise ValueError(
-            f"--continue_from={folder} has no optimizer slots, because its run "
-            "was finished with --strip_checkpoint; give "
-            f"--init_checkpoint={folder}, which takes the weights alone."
-        )
+    require_slots(folder, record.get("is_stripped", False))
     logging.info(
         "Continuing %s at step %d, with the input from its beginning.",
         *(folder, step),

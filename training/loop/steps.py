@@ -14,13 +14,13 @@ from data.records.length_batches import trimmed_lengths
 from modeling import checkpoints, kernels
 from modeling.config import BertConfig
 from modeling.kernels import Form, seeds
+from modeling.objectives.base import Objective
 from training.config.run_options import TrainOptions
 from training.devices import gpus, kinds
 from training.devices.strategy import has_onednn, is_tpu, kind_of
 from training.loop import custom_gradients, optimizers, rates
 from training.loop.lamb import Lamb
 from training.loop.loss_scale import LEAST, LossScale
-from training.loop.model import Model
 from training.loop.muon import Muon
 
 _SUM = tf.distribute.ReduceOp.SUM
@@ -40,9 +40,14 @@ def with_fusion(
     value, unless it trains for more steps or on other devices. Raises
     ValueError if XLA cannot compile for the GPU.
     """
-    found, strategy = gpus.seen(), tf.distribute.get_strategy()
-    compiling = [name for name in ("xla", "fuse") if getattr(options, name)]
-    gpus.check_compiling(found, *compiling)
+    strategy = tf.distribute.get_strategy()
+    reason = gpus.why_not_compiled(gpus.seen())
+    given = [name for name in ("xla", "fuse") if getattr(options, name)]
+    if given and reason:
+        raise ValueError(
+            f"{' and '.join(f'--{name}' for name in given)} cannot be used: "
+            f"{reason}. Give {' '.join(f'--{name}=false' for name in given)}."
+        )
     if options.fuse is not None:
         return options
     kind = kind_of(strategy)
@@ -54,8 +59,7 @@ def with_fusion(
     work = wordpieces * config.num_hidden_layers * config.hidden_size
     repays = work >= kind.repaid * len(lengths)
     is_long = options.num_train_minutes > 0 or repays
-    fuse = gpus.can_compile(found) and is_long
-    return dataclasses.replace(options, fuse=fuse)
+    return dataclasses.replace(options, fuse=is_long and not reason)
 
 
 def trimming(options: TrainOptions) -> dict[str, Any]:
@@ -82,7 +86,7 @@ def _compiles_update(options, strategy):
 
 
 def _trainable(
-    model: Model, weights: Mapping[str, tf.Variable], names: Iterable[str]
+    model: Objective, weights: Mapping[str, tf.Variable], names: Iterable[str]
 ) -> dict[str, tf.Variable]:
     """The named weights that the layers declare as trainable."""
     layers = model.layers
@@ -103,7 +107,7 @@ class TrainSteps:
       metric_names: names of a step's metrics, in order; known after one step.
     """
 
-    def __init__(self, model: Model, options: TrainOptions):
+    def __init__(self, model: Objective, options: TrainOptions):
         self._strategy = tf.distribute.get_strategy()
         self._model = model
         self._options = options

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from data.progress import Progress
 from data.records.shard import Shard
+from modeling.objectives.base import Objective
 from training.config.run_options import TrainOptions
 from training.devices import preemption
 from training.devices.strategy import (
@@ -28,7 +29,6 @@ from training.devices.strategy import (
 from training.loop import resuming
 from training.loop.checkpointing import CheckpointManager, ResumePoint
 from training.loop.events import MetricLog, event_file
-from training.loop.model import Model
 from training.loop.schedule import Schedule
 from training.loop.steps import TrainSteps
 
@@ -48,7 +48,7 @@ class Trainer:
     """Trains a model under a strategy; create it in the strategy's scope.
 
     Args:
-      model: what `Model` requires.
+      model: what is trained.
       options: how to train.
       clock: returns seconds; measures num_train_minutes.
 
@@ -58,7 +58,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: Model,
+        model: Objective,
         options: TrainOptions,
         clock: Callable[[], float] = time.monotonic,
     ):
@@ -136,7 +136,7 @@ class Trainer:
             if share == 1:
                 resuming.warn_finished(options, point.global_step)
             return point.global_step
-        resuming.require_slots(point, options)
+        resuming.require_slots(options.output_dir, point.is_stripped)
         begin()
         saves = 0  # unknown
         if not options.num_train_minutes:
@@ -156,9 +156,16 @@ class Trainer:
     ) -> int:
         """Trains from a resume point to the end; returns the last step."""
         saved, done, log = self._steps.saved, False, MetricLog(self._options)
+        by_clock = self._options.num_train_minutes
         with (
             event_file(self._options.output_dir) as events,
-            self._progress(point.global_step) as progress,
+            Progress(
+                "training",
+                total=None if by_clock else self._options.last_step,
+                initial=point.global_step,
+                unit="steps",
+                seconds=20,
+            ) as progress,
             preemption.deferred(),
         ):
             stopped = point.global_step > 0 and self._look(evaluate, point)
@@ -199,16 +206,6 @@ class Trainer:
             global_step=step,
             examples_seen=seen,
             train_seconds=schedule.seconds,
-        )
-
-    def _progress(self, step: int) -> Progress:
-        by_clock = self._options.num_train_minutes
-        return Progress(
-            "training",
-            total=None if by_clock else self._options.last_step,
-            initial=step,
-            unit="steps",
-            seconds=20,
         )
 
     def _call(

@@ -75,11 +75,7 @@ def run(options: ClassifierOptions, trial_options: TrialOptions) -> None:
             return trials.run(task_options, trial_options)
 
     outcomes, failures = _each(tasks, train, options)
-    scores = [
-        score
-        for name, outcome in outcomes.items()
-        for score in _scores(tasks[name], outcome)
-    ]
+    scores = _scores(tasks, outcomes)
     output_dir = options.output_dir
     if asked and "MNLI" in outcomes:
         asked = asked.replace(init_checkpoint=outcomes["MNLI"].weights)
@@ -146,8 +142,6 @@ def _tasks(
         name: _options_of(options, name, folder)
         for name, folder in found.items()
     }
-    for task_options in tasks.values():
-        _task(task_options)
     if options.do_predict and "MNLI" in tasks:
         folder = data_dir and _diagnostic_folder(data_dir, found["MNLI"])
         if folder or not data_dir:
@@ -207,14 +201,17 @@ def _options_of(
     return options.replace(task_name=name, data_dir=folder, **changes)
 
 
-def _scores(options: ClassifierOptions, outcome: Outcome) -> list[Score]:
-    """The columns of a task in Table 1: MNLI has two."""
-    name = options.task_name
-    metric = _METRICS.get(_key(name), _task(options).main_metric)
-    return [
-        Score(name, set_name, metric, scores[metric], outcome.step)
-        for set_name, scores in outcome.results.items()
-    ]
+def _scores(
+    tasks: Mapping[str, ClassifierOptions], outcomes: Mapping[str, Outcome]
+) -> list[Score]:
+    """The columns of Table 1: MNLI has two."""
+    scores = []
+    for name, outcome in outcomes.items():
+        metric = _METRICS.get(_key(name), _task(tasks[name]).main_metric)
+        for set_name, values in outcome.results.items():
+            row = name, set_name, metric, values[metric], outcome.step
+            scores.append(Score(*row))
+    return scores
 
 
 def _diagnostic_folder(data_dir: str, mnli_folder: str) -> str | None:

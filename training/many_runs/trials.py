@@ -75,9 +75,7 @@ def trials_of(
 def check(options: ClassifierOptions, trials: TrialOptions) -> None:
     """Refuses what `run` would refuse before it makes records."""
     if trials.changed():
-        _require_no_run(options.output_dir)
-        options = _filled(options)
-        classifier.open_run(_first_of(options, trials_of(options, trials)))
+        _open(options, trials)
     else:
         classifier.open_run(_of_one_model(options))
 
@@ -92,10 +90,7 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
     if not trials.changed():
         return run_once(options)
     output_dir = options.output_dir
-    _require_no_run(output_dir)
-    options = _filled(options)
-    planned = trials_of(options, trials)
-    opened = classifier.open_run(_first_of(options, planned))
+    planned, opened = _open(options, trials)
     inputs = classifier.make_records(opened, output_dir)
     outcomes, _ = repeat(
         "Trial",
@@ -112,18 +107,32 @@ def run(options: ClassifierOptions, trials: TrialOptions) -> Outcome:
         explain_errors=options.explain_errors,
     )
     outcome = _answer(asked, inputs._replace(train=None), output_dir)
+    # The last checkpoint of each trial stays, and its best weights: with
+    # further trials to compare it with, it may be chosen later.
     for trial in done:
-        if trial is not chosen:
-            _keep_last(trial.options.output_dir)
+        manager = CheckpointManager(trial.options.output_dir)
+        step = manager.latest_step()
+        if trial is not chosen and step is not None:
+            manager.keep_only(step)
     return outcome
 
 
-def _require_no_run(output_dir: str) -> None:
-    if tf1.latest_name(output_dir) is not None:
+def _open(
+    options: ClassifierOptions, trials: TrialOptions
+) -> tuple[list[ClassifierOptions], classifier.Opened]:
+    """The planned trials; the first that has not begun, with all sets."""
+    if tf1.latest_name(options.output_dir) is not None:
         raise ValueError(
-            f"--output_dir={output_dir} holds a run that is no trial; give "
-            "another one, or leave --num_trials and --trial_... out."
+            f"--output_dir={options.output_dir} holds a run that is no trial; "
+            "give another one, or leave --num_trials and --trial_... out."
         )
+    options = _filled(options)
+    planned = trials_of(options, trials)
+    records = (os.path.join(trial.output_dir, _RECORD) for trial in planned)
+    begun = list(map(files.exists, records))
+    first = planned[0 if all(begun) else begun.index(False)]
+    first = first.replace(do_predict=options.do_predict)
+    return planned, classifier.open_run(first)
 
 
 def run_once(options: ClassifierOptions) -> Outcome:
@@ -202,18 +211,6 @@ def _finish(
     return Trial(options, **(recorded.result or recorded.run(train)))
 
 
-def _first_of(
-    options: ClassifierOptions, planned: Sequence[ClassifierOptions]
-) -> ClassifierOptions:
-    """The first trial that has not begun, with all sets that are asked for."""
-
-    def has_begun(trial: ClassifierOptions) -> bool:
-        return files.exists(os.path.join(trial.output_dir, _RECORD))
-
-    first = next(itertools.filterfalse(has_begun, planned), planned[0])
-    return first.replace(do_predict=options.do_predict)
-
-
 def _of_one_model(options: ClassifierOptions) -> ClassifierOptions:
     """The options, with the folder of the chosen trial if there are trials."""
     folder = chosen_trial(options.output_dir)
@@ -264,13 +261,3 @@ def _row(trial: Trial) -> dict[str, Any]:
         "seconds": trial.seconds,
         "failure": " ".join(trial.failure.split()),
     }
-
-
-def _keep_last(folder: str) -> None:
-    """Removes all but the last checkpoint of a trial that was not chosen."""
-    # The best weights are kept, too: with further trials to compare it with,
-    # this one may be chosen later.
-    manager = CheckpointManager(folder)
-    step = manager.latest_step()
-    if step is not None:
-        manager.keep_only(step)

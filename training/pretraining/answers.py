@@ -13,10 +13,10 @@ from data.progress import Progress
 from data.storage import files
 from data.text.tokenization import FullTokenizer
 from modeling import objectives
+from modeling.objectives.base import Batch
 from modeling.objectives.pretraining import PretrainingModel
 from training.config.pretraining_options import PretrainingOptions
 from training.inference import Inference, in_order
-from training.loop.model import Batch
 
 RESULTS = "predict_results.jsonl"  # in output_dir
 
@@ -123,18 +123,9 @@ class Answers(Inference):
             self._max_predictions,
         )
         found = self.given(batch)
-        return [
-            query_lines.answer(
-                query,
-                words,
-                pair,
-                self._tokenizer.inv_vocab,
-                self._options.predict_top_k,
-            )
-            for query, words, pair in zip(
-                queries, found["words"], found["pair"], strict=False
-            )
-        ]
+        rows = zip(queries, found["words"], found["pair"], strict=False)
+        made_with = self._tokenizer.inv_vocab, self._options.predict_top_k
+        return [query_lines.answer(*row, *made_with) for row in rows]
 
     def compute(self, batch: Batch) -> dict[str, tf.Tensor]:
         """Computes probabilities of words [B, P, V] and of pairs [B, 2].

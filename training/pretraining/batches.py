@@ -85,12 +85,10 @@ class Records(NamedTuple):
             "Short rows: each update reads %d rows of %d wordpieces.",
             *(place["batch_size"], self.options.max_seq_length // 2),
         )
-        batches = batches.map(
-            short_rows.halved,
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
+        halved = batches.map(
+            short_rows.halved, tf.data.AUTOTUNE, deterministic=True
         )
-        return self._completed(batches, self.short_masker, **place)
+        return self._completed(halved, self.short_masker, **place)
 
     def evaluation_batches(self, shard: Shard) -> tf.data.Dataset:
         """A shard's rows of the batches of an evaluation."""

@@ -107,9 +107,8 @@ def compare(train: RecordFiles, dev: RecordFiles) -> None:
     if {*train.paths} & {*dev.paths}:
         logging.warning(
             "The evaluation reads records of --input_file, the text that is "
-            "trained on: its metrics say how well the text is remembered, not "
-            "how well another text is predicted. Give --eval_file, records of "
-            "other text."
+            "trained on, so it says how well the text is remembered. Give "
+            "--eval_file, records of other text."
         )
     if hold_pairs(dev) and not hold_pairs(train):
         raise ValueError(
@@ -203,17 +202,13 @@ def _check_manifests(
         }
         found = opened.some([path]).count
         expected = examples.get(os.path.basename(path), 0)
-        if found < expected and not options.skip_bad_records:
-            raise DamagedError(
-                f"{path}: it has {found} records, but its manifest says "
-                f"{expected}; copy or write the file again."
-            )
         if found < expected:
-            logging.warning(
-                "--skip_bad_records: %s has %d of the %d records that its "
-                "manifest names.",
-                *(path, found, expected),
+            lacking = (
+                f"{path} has {found} of {expected} records of its manifest"
             )
+            if not options.skip_bad_records:
+                raise DamagedError(f"{lacking}; copy or write the file again.")
+            logging.warning("--skip_bad_records: %s.", lacking)
         made_with = manifest["made_from"].get("vocab_sha256", checksum)
         if checksum and (
             made_with != checksum

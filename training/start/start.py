@@ -15,11 +15,11 @@ from data.text.tokenization import FullTokenizer
 from modeling import checkpoints
 from modeling.checkpoints.model_folder import CONFIG, HEAD, LABELS
 from modeling.config import BertConfig
+from modeling.objectives.base import Objective
 from training.config.finetuning_options import FinetuningOptions
 from training.config.pretraining_options import PretrainingOptions
 from training.devices.strategy import is_tpu, policy_of
 from training.loop.checkpointing import CheckpointManager
-from training.loop.model import Model
 from training.start import first_weights, found_files, setup
 from training.start.description import Description
 from training.start.first_weights import FirstWeights
@@ -82,7 +82,7 @@ class Start:
 
     options: FinetuningOptions | PretrainingOptions
     config: BertConfig
-    make_model: Callable[..., Model]
+    make_model: Callable[..., Objective]
     metric: str
     manager: CheckpointManager
     first: FirstWeights | None
@@ -95,7 +95,7 @@ class Start:
         options: FinetuningOptions | PretrainingOptions,
         config: BertConfig,
         source: Source,
-        make_model: Callable[..., Model],
+        make_model: Callable[..., Objective],
         *,
         trains: bool,
         heads: Sequence[str] = _OUTPUT,
@@ -144,7 +144,7 @@ class Start:
             labels=labels,
         )
 
-    def load(self, strategy: tf.distribute.Strategy) -> Model:
+    def load(self, strategy: tf.distribute.Strategy) -> Objective:
         """Makes the model with its first weights; call it in the scope.
 
         Weights that init_checkpoint does not have are drawn from the seed. On a

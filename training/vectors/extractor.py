@@ -17,6 +17,7 @@ from data.vectors.vector_files import LineVectors
 from modeling import pooling
 from modeling.bert import BertModel, BertOutput
 from modeling.choices import EMBEDDINGS
+from modeling.objectives.base import Batch
 from training.config.extraction_options import VectorOptions
 from training.config.run_options import DeviceOptions
 from training.devices.strategy import (
@@ -27,7 +28,6 @@ from training.devices.strategy import (
     kind_of,
 )
 from training.inference import Inference, in_order
-from training.loop.model import Batch
 
 # Results held in memory, in numbers: 256 MB of float32. The outputs are sorted
 # into the order of the lines within this window.

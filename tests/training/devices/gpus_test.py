@@ -85,8 +85,11 @@ def without(*missing):
     ("missing", "reason"),
     [
         (["libcusolver.so.11"], "libcusolver.so.11 cannot be .*-gpu.txt"),
-        (["libcuda.so.1", "libcudnn.so.9"], "libcuda.so.1 cannot be .* 555"),
-        ([], "all of CUDA's libraries are loaded. `nvidia-smi` .* driver 555"),
+        (
+            ["libcuda.so.1", "libcudnn.so.9"],
+            "so.1, libcudnn.so.9 cannot .* 555",
+        ),
+        ([], "all of CUDA's libraries are loaded.*driver 555.*`nvidia-smi`"),
     ],
 )
 def test_a_gpu_that_tensorflow_does_not_see_stops_the_run(

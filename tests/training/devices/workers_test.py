@@ -18,7 +18,7 @@ import pytest
 from data.storage import files
 from tests.support import fork_server
 from training.devices import preemption, workers
-from training.devices.waits import Waits
+from training.devices.workers import Waits
 
 TWO = {"worker": ["localhost:1", "localhost:2"]}
 

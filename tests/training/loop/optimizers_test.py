@@ -266,7 +266,8 @@ def test_another_update_rule_gets_the_whole_gradient():
     # Row 1 is looked up twice.
     values, rows = tf.constant([[0.1, 0.2]] * 3), tf.constant([1, 3, 1])
     slices = tf.IndexedSlices(values, rows, tf.constant([4, 2]))
-    optimizer.apply([slices], tf.constant(1.0), tf.constant(1, tf.int64))
+    whole = tf.convert_to_tensor(slices)
+    optimizer.apply([whole], tf.constant(1.0), tf.constant(1, tf.int64))
     np.testing.assert_allclose(
         table,
         [[0, 0], [-0.2, -0.4], [0, 0], [-0.1, -0.2]],
