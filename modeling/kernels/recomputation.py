@@ -126,13 +126,8 @@ def computed_in_parts(
     return call(*values)
 
 
-def _with_values(
-    function: Callable[..., tf.Tensor], variables: Sequence[keras.Variable]
-) -> tuple[Callable[..., tf.Tensor], list[tf.Tensor]]:
-    """Makes the trainable variables of a function its first argument, a list.
-
-    Returns that function and the present values. Others are constants.
-    """
+def _with_values(function: Callable, variables: Sequence) -> tuple:
+    """Returns the function of its trainable variables' values, and these."""
     trained = [v for v in variables if v.trainable]
     frozen = [v for v in variables if not v.trainable]
     constants = [(v, tf.convert_to_tensor(v.value)) for v in frozen]

@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import BertConfig, checkpoints
+from modeling import checkpoints
 from modeling.choices import MIXES
 from modeling.layer_mix import LayerMix
 from tests.support import rounding
-
-
-@pytest.fixture(scope="module")
-def config(goldens):
-    # Three layers; those of the goldens are read one by one.
-    return BertConfig.from_json_file(str(goldens / "bert_config.json"))
 
 
 @pytest.fixture(scope="module")
