@@ -31,41 +31,21 @@ def lstm(gate_inputs: tf.Tensor, recurrent_kernels: tf.Tensor) -> tf.Tensor:
     Source: Hochreiter & Schmidhuber (1997); Gers et al. (2000), for the forget
       gate.
     """
-    shape, dtype = tf.shape(gate_inputs), gate_inputs.dtype
-    num_steps = shape[0]
-    # The reshape keeps the static length for the gradient; a TensorArray does
-    # not.
-    rows = tf.TensorArray(dtype, size=num_steps).unstack(
-        tf.reshape(gate_inputs, shape)
-    )
+    dtype = gate_inputs.dtype
 
-    def advance(step, state, cell, states):
-        gates = rows.read(step) + tf.matmul(state, recurrent_kernels)
+    def advance(before, inputs):
+        state, cell = before
+        gates = inputs + tf.matmul(state, recurrent_kernels)
         write, keep, candidate, show = tf.split(
             tf.cast(gates, tf.float32), 4, axis=-1
         )
         cell = tf.sigmoid(keep) * cell + tf.sigmoid(write) * tf.tanh(candidate)
-        state = tf.cast(tf.sigmoid(show) * tf.tanh(cell), dtype)
-        return step + 1, state, cell, states.write(step, state)
+        return tf.cast(tf.sigmoid(show) * tf.tanh(cell), dtype), cell
 
-    start = tf.zeros_like(
-        gate_inputs[0, :, :, : recurrent_kernels.shape[1]], tf.float32
-    )
-    *_, states = tf.while_loop(
-        lambda step, *_: step < num_steps,
-        advance,
-        (
-            tf.constant(0),
-            tf.cast(start, dtype),
-            start,
-            tf.TensorArray(dtype, size=num_steps),
-        ),
-        maximum_iterations=num_steps,  # XLA needs it for the gradient
-    )
-    # A TensorArray has no static length; a TPU needs it.
-    return tf.ensure_shape(
-        states.stack(), [*gate_inputs.shape[:3], start.shape[-1]]
-    )
+    width = recurrent_kernels.shape[1]
+    start = tf.zeros_like(gate_inputs[0, :, :, :width], tf.float32)
+    states, _ = tf.scan(advance, gate_inputs, (tf.cast(start, dtype), start))
+    return states
 
 
 @layers.registered
@@ -93,19 +73,17 @@ class BiLSTMLayer(layers.Layer):
         """Maps float [S, B, I], of lengths int32 [B], to [S, B, 2W]."""
         # Each text is reversed within its own length: a b c - - becomes
         # c b a - -. So padding comes last in both directions.
-        read = (self.forward, x), (self.backward, _reversed(x, lengths))
-        states = lstm(
-            tf.stack([_gate_inputs(cell, text) for cell, text in read], axis=1),
-            tf.stack(
-                [
-                    tf.convert_to_tensor(cell.recurrent_kernel)
-                    for cell, _ in read
-                ]
-            ),
-        )
-        return tf.concat(
-            [states[:, 0], _reversed(states[:, 1], lengths)], axis=-1
-        )
+        inputs = [
+            _gate_inputs(self.forward, x),
+            _gate_inputs(self.backward, _reversed(x, lengths)),
+        ]
+        recurrent = [
+            tf.convert_to_tensor(cell.recurrent_kernel)
+            for cell in (self.forward, self.backward)
+        ]
+        states = lstm(tf.stack(inputs, axis=1), tf.stack(recurrent))
+        from_left, from_right = states[:, 0], states[:, 1]
+        return tf.concat([from_left, _reversed(from_right, lengths)], axis=-1)
 
 
 @layers.registered

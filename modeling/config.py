@@ -28,22 +28,11 @@ RELEASED_EXTRA_KEYS = frozenset(
         "pooler_type",
     }
 )
-# Keys with the same name in both files, and their defaults in Hugging Face's
-# BertConfig. Theirs has 2 segments by default, the original 16.
-_SAME_KEYS = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "initializer_range": 0.02,
-}
-# The defaults of its ElectraConfig that differ, and the key that it adds.
-_OF_ELECTRA = {
+# The defaults of Hugging Face's BertConfig that the original does not have.
+_OF_BERT = {"vocab_size": 30522, "type_vocab_size": 2}
+# What its ElectraConfig is by default.
+_OF_ELECTRA = _OF_BERT | {
+    "electra": True,
     "embedding_size": 128,
     "hidden_size": 256,
     "num_attention_heads": 4,
@@ -71,11 +60,13 @@ _ONLY_VALUES = {
     "pruned_heads": ({}, None),
     "quantization_config": (None,),
 }
+# Members that Hugging Face does not have, or under another name.
+_OURS_ALONE = {"hidden_act", "left_to_right", "electra", "extra"}
 # Type of a member -> its values, for errors.
 _EXPECTED = {
-    int: "a whole number",
-    int | None: "a whole number",
-    float: "a number",
+    int: "a whole number of at least 1",
+    int | None: "a whole number of at least 1",
+    float: "a number of at least 0 and below 1",
     bool: "true or false",
 }
 
@@ -139,15 +130,12 @@ class BertConfig:
                 continue
             is_right = isinstance(value, field.type | int)
             is_right &= isinstance(value, bool) is (field.type is bool)
+            if is_right and field.type is float:
+                is_right = 0.0 <= value < 1.0
+            elif is_right and field.type is not bool:
+                is_right = value >= 1
             message = f"{name} is {value!r}; give {_EXPECTED[field.type]}."
             yield not is_right, message
-            if field.type is float:
-                message = (
-                    f"{name} is {value}; it must be at least 0 and below 1."
-                )
-                yield not 0.0 <= value < 1.0, message
-            elif field.type is not bool:
-                yield value < 1, f"{name} is {value}; it must be at least 1."
         yield (
             self.electra and self.left_to_right,
             "left_to_right and electra are both true, but ELECTRA reads both "
@@ -262,7 +250,6 @@ def from_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
     this implementation does not have.
     """
     is_electra = _model_type(values) == "electra"
-    defaults = _SAME_KEYS | (_OF_ELECTRA if is_electra else {})
     for key, allowed in _ONLY_VALUES.items():
         if values.get(key) not in allowed:
             raise ValueError(
@@ -277,11 +264,14 @@ def from_huggingface(values: Mapping[str, Any]) -> dict[str, Any]:
             f"{', '.join(_THEIR_ACTIVATIONS)} are known here. Take another "
             "model."
         )
+    ours = {field.name for field in dataclasses.fields(BertConfig)}
+    same = ours - _OURS_ALONE | RELEASED_EXTRA_KEYS
+    if not is_electra:
+        same.remove("embedding_size")
     return {
-        **{key: values.get(key, defaults[key]) for key in defaults},
-        **({"electra": True} if is_electra else {}),
+        **(_OF_ELECTRA if is_electra else _OF_BERT),
+        **{key: values[key] for key in same & values.keys()},
         "hidden_act": _THEIR_ACTIVATIONS[theirs],
-        **{key: values[key] for key in RELEASED_EXTRA_KEYS & values.keys()},
     }
 
 

@@ -90,14 +90,15 @@ class LinearOutput(layers.Layer):
 
     Args:
       num_classes: C.
-      stddev: standard deviation of the weights' initializer.
+      stddev: standard deviation of the weights' initializer; the original's
+        for tasks does not depend on the configuration.
 
     Source: `run_pretraining.get_next_sentence_output`.
     """
 
     SETTINGS = ("num_classes", "stddev")
 
-    def __init__(self, num_classes, *, stddev, **kwargs):
+    def __init__(self, num_classes, *, stddev=0.02, **kwargs):
         super().__init__(**kwargs)
         self.num_classes = num_classes
         self.stddev = stddev
@@ -126,7 +127,7 @@ class TaskOutput(LinearOutput):
     """The head for fine-tuning: a `LinearOutput` outside of all scopes.
 
     As in the original, its names in a checkpoint are `output_weights` and
-    `output_bias`, and its initializer does not depend on the configuration.
+    `output_bias`.
 
     Args:
       num_classes: C.
@@ -136,14 +137,13 @@ class TaskOutput(LinearOutput):
     """
 
     SETTINGS = ("num_classes", "hidden_size")
-    STDDEV = 0.02
 
     def __init__(self, num_classes, hidden_size, **kwargs):
-        super().__init__(num_classes, stddev=self.STDDEV, **kwargs)
+        super().__init__(num_classes, **kwargs)
         self.hidden_size = hidden_size
         # `add_weight` in `build` would add the layer's name to the path.
         self.output_weights = keras.Variable(
-            layers.initializer(self.STDDEV),
+            layers.initializer(self.stddev),
             shape=(num_classes, hidden_size),
             dtype=self.variable_dtype,
             name="output_weights",
@@ -166,8 +166,6 @@ class TaskOutput(LinearOutput):
 class SpanHead(layers.Layer):
     """Scores every wordpiece as start and as end, under the scope `cls/squad`.
 
-    As in the original, its initializer does not depend on the configuration.
-
     Args:
       hidden_size: H.
 
@@ -175,13 +173,10 @@ class SpanHead(layers.Layer):
     """
 
     SETTINGS = ("hidden_size",)
-    STDDEV = 0.02
 
     def __init__(self, hidden_size: int, *, name: str = "cls", **kwargs):
         super().__init__(name=name, **kwargs)
-        self.squad = LinearOutput(
-            2, stddev=self.STDDEV, name="squad", **self.inherited
-        )
+        self.squad = LinearOutput(2, name="squad", **self.inherited)
         self.hidden_size = hidden_size
         self.build()
 

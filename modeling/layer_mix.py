@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from modeling import layers
-from modeling.choices import ALL_LAYERS, LAYERS_OF_MIXES, MIXES
+from modeling.choices import ALL_LAYERS, LAYERS_OF_MIXES
 from modeling.config import BertConfig
 
 
@@ -24,7 +24,7 @@ class LayerMix(layers.Layer):
 
     Args:
       config: the encoder's configuration.
-      mix: one of `MIXES`.
+      mix: one of `choices.MIXES`.
       name: the layer's name.
       **kwargs: other arguments of a Keras layer, such as `dtype`.
 
@@ -50,18 +50,14 @@ class LayerMix(layers.Layer):
     ):
         # The weights of the layers and their softmax are float32.
         super().__init__(config, name=name, autocast=False, **kwargs)
-        if mix not in MIXES:
-            raise ValueError(
-                f"mix of layers {mix!r}; it must be one of {', '.join(MIXES)}."
-            )
         blocks = config.num_hidden_layers
-        needed = LAYERS_OF_MIXES[mix]
-        if needed > blocks:
+        if mix not in mixes_of(config):
             raise ValueError(
-                f"{mix} reads {needed} layers, but the model has {blocks}; "
-                f"take one of {', '.join(mixes_of(config))}."
+                f"mix of layers {mix!r}; a model with {blocks} blocks has "
+                f"{', '.join(mixes_of(config))}. Take one of these."
             )
         self.mix = mix
+        needed = LAYERS_OF_MIXES[mix]
         self._num_layers = blocks if needed == ALL_LAYERS else needed
         is_concat = mix.startswith("concat")
         self.output_size = config.hidden_size * (4 if is_concat else 1)

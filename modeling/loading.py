@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import keras
-
 from data.text import vocabulary
 from data.text.tokenization import FullTokenizer
 from data.text.tokenizer_files import read_settings
@@ -115,14 +113,12 @@ def load(
     tokenizer = tokenizer_of(found, kind, config, vocab_file, do_lower_case)
     if kind == ENCODER:
         model = encoder = BertModel(config, dtype=dtype, **options)
-        layers = (model,)
     else:
         arguments = _arguments(found, kind, checkpoint.shapes, num_choices)
         model = objectives.get(_OBJECTIVES[kind])(
             config, dtype=dtype, **arguments, **options
         )
-        encoder, layers = model.bert, model.layers
-    reads_pooler = kind in huggingface.TASKS and model.reads_pooler
+        encoder = model.bert
     return LoadedModel(
         kind=kind,
         model=model,
@@ -130,7 +126,7 @@ def load(
         config=config,
         tokenizer=tokenizer,
         labels=labels,
-        report=_assign(checkpoint, kind, layers, reads_pooler),
+        report=_assign(checkpoint, kind, model),
         max_seq_length=_max_seq_length(found, getattr(model, "form", None)),
         description=found.description,
         folder=found.path,
@@ -260,13 +256,10 @@ def tokenizer_of(
     return FullTokenizer(path, do_lower_case, never_split=list(whole))
 
 
-def _assign(
-    checkpoint: Any,
-    kind: str,
-    layers: tuple[keras.layers.Layer, ...],
-    reads_pooler: bool,
-) -> LoadReport:
+def _assign(checkpoint: Any, kind: str, model: Any) -> LoadReport:
     """Assigns the weights; refuses a model without its head's weights."""
+    layers = [model] if kind == ENCODER else model.layers
+    reads_pooler = getattr(model, "reads_pooler", False)
     variables = checkpoints.variables_by_name(layers)
     report = checkpoints.require_fit(checkpoint, variables)
     heads = [

@@ -30,14 +30,7 @@ def recomputed(
     Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost",
       arXiv:1604.06174.
     """
-    trained = [v for v in variables if v.trainable]
-    frozen = [v for v in variables if not v.trainable]
-    constants = [(v, tf.convert_to_tensor(v.value)) for v in frozen]
-
-    def apply(x, dropout_seed, values):
-        mapping = [*constants, *zip(trained, values, strict=True)]
-        with keras.StatelessScope(mapping):
-            return function(x, dropout_seed)
+    apply, values = _with_values(function, variables)
 
     @tf.custom_gradient
     def call(x, *values):
@@ -56,14 +49,14 @@ def recomputed(
             ):
                 again = [x + tf.cast(zero, x.dtype), *map(tf.identity, values)]
                 tape.watch(again)
-                y = apply(again[0], seed, again[1:])
+                y = apply(again[1:], again[0], seed)
             return tape.gradient(
                 y, again, upstream, unconnected_gradients="zero"
             )
 
-        return apply(x, dropout_seed, values), gradient
+        return apply(values, x, dropout_seed), gradient
 
-    return call(x, *(tf.convert_to_tensor(v.value) for v in trained))
+    return call(x, *values)
 
 
 def _zero_after(x: tf.Tensor) -> tf.Tensor:
@@ -95,16 +88,13 @@ def computed_in_parts(
     Source: Gao et al., "Scaling Deep Contrastive Learning Batch Size under
       Memory Limited Setup", arXiv:2101.06983.
     """
-    trained = [v for v in variables if v.trainable]
-    frozen = [v for v in variables if not v.trainable]
-    constants = [(v, tf.convert_to_tensor(v.value)) for v in frozen]
     parts = {name: _divided(x, num_parts) for name, x in rows.items()}
 
-    def apply(i, values):
+    def part(i):
         seed = None if dropout_seed is None else fold_in(dropout_seed, i)
-        mapping = [*constants, *zip(trained, values, strict=True)]
-        with keras.StatelessScope(mapping):
-            return function({name: x[i] for name, x in parts.items()}, seed)
+        return function({name: x[i] for name, x in parts.items()}, seed)
+
+    apply, values = _with_values(part, variables)
 
     @tf.custom_gradient
     def call(*values):
@@ -115,7 +105,7 @@ def computed_in_parts(
                 with tf.GradientTape(watch_accessed_variables=False) as tape:
                     again = [tf.identity(value) for value in values]
                     tape.watch(again)
-                    y = apply(i, again)
+                    y = apply(again, i)
                 found = tape.gradient(
                     y,
                     again,
@@ -128,12 +118,26 @@ def computed_in_parts(
             return _loop(add, num_parts, list(map(tf.zeros_like, values)))
 
         def fill(i, found):
-            return i + 1, found.write(i, apply(i, values))
+            return i + 1, found.write(i, apply(values, i))
 
         found = tf.TensorArray(tf.float32, num_parts, element_shape=None)
         return _loop(fill, num_parts, found).concat(), gradient
 
-    return call(*(tf.convert_to_tensor(v.value) for v in trained))
+    return call(*values)
+
+
+def _with_values(function: Callable, variables: Sequence) -> tuple:
+    """Returns the function of its trainable variables' values, and these."""
+    trained = [v for v in variables if v.trainable]
+    frozen = [v for v in variables if not v.trainable]
+    constants = [(v, tf.convert_to_tensor(v.value)) for v in frozen]
+
+    def apply(values, *arguments):
+        mapping = [*constants, *zip(trained, values, strict=True)]
+        with keras.StatelessScope(mapping):
+            return function(*arguments)
+
+    return apply, [tf.convert_to_tensor(v.value) for v in trained]
 
 
 def _divided(x: tf.Tensor, count: int) -> tf.Tensor:

@@ -150,26 +150,16 @@ class ReplacedTokensModel(PretrainingObjective):
         places = tf.shape(masked.positions)
         replaced = replace(batch, masked, tf.reshape(sampled, places))
         scores = self.discriminator_logits(batch, replaced, seeds[2])
-        original = tf.gather(batch["input_ids"], masked.positions, batch_dims=1)
-        generator = _generator_metrics(
-            logits,
-            sampled,
-            tf.reshape(original, [-1]),
-            tf.reshape(masked.weights, [-1]),
+        metrics = _generator_metrics(batch, masked, logits, sampled)
+        metrics |= _discriminator_metrics(batch, replaced, scores)
+        generator = metrics["masked_lm_loss"][0] / (
+            loss_weights["generator"] + _EPSILON
         )
-        is_replaced = tf.not_equal(replaced, batch["input_ids"])
-        discriminator = _discriminator_metrics(
-            scores, tf.cast(is_replaced, tf.float32), _is_real(batch)
+        discriminator = metrics["disc_loss"][0] / (
+            loss_weights["discriminator"] + _EPSILON
         )
-        parts = [
-            metrics[0] / (loss_weights[name] + _EPSILON)
-            for name, metrics in (
-                ("generator", generator["masked_lm_loss"]),
-                ("discriminator", discriminator["disc_loss"]),
-            )
-        ]
-        loss = parts[0] + self._discriminator_weight * parts[1]
-        return loss, generator | discriminator
+        loss = generator + self._discriminator_weight * discriminator
+        return loss, metrics
 
     def mask(self, batch: Batch, seed: tf.Tensor | None) -> Masked:
         """Draws the predicted positions, with replacement, and their masks.
@@ -316,8 +306,11 @@ def _numbers(batch, count, seed):
     return tf.reshape(tf.gather(numbers, places), shape)
 
 
-def _generator_metrics(logits, sampled, original, weights):
-    """Metrics of logits [M, V] and samples [M]."""
+def _generator_metrics(batch, masked, logits, sampled):
+    """Metrics of logits [B * P, V] and samples [B * P]."""
+    original = tf.gather(batch["input_ids"], masked.positions, batch_dims=1)
+    original = tf.reshape(original, [-1])
+    weights = tf.reshape(masked.weights, [-1])
     is_right = tf.cast(tf.equal(sampled, original), tf.float32)
     return {
         "masked_lm_accuracy": losses.weighted(
@@ -330,8 +323,11 @@ def _generator_metrics(logits, sampled, original, weights):
     }
 
 
-def _discriminator_metrics(scores, is_replaced, is_real):
-    """Metrics of scores [B, S]."""
+def _discriminator_metrics(batch, replaced, scores):
+    """Metrics of scores [B, S] of a text with replacements, int32 [B, S]."""
+    is_real = _is_real(batch)
+    is_replaced = tf.not_equal(replaced, batch["input_ids"])
+    is_replaced = tf.cast(is_replaced, tf.float32)
     found = tf.cast(scores > 0, tf.float32)
     hits = tf.cast(tf.equal(found, is_replaced), tf.float32)
     item_losses = tf.nn.sigmoid_cross_entropy_with_logits(is_replaced, scores)

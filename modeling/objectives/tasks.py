@@ -146,8 +146,7 @@ class TaskModel(ItemObjective):
         if head == "bilstm":
             self.bilstm = BiLSTM(size, config.hidden_size, dtype=dtype)
             size = self.bilstm.output_size
-        self._reads_words = head != "linear" or kind == "tagging"
-        self.reads_pooler = not self._reads_words
+        self.reads_pooler = head == "linear" and kind != "tagging"
         self.head = heads.TaskOutput(
             1 if kind == "choice" else num_labels,
             size,
@@ -189,7 +188,7 @@ class TaskModel(ItemObjective):
             output = tf.nest.map_structure(tf.stop_gradient, output)
         else:
             # For a whole text the linear head reads only the first wordpiece.
-            positions = None if self._reads_words else inputs[0][:, :0]
+            positions = inputs[0][:, :0] if self.reads_pooler else None
             output = self.bert(*inputs, encoder_seed, positions)
         words = self.mix(output.embedding_output, output.all_encoder_layers)
         if self.bilstm:
@@ -283,20 +282,18 @@ def _refusals(kind, num_labels, class_weights, feature_based, head):
         f"class weights {list(class_weights)}; expected {num_labels}, one for "
         "each label, all above 0.",
     )
+    # Tagging labels each token, but the head `mean` has one vector for a text.
+    known = WORD_HEADS if kind == "tagging" else HEADS
     yield (
-        head not in HEADS,
-        f"head {head!r}; it must be one of {', '.join(HEADS)}.",
+        head not in known,
+        f"head {head!r} of a {kind} task; it must be one of "
+        f"{', '.join(known)}.",
     )
     yield (
         feature_based and head == "linear" and kind != "tagging",
         "a frozen encoder has one vector for each token, but the linear head "
         f"of a {kind} task reads one for the text; take the head bilstm or "
         "mean.",
-    )
-    yield (
-        kind == "tagging" and head not in WORD_HEADS,
-        f"the head {head} reads one vector for the text, but tagging labels "
-        f"each token; take {' or '.join(WORD_HEADS)}.",
     )
 
 

@@ -29,11 +29,6 @@ def batch(trajectory):
     }
 
 
-@pytest.fixture(scope="module")
-def config(goldens):
-    return modeling.BertConfig.from_json_file(str(goldens / "bert_config.json"))
-
-
 def load_model(config, goldens, **options):
     model = modeling.PretrainingModel(config, **options)
     checkpoints.init_from_checkpoint(

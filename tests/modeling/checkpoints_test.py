@@ -13,11 +13,6 @@ from modeling import checkpoints
 
 
 @pytest.fixture
-def config(goldens):
-    return modeling.BertConfig.from_json_file(str(goldens / "bert_config.json"))
-
-
-@pytest.fixture
 def init(goldens):
     return str(goldens / "model/init/bert_model.ckpt")
 

@@ -4,7 +4,6 @@ import json
 import shutil
 
 import numpy as np
-import pytest
 
 import modeling
 from modeling import BertModel, SpanModel, checkpoints
@@ -13,14 +12,7 @@ from tests.support import rounding
 from tests.support.model_folder_support import (
     assert_has_weights,
     write_huggingface,
-    write_original,
 )
-
-
-@pytest.fixture
-def original(goldens, tmp_path):
-    """A folder as the original released them, of the golden model."""
-    return write_original(goldens, tmp_path / "original")
 
 
 def test_a_folder_of_the_original_gives_its_vectors(original, goldens):

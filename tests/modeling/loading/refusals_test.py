@@ -9,15 +9,8 @@ import modeling
 from modeling import BertModel
 from tests.support.model_folder_support import (
     write_huggingface,
-    write_original,
 )
 from tests.support.serving_support import finished_run
-
-
-@pytest.fixture
-def original(goldens, tmp_path):
-    """A folder as the original released them, of the golden model."""
-    return write_original(goldens, tmp_path / "original")
 
 
 def refused(folder, error, message, **options):

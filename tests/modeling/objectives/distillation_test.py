@@ -12,6 +12,7 @@ import tensorflow as tf
 from data.records import length_batches
 from modeling import BertConfig, SpanModel, TaskModel
 from modeling.losses import Distillation
+from tests.modeling.objectives.numpy_model import log_softmax
 from tests.support.classifier_support import columns_of
 
 LABELS = {
@@ -67,11 +68,6 @@ def make_model(kind, distillation=None, **options):
 
 def loss_of(model, batch):
     return float(model.losses(batch, model.loss_weights(batch))[0])
-
-
-def log_softmax(x):
-    shifted = x - x.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
 def divergence(teacher, student, temperature):

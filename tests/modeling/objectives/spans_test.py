@@ -12,11 +12,6 @@ from tests.support import rounding
 VERSIONS = ["v1.1", "v2.0"]
 
 
-@pytest.fixture(scope="module")
-def config(goldens):
-    return BertConfig.from_json_file(str(goldens / "bert_config.json"))
-
-
 def golden_model(goldens, config, version="v1.1", **options):
     """The model that the original fine-tuned."""
     keras.utils.set_random_seed(7)
