@@ -120,7 +120,6 @@ def find_misfit(
             if misfit := find_misfit(specs, [record]):
                 return i, misfit[1]
         raise
-    found = []
     for spec in specs:
         if spec.limit is None:
             continue
@@ -129,12 +128,11 @@ def find_misfit(
         if is_out.any():
             row = int(np.argmax(is_out.any(axis=1)))
             worst = values[row][is_out[row]].max()
-            text = (
+            return row, (
                 f"feature {spec.name} holds {worst}, but the model allows 0 to "
                 f"{spec.limit - 1}. {_reason(spec)}"
             )
-            found.append((row, text))
-    return min(found, default=None)
+    return None
 
 
 def _reason(spec: FeatureSpec) -> str:

@@ -147,9 +147,8 @@ def _make_records(
                 if not samples:
                     samples = describe_rows(columns, tools.tokens_by_id)
                 _count(columns, counts)
-                framed = tfrecord.frames(
-                    feature_spec.encode_examples(tools.specs, columns)
-                )
+                records = feature_spec.encode_examples(tools.specs, columns)
+                framed = [tfrecord.frame(record) for record in records]
                 shuffle.add(framed)
                 advance(0, len(framed))
         advance(num_bytes, 0)

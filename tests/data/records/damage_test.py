@@ -180,7 +180,7 @@ def test_what_is_left_out_is_counted(tmp_path, caplog):
     ]
 
 
-FRAMED = b"".join(tfrecord.frames(encoded()))
+FRAMED = b"".join(map(tfrecord.frame, encoded()))
 CUT = "is cut short or damaged"
 
 
