@@ -124,13 +124,12 @@ def all_examples(
                 name: tf.ensure_shape(x, [batch_size, *x.shape[1:]])
                 for name, x in batch.items()
             }
-        return own_rows(batch) if shard.count > 1 else batch
-
-    def own_rows(batch):
-        ids = batch["example_index"]
-        size = (ids.shape[0] or tf.shape(ids)[0]) // shard.count
-        rows = slice(shard.index * size, (shard.index + 1) * size)
-        return {name: x[rows] for name, x in batch.items()}
+        if shard.count > 1:
+            ids = batch["example_index"]
+            size = (ids.shape[0] or tf.shape(ids)[0]) // shard.count
+            rows = slice(shard.index * size, (shard.index + 1) * size)
+            batch = {name: x[rows] for name, x in batch.items()}
+        return batch
 
     return input_pipeline.mapped(stream, parse)
 

@@ -14,7 +14,7 @@ import hashlib
 import io
 import zlib
 from collections.abc import Iterator
-from typing import IO, Literal
+from typing import Literal
 
 import google_crc32c
 
@@ -103,23 +103,21 @@ def read_records(path: str, start: int = 0, number: int = 1) -> Iterator[bytes]:
     """
     files.require_file(path, "record")
     end = start
-    with _unzipped(path) as file:
-        file.seek(start)
-        try:
-            for record, is_whole in _contents(file):
-                if not is_whole:
-                    raise EOFError
-                yield record
-                number += 1
-                end += FRAME_BYTES + len(record)
-        except _UNREADABLE:
-            where = f"record {number}, at byte {end} of {files.size(path)},"
-            if is_gzip(path):
-                where = f"record {number} or a later one"
-            raise DamagedError(
-                f"{path}: {where} is cut short or damaged; copy or write the "
-                "file again."
-            ) from None
+    try:
+        for record, is_whole in _contents(path, start):
+            if not is_whole:
+                raise EOFError
+            yield record
+            number += 1
+            end += FRAME_BYTES + len(record)
+    except _UNREADABLE:
+        where = f"record {number}, at byte {end} of {files.size(path)},"
+        if is_gzip(path):
+            where = f"record {number} or a later one"
+        raise DamagedError(
+            f"{path}: {where} is cut short or damaged; copy or write the file "
+            "again."
+        ) from None
 
 
 def whole_records(path: str) -> Iterator[bytes]:
@@ -127,8 +125,8 @@ def whole_records(path: str) -> Iterator[bytes]:
 
     Records with damaged contents are left out.
     """
-    with _unzipped(path) as file, contextlib.suppress(*_UNREADABLE):
-        for record, is_whole in _contents(file):
+    with contextlib.suppress(*_UNREADABLE):
+        for record, is_whole in _contents(path):
             if is_whole:
                 yield record
 
@@ -142,8 +140,8 @@ def survey(path: str) -> tuple[list[tuple[int, int, int]], int, int]:
     be found after it.
     """
     runs, end, number = [[0, 1, 0]], 0, 1
-    with _unzipped(path) as file, contextlib.suppress(*_UNREADABLE):
-        for record, is_whole in _contents(file):
+    with contextlib.suppress(*_UNREADABLE):
+        for record, is_whole in _contents(path):
             end += FRAME_BYTES + len(record)
             number += 1
             if is_whole:
@@ -158,30 +156,25 @@ def survey(path: str) -> tuple[list[tuple[int, int, int]], int, int]:
 _UNREADABLE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
-def _contents(file: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
+def _contents(path: str, start: int = 0) -> Iterator[tuple[bytes, bool]]:
     """Yields each record and whether its checksum is right.
 
     Raises one of `_UNREADABLE` at a damaged length and at a truncation.
     """
-    while header := file.read(_HEADER_BYTES):
-        length = _length(header)
-        if length < 0:
-            raise EOFError
-        record, checksum = file.read(length), file.read(_CHECKSUM_BYTES)
-        if len(checksum) < _CHECKSUM_BYTES:
-            raise EOFError
-        yield record, checksum == _checksum(record)
-
-
-@contextlib.contextmanager
-def _unzipped(path: str) -> Iterator[IO[bytes]]:
-    """Opens a file for its uncompressed bytes."""
-    with files.open_read(path) as file:
-        if not is_gzip(path):
-            yield file
-            return
-        with gzip.GzipFile(fileobj=file, mode="rb") as unzipped:
-            yield io.BufferedReader(unzipped, _CHUNK_BYTES)
+    with files.open_read(path) as opened:
+        file = opened
+        if is_gzip(path):
+            unzipped = gzip.GzipFile(fileobj=opened, mode="rb")
+            file = io.BufferedReader(unzipped, _CHUNK_BYTES)
+        file.seek(start)
+        while header := file.read(_HEADER_BYTES):
+            length = _length(header)
+            if length < 0:
+                raise EOFError
+            record, checksum = file.read(length), file.read(_CHECKSUM_BYTES)
+            if len(checksum) < _CHECKSUM_BYTES:
+                raise EOFError
+            yield record, checksum == _checksum(record)
 
 
 class RecordWriter:

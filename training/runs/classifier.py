@@ -225,8 +225,10 @@ def make_records(opened: Opened, folder: str = "") -> Inputs:
     made = {"train": {}, "eval": {}, "predict": {}}
     length = options.finetuning.max_seq_length
     features = FeatureOptions.of_task(
-        *(task, length, options.document_context),
-        options.long_text.stride_of(length),
+        task,
+        length,
+        document_context=options.document_context,
+        stride=options.long_text.stride_of(length),
     )
     folder = folder or options.output_dir
     limits = {
