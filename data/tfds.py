@@ -1,6 +1,5 @@
 """Finds and reads data sets of tensorflow-datasets."""
 
-import difflib
 import functools
 import itertools
 import sys
@@ -11,6 +10,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_datasets as tfds
 from absl import logging
+
+from data.settings import nearest
 
 _BATCH = 16  # examples fetched at once
 
@@ -143,12 +144,11 @@ def _find(name: str, data_dir: str | None) -> Any:
         return tfds.builder(name, data_dir=data_dir)
     except tfds.core.DatasetNotFoundError:
         known = tfds.list_builders(with_community_datasets=False)
-        nearest = difflib.get_close_matches(name.split("/")[0], known, n=1)
+        near = nearest(name.split("/")[0], known)
         raise ValueError(
-            f"--tfds={name}: tensorflow-datasets knows no such data set"
-            + (f" (the nearest is {nearest[0]})" if nearest else "")
-            + f", and none is prepared in {where}; for your own data set, give "
-            "its folder with --tfds_data_dir."
+            f"--tfds={name}: tensorflow-datasets knows no such data set{near}, "
+            f"and none is prepared in {where}; for your own data set, give its "
+            "folder with --tfds_data_dir."
         ) from None
     except (ValueError, AssertionError, RuntimeError) as error:
         # A bad name, configuration or version, or unreachable storage.

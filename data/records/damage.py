@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -102,7 +101,7 @@ def _count_readable(path, most=-1):
     # TensorFlow decompresses in other portions than Python, so they can read
     # different numbers of records before the damage.
     records = tf.data.TFRecordDataset(path, "GZIP").take(most).ignore_errors()
-    return int(records.reduce(np.int64(0), lambda count, _: count + 1))
+    return sum(1 for _ in records)
 
 
 def find_damage(segments: Sequence[Segment]) -> str | None:
@@ -168,19 +167,15 @@ def naming_damage(
     """
     try:
         yield
-    except DamagedError:
-        raise  # names the record already
     except (ValueError, tf.errors.OpError) as error:
         cause = error.__cause__ or error
         if reading.OUT_OF_RANGE in str(cause):
             if misfit := find_misfit(segments, specs):
                 raise ValueError(misfit) from error
-        if not isinstance(cause, _READ_ERRORS):
-            raise
-        damage = find_damage(segments)
-        if damage is None:
-            raise
-        raise DamagedError(
-            f"{damage} It was undamaged when the run began; the same command "
-            "resumes from the last checkpoint."
-        ) from error
+        if isinstance(cause, _READ_ERRORS):
+            if damage := find_damage(segments):
+                raise DamagedError(
+                    f"{damage} It was undamaged when the run began; the same "
+                    "command resumes from the last checkpoint."
+                ) from error
+        raise

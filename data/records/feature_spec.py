@@ -122,10 +122,8 @@ def encode_examples(
             )
     encoded = []
     for start in range(0, num_records, _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        encoded += _encode_block(
-            specs, {name: array[rows] for name, array in arrays.items()}
-        )
+        block = {name: x[start : start + _BLOCK] for name, x in arrays.items()}
+        encoded += _encode_block(specs, block)
     return encoded
 
 
@@ -161,13 +159,9 @@ def _feature(
         payload = _varints(values)
     name = spec.name.encode()
     (key,) = _varints(np.array([[len(name)]])).cells
+    key = _FIRST + key.tobytes() + name + _SECOND
     parts, size = [payload], payload.sizes()
-    for before in (
-        _FIRST,
-        _KIND_TAGS[spec.dtype],
-        _FIRST + key.tobytes() + name + _SECOND,
-        _FIRST,
-    ):
+    for before in (_FIRST, _KIND_TAGS[spec.dtype], key, _FIRST):
         parts, size = _enclose(parts, size, before)
     return parts, size
 

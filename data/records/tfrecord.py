@@ -131,13 +131,13 @@ def whole_records(path: str) -> Iterator[bytes]:
                 yield record
 
 
-def survey(path: str) -> tuple[list[tuple[int, int, int]], int, int]:
+def survey(path: str) -> tuple[list[list[int]], int, int]:
     """Finds the readable records of an uncompressed file.
 
     Returns runs of undamaged records (first byte, number of the first record
-    from 1, number of records), the number of damaged records between them, and
-    the first damaged or truncated length, or the end of the file: no record can
-    be found after it.
+    from 1, number of records, perhaps 0), the number of damaged records between
+    them, and the first damaged or truncated length, or the end of the file: no
+    record can be found after it.
     """
     runs, end, number = [[0, 1, 0]], 0, 1
     with contextlib.suppress(*_UNREADABLE):
@@ -148,8 +148,7 @@ def survey(path: str) -> tuple[list[tuple[int, int, int]], int, int]:
                 runs[-1][-1] += 1
             else:
                 runs.append([end, number, 0])
-    whole = [(start, first, count) for start, first, count in runs if count]
-    return whole, len(runs) - 1, end
+    return runs, len(runs) - 1, end
 
 
 # Errors of reading a truncated or damaged file.

@@ -13,7 +13,6 @@ import hashlib
 import itertools
 import os
 import re
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
@@ -112,8 +111,7 @@ def is_stream(path: str) -> bool:
     """Whether a path is a device or pipe, or a link to one."""
     if "://" in path or not os.path.exists(path):
         return False
-    mode = os.stat(path).st_mode
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return not (os.path.isfile(path) or os.path.isdir(path))
 
 
 def place_of(path: str) -> str:
