@@ -22,7 +22,7 @@ from benchmarks.smaller import (
 from benchmarks.tables import table
 from data.storage import files
 from data.storage.json_files import find_json
-from data.storage.tsv_files import write_tsv
+from data.tables import tsv
 from studies.engine.report import shown
 from studies.engine.statistics import Values
 from training import curves
@@ -102,7 +102,7 @@ def write(folder: Path) -> None:
     found = Results(folder)
     if not found.runs:
         return
-    write_tsv(str(folder / "smaller.tsv"), _cells(found))
+    files.write_text(str(folder / "smaller.tsv"), tsv(_cells(found)))
     lines = [f"{os.cpu_count()} cores; {found.costs.get('processor', '')}\n"]
     for task, its in TASKS.items():
         if names := found.models_of(task):

@@ -7,7 +7,7 @@ Pretraining: `pretraining` turns text into records. Fine-tuning: `tasks` and
 `records` turns the records of both into batches.
 
 settings      fields of options: default, help and bounds
-tables        aligned tables for the log
+tables        tables for the log, and as tab-separated files
 storage/      files that appear whole, locks, small JSON files
 progress      progress of long work, on a terminal and in a log
 processes     tasks worked on by several processes

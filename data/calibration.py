@@ -165,11 +165,9 @@ def _answers_above(scores: np.ndarray, is_right: np.ndarray) -> list[dict]:
     rows = []
     for above in _ABOVE:
         given = is_right[scores > above]
-        accuracy = float(given.mean()) if len(given) else None
-        coverage = len(given) / len(is_right)
-        rows.append(
-            {"above": above, "coverage": coverage, "accuracy": accuracy}
-        )
+        row = {"above": above, "coverage": len(given) / len(is_right)}
+        row["accuracy"] = float(given.mean()) if len(given) else None
+        rows.append(row)
     return rows
 
 

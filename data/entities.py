@@ -1,10 +1,10 @@
 """Labels of words to entities: the spans of a text that have a name."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
-_BEGINS, _GOES_ON = ("B-", "S-"), ("I-", "E-")
-_ENDS = ("S-", "E-")
+_PREFIX = re.compile("^[BIES]-")  # of an entity's type
 
 
 def entities_of(
@@ -37,7 +37,7 @@ def entities_of(
     return [
         {
             "text": text[starts[first] : ends[last - 1]],
-            "label": _type_of(labels[first]),
+            "label": _PREFIX.sub("", labels[first]),
             "start": starts[first],
             "end": ends[last - 1],
             "score": sum(scores[first:last]) / (last - first),
@@ -49,12 +49,7 @@ def entities_of(
 def _goes_on(before: str, label: str) -> bool:
     """Returns whether a label continues the entity of the word before."""
     return (
-        label.startswith(_GOES_ON)
-        and before.startswith((*_BEGINS, *_GOES_ON))
-        and not before.startswith(_ENDS)
+        label.startswith(("I-", "E-"))
+        and before.startswith(("B-", "I-"))
         and before[2:] == label[2:]
     )
-
-
-def _type_of(label: str) -> str:
-    return label[2:] if label.startswith((*_BEGINS, *_GOES_ON)) else label

@@ -7,6 +7,7 @@ function imports its own: `--help` and the preparation of data do not need them.
 Axes: N examples, L labels.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -138,12 +139,9 @@ def token_accuracy(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> float:
     """The share of words with the right label."""
-    pairs = list(zip(_flat(gold), _flat(predicted), strict=True))
-    return sum(a == b for a, b in pairs) / len(pairs) if pairs else 0.0
-
-
-def _flat(sentences: Sequence[Sequence[str]]) -> list[str]:
-    return [label for sentence in sentences for label in sentence]
+    flat = map(itertools.chain.from_iterable, (gold, predicted))
+    right = [a == b for a, b in zip(*flat, strict=True)]
+    return sum(right) / max(len(right), 1)
 
 
 def _lists(sentences: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -305,7 +303,7 @@ def entity_table(
     from seqeval.metrics import classification_report
 
     gold, predicted = _lists(gold), _lists(predicted)
-    if not any(label != "O" for label in _flat([*gold, *predicted])):
+    if {*itertools.chain(*gold, *predicted)} <= {"O"}:
         return "no entities"
     return classification_report(gold, predicted, digits=3, zero_division=0)
 

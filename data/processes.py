@@ -28,7 +28,8 @@ Advance = Callable[[int, int], None]
 class Workers:
     """A pool of processes; use it as a context manager.
 
-    One process is this one, or, if `apart`, a new one.
+    One process is this one, or, if `apart`, a new one. If a process is killed,
+    the block ends with an OSError.
     """
 
     def __init__(self, num_processes: int, *, apart: bool = False):
@@ -49,17 +50,11 @@ class Workers:
     def map(
         self, function: Callable[..., Any], *items: Iterable[Any]
     ) -> Iterator[Any]:
-        """Equals the built-in `map`, but runs on all processes.
-
-        A killed process raises OSError.
-        """
+        """Equals the built-in `map`, but runs on all processes."""
         if not self._executor:
             yield from map(function, *items)
             return
-        try:
-            yield from self._executor.map(function, *items)
-        except BrokenProcessPool:
-            raise _killed() from None
+        yield from self._executor.map(function, *items)
 
     def run(
         self,
@@ -70,8 +65,7 @@ class Workers:
         """Yields `function(task, advance)` of all tasks, as they are completed.
 
         A process can import the function, a module's. `advance` is called in
-        this process with the progress of all processes; a killed process raises
-        OSError.
+        this process with the progress of all processes.
         """
         if not self._executor:
             for task in tasks:
@@ -87,15 +81,12 @@ class Workers:
             advance(counts[0] - told[0], counts[1] - told[1])
             told = counts
             for future in done:
-                try:
-                    yield future.result()
-                except BrokenProcessPool:
-                    raise _killed() from None
+                yield future.result()
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         if self._executor:
             self._stop.value = 1
             try:
@@ -104,13 +95,12 @@ class Workers:
                 # A signal came while the pool's thread was starting.
                 time.sleep(_POLL_S)
                 self._executor.shutdown()
-
-
-def _killed() -> OSError:
-    return OSError(
-        "a worker process was killed, probably because memory ran out; run "
-        "the same command again, with a smaller --num_processes if it has one."
-    )
+        if kind is BrokenProcessPool:
+            raise OSError(
+                "a worker process was killed, probably because memory ran out; "
+                "run the same command again, with a smaller --num_processes if "
+                "it has one."
+            ) from None
 
 
 class _Stopped(Exception):

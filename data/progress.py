@@ -72,27 +72,19 @@ class Progress:
         self._last_line = now
         self._shown = self._done
         rate = (self._done - self._initial) / max(now - self._start, 1e-9)
-        of_total = left = ""
+        line = f"{self._description}: {self._done:,}"
         if self._total is not None:
-            of_total = f"/{self._total:,}"
-            if rate:
-                seconds = (self._total - self._done) / rate
-                left = f", {tqdm.format_interval(seconds)} left"
-        line = "%s: %s%s %s, %.4g %s/s%s%s"
-        values = (
-            self._description,
-            f"{self._done:,}",
-            of_total,
-            self._unit,
-            rate,
-            self._unit,
-            left,
-            f", {self._figures}" if self._figures else "",
-        )
+            line += f"/{self._total:,}"
+        line += f" {self._unit}, {rate:.4g} {self._unit}/s"
+        if self._total is not None and rate:
+            seconds = (self._total - self._done) / rate
+            line += f", {tqdm.format_interval(seconds)} left"
+        if self._figures:
+            line += f", {self._figures}"
         if logging.get_absl_logger().isEnabledFor(standard.INFO):
-            logging.info(line, *values)
+            logging.info("%s", line)
         elif now - self._start > _MOMENT:  # a script that shows no log
-            print(line % values, file=sys.stderr, flush=True)
+            print(line, file=sys.stderr, flush=True)
 
     def __enter__(self):
         return self

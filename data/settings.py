@@ -91,7 +91,7 @@ class Field(NamedTuple):
     default: Any
     is_optional: bool
     setting: Setting | None
-    fixed: dict[str, Any]
+    fixed: Mapping[str, Any]
 
     @property
     def is_group(self) -> bool:
@@ -263,12 +263,16 @@ def check_names(
     """
     for name in names:
         if name not in known:
-            nearest = difflib.get_close_matches(name, sorted(known), n=1)
+            near = nearest(name, known)
             raise ValueError(
-                f"there is no setting {name!r}"
-                + (f" (the nearest is {nearest[0]!r})" if nearest else "")
-                + f"; {known_ones}."
+                f"there is no setting {name!r}{near}; {known_ones}."
             )
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Returns ` (the nearest is X)` for an unknown name; "" = none is near."""
+    found = difflib.get_close_matches(name, sorted(known), n=1)
+    return f" (the nearest is {found[0]})" if found else ""
 
 
 def fields_of(options_class: type) -> Iterator[Field]:
@@ -284,13 +288,9 @@ def fields_of(options_class: type) -> Iterator[Field]:
         if typing.get_origin(hint) in (list, tuple):
             item, hint = typing.get_args(hint)[0], typing.get_origin(hint)
         bounds = field.metadata.get("setting")
+        flag = bounds and (bounds.flag or field.name)
+        fixed = field.metadata.get("fixed", {})
         yield Field(
-            field.name,
-            bounds and (bounds.flag or field.name),
-            hint,
-            item,
-            field.default,
-            is_optional,
-            bounds,
-            dict(field.metadata.get("fixed", {})),
+            *(field.name, flag, hint, item, field.default),
+            *(is_optional, bounds, fixed),
         )

@@ -1,4 +1,4 @@
-"""Tables of text: cells on one line, columns of one width."""
+"""Tables of text: aligned for the log, or as tab-separated files."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,3 +29,8 @@ def aligned(rows: Sequence[Sequence[Any]]) -> str:
         cells += map(str.rjust, others, widths[1:])
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def tsv(rows: Sequence[Sequence[Any]]) -> str:
+    """Returns rows of cells as the text of a tab-separated file."""
+    return "".join("\t".join(map(text_of, row)) + "\n" for row in rows)

@@ -1,6 +1,5 @@
 """Finds and reads data sets of tensorflow-datasets."""
 
-import difflib
 import functools
 import itertools
 import sys
@@ -11,6 +10,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_datasets as tfds
 from absl import logging
+
+from data.settings import nearest
 
 _BATCH = 16  # examples fetched at once
 
@@ -37,9 +38,7 @@ def open_text(
     names the feature that is the text; None = `text`, or else the only string
     feature. Reading raises ValueError as `read_examples` does.
     """
-    builder = _find(name, data_dir)
-    _prepare(name, builder)
-    num_examples = _num_examples(name, builder, split)
+    builder = _open(name, split, data_dir)
     features = builder.info.features
     key = _choose_text_key(name, features, text_key)
     decoders = tfds.decode.PartialDecoding({key: features[key]})
@@ -48,7 +47,8 @@ def open_text(
     texts = _decoded(
         itertools.chain.from_iterable(batches), bytes.decode, builder, split
     )
-    return OpenedText(builder.info.full_name, key, num_examples, texts)
+    count = builder.info.splits[split].num_examples
+    return OpenedText(builder.info.full_name, key, count, texts)
 
 
 def read_examples(
@@ -61,9 +61,7 @@ def read_examples(
     cannot be prepared, ValueError if there is no such data set or split, it is
     damaged, or a text is not UTF-8.
     """
-    builder = _find(name, data_dir)
-    _prepare(name, builder)
-    _num_examples(name, builder, split)
+    builder = _open(name, split, data_dir)
     plain = functools.partial(_plain, builder.info.features)
     examples = tfds.as_numpy(_in_order(builder, split))
     return _decoded(examples, plain, builder, split)
@@ -124,6 +122,21 @@ def _plain(feature: Any, value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _open(name: str, split: str, data_dir: str | None) -> Any:
+    """Finds and prepares a data set that has the split."""
+    builder = _find(name, data_dir)
+    _prepare(name, builder)
+    try:
+        builder.info.splits[split]
+    except (ValueError, KeyError, AssertionError) as error:
+        raise ValueError(
+            f"--tfds={name}: there is no split {split!r}; it has "
+            f"{', '.join(builder.info.splits)}, and parts such as "
+            "train[:10%]."
+        ) from error
+    return builder
+
+
 def _find(name: str, data_dir: str | None) -> Any:
     """Finds a data set by name; the error has the nearest name."""
     where = data_dir or "~/tensorflow_datasets"
@@ -131,12 +144,11 @@ def _find(name: str, data_dir: str | None) -> Any:
         return tfds.builder(name, data_dir=data_dir)
     except tfds.core.DatasetNotFoundError:
         known = tfds.list_builders(with_community_datasets=False)
-        nearest = difflib.get_close_matches(name.split("/")[0], known, n=1)
+        near = nearest(name.split("/")[0], known)
         raise ValueError(
-            f"--tfds={name}: tensorflow-datasets knows no such data set"
-            + (f" (the nearest is {nearest[0]})" if nearest else "")
-            + f", and none is prepared in {where}; for your own data set, give "
-            "its folder with --tfds_data_dir."
+            f"--tfds={name}: tensorflow-datasets knows no such data set{near}, "
+            f"and none is prepared in {where}; for your own data set, give its "
+            "folder with --tfds_data_dir."
         ) from None
     except (ValueError, AssertionError, RuntimeError) as error:
         # A bad name, configuration or version, or unreachable storage.
@@ -183,17 +195,6 @@ def _choose_text_key(name: str, features: Any, text_key: str | None) -> str:
             f"{_one_line(features)}"
         )
     return text_key
-
-
-def _num_examples(name: str, builder: Any, split: str) -> int:
-    try:
-        return builder.info.splits[split].num_examples
-    except (ValueError, KeyError, AssertionError) as error:
-        raise ValueError(
-            f"--tfds={name}: there is no split {split!r}; it has "
-            f"{', '.join(builder.info.splits)}, and parts such as "
-            "train[:10%]."
-        ) from error
 
 
 def _one_line(thing: Any) -> str:

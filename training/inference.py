@@ -20,7 +20,7 @@ from data.progress import Progress
 from data.records import length_batches
 from data.records.damage import naming_damage
 from data.records.input_pipeline import RecordFiles
-from data.records.shard import Shard
+from data.records.shard import WHOLE, Shard
 from modeling import kernels, losses
 from modeling.objectives.base import Batch, Objective
 from training.devices import preemption
@@ -267,9 +267,6 @@ class OutputCollector(Inference):
           `label_mask` and `example_number` are there if the records have them.
           Rows of shorter batches are padded with zeros.
         """
-        num_steps = None  # with trimming, counting has to read all lengths
-        if num_workers(self._strategy) > 1 or not batching["trim"]:
-            num_steps = length_batches.num_batches(files, **batching)
         config, multiple = self._config, kind_of(self._strategy).multiple
         places = files.count * (multiple if batching["trim"] else longest)
         # The value in the first call counts, which traces the graph.
@@ -281,6 +278,11 @@ class OutputCollector(Inference):
                 files, shard=shard, multiple=multiple, **batching
             )
 
+        num_steps = None
+        if not batching["trim"]:
+            num_steps = -(-files.count // batching["batch_size"])
+        elif num_workers(self._strategy) > 1:  # reads all records
+            num_steps = sum(1 for _ in make_batches(WHOLE))
         with (
             naming_damage(files.segments, files.specs),
             Progress(what, total=files.count, unit="examples") as progress,

@@ -29,7 +29,7 @@ from benchmarks.tables import table
 from data.settings import Settings, setting
 from data.storage import files
 from data.storage.json_files import read_json
-from data.storage.tsv_files import write_tsv
+from data.tables import tsv
 from modeling.config import BertConfig
 from studies.engine.study_options import StudyData
 from training import program
@@ -205,7 +205,7 @@ def _report(folder: Path) -> None:
                 + [f"{result['loss']:.2f}", f"{mean:.1f}"]
             )
     rows.sort()
-    write_tsv(str(folder / "dial.tsv"), [_COLUMNS, *rows])
+    files.write_text(str(folder / "dial.tsv"), tsv([_COLUMNS, *rows]))
     files.write_text(str(folder / "dial.md"), table(_COLUMNS, rows) + "\n")
 
 

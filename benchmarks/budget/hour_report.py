@@ -8,7 +8,7 @@ import matplotlib.figure
 from benchmarks.tables import table
 from data.storage import files
 from data.storage.json_files import read_json
-from data.storage.tsv_files import write_tsv
+from data.tables import tsv
 from studies.engine.report import shown
 from studies.engine.statistics import Values
 from training import curves
@@ -28,7 +28,9 @@ def write(folder: Path, models: Sequence[str], tasks: Sequence[str]) -> None:
         and "values" in (result := read_json(str(path)))
     }
     rows = [[m, t, v] for (m, t), values in found.items() for v in values]
-    write_tsv(str(folder / "hour.tsv"), [["model", "task", "value"], *rows])
+    files.write_text(
+        str(folder / "hour.tsv"), tsv([["model", "task", "value"], *rows])
+    )
     shown_tasks = [t for t in tasks if any(task == t for _, task in found)]
     columns = ["model", "masked-LM loss", *shown_tasks]
     scored = []

@@ -19,7 +19,7 @@ from benchmarks.budget.rungs import (
 from benchmarks.budget.runs import SEED, Runs
 from benchmarks.tables import table
 from data.storage import files
-from data.storage.tsv_files import write_tsv
+from data.tables import tsv
 from studies.engine.report import shown
 from studies.engine.statistics import Values
 from training import curves
@@ -39,7 +39,7 @@ _COLUMNS = {  # title -> records, name of the number, factor
 def write(folder: Path, runs: Runs) -> None:
     """Writes the three files, of all that is done."""
     results = {r.name: found for r in RUNGS if (found := runs.found(r))}
-    write_tsv(str(folder / "ladder.tsv"), _cells(results))
+    files.write_text(str(folder / "ladder.tsv"), tsv(_cells(results)))
     parts = {
         "The original's recipe": (BASELINE, *RATES),
         "The ladder: each rung adds one change": _SHOWN,

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.peers.cases import VOCAB_SIZE
 from data.finetuning.feature_options import FeatureOptions
-from data.finetuning.features import convert_examples
+from data.finetuning.features import Converter
 from data.squad import windows
 from data.squad.articles import SquadData
 from data.squad.examples import ExampleOptions, read_examples
@@ -130,7 +130,7 @@ def _rows(request, data):
         return
     task = get_task(name, f"{data}/{GLUE[name]}")
     options = FeatureOptions.of_task(task, length)
-    for row in convert_examples(task.examples("train"), tokenizer, options):
+    for row in Converter(tokenizer, options).rows(task.examples("train")):
         size = int(row["input_mask"].sum())
         yield row["input_ids"][:size], row["segment_ids"][:size]
 

@@ -4,7 +4,7 @@ Axes: S sequence, C choices, L labels.
 """
 
 import dataclasses
-from typing import Self
+from typing import Any, Self
 
 from data.records.feature_spec import FeatureSpec, input_features
 from data.settings import refuse
@@ -66,22 +66,9 @@ class FeatureOptions:
         )
 
     @classmethod
-    def of_task(
-        cls,
-        task: Task,
-        max_seq_length: int,
-        document_context: bool = False,
-        stride: int = 0,
-    ) -> Self:
+    def of_task(cls, task: Task, max_seq_length: int, **others: Any) -> Self:
         """The options for the examples of a task."""
-        return cls(
-            task.kind,
-            task.labels,
-            max_seq_length,
-            task.cut,
-            document_context,
-            stride,
-        )
+        return cls(task.kind, task.labels, max_seq_length, task.cut, **others)
 
     @property
     def specs(self) -> tuple[FeatureSpec, ...]:
@@ -108,16 +95,15 @@ def feature_specs(
     Source: file_based_convert_examples_to_features in run_classifier.py.
     """
     num_places = max_seq_length * (num_labels if kind == "choice" else 1)
-    labels = [FeatureSpec("label_ids", 1)]
-    if kind == "regression":
-        labels = [FeatureSpec("label_ids", 1, "float32")]
-    elif kind == "multilabel":
-        labels = [FeatureSpec("label_ids", num_labels)]
-    elif kind == "tagging":
+    if kind == "tagging":
         labels = [
             FeatureSpec(name, max_seq_length, flag="max_seq_length")
             for name in ("label_ids", "label_mask")
         ]
+    else:
+        size = num_labels if kind == "multilabel" else 1
+        dtype = "float32" if kind == "regression" else "int64"
+        labels = [FeatureSpec("label_ids", size, dtype)]
     inputs = input_features(num_places)
     return (*inputs, *labels, FeatureSpec("is_real_example", 1))
 

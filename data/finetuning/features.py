@@ -5,9 +5,7 @@ Axes: S sequence, C choices, L labels.
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator
-
-import numpy as np
+from collections.abc import Iterable, Iterator, Sequence
 
 from data.finetuning import tagging
 from data.finetuning.feature_options import EXAMPLE_NUMBER, FeatureOptions
@@ -25,6 +23,12 @@ from data.text.spans import starts_of
 from data.text.tokenization import FullTokenizer
 
 Row = dict[str, list]
+# Kind of task -> class of its examples; the others have `InputExample`s.
+_EXAMPLES = {
+    "choice": ChoiceExample,
+    "tagging": TaggingExample,
+    "texts": TextExample,
+}
 
 
 @dataclasses.dataclass
@@ -43,30 +47,26 @@ class RecordsReport(reuse.RowsReport):
     def counts(self) -> list[str]:
         """See `RowsReport.counts`."""
         share = self.num_shortened / max(self.num_examples, 1)
-        parts = [
-            f"{self.num_examples:,} examples",
-            f"{self.num_shortened:,} shortened to --max_seq_length "
-            f"({share:.1%})",
-            f"{self.num_split:,} split over several rows",
-        ]
-        return parts if self.num_split else parts[:-1]
+        shortened = f"{self.num_shortened:,} shortened to --max_seq_length"
+        parts = [*super().counts(), f"{shortened} ({share:.1%})"]
+        if self.num_split:
+            parts.append(f"{self.num_split:,} split over several rows")
+        return parts
 
 
 class Converter:
     """Converts examples to rows, and counts the rows so far in `report`.
 
     The tokenizer has [CLS], [SEP] and [UNK].
+
+    Source: convert_single_example in run_classifier.py.
     """
 
     def __init__(self, tokenizer: FullTokenizer, options: FeatureOptions):
         self.report = RecordsReport()
         self._options = options
         self._encode = tokenizer.encode
-        self._special = {
-            "cls_id": tokenizer.vocab["[CLS]"],
-            "sep_id": tokenizer.vocab["[SEP]"],
-        }
-        self._unknown_id = tokenizer.vocab["[UNK]"]
+        self._vocab = tokenizer.vocab
         self._label_ids = {label: i for i, label in enumerate(options.labels)}
         self._truncate = {
             "longest": packing.truncate_longest_first,
@@ -74,7 +74,14 @@ class Converter:
         }[options.cut]
 
     def rows(self, examples: Iterable[Example]) -> Iterator[Row]:
-        """Yields the rows of examples; see `convert_examples`."""
+        """Yields the rows of examples, feature name -> values.
+
+        An example has one row, or with a stride one for each window. A tagged
+        sentence longer than a row has several, and each word has its label in
+        one of them (see `tagging.words_of_rows`). Raises ValueError if a label,
+        choices or words do not fit the options, TypeError if an example has
+        another kind.
+        """
         if self._options.kind == "tagging":
             made = self._tagging_rows(examples)
         else:
@@ -87,25 +94,34 @@ class Converter:
             self.report.num_places += len(row["input_mask"])
             yield row
 
+    def _count(self, example: Example) -> None:
+        """Counts an example; refuses one of another kind of task."""
+        self.report.num_examples += 1
+        kind = self._options.kind
+        expected = _EXAMPLES.get(kind, InputExample)
+        if not isinstance(example, expected):
+            raise TypeError(
+                f"a {type(example).__name__} in a task of kind {kind}, "
+                f"expected a {expected.__name__}."
+            )
+
     def _rows_of(self, number: int, example: Example) -> Iterable[Row]:
         """Returns the rows of an example of any kind except tagging."""
-        self.report.num_examples += 1
         if isinstance(example, PaddingInputExample):
+            self.report.num_examples += 1
             return [
                 {spec.name: [0] * spec.length for spec in self._options.specs}
             ]
-        if self._options.kind == "choice":
-            return [self._choice(example)]
-        if self._options.kind == "texts":
-            return [self._texts(example)]
-        _require(example, InputExample, self._options.kind)
+        self._count(example)
         if self._options.stride:
             return self._windows(number, example)
-        row, num_lost = self._pair(
-            self._encode(example.text_a), self._encode(example.text_b or "")
-        )
-        self.report.num_shortened += num_lost > 0
-        return [row | {"label_ids": self._answer(example)}]
+        if self._options.kind == "choice":
+            pairs = self._choices(example)
+        elif self._options.kind == "texts":
+            pairs = [(text, "") for text in example.texts]
+        else:
+            pairs = [(example.text_a, example.text_b or "")]
+        return [self._inputs_of(pairs) | {"label_ids": self._answer(example)}]
 
     def _windows(self, number: int, example: InputExample) -> Iterator[Row]:
         """Yields the rows of a text, which may have several."""
@@ -122,18 +138,29 @@ class Converter:
         for start in starts:
             yield self._inputs(ids[start : start + room], []) | more
 
-    def _pair(self, ids_a: list[int], ids_b: list[int]) -> tuple[Row, int]:
-        """Returns the inputs of a pair and the number of lost tokens."""
-        num_special = 3 if ids_b else 2
-        num_lost = self._truncate(
-            ids_a, ids_b, self._options.max_seq_length - num_special
-        )
-        return self._inputs(ids_a, ids_b), num_lost
+    def _inputs_of(self, pairs: Sequence[tuple[str, str]]) -> Row:
+        """Returns the inputs of all pairs, one after the other."""
+        # Often one context for all.
+        ids = {text: self._encode(text) for text in {*itertools.chain(*pairs)}}
+        rows, num_lost = [], 0
+        for first, second in pairs:
+            ids_a, ids_b = list(ids[first]), list(ids[second])
+            room = self._options.max_seq_length - (3 if ids_b else 2)
+            num_lost += self._truncate(ids_a, ids_b, room)
+            rows.append(self._inputs(ids_a, ids_b))
+        self.report.num_shortened += num_lost > 0
+        return {
+            name: list(itertools.chain(*(row[name] for row in rows)))
+            for name in packing.INPUTS
+        }
 
     def _inputs(self, ids_a: list[int], ids_b: list[int]) -> Row:
         """Adds [CLS], [SEP] and padding to texts that fit."""
         ids, segments = packing.add_special_tokens(
-            ids_a, ids_b, **self._special
+            ids_a,
+            ids_b,
+            cls_id=self._vocab["[CLS]"],
+            sep_id=self._vocab["[SEP]"],
         )
         length = self._options.max_seq_length
         return {
@@ -142,50 +169,31 @@ class Converter:
             "segment_ids": packing.pad(segments, length),
         }
 
-    def _choice(self, example: ChoiceExample) -> Row:
-        """The row of all choices, one after the other."""
-        _require(example, ChoiceExample, "choice")
+    def _choices(self, example: ChoiceExample) -> list[tuple[str, str]]:
+        """Pairs the contexts with the choices."""
         sizes = len(example.contexts), len(example.choices)
         if set(sizes) != {len(self._options.labels)}:
             raise ValueError(
                 f"example {example.guid}: {sizes[0]} contexts and {sizes[1]} "
                 f"choices, expected {len(self._options.labels)} of each."
             )
-        # Often one context for all.
-        ids = {text: self._encode(text) for text in set(example.contexts)}
-        texts = zip(example.contexts, example.choices, strict=True)
-        pairs = [
-            self._pair(list(ids[context]), self._encode(choice))
-            for context, choice in texts
-        ]
-        return self._joined(pairs) | {"label_ids": self._answer(example)}
+        return list(zip(example.contexts, example.choices, strict=True))
 
-    def _texts(self, example: TextExample) -> Row:
-        """The row of all texts, one after the other, and their target."""
-        _require(example, TextExample, "texts")
-        rows = [self._pair(self._encode(text), []) for text in example.texts]
-        target = example.vector if len(example.vector) else [example.score]
-        return self._joined(rows) | {"label_ids": target}
-
-    def _joined(self, pairs: list[tuple[Row, int]]) -> Row:
-        """Joins the rows that `_pair` returned to one."""
-        self.report.num_shortened += any(num_lost for _, num_lost in pairs)
-        return {
-            name: list(itertools.chain(*(inputs[name] for inputs, _ in pairs)))
-            for name in packing.INPUTS
-        }
-
-    def _answer(self, example: InputExample | ChoiceExample) -> list[float]:
+    def _answer(
+        self, example: InputExample | ChoiceExample | TextExample
+    ) -> Sequence[float]:
         """Returns `label_ids`; 0 for an unknown label, as in the original."""
-        label, kind = example.label, self._options.kind
+        kind = self._options.kind
+        if kind == "texts":
+            return example.vector if len(example.vector) else [example.score]
         if kind == "multilabel":
-            chosen = {self._id(example, one) for one in label or ()}
+            chosen = {self._id(example, one) for one in example.label or ()}
             return [int(i in chosen) for i in range(len(self._label_ids))]
-        if label is None:
+        if example.label is None:
             return [0]
         if kind == "regression":
-            return [float(label)]
-        return [self._id(example, label)]
+            return [float(example.label)]
+        return [self._id(example, example.label)]
 
     def _id(self, example: Example, label: str) -> int:
         if label not in self._label_ids:
@@ -208,7 +216,8 @@ class Converter:
 
     def _document(self, sentences: list[TaggingExample]) -> Iterator[Row]:
         """Yields the rows of sentences that are each other's context."""
-        room = self._options.max_seq_length - 2
+        length = self._options.max_seq_length
+        room = length - 2
         words = []
         for sentence in sentences:
             words += self._words(sentence, room)
@@ -221,20 +230,23 @@ class Converter:
             )
             self.report.num_split += len(cuts) > 1
             for first, last in cuts:
-                part = tagging.tagged_part(
+                ids, label_ids, label_mask = tagging.tagged_part(
                     words, labels[first:last], start + first, room
                 )
-                yield self._tagging_row(part)
+                # [CLS] and [SEP] have no labels.
+                yield self._inputs(ids, []) | {
+                    "label_ids": packing.pad([0, *label_ids], length),
+                    "label_mask": packing.pad([0, *label_mask], length),
+                }
             start = end
 
     def _words(self, sentence: TaggingExample, room: int) -> list[list[int]]:
         """Returns the wordpieces of each word: 1 to `room`."""
-        self.report.num_examples += 1
-        _require(sentence, TaggingExample, "tagging")
+        self._count(sentence)
         if not sentence.words:
             raise ValueError(f"example {sentence.guid} has no words.")
         # A word of control characters has a label but no wordpieces.
-        nothing = [self._unknown_id]
+        nothing = [self._vocab["[UNK]"]]
         words = [self._encode(word) or nothing for word in sentence.words]
         self.report.num_shortened += any(len(word) > room for word in words)
         return [word[:room] for word in words]
@@ -249,42 +261,3 @@ class Converter:
                 f"{len(sentence.words)} words."
             )
         return [self._id(sentence, label) for label in sentence.labels]
-
-    def _tagging_row(self, part: tagging.Part) -> Row:
-        """Adds [CLS] and [SEP], which have no labels, and padding."""
-        length = self._options.max_seq_length
-        return {
-            **self._inputs(part.ids, []),
-            "label_ids": packing.pad([0, *part.label_ids], length),
-            "label_mask": packing.pad([0, *part.label_mask], length),
-        }
-
-
-def _require(example: Example, cls: type, kind: str) -> None:
-    """Refuses an example of another kind of task."""
-    if not isinstance(example, cls):
-        raise TypeError(
-            f"a {type(example).__name__} in a task of kind {kind}, expected a "
-            f"{cls.__name__}."
-        )
-
-
-def convert_examples(
-    examples: Iterable[Example],
-    tokenizer: FullTokenizer,
-    options: FeatureOptions,
-) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the rows of examples, feature name -> array [length].
-
-    An example has one row, or with a stride one for each window. A tagged
-    sentence longer than a row has several, and each word has its label in one
-    of them (see `tagging.words_of_rows`). Raises ValueError if a label, choices
-    or words do not fit the options, TypeError if an example has another kind.
-
-    Source: convert_single_example in run_classifier.py.
-    """
-    specs = options.specs
-    for row in Converter(tokenizer, options).rows(examples):
-        yield {
-            spec.name: np.array(row[spec.name], spec.dtype) for spec in specs
-        }

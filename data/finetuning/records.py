@@ -82,37 +82,23 @@ def make_records(
     The file is used again if examples, options and vocabulary are the same (see
     `reuse.make_once`, also for `check`).
     """
-    return reuse.make_once(
-        path,
-        _facts(task.examples(set_name), tokenizer, options),
-        RecordsReport,
-        lambda: write_records(
-            task.examples(set_name), path, tokenizer, options
-        ),
-        check,
-    )
-
-
-def _facts(
-    examples: Iterable[Example],
-    tokenizer: FullTokenizer,
-    options: FeatureOptions,
-) -> dict[str, Any]:
-    """Returns all that the records depend on.
-
-    The checksum covers the examples and not files, because a user's own code
-    may read them from anywhere.
-    """
+    # Of the examples and not of files, because a user's own code may read them
+    # from anywhere.
     checksum = hashlib.sha256()
-    for example in examples:
+    for example in task.examples(set_name):
         checksum.update(f"{example!r}\n".encode())
     settings = dataclasses.asdict(options)
     if not options.stride:
         del settings["stride"]  # as in the records of earlier versions
-    return {
+    facts = {
         "format": _FORMAT,
         **settings,
         "labels": list(options.labels),
         **reuse.tokenizer_facts(tokenizer),
         "examples_sha256": checksum.hexdigest(),
     }
+
+    def write() -> tuple[RecordsReport, str]:
+        return write_records(task.examples(set_name), path, tokenizer, options)
+
+    return reuse.make_once(path, facts, RecordsReport, write, check)

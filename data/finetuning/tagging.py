@@ -8,21 +8,8 @@ Axes: S sequence, N rows.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
-
-
-class Part(NamedTuple):
-    """The tokens between [CLS] and [SEP].
-
-    `label_mask` is 1 at the first wordpiece of a word with a label in this row;
-    `label_ids` are 0 where it is 0.
-    """
-
-    ids: list[int]
-    label_ids: list[int]
-    label_mask: list[int]
 
 
 def cut_sentence(
@@ -77,26 +64,27 @@ def tagged_part(
     labels: Sequence[int],
     start: int,
     room: int,
-) -> Part:
+) -> tuple[list[int], list[int], list[int]]:
     """Returns some words of a document with as many words around as fit.
 
     `words` are the wordpieces of each word, `labels` the ids of the words from
     `start` on, which fit. The words around have no labels.
 
+    Returns the wordpieces between [CLS] and [SEP], their label ids and their
+    label mask, which is 1 at the first wordpiece of a word with a label in this
+    row; where it is 0, the label id is 0.
+
     Source: section 5.3 of the paper ("maximal document context").
     """
-    end = start + len(labels)
-    left, right = _surroundings(words, start, end, room)
-    part = Part([], [], [])
+    left, right = _surroundings(words, start, start + len(labels), room)
+    of_words = dict(enumerate(labels, start))
+    ids, label_ids, label_mask = [], [], []
     for number in range(left, right):
-        is_own = start <= number < end
         others = [0] * (len(words[number]) - 1)
-        part.ids.extend(words[number])
-        part.label_ids.extend(
-            [labels[number - start] if is_own else 0, *others]
-        )
-        part.label_mask.extend([int(is_own), *others])
-    return part
+        ids += words[number]
+        label_ids += [of_words.get(number, 0), *others]
+        label_mask += [int(number in of_words), *others]
+    return ids, label_ids, label_mask
 
 
 def words_of_rows(

@@ -133,11 +133,7 @@ def probabilities(
     if not options.version_2_with_negative:
         null = tf.fill(tf.shape(null), tf.cast(_NEVER, tf.float64))
     score = tf.concat([score, null], axis=1)
-    highest = tf.reduce_max(score, axis=1, keepdims=True)
-    exponentials = tf.where(
-        score > _NEVER, tf.exp(score - highest), tf.zeros_like(score)
-    )
-    found = tf.math.divide_no_nan(
-        exponentials, tf.reduce_sum(exponentials, axis=1, keepdims=True)
-    )
-    return tf.cast(found[:, 0], tf.float32), tf.cast(found[:, -1], tf.float32)
+    # Of nothing but -inf, softmax is NaN.
+    found = tf.where(score > _NEVER, tf.nn.softmax(score), 0.0)
+    found = tf.cast(found, tf.float32)
+    return found[:, 0], found[:, -1]

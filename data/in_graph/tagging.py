@@ -71,27 +71,28 @@ def tagged_rows(
     pieces: tf.RaggedTensor,
     *,
     max_seq_length: int,
-    cls_id: int,
-    sep_id: int,
     unknown_id: int,
     stride: int = 0,
+    **special: int,
 ) -> TaggedRows:
-    """Lays out sentences as `features.convert_examples` does.
+    """Lays out sentences as `features.Converter` does.
 
     A long sentence takes several rows. The rest of a row shows the words before
     and behind. A sentence without words has one row without labels. `pieces`
     are int32 [B, (words), (wordpieces)]. [UNK] stands for a word of control
     characters, which has no wordpieces, but a label. For `stride` see
-    `tagging.cut_sentence`.
+    `tagging.cut_sentence`; `special` are `cls_id` and `sep_id`.
     """
     room = max_seq_length - 2
     words = _fitting(pieces.values, room, unknown_id)
     # Where each word begins in the wordpieces of all sentences, and the end.
     places = words.row_splits
-    starts, ends = _cuts(pieces.row_splits, places, room, stride or room)
-    left, right = _surroundings(
-        starts, ends, *_sentences(starts, ends, pieces.row_splits), places, room
+    starts, ends, sentence = _cuts(
+        pieces.row_splits, places, room, stride or room
     )
+    first = tf.gather(pieces.row_splits, sentence)
+    last = tf.gather(pieces.row_splits, sentence + 1)
+    left, right = _surroundings(starts, ends, first, last, places, room)
     chosen = tf.ragged.range(tf.gather(places, left), tf.gather(places, right))
     word = tf.gather(words.value_rowids(), chosen.values)
     row = chosen.value_rowids()
@@ -104,8 +105,7 @@ def tagged_rows(
         tf.gather(words.values, chosen),
         None,
         max_seq_length=max_seq_length,
-        cls_id=cls_id,
-        sep_id=sep_id,
+        **special,
     )
     label_mask = chosen.with_values(is_labelled).to_tensor()
     return TaggedRows(batch, tf.pad(label_mask, [[0, 0], [1, 1]]))
@@ -123,9 +123,9 @@ def _fitting(words, room, unknown_id):
 
 
 def _cuts(sentences, places, room, stride):
-    """Returns the first word of each row and the word behind its last.
+    """Returns each row's first word, the one behind its last, and its sentence.
 
-    Both are int64 [N]. The rows are as full as `tagging.cut_sentence` fills
+    All are int64 [N]. The rows are as full as `tagging.cut_sentence` fills
     them.
     """
     first, last = sentences[:-1], sentences[1:]
@@ -134,38 +134,27 @@ def _cuts(sentences, places, room, stride):
     own = [tf.constant(x, tf.int64) for x in (min(room, stride), room)]
     most = tf.where(sizes > room, *own)
 
-    def fill(start, starts, ends):
+    def fill(bounds):
+        start = bounds[:, -1]
         limit = tf.gather(places, start) + most
         end = tf.searchsorted(places, limit, "right", out_type=tf.int64) - 1
         # A word of more wordpieces than the stride is a part.
         end = tf.minimum(tf.maximum(end, start + 1), last)
-        return (
-            end,
-            tf.concat([starts, start[:, tf.newaxis]], axis=1),
-            tf.concat([ends, end[:, tf.newaxis]], axis=1),
-        )
+        return [tf.concat([bounds, end[:, tf.newaxis]], axis=1)]
 
-    columns = first[:, tf.newaxis][:, :0]
     # Each sentence has one row at least.
-    _, starts, ends = tf.while_loop(
-        lambda start, *_: tf.reduce_any(start < last),
+    (bounds,) = tf.while_loop(
+        lambda bounds: tf.reduce_any(bounds[:, -1] < last),
         fill,
-        fill(first, columns, columns),
-        shape_invariants=(first.shape, *[tf.TensorShape([None, None])] * 2),
+        fill(first[:, tf.newaxis]),
+        shape_invariants=[tf.TensorShape([None, None])],
     )
+    starts, ends = bounds[:, :-1], bounds[:, 1:]
     is_row = (starts < ends) | tf.equal(tf.range(tf.shape(starts)[1]), 0)
-    return tf.boolean_mask(starts, is_row), tf.boolean_mask(ends, is_row)
-
-
-def _sentences(starts, ends, sentences):
-    """Returns the first word of each row's sentence, and the one behind it."""
-    has_words = starts < ends
-    number = tf.searchsorted(
-        sentences[1:], starts, "right", out_type=tf.int64
-    ) * tf.cast(has_words, tf.int64)
     return (
-        tf.where(has_words, tf.gather(sentences, number), starts),
-        tf.where(has_words, tf.gather(sentences, number + 1), ends),
+        tf.boolean_mask(starts, is_row),
+        tf.boolean_mask(ends, is_row),
+        tf.where(is_row)[:, 0],
     )
 
 

@@ -63,13 +63,12 @@ def make_windows(
     query_ids: tf.RaggedTensor,
     doc_ids: tf.RaggedTensor,
     options: WindowOptions,
-    *,
-    cls_id: int,
-    sep_id: int,
+    **special: int,
 ) -> GraphWindows:
     """Lays out questions as `windows.convert_examples` does.
 
-    Both ids are int32 [B, (wordpieces)]; an empty text has a window.
+    Both ids are int32 [B, (wordpieces)]; an empty text has a window. `special`
+    are `cls_id` and `sep_id`.
     """
     num_query = tf.minimum(query_ids.row_lengths(), options.max_query_length)
     query = packing.beginnings(query_ids, num_query)
@@ -82,8 +81,7 @@ def make_windows(
     rows, doc_offset = packing.add_special_tokens(
         tf.gather(query, question),
         packing.slices(doc_ids.values, first, first + doc_length),
-        cls_id=cls_id,
-        sep_id=sep_id,
+        **special,
     )
     return GraphWindows(
         rows, question, number, doc_offset, doc_start, doc_length
@@ -91,17 +89,13 @@ def make_windows(
 
 
 def text_windows(
-    ids: tf.RaggedTensor,
-    stride: int,
-    *,
-    max_seq_length: int,
-    cls_id: int,
-    sep_id: int,
+    ids: tf.RaggedTensor, stride: int, *, max_seq_length: int, **special: int
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    """Lays out texts as `features.convert_examples` does with a stride.
+    """Lays out texts as `features.Converter` does with a stride.
 
-    `ids` are int32 [B, (wordpieces)]. Returns the model's input, int32 [N, S]
-    each, and the text of each row, int64 [N].
+    `ids` are int32 [B, (wordpieces)]; `special` are `cls_id` and `sep_id`.
+    Returns the model's input, int32 [N, S] each, and the text of each row,
+    int64 [N].
     """
     num_tokens = ids.row_lengths()
     room = tf.ones_like(num_tokens) * (max_seq_length - 2)
@@ -111,8 +105,7 @@ def text_windows(
         packing.slices(ids.values, first, first + length),
         None,
         max_seq_length=max_seq_length,
-        cls_id=cls_id,
-        sep_id=sep_id,
+        **special,
     )
     return batch, text
 

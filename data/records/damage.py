@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -102,25 +101,20 @@ def _count_readable(path, most=-1):
     # TensorFlow decompresses in other portions than Python, so they can read
     # different numbers of records before the damage.
     records = tf.data.TFRecordDataset(path, "GZIP").take(most).ignore_errors()
-    return int(records.reduce(np.int64(0), lambda count, _: count + 1))
+    return sum(1 for _ in records)
 
 
 def find_damage(segments: Sequence[Segment]) -> str | None:
     """Verifies records again; describes the first damage, None = no damage."""
-    for path, compression, start, number, count in segments:
+    for segment in segments:
         try:
-            if compression:
-                files.require_file(path, "record")
-                found = min(count, _count_readable(path))
-            else:
-                records = tfrecord.read_records(path, start, number)
-                found = sum(1 for _ in itertools.islice(records, count))
-        except (OSError, ValueError, *files.op_errors()) as error:
+            found = sum(1 for _ in _numbered(segment))
+        except (OSError, ValueError, tf.errors.OpError) as error:
             return str(error)
-        if found < count:
+        if found < segment.count:
             return (
-                f"{path}: record {number + found} is cut short, damaged or "
-                "missing; copy or write the file again."
+                f"{segment.path}: record {segment.number + found} is cut "
+                "short, damaged or missing; copy or write the file again."
             )
     return None
 
@@ -137,25 +131,28 @@ def find_misfit(
     numbered = itertools.chain.from_iterable(map(_numbered, segments))
     checked = itertools.islice(numbered, sample)
     while some := list(itertools.islice(checked, _CHECKED_AT_ONCE)):
-        if misfit := reading.find_misfit(
-            specs, [record for *_, record in some]
-        ):
-            row, problem = misfit
-            path, number, _ = some[row]
-            return f"{path}, record {number}: {problem}; write the file again."
+        misfit = reading.find_misfit(specs, [record for *_, record in some])
+        if misfit:
+            path, number, _ = some[misfit[0]]
+            return (
+                f"{path}, record {number}: {misfit[1]}; write the file again."
+            )
     return None
 
 
 def _numbered(segment):
     """Yields path, number and content of the records up to the first damage."""
-    path = segment.path
+    path, first = segment.path, segment.number
+    files.require_file(path, "record")
     if segment.compression:
         # By TensorFlow: see `_count_readable`.
-        records = tf.data.TFRecordDataset(path, "GZIP").as_numpy_iterator()
+        dataset = tf.data.TFRecordDataset(path, "GZIP").ignore_errors()
+        records = dataset.as_numpy_iterator()
     else:
-        records = tfrecord.read_records(path, segment.start, segment.number)
-    for i, record in enumerate(itertools.islice(records, segment.count)):
-        yield path, segment.number + i, record
+        records = tfrecord.read_records(path, segment.start, first)
+    some = itertools.islice(records, segment.count)
+    for number, record in enumerate(some, first):
+        yield path, number, record
 
 
 @contextlib.contextmanager
@@ -170,19 +167,15 @@ def naming_damage(
     """
     try:
         yield
-    except DamagedError:
-        raise  # names the record already
     except (ValueError, tf.errors.OpError) as error:
         cause = error.__cause__ or error
         if reading.OUT_OF_RANGE in str(cause):
             if misfit := find_misfit(segments, specs):
                 raise ValueError(misfit) from error
-        if not isinstance(cause, _READ_ERRORS):
-            raise
-        damage = find_damage(segments)
-        if damage is None:
-            raise
-        raise DamagedError(
-            f"{damage} It was undamaged when the run began; the same command "
-            "resumes from the last checkpoint."
-        ) from error
+        if isinstance(cause, _READ_ERRORS):
+            if damage := find_damage(segments):
+                raise DamagedError(
+                    f"{damage} It was undamaged when the run began; the same "
+                    "command resumes from the last checkpoint."
+                ) from error
+        raise

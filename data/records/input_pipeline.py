@@ -225,11 +225,8 @@ def mapped(batches: tf.data.Dataset, function: Callable) -> tf.data.Dataset:
 
 def _read(segments, order=None, side_by_side=1):
     """Reads the records of segments in `order`, several in parallel."""
-    paths = tf.constant([segment.path for segment in segments])
-    compressions = tf.constant([segment.compression for segment in segments])
-    starts, counts = (
-        tf.constant([getattr(segment, name) for segment in segments], tf.int64)
-        for name in ("start", "count")
+    paths, compressions, starts, _, counts = (
+        tf.constant(np.array(column)) for column in zip(*segments, strict=True)
     )
     if order is None:
         order = tf.range(len(segments))

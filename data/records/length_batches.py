@@ -100,8 +100,8 @@ def all_examples(
     short, but at most the wordpieces of B examples of full length. `trim` is
     False for a TPU, which needs one shape; see `trim_batch` for the others.
 
-    The result has `num_batches` batches of R examples, a multiple of B; each of
-    several workers has R / shard.count rows. `example_index` int32 [R, 1] is an
+    The result has batches of R examples, a multiple of B; each of several
+    workers has R / shard.count rows. `example_index` int32 [R, 1] is an
     example's place in the files. `is_real_example` [R, 1] is the record's, by
     default 1, and 0 for the copies that fill a batch up.
     """
@@ -124,30 +124,14 @@ def all_examples(
                 name: tf.ensure_shape(x, [batch_size, *x.shape[1:]])
                 for name, x in batch.items()
             }
-        return own_rows(batch) if shard.count > 1 else batch
-
-    def own_rows(batch):
-        ids = batch["example_index"]
-        size = (ids.shape[0] or tf.shape(ids)[0]) // shard.count
-        rows = slice(shard.index * size, (shard.index + 1) * size)
-        return {name: x[rows] for name, x in batch.items()}
+        if shard.count > 1:
+            ids = batch["example_index"]
+            size = (ids.shape[0] or tf.shape(ids)[0]) // shard.count
+            rows = slice(shard.index * size, (shard.index + 1) * size)
+            batch = {name: x[rows] for name, x in batch.items()}
+        return batch
 
     return input_pipeline.mapped(stream, parse)
-
-
-@tf.autograph.experimental.do_not_convert
-def num_batches(
-    files: RecordFiles,
-    *,
-    batch_size: int,
-    trim: bool = True,
-    num_choices: int = 1,
-) -> int:
-    """Counts the batches of `all_examples` by reading all records."""
-    if not trim:
-        return -(-files.count // batch_size)
-    batches = _sorted_batches(files, batch_size, num_choices)
-    return int(batches.reduce(np.int64(0), lambda count, *_: count + 1))
 
 
 def _sorted_batches(files, batch_size, num_choices):

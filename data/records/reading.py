@@ -81,18 +81,14 @@ def check_record(
             f"{path}: its first record is not a tf.train.Example; give files "
             "written by this project or by the original BERT."
         ) from None
+    names = ", ".join(sorted(features))
     for spec in specs:
-        if spec.name not in features:
-            raise ValueError(
-                f"{path}: records have no feature {spec.name}, only "
-                f"{', '.join(sorted(features)) or 'none at all'}; give files "
-                "written for this program."
-            )
         kind = features[spec.name].WhichOneof("kind")
         if kind != _KINDS[spec.dtype]:
             raise ValueError(
-                f"{path}: feature {spec.name} is a {kind}, expected a "
-                f"{_KINDS[spec.dtype]}; give files written for this program."
+                f"{path}: feature {spec.name} is {kind or 'missing'}, expected "
+                f"{_KINDS[spec.dtype]}; its records have {names or 'none'}. "
+                "Give files written for this program."
             )
         got = len(getattr(features[spec.name], kind).value)
         if got != spec.length:
@@ -120,7 +116,6 @@ def find_misfit(
             if misfit := find_misfit(specs, [record]):
                 return i, misfit[1]
         raise
-    found = []
     for spec in specs:
         if spec.limit is None:
             continue
@@ -129,12 +124,11 @@ def find_misfit(
         if is_out.any():
             row = int(np.argmax(is_out.any(axis=1)))
             worst = values[row][is_out[row]].max()
-            text = (
+            return row, (
                 f"feature {spec.name} holds {worst}, but the model allows 0 to "
                 f"{spec.limit - 1}. {_reason(spec)}"
             )
-            found.append((row, text))
-    return min(found, default=None)
+    return None
 
 
 def _reason(spec: FeatureSpec) -> str:

@@ -19,11 +19,9 @@ class Shard:
     def part_of(self, num_rows: int) -> int:
         """Returns this worker's number of a batch's rows; all have as many."""
         if num_rows % self.count:
-            below = num_rows // self.count * self.count
-            above = below + self.count
             raise ValueError(
                 f"batch_size is {num_rows}, but {self.count} workers share it; "
-                f"give {f'{below} or ' if below else ''}{above}."
+                f"give a multiple of {self.count}."
             )
         return num_rows // self.count
 

@@ -12,10 +12,9 @@ import functools
 import gzip
 import hashlib
 import io
-import struct
 import zlib
-from collections.abc import Iterable, Iterator
-from typing import IO, Literal
+from collections.abc import Iterator
+from typing import Literal
 
 import google_crc32c
 
@@ -25,8 +24,7 @@ Compression = Literal["none", "gzip"]
 
 FRAME_BYTES = 16
 _HEADER_BYTES = 12
-_LENGTH = struct.Struct("<Q")
-_CHECKSUM = struct.Struct("<I")
+_CHECKSUM_BYTES = 4
 # Bytes compressed and written at once.
 _CHUNK_BYTES = 1 << 20
 # English pretraining records of length 128 shrink to 32.0 % at 141 MB/s at
@@ -40,25 +38,20 @@ def _checksum(data: bytes) -> bytes:
     """Returns TFRecord's masked CRC-32C."""
     crc = google_crc32c.value(data)
     crc = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-    return _CHECKSUM.pack(crc)
+    return crc.to_bytes(_CHECKSUM_BYTES, "little")
 
 
 # The records of a file have only a few hundred different lengths.
 @functools.lru_cache(maxsize=4096)
 def _header(length: int) -> bytes:
     """Returns the bytes before a record of a length."""
-    packed = _LENGTH.pack(length)
+    packed = length.to_bytes(8, "little")
     return packed + _checksum(packed)
 
 
 def frame(record: bytes) -> bytes:
     """Adds length and checksums to a record."""
     return _header(len(record)) + record + _checksum(record)
-
-
-def frames(records: Iterable[bytes]) -> list[bytes]:
-    """Frames many records."""
-    return [frame(record) for record in records]
 
 
 def split_frames(data: bytes) -> list[bytes]:
@@ -70,8 +63,8 @@ def split_frames(data: bytes) -> list[bytes]:
     framed, start = [], 0
     while start < len(data):
         length = _length(data[start : start + _HEADER_BYTES])
-        end = start + FRAME_BYTES + (length or 0)
-        if length is None or end > len(data):
+        end = start + FRAME_BYTES + length
+        if length < 0 or end > len(data):
             raise ValueError(
                 f"record {len(framed) + 1}, at byte {start} of {len(data)}, is "
                 "cut short or damaged."
@@ -81,12 +74,10 @@ def split_frames(data: bytes) -> list[bytes]:
     return framed
 
 
-def _length(header: bytes) -> int | None:
-    """Returns the length in a record's header; None if it is damaged."""
-    if len(header) < _HEADER_BYTES:
-        return None
-    (length,) = _LENGTH.unpack_from(header)
-    return length if header == _header(length) else None
+def _length(header: bytes) -> int:
+    """Returns the length in a record's header; -1 if it is damaged."""
+    length = int.from_bytes(header[:8], "little")
+    return length if header == _header(length) else -1
 
 
 def is_gzip(path: str) -> bool:
@@ -112,23 +103,21 @@ def read_records(path: str, start: int = 0, number: int = 1) -> Iterator[bytes]:
     """
     files.require_file(path, "record")
     end = start
-    with _unzipped(path) as file:
-        file.seek(start)
-        try:
-            for record, is_whole in _contents(file):
-                if not is_whole:
-                    raise EOFError
-                yield record
-                number += 1
-                end += FRAME_BYTES + len(record)
-        except _UNREADABLE:
-            where = f"record {number}, at byte {end} of {files.size(path)},"
-            if is_gzip(path):
-                where = f"record {number} or a later one"
-            raise DamagedError(
-                f"{path}: {where} is cut short or damaged; copy or write the "
-                "file again."
-            ) from None
+    try:
+        for record, is_whole in _contents(path, start):
+            if not is_whole:
+                raise EOFError
+            yield record
+            number += 1
+            end += FRAME_BYTES + len(record)
+    except _UNREADABLE:
+        where = f"record {number}, at byte {end} of {files.size(path)},"
+        if is_gzip(path):
+            where = f"record {number} or a later one"
+        raise DamagedError(
+            f"{path}: {where} is cut short or damaged; copy or write the file "
+            "again."
+        ) from None
 
 
 def whole_records(path: str) -> Iterator[bytes]:
@@ -136,61 +125,55 @@ def whole_records(path: str) -> Iterator[bytes]:
 
     Records with damaged contents are left out.
     """
-    with _unzipped(path) as file, contextlib.suppress(*_UNREADABLE):
-        for record, is_whole in _contents(file):
+    with contextlib.suppress(*_UNREADABLE):
+        for record, is_whole in _contents(path):
             if is_whole:
                 yield record
 
 
-def survey(path: str) -> tuple[list[tuple[int, int, int]], int, int]:
+def survey(path: str) -> tuple[list[list[int]], int, int]:
     """Finds the readable records of an uncompressed file.
 
     Returns runs of undamaged records (first byte, number of the first record
-    from 1, number of records), the number of damaged records between them, and
-    the first damaged or truncated length, or the end of the file: no record can
-    be found after it.
+    from 1, number of records, perhaps 0), the number of damaged records between
+    them, and the first damaged or truncated length, or the end of the file: no
+    record can be found after it.
     """
     runs, end, number = [[0, 1, 0]], 0, 1
-    with _unzipped(path) as file, contextlib.suppress(*_UNREADABLE):
-        for record, is_whole in _contents(file):
+    with contextlib.suppress(*_UNREADABLE):
+        for record, is_whole in _contents(path):
             end += FRAME_BYTES + len(record)
             number += 1
             if is_whole:
                 runs[-1][-1] += 1
             else:
                 runs.append([end, number, 0])
-    whole = [(start, first, count) for start, first, count in runs if count]
-    return whole, len(runs) - 1, end
+    return runs, len(runs) - 1, end
 
 
 # Errors of reading a truncated or damaged file.
 _UNREADABLE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
-def _contents(file: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
+def _contents(path: str, start: int = 0) -> Iterator[tuple[bytes, bool]]:
     """Yields each record and whether its checksum is right.
 
     Raises one of `_UNREADABLE` at a damaged length and at a truncation.
     """
-    while header := file.read(_HEADER_BYTES):
-        length = _length(header)
-        if length is None:
-            raise EOFError
-        record, checksum = file.read(length), file.read(_CHECKSUM.size)
-        if len(checksum) < _CHECKSUM.size:
-            raise EOFError
-        yield record, checksum == _checksum(record)
-
-
-@contextlib.contextmanager
-def _unzipped(path: str) -> Iterator[IO[bytes]]:
-    """Opens a file for its uncompressed bytes."""
-    with files.open_read(path) as file:
-        if not is_gzip(path):
-            yield file
-            return
-        with gzip.GzipFile(fileobj=file, mode="rb") as unzipped:
-            yield io.BufferedReader(unzipped, _CHUNK_BYTES)
+    with files.open_read(path) as opened:
+        file = opened
+        if is_gzip(path):
+            unzipped = gzip.GzipFile(fileobj=opened, mode="rb")
+            file = io.BufferedReader(unzipped, _CHUNK_BYTES)
+        file.seek(start)
+        while header := file.read(_HEADER_BYTES):
+            length = _length(header)
+            if length < 0:
+                raise EOFError
+            record, checksum = file.read(length), file.read(_CHECKSUM_BYTES)
+            if len(checksum) < _CHECKSUM_BYTES:
+                raise EOFError
+            yield record, checksum == _checksum(record)
 
 
 class RecordWriter:
@@ -243,19 +226,12 @@ class RecordWriter:
         self._sha256.update(data)
         self._file.write(data)
 
-    def close(self) -> None:
-        """Writes the rest and closes the file."""
-        try:
-            self._hand_over(last=True)
-        finally:
-            self._file.close()
-
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *_):
-        if kind is None:
-            self.close()
-        else:  # keep the first error
-            with contextlib.suppress(OSError, *files.op_errors()):
-                self._file.close()
+        # An error of the block is not hidden by one of closing the file.
+        hidden = (OSError, *files.op_errors()) if kind else ()
+        with contextlib.suppress(*hidden), self._file:
+            if not kind:
+                self._hand_over(last=True)

@@ -5,7 +5,6 @@ files       reading text, writing complete files; remote paths by tf.io.gfile
 outputs     checks the files that a command writes, before the work
 locks       locks that keep a second run off a folder
 json_files  small JSON files of a run
-tsv_files   tables as tab-separated files
 html_pages  pages that show many items and need no network
 manifests   what files were made from, so that they are made once
 """

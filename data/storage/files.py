@@ -13,7 +13,6 @@ import hashlib
 import itertools
 import os
 import re
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
@@ -50,8 +49,7 @@ class _LocalDisk:
         os.makedirs(path, exist_ok=True)
 
     @staticmethod
-    def rename(source, path, overwrite):
-        del overwrite  # always
+    def rename(source, path, overwrite=True):
         os.replace(source, path)
 
 
@@ -113,8 +111,7 @@ def is_stream(path: str) -> bool:
     """Whether a path is a device or pipe, or a link to one."""
     if "://" in path or not os.path.exists(path):
         return False
-    mode = os.stat(path).st_mode
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return not (os.path.isfile(path) or os.path.isdir(path))
 
 
 def place_of(path: str) -> str:
@@ -162,19 +159,24 @@ def expand_patterns(patterns: str) -> list[str]:
     """Expands --input_file, a comma-separated list of files and globs.
 
     For example `a.txt,corpus/*.txt,out@64` (see `expand_shards`), in this
-    order; the matches of a glob are sorted. Raises FileNotFoundError if a
-    pattern matches nothing, or a shard is missing.
+    order; the matches of a glob are sorted, without temporary files and
+    manifests. Raises FileNotFoundError if a pattern matches nothing, or a shard
+    is missing.
     """
     paths = []
     for pattern in _split(patterns):
-        if _storage(pattern).exists(pattern):
+        if exists(pattern):
             matches = [pattern]  # a path may contain brackets
         elif _SHARDED.fullmatch(pattern):
             matches = _shards(pattern, "input_file")
             _require_shards(matches, pattern)
         else:
-            found = find(pattern)
-            matches = [path for path in found if not _is_by_product(path)]
+            matches = [
+                path
+                for path in find(pattern)
+                if _INCOMPLETE not in path
+                and not path.endswith(MANIFEST_SUFFIX)
+            ]
         if not matches:
             raise FileNotFoundError(
                 f"--input_file: no file matches {pattern!r} (looked from "
@@ -184,11 +186,6 @@ def expand_patterns(patterns: str) -> list[str]:
     if not paths:
         raise FileNotFoundError("--input_file is empty; give a file or a glob.")
     return paths
-
-
-def _is_by_product(path: str) -> bool:
-    """Whether globs ignore a file: a temporary file or a manifest."""
-    return _INCOMPLETE in path or path.endswith(MANIFEST_SUFFIX)
 
 
 def expand_shards(patterns: str) -> list[str]:
@@ -223,7 +220,7 @@ def _shards(pattern: str, flag: str) -> list[str]:
 
 
 def _require_shards(paths: Sequence[str], pattern: str) -> None:
-    if missing := [path for path in paths if not _storage(path).exists(path)]:
+    if missing := [path for path in paths if not exists(path)]:
         raise FileNotFoundError(
             f"--input_file: {pattern} stands for {len(paths)} files, but "
             f"{len(missing)} of them are missing, the first is {missing[0]} "
@@ -305,7 +302,7 @@ def check_writable(folder: str, flag: str = "output_dir") -> None:
         _storage(folder).makedirs(folder or ".")
         with open_write(probe) as file:
             file.write(b"")
-        _storage(probe).remove(probe)
+        remove(probe)
     except (OSError, *op_errors()) as error:
         raise OSError(
             f"--{flag}: {folder or '.'} cannot be written "
@@ -325,21 +322,20 @@ def whole_files(paths: list[str]) -> Iterator[list[str]]:
     is yielded itself, and never replaced or removed. OSError: a file cannot be
     written, or the disk is full.
     """
-    streams = set(filter(is_stream, paths))
     # Random names, so that two runs never share a file. Process ids are not
     # enough: in containers they are often all 1.
     temporary = [
-        path if path in streams else incomplete(path, os.urandom(4).hex())
+        path if is_stream(path) else incomplete(path, os.urandom(4).hex())
         for path in paths
     ]
-    staged = [source for source in temporary if source not in streams]
+    pairs = zip(temporary, paths, strict=True)
+    staged = {source: path for source, path in pairs if source != path}
     try:
         for source in staged:
             _storage(source).makedirs(os.path.dirname(source) or ".")
         yield temporary
-        for source, path in zip(temporary, paths, strict=True):
-            if path not in streams:
-                rename(source, path)
+        for source, path in staged.items():
+            rename(source, path)
     except (OSError, *op_errors()) as error:
         if isinstance(error, FileNotFoundError):
             raise
@@ -351,8 +347,8 @@ def whole_files(paths: list[str]) -> Iterator[list[str]]:
     finally:
         for source in staged:
             with contextlib.suppress(OSError, *op_errors()):
-                if _storage(source).exists(source):
-                    _storage(source).remove(source)
+                if exists(source):
+                    remove(source)
 
 
 @contextlib.contextmanager

@@ -16,14 +16,7 @@ def read_json(
     Raises ValueError, with the `remedy`, if the file is not a JSON object or
     lacks one of `names`.
     """
-    values = _read(path, remedy)
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} is damaged: no JSON object; {remedy}.")
-    if missing := [name for name in names if name not in values]:
-        raise ValueError(
-            f"{path} is damaged: no {', '.join(missing)}; {remedy}."
-        )
-    return values
+    return _object(_read(path, remedy), path, names, remedy)
 
 
 def find_json(
@@ -38,14 +31,9 @@ def read_json_list(
 ) -> list[dict[str, Any]]:
     """Reads a JSON list of objects, each with `names`; see `read_json`."""
     values = _read(path, remedy)
-    if not isinstance(values, list) or not all(
-        isinstance(value, dict) and value.keys() >= {*names} for value in values
-    ):
-        raise ValueError(
-            f"{path} is damaged: no list of objects with {', '.join(names)}; "
-            f"{remedy}."
-        )
-    return values
+    if not isinstance(values, list):
+        raise ValueError(f"{path} is damaged: no JSON list; {remedy}.")
+    return [_object(value, path, names, remedy) for value in values]
 
 
 @contextlib.contextmanager
@@ -61,6 +49,17 @@ def _read(path: str, remedy: str) -> Any:
             return json.loads(file.read())
         except ValueError as error:
             raise ValueError(f"{path} is damaged: {error}; {remedy}.") from None
+
+
+def _object(
+    values: Any, path: str, names: Sequence[str], remedy: str
+) -> dict[str, Any]:
+    """Refuses what is not a JSON object with `names`."""
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} is damaged: no JSON object; {remedy}.")
+    if missing := ", ".join(name for name in names if name not in values):
+        raise ValueError(f"{path} is damaged: no {missing}; {remedy}.")
+    return values
 
 
 def write_json(path: str, values: Mapping[str, Any] | Sequence[Any]) -> None:

@@ -88,10 +88,6 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def is_complete(path: str, sha256: str, num_bytes: int | None = None) -> bool:
-    """Whether a file exists with this checksum, and this size if given."""
-    return (
-        files.exists(path)
-        and (num_bytes is None or files.size(path) == num_bytes)
-        and files.sha256(path) == sha256
-    )
+def is_complete(path: str, sha256: str) -> bool:
+    """Whether a file exists with this checksum."""
+    return files.exists(path) and files.sha256(path) == sha256

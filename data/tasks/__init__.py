@@ -17,13 +17,13 @@ tfds         tasks whose examples come from tensorflow-datasets
 class_weights  weights of the labels in the training loss
 """
 
-import difflib
 import importlib
 import inspect
 import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
+from data.settings import nearest
 from data.tasks.examples import (
     ChoiceExample,
     Example,
@@ -122,11 +122,9 @@ def require_task(name: str) -> None:
     """Raises ValueError with the nearest name if there is no such task."""
     key = name.lower()
     if key not in task_names():
-        nearest = difflib.get_close_matches(key, task_names(), n=1)
         raise ValueError(
-            f"--task_name={name}: no such task"
-            + (f" (the nearest is {nearest[0]})" if nearest else "")
-            + f"; there are {', '.join(task_names())}."
+            f"--task_name={name}: no such task{nearest(key, task_names())}; "
+            f"there are {', '.join(task_names())}."
         )
 
 

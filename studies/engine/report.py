@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from data.storage import files
-from data.storage.tsv_files import write_tsv
+from data.tables import tsv
 from studies.engine.declaring import Row, Study
 from studies.engine.measures import MEASURES, applies
 from studies.engine.statistics import Values, sign_agrees
@@ -64,7 +64,7 @@ def write(
     rows = [["row", "measure", "seed", "value"]]
     for (row, measure), values in found.values.items():
         rows += [[row, measure, seed, v] for seed, v in values.items()]
-    write_tsv(os.path.join(output_dir, "study.tsv"), rows)
+    files.write_text(os.path.join(output_dir, "study.tsv"), tsv(rows))
     text = "\n".join(_lines(study, found, facts)) + "\n"
     files.write_text(os.path.join(output_dir, "study.md"), text)
 

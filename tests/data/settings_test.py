@@ -123,7 +123,7 @@ def test_fields():
 
 def test_a_name_that_is_no_setting_is_refused_with_the_nearest():
     check_names(["kind", "rate"], {"kind", "rate", "folder"}, "")
-    for name, nearest in (("rates", " (the nearest is 'rate')"), ("zzz", "")):
+    for name, nearest in (("rates", " (the nearest is rate)"), ("zzz", "")):
         with pytest.raises(ValueError) as error:
             check_names(["kind", name], {"kind", "rate"}, "give kind or rate")
         assert str(error.value) == (

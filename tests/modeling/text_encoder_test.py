@@ -33,7 +33,7 @@ def rows(texts, second, vocab_file, length=16):
         "classification", ("0", "1"), max_seq_length=length
     )
     tokenizer = FullTokenizer(vocab_file)
-    made = list(features.convert_examples(examples, tokenizer, options))
+    made = list(features.Converter(tokenizer, options).rows(examples))
     names = ("input_ids", "input_mask", "segment_ids")
     found = {name: np.stack([row[name] for row in made]) for name in names}
     longest = found["input_mask"].sum(1).max()

@@ -227,7 +227,7 @@ def test_questions_are_answered_as_by_the_program(goldens, answered_questions):
 def check_wrong_settings(model):
     """What is no setting of a model of questions is refused."""
     for name, nearest in (
-        ("max_answer_len", "(the nearest is 'max_answer_length')"),
+        ("max_answer_len", "(the nearest is max_answer_length)"),
         ("kind", ""),
         ("weights", ""),
         ("is_pair", ""),

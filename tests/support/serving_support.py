@@ -132,11 +132,10 @@ def inputs_of(kind, examples):
 
 def rows_of(goldens, kind, examples):
     """The rows of `data.finetuning.features`, name -> [N, length]."""
-    rows = features.convert_examples(
-        examples,
+    rows = features.Converter(
         FullTokenizer(str(goldens / "vocab.txt")),
         features.FeatureOptions(kind, LABELS.get(kind, ("no", "yes")), LENGTH),
-    )
+    ).rows(examples)
     rows = list(rows)
     return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 

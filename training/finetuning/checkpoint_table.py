@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from absl import logging
 
-from data.storage.tsv_files import write_tsv
-from data.tables import aligned
+from data.storage import files
+from data.tables import aligned, tsv
 from training.finetuning.metric_values import Results, flat
 from training.loop.checkpointing import CheckpointManager
 
@@ -29,7 +29,7 @@ def compare_checkpoints(
         if not rows:
             rows.append(["step", *scores])
         rows.append([step, *scores.values()])
-    write_tsv(os.path.join(output_dir, "checkpoints.tsv"), rows)
+    files.write_text(os.path.join(output_dir, "checkpoints.tsv"), tsv(rows))
     logging.info("Checkpoints of %s:\n%s", output_dir, aligned(rows))
 
 

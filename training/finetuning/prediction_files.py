@@ -11,8 +11,7 @@ from absl import logging
 from data.finetuning.error_page import Judged, write_page
 from data.progress import Progress
 from data.storage import files
-from data.storage.tsv_files import write_tsv
-from data.tables import text_of
+from data.tables import text_of, tsv
 from data.tasks import ChoiceExample, Example, Task
 from training.finetuning.explaining import Explainer
 from training.finetuning.predictions import ExampleScores
@@ -38,7 +37,7 @@ def write_predictions(
     answers = answers_of(task, set_name, scores)
     path = os.path.join(output_dir, f"predictions{suffix}.tsv")
     if task.kind == "tagging":
-        write_tsv(path, _tagged_rows(task, set_name, answers))
+        files.write_text(path, tsv(_tagged_rows(task, set_name, answers)))
         logging.info("Wrote %s", path)
         return
     if is_first:
@@ -55,7 +54,7 @@ def write_predictions(
         if with_texts:
             cells = _cells(_texts_of(example), _choices_of(example))
         rows.append([example.guid, *cells, _cell(text), *map(score, row)])
-    write_tsv(path, [header, *rows])
+    files.write_text(path, tsv([header, *rows]))
     submission = task.submission(set_name, texts)
     if submission:
         place = os.path.join(output_dir, submission.file_name)
@@ -95,7 +94,7 @@ def write_dev_predictions(
         ]
         for one in judged
     ]
-    write_tsv(path, [header, *rows])
+    files.write_text(path, tsv([header, *rows]))
     page = os.path.join(output_dir, f"errors{suffix}.html")
     shown = judged[:_MOST_SHOWN]
     title = f"{task.name}, {set_name}, step {step}"

@@ -13,8 +13,7 @@ from absl import logging
 from data.settings import refuse
 from data.storage import files, locks
 from data.storage.json_files import write_json
-from data.storage.tsv_files import write_tsv
-from data.tables import aligned
+from data.tables import aligned, tsv
 from data.tasks import Task, get_task
 from training.config.finetuning_options import (
     DIAGNOSTIC,
@@ -272,7 +271,7 @@ def write_table(
         rows.append([task, set_name, metric, f"{100 * value:.1f}", step])
     if mean is not None:
         rows.append(["average", "", "", f"{100 * mean:.1f}", None])
-    write_tsv(os.path.join(output_dir, "glue.tsv"), rows)
+    files.write_text(os.path.join(output_dir, "glue.tsv"), tsv(rows))
     found = {
         "scores": [score._asdict() for score in scores],
         "average": mean,

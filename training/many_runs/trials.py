@@ -16,8 +16,7 @@ from absl import logging
 
 from data.storage import files
 from data.storage.json_files import write_json
-from data.storage.tsv_files import write_tsv
-from data.tables import aligned
+from data.tables import aligned, tsv
 from data.tasks import get_task
 from modeling.checkpoints import tf1
 from modeling.checkpoints.model_folder import chosen_trial
@@ -230,8 +229,8 @@ def _choose_and_tell(
     names = dict.fromkeys(n for trial in trials for n in flat(trial.results))
     columns = ["trial", *_COLUMNS, *names, "seconds", "failure"]
     rows = [dict.fromkeys(columns) | _row(trial) for trial in trials]
-    cells = [[*row.values()] for row in rows]
-    write_tsv(os.path.join(output_dir, "trials.tsv"), [columns, *cells])
+    cells = [columns, *([*row.values()] for row in rows)]
+    files.write_text(os.path.join(output_dir, "trials.tsv"), tsv(cells))
     header = [*_COLUMNS[:-1], "median", "min", "max", "std", "trials"]
     table = list(summarize(trials, metric))
     logging.info("%s on the dev set:\n%s", metric, aligned([header, *table]))

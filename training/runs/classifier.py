@@ -224,9 +224,9 @@ def make_records(opened: Opened, folder: str = "") -> Inputs:
     options, task, teacher = opened.options, opened.task, opened.teacher
     made = {"train": {}, "eval": {}, "predict": {}}
     length = options.finetuning.max_seq_length
+    stride = options.long_text.stride_of(length)
     features = FeatureOptions.of_task(
-        *(task, length, options.document_context),
-        options.long_text.stride_of(length),
+        task, length, document_context=options.document_context, stride=stride
     )
     folder = folder or options.output_dir
     limits = {

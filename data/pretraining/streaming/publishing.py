@@ -81,9 +81,7 @@ def publish(plan: Plan, reports: Reports) -> dict[str, int]:
 
 
 def _is_whole(path: str, report: Mapping[str, Any] | None) -> bool:
-    return report is not None and manifests.is_complete(
-        path, report["sha256"], report["counts"]["bytes"]
-    )
+    return bool(report) and manifests.is_complete(path, report["sha256"])
 
 
 def _clean_up(plan: Plan) -> None:

@@ -161,9 +161,9 @@ class _Shard:
                     if not samples:
                         tokens_by_id = self._tools.tokens_by_id
                         samples = describe_rows(columns, tokens_by_id)
-                    framed = tfrecord.frames(
-                        feature_spec.encode_examples(self._tools.specs, columns)
-                    )
+                    specs = self._tools.specs
+                    records = feature_spec.encode_examples(specs, columns)
+                    framed = [tfrecord.frame(record) for record in records]
                     shuffle.add(framed)
                     advance(0, len(framed))
             advance(num_bytes, 0)

@@ -17,7 +17,7 @@ def pack(
     sep_id: int,
     cut: str = "longest",
 ) -> dict[str, tf.Tensor]:
-    """Shortens and joins texts as `features.convert_examples` does.
+    """Shortens and joins texts as `features.Converter` does.
 
     Texts are int32 [B, (wordpieces)]; `ids_b` None = there are no second texts.
     A row whose second text is empty has one [SEP]. For `cut` see

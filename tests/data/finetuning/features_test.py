@@ -43,11 +43,10 @@ def convert(examples, tokenizer, made):
 def test_rows_are_the_original_s(name, set_name, goldens):
     folder = goldens / "classifier" / name
     task = get_task(name, str(folder))
-    rows = features.convert_examples(
-        task.examples(set_name),
+    rows = features.Converter(
         FullTokenizer(str(goldens / "vocab.txt")),
         features.FeatureOptions.of_task(task, 64),
-    )
+    ).rows(task.examples(set_name))
     path = folder / f"expected/{GOLDEN_FILES[set_name]}.tf_record"
     records = list(tfrecord.read_records(str(path)))
     for record, row in zip(records, rows, strict=True):
@@ -107,9 +106,8 @@ def test_of_an_article_and_a_question_the_article_is_cut(tokenizer):
 def test_numbers_and_several_labels(tokenizer):
     regression = options("regression", ())
     examples = [InputExample("0", "a", None, 2.5), InputExample("1", "a")]
-    rows = list(features.convert_examples(examples, tokenizer, regression))
-    assert [row["label_ids"].tolist() for row in rows] == [[2.5], [0.0]]
-    assert rows[0]["label_ids"].dtype == np.float32
+    rows = list(features.Converter(tokenizer, regression).rows(examples))
+    assert [row["label_ids"] for row in rows] == [[2.5], [0.0]]
     multilabel = options("multilabel", ("x", "y", "z"))
     examples = [
         InputExample(str(i), "a", None, label)

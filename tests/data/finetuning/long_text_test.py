@@ -96,9 +96,7 @@ def test_a_word_is_labelled_where_it_has_context(tokenizer, length, stride):
         "tagging", ("0", "1"), length, stride=stride
     )
     short = TaggingExample("", ["a", "b"])
-    rows = list(
-        features.convert_examples([sentence, short], tokenizer, options)
-    )
+    rows = list(features.Converter(tokenizer, options).rows([sentence, short]))
     mask = np.stack([row["label_mask"] for row in rows])
     assert mask.sum() == len(sentence.words) + 2
     ids = np.stack([row["input_ids"] for row in rows])
@@ -197,7 +195,7 @@ def test_a_pair_is_refused(tokenizer):
     )
     pair = InputExample("dev-7", "a", "b", "no")
     with pytest.raises(ValueError, match="but example dev-7 is a pair; leave"):
-        list(features.convert_examples([pair], tokenizer, options))
+        list(features.Converter(tokenizer, options).rows([pair]))
 
 
 def test_records_of_earlier_versions_are_used_again(goldens, tmp_path):

@@ -35,19 +35,20 @@ def test_parts_are_as_full_as_they_go():
 @given(WORDS, st.integers(6, 20), st.data())
 def test_only_own_words_are_labelled_among_neighbours(words, room, data):
     start, end = data.draw(st.sampled_from(tagging.cut_sentence(words, room)))
-    part = tagging.tagged_part(words, [*range(1, end - start + 1)], start, room)
-    own = [i for i, one in enumerate(part.label_mask) if one]
-    assert [part.label_ids[i] for i in own] == [*range(1, end - start + 1)]
-    assert sum(part.label_ids) == sum(part.label_ids[i] for i in own)
-    assert [part.ids[i] for i in own] == [w[0] for w in words[start:end]]
+    labels = [*range(1, end - start + 1)]
+    ids, label_ids, mask = tagging.tagged_part(words, labels, start, room)
+    own = [i for i, one in enumerate(mask) if one]
+    assert [label_ids[i] for i in own] == labels
+    assert sum(label_ids) == sum(labels)
+    assert [ids[i] for i in own] == [w[0] for w in words[start:end]]
     # Whole words of the document, one after the other, and no room for more.
     flat = [piece for word in words for piece in word]
     begin = sum(map(len, words[:start])) - own[0]
-    assert flat[begin : begin + len(part.ids)] == part.ids
-    assert len(part.ids) <= room
+    assert flat[begin : begin + len(ids)] == ids
+    assert len(ids) <= room
     ends = np.cumsum([0, *map(len, words)]).tolist()
-    left, right = ends.index(begin), ends.index(begin + len(part.ids))
-    free = room - len(part.ids)
+    left, right = ends.index(begin), ends.index(begin + len(ids))
+    free = room - len(ids)
     assert left == 0 or len(words[left - 1]) > free
     assert right == len(words) or len(words[right]) > free
 
@@ -56,7 +57,7 @@ def test_both_sides_get_half_and_what_the_other_leaves():
     words = [[i] for i in range(1, 11)]
 
     def shown(start, room):
-        return tagging.tagged_part(words, [9, 9], start, room).ids
+        return tagging.tagged_part(words, [9, 9], start, room)[0]
 
     assert shown(4, 6) == [3, 4, 5, 6, 7, 8]
     assert shown(0, 6) == [1, 2, 3, 4, 5, 6]

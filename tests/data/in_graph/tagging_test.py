@@ -24,11 +24,9 @@ def test_rows_are_those_of_features(goldens, length):
     # Of several rows, too.
     sentences = [rng.choices(WORDS, k=rng.randint(1, 20)) for _ in range(40)]
     tokenizer = FullTokenizer(str(goldens / "vocab.txt"))
-    made = features.convert_examples(
-        [TaggingExample("", words) for words in sentences],
-        tokenizer,
-        features.FeatureOptions("tagging", ("0", "1"), length),
-    )
+    made = features.Converter(
+        tokenizer, features.FeatureOptions("tagging", ("0", "1"), length)
+    ).rows([TaggingExample("", words) for words in sentences])
     expected = list(made)
     pieces = tf.ragged.constant(
         [[tokenizer.encode(word) for word in words] for words in sentences],

@@ -77,10 +77,10 @@ def test_records_of_another_kind_are_refused():
     columns = {"ids": np.array([[1, 2, 3]]), "weights": np.zeros((1, 2), "f4")}
     (record,) = feature_spec.encode_examples(SPECS, columns)
     missing = (feature_spec.FeatureSpec("input_ids", 3),)
-    with pytest.raises(ValueError, match="no feature input_ids, only ids, wei"):
+    with pytest.raises(ValueError, match="s is missing, .* have ids, weig"):
         reading.check_record(missing, "in.rec", record)
     retyped = (feature_spec.FeatureSpec("ids", 3, "float32"),)
-    with pytest.raises(ValueError, match="is a int64_list, expected a float_"):
+    with pytest.raises(ValueError, match="ids is int64_list, expected float"):
         reading.check_record(retyped, "in.rec", record)
     with pytest.raises(ValueError, match="first record is not a tf.train.Exam"):
         reading.check_record(SPECS, "in.rec", b"\xff\xff text")

@@ -1,5 +1,6 @@
 """What holds for every registered task, on a few lines of its own files."""
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -66,13 +67,14 @@ def test_every_set_makes_records_that_are_read_back(task, goldens, tmp_path):
         records = list(tfrecord.read_records(path))
         assert len(records) == report.num_records >= report.num_examples
         batch = reading.parse_batch(options.specs, tf.constant(records))
-        rows = features.convert_examples(
-            task.examples(set_name), tokenizer, options
+        rows = features.Converter(tokenizer, options).rows(
+            task.examples(set_name)
         )
         for number, row in enumerate(rows):
-            assert list(row) == [spec.name for spec in options.specs]
-            for name, values in row.items():
-                assert batch[name][number].numpy().tolist() == values.tolist()
+            assert row.keys() == {spec.name for spec in options.specs}
+            for spec in options.specs:
+                wanted = np.array(row[spec.name], spec.dtype).tolist()
+                assert batch[spec.name][number].numpy().tolist() == wanted
 
 
 def test_a_missing_file_is_named_with_its_task(task):

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from data.storage import tsv_files
+from data import tables
+from data.storage import files
 from data.tasks import get_task
 from tests.data.tasks.fixtures import FOLDERS, write_files
 from tests.support.classifier_support import rows_of, write_table
@@ -229,5 +230,5 @@ def test_a_vocabulary_of_another_model_is_refused_before_training(
 
 def test_a_table_s_cells_stay_on_their_line(tmp_path):
     path = tmp_path / "x.tsv"
-    tsv_files.write_tsv(str(path), [["id\twith\ntwo", 0.5, None], []])
+    files.write_text(str(path), tables.tsv([["id\twith\ntwo", 0.5, None], []]))
     assert path.read_text("utf-8") == "id with two\t0.5\t\n\n"

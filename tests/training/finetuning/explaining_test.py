@@ -9,7 +9,7 @@ import pytest
 
 import bert
 from data.finetuning.feature_options import EXAMPLE_NUMBER, FeatureOptions
-from data.finetuning.features import convert_examples
+from data.finetuning.features import Converter
 from data.finetuning.long_text import pool
 from data.tasks import InputExample
 from modeling import BertConfig, TaskModel
@@ -89,7 +89,7 @@ def pooled(task, tokenizer, text, pooling):
     """The probabilities of a text's windows of 8, by the Python tokenizer."""
     labels = tuple(map(str, range(task.num_labels)))
     options = FeatureOptions(task.kind, labels, 8, stride=3)
-    rows = [*convert_examples([InputExample("", text)], tokenizer, options)]
+    rows = [*Converter(tokenizer, options).rows([InputExample("", text)])]
     batch = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
     numbers = batch[EXAMPLE_NUMBER][:, 0]
     assert len(rows) > 2

@@ -17,7 +17,7 @@ def small_buckets(monkeypatch):
 
 
 def frames(first, last):
-    return tfrecord.frames(str(i).encode() for i in range(first, last))
+    return [tfrecord.frame(str(i).encode()) for i in range(first, last)]
 
 
 def shuffle(folder, num_bytes, seed=0, num_records=300):

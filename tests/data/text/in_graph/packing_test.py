@@ -16,11 +16,10 @@ NAMES = ("input_ids", "input_mask", "segment_ids")
 
 
 def rows_of(examples, goldens, **options):
-    made = features.convert_examples(
-        examples,
+    made = features.Converter(
         FullTokenizer(str(goldens / "vocab.txt")),
         features.FeatureOptions("classification", ("0", "1"), **options),
-    )
+    ).rows(examples)
     rows = list(made)
     return {name: np.stack([row[name] for row in rows]) for name in NAMES}
 
