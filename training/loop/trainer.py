@@ -156,16 +156,9 @@ class Trainer:
     ) -> int:
         """Trains from a resume point to the end; returns the last step."""
         saved, done, log = self._steps.saved, False, MetricLog(self._options)
-        by_clock = self._options.num_train_minutes
         with (
             event_file(self._options.output_dir) as events,
-            Progress(
-                "training",
-                total=None if by_clock else self._options.last_step,
-                initial=point.global_step,
-                unit="steps",
-                seconds=20,
-            ) as progress,
+            self._progress(point.global_step) as progress,
             preemption.deferred(),
         ):
             stopped = point.global_step > 0 and self._look(evaluate, point)
@@ -206,6 +199,16 @@ class Trainer:
             global_step=step,
             examples_seen=seen,
             train_seconds=schedule.seconds,
+        )
+
+    def _progress(self, step: int) -> Progress:
+        by_clock = self._options.num_train_minutes
+        return Progress(
+            "training",
+            total=None if by_clock else self._options.last_step,
+            initial=step,
+            unit="steps",
+            seconds=20,
         )
 
     def _call(
