@@ -3,7 +3,9 @@
 Axes: N windows, S sequence, K best positions (n_best_size).
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -127,13 +129,12 @@ def _nulls(
     start_logits: np.ndarray, end_logits: np.ndarray, sizes: Sequence[int]
 ) -> list[Null]:
     """Returns the lowest score of [CLS] among each question's windows."""
-    nulls, first = [], 0
-    starts, ends = start_logits[:, 0].tolist(), end_logits[:, 0].tolist()
-    for size in sizes:
-        null = Null()
-        for i in range(first, first + size):
-            if starts[i] + ends[i] < null.score:
-                null = Null(starts[i], ends[i], starts[i] + ends[i])
-        nulls.append(null)
-        first += size
-    return nulls
+    scores = zip(
+        start_logits[:, 0].tolist(), end_logits[:, 0].tolist(), strict=True
+    )
+    nulls = [Null(start, end, start + end) for start, end in scores]
+    ends = itertools.accumulate(sizes)
+    return [
+        min(nulls[end - size : end], key=attrgetter("score"), default=Null())
+        for size, end in zip(sizes, ends, strict=True)
+    ]

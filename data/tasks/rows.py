@@ -90,11 +90,17 @@ class Row(NamedTuple):
         place = self._place(column)
         if place is None:
             columns = ", ".join(self.names) or f"{len(self.cells)} columns"
+            hint = ""
+            if len(self.cells) == 1 and column.flag:
+                hint = (
+                    "If another character separates its columns, give it, such "
+                    "as --separator=semicolon, and --quoted if cells are in "
+                    "quotes. "
+                )
             raise ValueError(  # of the whole table
                 f"{self.path}, line {self.line}: there is no column {column}; "
-                f"it has {columns}. "
-                f"{self._hint(column)}Name the columns as they are in the "
-                "file, or number them from "
+                f"it has {columns}. {hint}Name the columns as they are in the "
+                "file, or in tsv and csv files number them from "
                 f"0{column.flag and f', by --{column.flag}'}."
             )
         return place
@@ -103,19 +109,10 @@ class Row(NamedTuple):
         """Returns the value in a column; ValueError if there is none."""
         return self.cells[self.place(column)]
 
-    def _hint(self, column: Column) -> str:
-        """Names the separator of a line that was read as one cell."""
-        cells = self.names or self.cells
-        if len(cells) != 1 or not column.flag:
-            return ""
-        found = [name for mark, name in SEPARATORS.items() if mark in cells[0]]
-        if not found:
-            return ""
-        return (
-            f"That is one column, in which there are {'s and '.join(found)}s: "
-            f"if they separate columns, give --separator={found[0]}, and "
-            "--quoted if cells are in quotes. "
-        )
+    def is_empty(self, column: Column) -> bool:
+        """Whether the cell of a column is empty or missing."""
+        value = self.value(column)
+        return is_missing(value) or value == ""
 
     def text(self, column: Column) -> str:
         """Returns the text in a column; ValueError if there is none."""
@@ -195,27 +192,6 @@ def converted(
         raise ValueError(f"{count} rows are wrong{more}:\n" + "\n".join(shown))
 
 
-def without_missing(
-    table: Iterable[Row], columns: Sequence[Column], said: set[str]
-) -> Iterator[Row]:
-    """Leaves out the rows with an empty cell in a column.
-
-    It logs how many, unless the file is in `said`, and adds it there.
-    """
-    left_out = []
-    for row in table:
-        if any(is_missing(x) or x == "" for x in map(row.value, columns)):
-            left_out.append(row.line)
-        else:
-            yield row
-    if left_out and row.path not in said:
-        said.add(row.path)
-        logging.warning(
-            "%s: --drop_missing leaves out %d rows, the first is line %d.",
-            *(row.path, len(left_out), left_out[0]),
-        )
-
-
 def label_text(value: Any) -> str:
     """Returns a label as text; JSON values may be numbers or booleans."""
     return value if isinstance(value, str) else json.dumps(value, default=str)
@@ -261,19 +237,14 @@ def describe_labels(labels: Sequence[str]) -> str:
 
 
 def read_cells(
-    path: str,
-    delimiter: str = "\t",
-    quotechar: str | None = None,
-    *,
-    keep_empty: bool = False,
+    path: str, delimiter: str = "\t", quotechar: str | None = None
 ) -> Iterator[tuple[int, list[str]]]:
     """Yields the rows of a table: the first line's number from 1, the cells.
 
     The text is UTF-8; a byte-order mark and carriage returns are dropped.
     `quotechar` encloses cells that contain delimiters or line breaks; None = an
-    ordinary character. An empty line between rows is [] with `keep_empty`,
-    otherwise a ValueError, as is a quote that is not closed; those at the end
-    of the file are ignored.
+    ordinary character. An empty line is [], but those at the end of the file
+    are ignored. ValueError: a quote is not closed.
     """
     if quotechar is None:
         # The csv module is slower and refuses cells of 131,073 characters.
@@ -283,20 +254,14 @@ def read_cells(
         )
     else:
         numbered = _quoted(path, delimiter, quotechar)
-    has_rows, empty = False, []
+    empty = []
     for line, cells in numbered:
         if not cells:
-            empty.append(line)
+            empty.append((line, cells))
             continue
-        if empty and not (keep_empty and has_rows):
-            raise ValueError(
-                f"{path}: line {empty[0]} is empty; expected a row on each "
-                "line. Remove it."
-            )
-        for empty_line in empty:
-            yield empty_line, []
+        yield from empty
         yield line, cells
-        has_rows, empty = True, []
+        empty = []
 
 
 def _quoted(
@@ -336,9 +301,9 @@ def read_table(
     number; without it they raise ValueError. For the others see `read_cells`.
     """
     names, width, broken = (), None, []
-    rows = read_cells(path, delimiter, quotechar, keep_empty=skip_broken)
+    rows = read_cells(path, delimiter, quotechar)
     for number, (line, cells) in enumerate(rows):
-        if width is None:
+        if width is None and cells:
             width = len(cells)
             if header:
                 names = tuple(cells)
@@ -346,15 +311,16 @@ def read_table(
         row = Row(path, line, number, names, cells)
         if len(cells) == width:
             yield row
-        elif skip_broken:
+        elif skip_broken and width:
             broken.append(line)
         else:
             # Differs from the original: rows of another width are errors,
             # because a stray tab would turn a label into a text.
             row.fail(
-                f"{len(cells)} columns, expected {width} as in the first line; "
-                f"is a {SEPARATORS.get(delimiter, repr(delimiter))} inside a "
-                "text, or missing?"
+                f"{len(cells)} columns, expected {width or 1} as in the first "
+                "line; is the line empty, or a "
+                f"{SEPARATORS.get(delimiter, repr(delimiter))} inside a text, "
+                "or missing?"
             )
     if broken:
         logging.warning(

@@ -5,6 +5,8 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+from absl import logging
+
 from data.storage import files
 from data.tasks import rows
 from data.tasks.rows import SEPARATORS, Column, Row
@@ -19,21 +21,37 @@ class TableFiles:
 
     `names` are set -> name in the folder; "" = the existing one of the usual
     names, whose endings are `suffixes`. The first is the format of a file with
-    another ending. `separator` is the character between cells of csv and tsv
-    files; "" = tabs in tsv files, and found out in csv files. Every set has
-    `columns`; a test set may lack `label`. For `quoted` see `UserTable`.
-    `of_train` is what separates the cells of the train set's csv file, "" = it
-    is not known before that is read. `data_dir` "" = all files are named.
+    another ending. `separator` is what --separator says of csv and tsv files;
+    "" = tabs in tsv files, and found out in csv files. Every set has `columns`;
+    a test set may lack `label`, and no set has it if it is None. For `quoted`
+    see `UserTable`. With `drop_missing`, rows with an empty cell are left out,
+    unless it is an `id_column`'s. `of_train` is what separates the cells of the
+    train set's csv file, "" = it is not known before that is read. `data_dir`
+    "" = all files are named.
     """
 
     data_dir: str
     names: Mapping[str, str]
     suffixes: tuple[str, ...]
-    label: Column
-    columns: tuple[Column, ...] = ()
+    columns: Sequence[Column]
+    label: Column | None = None
+    id_column: Column | None = None
     quoted: bool | None = None
     separator: str = ""
+    drop_missing: bool = False
     of_train: str = ""
+    # Files whose rows without a cell were logged: they are read several times.
+    _said: set[str] = dataclasses.field(default_factory=set)
+
+    def __post_init__(self):
+        names = {name: mark for mark, name in SEPARATORS.items()}
+        mark = names.get(self.separator, self.separator)
+        if len(mark) > 1 or mark in ('"', "\r", "\n"):
+            raise ValueError(
+                f"--separator={mark!r}; it must be {', '.join(names)} or "
+                "another single character, but no quote and no line break."
+            )
+        self.separator = mark
 
     def read(self, set_name: str) -> Iterator[Row]:
         """Yields the rows of a set after checking that they have the columns.
@@ -41,15 +59,33 @@ class TableFiles:
         Raises ValueError if a column is missing, is there twice, or is given by
         its number in a file that has only names.
         """
-        path, columns = self.path(set_name), self._columns_of(set_name)
+        needed = self._columns_of(set_name)
+        columns = [*needed, self.id_column] if self.id_column else needed
+        left_out, path = [], self.path(set_name)
+        for row in self._rows(path, set_name, columns):
+            if self.drop_missing and any(map(row.is_empty, needed)):
+                left_out.append(row.line)
+            else:
+                yield row
+        if left_out and path not in self._said:
+            self._said.add(path)
+            logging.warning(
+                "%s: --drop_missing leaves out %d rows, the first is line %d.",
+                *(path, len(left_out), left_out[0]),
+            )
+
+    def _rows(
+        self, path: str, set_name: str, columns: Sequence[Column]
+    ) -> Iterator[Row]:
         if self._format(path) == ".jsonl":
             for row in rows.read_json_lines(path):
-                _check_names(row, columns)
+                for column in columns:  # by name; their order may differ
+                    row.place(column._replace(number=None))
                 yield row
             return
         table = rows.read_table(
             path,
-            header=_has_header([*self.columns, self.label]),
+            header=_has_header([*columns, *self._columns_of("train")]),
             delimiter=self._separator_of(set_name, path),
             quotechar=self._quotechar(path),
         )
@@ -82,7 +118,8 @@ class TableFiles:
         return self.usual(set_name) if is_beside else None
 
     def _columns_of(self, set_name: str) -> list[Column]:
-        return [*self.columns, *([self.label] if set_name != "test" else [])]
+        has_label = self.label and set_name != "test"
+        return [*self.columns, *([self.label] if has_label else [])]
 
     def _format(self, path: str) -> str:
         suffix = os.path.splitext(path)[1].lower()
@@ -140,18 +177,6 @@ def first_of(folder: str, names: Sequence[str]) -> str | None:
     """Returns the first of some files in a folder, or None; "" has none."""
     paths = (os.path.join(folder, name) for name in names if folder)
     return next(filter(files.exists, paths), None)
-
-
-def separator_of(text: str) -> str:
-    """Returns the character that --separator names or is, or "" of ""."""
-    marks = {name: mark for mark, name in SEPARATORS.items()}
-    mark = marks.get(text, text)
-    if len(mark) > 1 or mark in ('"', "\r", "\n"):
-        raise ValueError(
-            f"--separator={text!r}; it must be {', '.join(marks)} or another "
-            "single character, but no quote and no line break."
-        )
-    return mark
 
 
 def find_separator(
@@ -240,14 +265,3 @@ def _check_columns(row: Row, columns: Sequence[Column]) -> None:
             f"the columns {same[0]} and {same[1]} are the same one, because "
             f"there are {len(row.cells)}. Give other numbers, or --separator."
         )
-
-
-def _check_names(row: Row, columns: Sequence[Column]) -> None:
-    """Refuses a JSON line without a column; their order may differ."""
-    for column in columns:
-        if column.name not in row.names:
-            row.fail(
-                f"there is no column {column}; it has {', '.join(row.names)}. "
-                "JSON lines have columns by name; name it by "
-                f"--{column.flag}."
-            )

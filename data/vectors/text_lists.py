@@ -35,7 +35,7 @@ def read_texts(path: str, column: str = "") -> Iterator[str]:
         data_dir="",
         names={"train": path},
         suffixes=_TABLES,
-        label=place,
+        columns=[place],
     ).read("train")
     yield from rows.converted(table, lambda row: row.text(place))
 

@@ -13,7 +13,8 @@ from data.progress import Progress
 from data.storage import files
 from data.storage.tsv_files import write_tsv
 from data.tables import text_of
-from data.tasks import ChoiceExample, Example, Task
+from data.tasks import ChoiceExample, Task
+from data.tasks.examples import Example
 from training.finetuning.explaining import Explainer
 from training.finetuning.predictions import ExampleScores
 from training.finetuning.task_scorer import answers_of

@@ -129,7 +129,7 @@ def test_what_is_no_separator_is_refused(table, separator):
             "train.jsonl",
             '{"0": "a", "-1": "x"}\n{"label": "x", "0": "b"}\n',
             {"text_columns": ["0"], "label_column": "-1"},
-            "line 2: there is no column -1; .*JSON lines have columns by name",
+            "line 2: there is no column '-1'; .*in tsv and csv files number",
         ),
         (
             "train.csv",
@@ -174,8 +174,8 @@ def test_a_table_in_the_wrong_format_names_its_separator(table):
     task = table({"train.tsv": "text;label\na;x\n"}, "tsv", labels=["x"])
     with pytest.raises(
         ValueError,
-        match="it has text;label. That is one column, in which there are "
-        "semicolons: if they separate columns, give --separator=semicolon",
+        match="it has text;label. If another character separates its columns, "
+        "give it, such as --separator=semicolon",
     ):
         train(task)
     given = get_task("tsv", task.data_dir, separator="semicolon")
