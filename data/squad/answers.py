@@ -17,8 +17,8 @@ from data.squad.candidates import (
 from data.squad.examples import SquadExample
 from data.squad.final_text import FinalTexts
 from data.squad.predictions import Answer, Prediction
-from data.squad.questions import Question
 from data.squad.window_options import AnswerOptions, WindowOptions
+from data.squad.windows import Question
 
 _QUESTIONS_AT_ONCE = 64  # NumPy is faster on many windows
 

@@ -74,16 +74,18 @@ class Scorer:
 
     def __init__(self, version_2_with_negative: bool = False):
         self._version_2 = version_2_with_negative
-        self._sums = {
-            kind: [0, 0.0, 0.0] for kind in ("HasAns", "NoAns")
-        }  # questions, exact, F1
+        # Of questions with and without an answer, and of all.
+        self._scores: dict[str, list[QuestionScore]] = {"": []}
+        if version_2_with_negative:
+            self._scores |= {"HasAns_": [], "NoAns_": []}
 
     def add(self, prediction: str, answers: Sequence[str]) -> QuestionScore:
         """Adds the score of an answer; returns the score."""
         score = score_answer(prediction, answers, self._version_2)
-        sums = self._sums["HasAns" if answers else "NoAns"]
-        for i, value in enumerate((1, *score)):
-            sums[i] += value
+        self._scores[""].append(score)
+        if self._version_2:
+            kind = "HasAns_" if answers else "NoAns_"
+            self._scores[kind].append(score)
         return score
 
     def results(self) -> dict[str, float]:
@@ -94,25 +96,16 @@ class Scorer:
         (answerable) and `NoAns_`, if there are such questions. Empty without
         questions.
         """
-        every = [sum(sums) for sums in zip(*self._sums.values(), strict=True)]
-        exact = "exact" if self._version_2 else "exact_match"
-        results = _percent(*every, exact, "")
-        if self._version_2:
-            for kind, sums in self._sums.items():
-                results |= _percent(*sums, exact, f"{kind}_")
+        exact, results = "exact" if self._version_2 else "exact_match", {}
+        for prefix, scores in self._scores.items():
+            if scores:
+                exacts, f1s = zip(*scores, strict=True)
+                results |= {
+                    prefix + exact: 100 * sum(exacts) / len(scores),
+                    f"{prefix}f1": 100 * sum(f1s) / len(scores),
+                    f"{prefix}total": len(scores),
+                }
         return results
-
-
-def _percent(
-    total: int, exact: float, f1: float, name: str, prefix: str
-) -> dict[str, float]:
-    if not total:
-        return {}
-    return {
-        f"{prefix}{name}": 100 * exact / total,
-        f"{prefix}f1": 100 * f1 / total,
-        f"{prefix}total": total,
-    }
 
 
 def find_best_thresholds(

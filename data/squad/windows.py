@@ -13,7 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from data.records.feature_spec import FeatureSpec, input_features
-from data.squad.examples import Paragraph, SquadExample, SquadReport
+from data.squad.articles import SquadArticles
+from data.squad.examples import (
+    ExampleOptions,
+    Paragraph,
+    SquadExample,
+    SquadReport,
+    read_examples,
+)
 from data.squad.window_options import NUM_SPECIAL, WindowOptions
 from data.text.spans import spans
 from data.text.tokenization import FullTokenizer
@@ -126,13 +133,16 @@ class Window:
         )
 
 
+Question = tuple[SquadExample, list[Window]]
+
+
 def convert_examples(
     examples: Iterable[SquadExample],
     tokenizer: FullTokenizer,
     options: WindowOptions,
     is_training: bool,
     report: SquadReport | None = None,
-) -> Iterator[tuple[SquadExample, list[Window]]]:
+) -> Iterator[Question]:
     """Yields each question with its windows.
 
     As in the original, a window that does not contain the answer is kept, with
@@ -171,6 +181,44 @@ def convert_examples(
         report.num_examples += 1
         report.num_windows += len(windows)
         yield example, windows
+
+
+class Questions:
+    """Questions to answer: their records and their answers use the same ones.
+
+    Attributes:
+      data: the articles.
+      tokenizer: makes the windows.
+      options: lengths of the windows.
+      examples: the questions, in the order of the file.
+      report: counts of the questions and, after `converted`, of the windows.
+
+    Raises:
+      ValueError: see `read_examples`.
+    """
+
+    def __init__(
+        self,
+        data: SquadArticles,
+        tokenizer: FullTokenizer,
+        options: WindowOptions,
+    ):
+        self.data = data
+        self.tokenizer = tokenizer
+        self.options = options
+        self.report = SquadReport()
+        self.examples = list(
+            read_examples(data, ExampleOptions(is_training=False), self.report)
+        )
+
+    @functools.cached_property
+    def converted(self) -> list[Question]:
+        """Each question with its windows."""
+        return list(
+            convert_examples(
+                self.examples, self.tokenizer, self.options, False, self.report
+            )
+        )
 
 
 def _place_answer(

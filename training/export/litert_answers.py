@@ -17,8 +17,8 @@ from data.finetuning.features import Converter
 from data.finetuning.long_text import pool
 from data.squad import answers
 from data.squad.articles import Article, SquadArticles
-from data.squad.questions import Questions
 from data.squad.window_options import AnswerOptions, WindowOptions
+from data.squad.windows import Questions
 from data.storage.json_files import read_json
 from data.tasks.examples import Example, InputExample, TaggingExample
 from data.text.tokenization import FullTokenizer

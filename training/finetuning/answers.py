@@ -13,9 +13,9 @@ from data.squad.answers import predict
 from data.squad.examples import SquadExample
 from data.squad.page import open_page
 from data.squad.predictions import Prediction, open_writer, remove_unwritten
-from data.squad.questions import Questions
 from data.squad.scoring import QuestionScore, Scorer, find_best_thresholds
 from data.squad.window_options import AnswerOptions
+from data.squad.windows import Questions
 from data.storage.json_files import find_json, write_json
 from training.config.squad_options import SquadOptions
 from training.loop import events

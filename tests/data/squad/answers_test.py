@@ -154,7 +154,7 @@ def test_answers_equal_plain_rules_with_many_ties(
         rows = slice(row, row + len(windows))
         row += len(windows)
         text, answers, difference = reference.predict(
-            example.doc_tokens,
+            example.paragraph.doc_tokens,
             windows,
             list(zip(*(one[rows].tolist() for one in scores), strict=True)),
             n_best=n_best,

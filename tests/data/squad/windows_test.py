@@ -286,7 +286,7 @@ def test_the_place_of_an_answer_holds_it(tmp_path_factory, tokenizer, data):
     wanted = "".join(tokenizer.tokenize(answer)).replace("##", "")
     assert wanted in text
     assert "".join(answer.split()) in "".join(
-        "".join(example.doc_tokens).split()
+        "".join(example.paragraph.doc_tokens).split()
     )
 
 
