@@ -138,17 +138,14 @@ class Row(NamedTuple):
         if isinstance(value, str):
             with contextlib.suppress(json.JSONDecodeError):  # refused below
                 value = json.loads(value)
-        if isinstance(value, str) or not isinstance(value, Sequence):
+        is_list = isinstance(value, Sequence) and not isinstance(value, str)
+        if not is_list or any(
+            is_missing(item) or isinstance(item, list | dict) for item in value
+        ):
             self.fail(
-                f"column {column} is {value!r}, expected a JSON list such as "
-                '["a", "b"].'
+                f"column {column} is {value!r}, expected a JSON list of texts "
+                'such as ["a", "b"].'
             )
-        for number, item in enumerate(value):
-            if is_missing(item) or isinstance(item, list | dict):
-                self.fail(
-                    f"column {column} has {json.dumps(item, default=str)} at "
-                    f"place {number} of its list, expected a text."
-                )
         return tuple(map(label_text, value))
 
     def label(self, column: Column, labels: Sequence[str]) -> str:
@@ -176,20 +173,19 @@ def converted(
     Raises ValueError after the last row, with the first twenty bad rows and how
     many there are.
     """
-    shown, count = [], 0
+    bad = []
     for row in table:
         try:
             found = convert(row)
         except BadRow as error:
-            count += 1
-            shown += [str(error)] * (count <= _MOST_SHOWN)
-            continue
-        yield found
-    if count == 1:
-        raise ValueError(shown[0])
-    if count:
-        more = f", the first {len(shown)}" if count > len(shown) else ""
-        raise ValueError(f"{count} rows are wrong{more}:\n" + "\n".join(shown))
+            bad.append(str(error))
+        else:
+            yield found
+    if len(bad) == 1:
+        raise ValueError(bad[0])
+    if bad:
+        first = "\n".join(bad[:_MOST_SHOWN])
+        raise ValueError(f"{len(bad)} rows are wrong, the first:\n{first}")
 
 
 def label_text(value: Any) -> str:

@@ -200,23 +200,17 @@ def find_separator(
         row = Row(path, 1, 0, cells if _has_header(columns) else (), cells)
         if all(map(row.has, columns)) and not _same_place(row, columns):
             fitting.append(mark)
-    steady = [SEPARATORS[m] for m in fitting or widths if widths[m] > 1]
+    names = [SEPARATORS[m] for m in fitting or widths if widths[m] > 1]
     if of_train in fitting:
-        if widths[of_train] == 1 and steady:
-            raise ValueError(
-                f"{path}: {SEPARATORS[of_train]}s separate the columns of the "
-                "train set. By them this file has one column, but several by "
-                f"{'s and '.join(steady)}s. Write both with the same "
-                f"separator; or give --separator={SEPARATORS[of_train]} if it "
-                "is one column."
-            )
-        return of_train
-    if len(steady) > 1:
+        if widths[of_train] != 1 or not names:
+            return of_train
+        names.append(SEPARATORS[of_train])
+    if len(names) > 1:
         raise ValueError(
-            f"{path}: {'s and '.join(steady)}s each give every row as many "
+            f"{path}: {'s and '.join(names)}s each give every row as many "
             "cells as the first one. Say which of them separates the columns "
             f"{', '.join(map(str, columns))}, for example "
-            f"--separator={steady[-1]}."
+            f"--separator={names[-1]}."
         )
     return max(fitting or widths, key=lambda mark: widths[mark])
 

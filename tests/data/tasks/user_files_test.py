@@ -93,8 +93,7 @@ def test_other_sets_have_the_separator_of_the_train_set(table):
     files["test.csv"] = "f|?\ng|?\n"
     with pytest.raises(
         ValueError,
-        match="test.csv: semicolons separate the columns of the train set.* "
-        "several by bars.*--separator=semicolon",
+        match="test.csv: bars and semicolons each .*--separator=semicolon",
     ):
         list(table(files, **columns).examples("test"))
     # A file whose columns tell its own separator has that.
@@ -339,16 +338,16 @@ def test_the_labels_of_a_model_need_no_train_set(table):
 def test_all_bad_rows_are_in_one_error(table):
     bad = [f"t{i},{'z' if i % 2 else 'a'}\n" for i in range(60)]
     task = table({"train.csv": "text,label\n" + "".join(bad)}, labels=("a",))
-    with pytest.raises(
-        ValueError, match="30 rows are wrong, the first 20:"
-    ) as e:
+    with pytest.raises(ValueError, match="30 rows are wrong, the first:") as e:
         list(task.examples("train"))
     first, *lines = str(e.value).splitlines()
     assert len(lines) == 20
     assert "train.csv, line 3: column 'label' is 'z'" in lines[0]
     # The labels are looked for in all rows, too.
     task = table({"train.csv": "text,label\nx,a\ny,\nz,\n"})
-    with pytest.raises(ValueError, match="2 rows are wrong:\n.*line 3: no lab"):
+    with pytest.raises(
+        ValueError, match="2 rows are wrong, the first:\n.*line 3: no lab"
+    ):
         _ = task.labels
 
 
