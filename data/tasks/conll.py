@@ -65,8 +65,7 @@ class Conll(Task):
         super().__init__(data_dir)
         self._label_column = Column.parse(label_column or self.usual_label)
         self._files = dict(train=train_file, dev=dev_file, test=test_file)
-        self._given_labels = tuple(labels)
-        rows.check_labels(self._given_labels, "--labels")
+        self._given_labels = rows.given_labels(labels)
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:

@@ -215,6 +215,13 @@ def check_labels(labels: Iterable[str], where: str) -> None:
             )
 
 
+def given_labels(labels: Iterable[Any]) -> tuple[str, ...]:
+    """Returns the labels of --labels, checked."""
+    labels = tuple(map(label_text, labels))
+    check_labels(labels, "--labels")
+    return labels
+
+
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """Sorts the labels found in a file: -1, 2, 10, a, b."""
 

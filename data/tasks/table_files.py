@@ -15,7 +15,7 @@ from data.tasks.rows import SEPARATORS, Column, Row
 _SAMPLE = 100
 
 
-@dataclasses.dataclass(kw_only=True)
+@dataclasses.dataclass
 class TableFiles:
     """The files of a table's sets, and how they are read.
 

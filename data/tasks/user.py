@@ -84,19 +84,12 @@ class UserTable(Task):
         self._check_columns(kind)
         self.kind, self._usual_metrics, *_ = _KINDS[kind]
         self.label_separator = label_separator
+        names = dict(train=train_file, dev=dev_file, test=test_file)
         self.files = TableFiles(
-            data_dir=data_dir,
-            names=dict(train=train_file, dev=dev_file, test=test_file),
-            suffixes=self.suffixes,
-            columns=[*self._texts, *self._choices],
-            label=self._label,
-            id_column=self._id,
-            quoted=quoted,
-            separator=separator,
-            drop_missing=drop_missing,
+            *(data_dir, names, self.suffixes, [*self._texts, *self._choices]),
+            *(self._label, self._id, quoted, separator, drop_missing),
         )
-        self._given_labels = tuple(map(rows.label_text, labels))
-        rows.check_labels(self._given_labels, "--labels")
+        self._given_labels = rows.given_labels(labels)
         self._given_metrics = tuple(metrics)
         self._dev_share = dev_share
         if dev_share is not None:
