@@ -111,7 +111,6 @@ def squad_answers(case):
         predictions = predict(
             asked.converted,
             *scores,
-            window_options=asked.options,
             options=AnswerOptions(),
         )
         with open_writer(case["folder"], False) as write:

@@ -17,7 +17,7 @@ from data.squad.candidates import (
 from data.squad.examples import SquadExample
 from data.squad.final_text import FinalTexts
 from data.squad.predictions import Answer, Prediction
-from data.squad.window_options import AnswerOptions, WindowOptions
+from data.squad.window_options import AnswerOptions
 from data.squad.windows import Question
 
 _QUESTIONS_AT_ONCE = 64  # NumPy is faster on many windows
@@ -27,8 +27,6 @@ def predict(
     questions: Sequence[Question],
     start_logits: np.ndarray,
     end_logits: np.ndarray,
-    *,
-    window_options: WindowOptions,
     options: AnswerOptions,
 ) -> Iterator[Prediction]:
     """Yields the prediction of each question.
@@ -46,16 +44,17 @@ def predict(
       questions: each with its windows, in the order of the scores.
       start_logits: float32 [N, S], the scores of all windows.
       end_logits: likewise.
-      window_options: the lengths of the windows.
       options: how answers are chosen.
 
     Raises:
-      ValueError: the type or the shape of the scores is wrong, or a score is
+      ValueError: the type or the number of the scores is wrong, or a score is
         not finite.
 
     Source: write_predictions in run_squad.py.
     """
-    _check_scores(questions, start_logits, end_logits, window_options)
+    num_windows = sum(len(windows) for _, windows in questions)
+    for logits in (start_logits, end_logits):
+        _check_scores(logits, num_windows)
     texts, row = None, 0
     for first in range(0, len(questions), _QUESTIONS_AT_ONCE):
         block = questions[first : first + _QUESTIONS_AT_ONCE]
@@ -75,27 +74,19 @@ def predict(
             yield _prediction(example, n_best, null, options)
 
 
-def _check_scores(
-    questions: Sequence[Question],
-    start_logits: np.ndarray,
-    end_logits: np.ndarray,
-    options: WindowOptions,
-) -> None:
-    num_windows = sum(len(windows) for _, windows in questions)
-    expected = num_windows, options.max_seq_length
-    for logits in (start_logits, end_logits):
-        if logits.shape != expected or logits.dtype != np.float32:
-            raise ValueError(
-                f"scores are {logits.dtype} {logits.shape}, expected float32 "
-                f"{expected}: one row for each window. Score the questions "
-                "that are to be answered, with the same lengths and vocabulary."
-            )
-        finite = np.isfinite(logits).all(axis=1)
-        if not finite.all():
-            raise ValueError(
-                f"window {np.argmin(finite)} has a score that is not finite; "
-                "the checkpoint is damaged, or its training diverged."
-            )
+def _check_scores(logits: np.ndarray, num_windows: int) -> None:
+    if len(logits) != num_windows or logits.dtype != np.float32:
+        raise ValueError(
+            f"{logits.dtype} scores of {len(logits)} windows, expected float32 "
+            f"of {num_windows}; score the questions that are to be answered, "
+            "with the same lengths and vocabulary."
+        )
+    finite = np.isfinite(logits).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"window {np.argmin(finite)} has a score that is not finite; "
+            "the checkpoint is damaged, or its training diverged."
+        )
 
 
 def _choose(

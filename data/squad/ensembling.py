@@ -11,7 +11,7 @@ from typing import Any
 
 from absl import logging
 
-from data.settings import Settings, refuse, setting
+from data.settings import Settings, setting
 from data.squad.articles import SquadData
 from data.squad.examples import (
     ExampleOptions,
@@ -68,13 +68,11 @@ class EnsembleOptions(Settings):
                 "predict_file": self.predict_file,
             },
         )
-        refuse(
-            (
-                threshold is not None and not has_null,
+        if threshold is not None and not has_null:
+            raise ValueError(
                 f"--null_score_diff_threshold={threshold} needs "
-                "--version_2_with_negative.",
+                "--version_2_with_negative."
             )
-        )
 
 
 def average_runs(options: EnsembleOptions) -> dict[str, Any]:
@@ -102,27 +100,22 @@ def average_runs(options: EnsembleOptions) -> dict[str, Any]:
     _check_files(options)
     has_null, folder = options.version_2_with_negative, options.output_dir
     predictions = _averaged(options)
-    right = _read_scored(options, predictions) if options.predict_file else {}
+    scored = _scored(options, predictions) if options.predict_file else []
     threshold, found = options.null_score_diff_threshold or 0.0, {}
     if options.find_null_threshold:
-        scored = [predictions[qas_id] for qas_id in right]
-        found = find_best_thresholds(
-            [prediction.score_diff for prediction in scored],
-            [prediction.best_text for prediction in scored],
-            list(right.values()),
-        )
+        found = find_best_thresholds(scored)
         threshold = found["best_f1_thresh"]
     with open_writer(folder, has_null) as write:
         for prediction in predictions.values():
             prediction.text = prediction.text_at(threshold)
             write(prediction)
-    remove_unwritten(folder, metrics=bool(right), odds=has_null, page=False)
+    remove_unwritten(folder, metrics=bool(scored), odds=has_null, page=False)
     logging.info("Wrote predictions.json and more to %s", folder)
-    if not right:
+    if not scored:
         return {}
     scorer = Scorer(has_null)
-    for qas_id, answers in right.items():
-        scorer.add(predictions[qas_id].text, answers)
+    for prediction in scored:
+        scorer.add(prediction.text, prediction.example.answers)
     results = scorer.results() | found
     if has_null:
         results["null_score_diff_threshold"] = threshold
@@ -180,25 +173,29 @@ def _check_files(options: EnsembleOptions) -> None:
     outputs.check(inputs, {"output_dir": _paths([options.output_dir], *names)})
 
 
-def _read_scored(
-    options: EnsembleOptions, answered: Mapping[str, Any]
-) -> dict[str, tuple[str, ...]]:
-    """Returns id -> right answers of the questions that can be scored."""
+def _scored(
+    options: EnsembleOptions, predictions: Mapping[str, Prediction]
+) -> list[Prediction]:
+    """Returns the predictions whose right answers are known, with these."""
     data = SquadData(options.predict_file).read()
-    scored = {
-        example.qas_id: example.answers
-        for example in read_examples(data, ExampleOptions(is_training=False))
-        if example.is_scored(options.version_2_with_negative)
-    }
+    scored, unknown = [], []
+    for example in read_examples(data, ExampleOptions(is_training=False)):
+        if not example.is_scored(options.version_2_with_negative):
+            continue
+        if prediction := predictions.get(example.qas_id):
+            prediction.example = example
+            scored.append(prediction)
+        else:
+            unknown.append(example.qas_id)
+    if unknown:
+        raise ValueError(
+            f"{data.name}: the runs have no answer to {len(unknown)} "
+            f"questions, such as {unknown[0]!r}; give the file that they "
+            "answered."
+        )
     if not scored:
         raise ValueError(
             f"{data.name} has no answers to score by; leave it out."
-        )
-    if unknown := scored.keys() - answered.keys():
-        raise ValueError(
-            f"{data.name}: the runs have no answer to {len(unknown)} "
-            f"questions, such as {min(unknown)!r}; give the file that they "
-            "answered."
         )
     return scored
 

@@ -136,23 +136,21 @@ def make_records(
 def _list_not_found(report: examples.SquadReport, folder: str) -> None:
     """Lists the questions left out, or removes the list of an earlier run."""
     path = os.path.join(folder, NOT_FOUND_FILE)
-    if report.not_found:
-        lines = [
-            json.dumps(lost, ensure_ascii=False) for lost in report.not_found
-        ]
-        text = "".join(f"{line}\n" for line in lines)
+    if not report.not_found:
+        if files.exists(path):
+            files.remove(path)
+        return
+    lines = [json.dumps(x, ensure_ascii=False) for x in report.not_found]
+    text = "".join(f"{line}\n" for line in lines)
+    with files.open_whole(path) as file:
         # Half a surrogate pair is legal in JSON but not in UTF-8, so it is
         # written as an escape such as \ud800.
-        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-        files.write_text(path, text)
-        logging.warning(
-            "%d questions are left out because the text at answer_start does "
-            "not contain the answer; they are listed in %s.",
-            report.num_not_found,
-            path,
-        )
-    elif files.exists(path):
-        files.remove(path)
+        file.write(text.encode("utf-8", "backslashreplace"))
+    logging.warning(
+        "%d questions are left out because the text at answer_start does "
+        "not contain the answer; they are listed in %s.",
+        *(report.num_not_found, path),
+    )
 
 
 def _write(

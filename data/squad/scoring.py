@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from data.squad.predictions import Prediction
+
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -108,28 +110,25 @@ class Scorer:
         return results
 
 
-def find_best_thresholds(
-    score_diffs: Sequence[float],
-    best_texts: Sequence[str],
-    answers: Sequence[Sequence[str]],
-) -> dict[str, float]:
+def find_best_thresholds(predictions: Sequence[Prediction]) -> dict[str, float]:
     """Finds the null_score_diff_threshold with the best scores of SQuAD 2.0.
 
     Returns `best_exact` and `best_f1` in percent, and the thresholds that give
     them, `best_exact_thresh` and `best_f1_thresh`: among equal scores, the
-    lowest.
+    lowest. The right answers of the predictions are known.
 
     Source: find_best_thresh of evaluate-v2.0.py.
     """
-    if not score_diffs:
+    if not predictions:
         raise ValueError(
             "--find_null_threshold: there is no question with known answers."
         )
-    scores = [
-        score_answer(text, gold, version_2_with_negative=True)
-        for text, gold in zip(best_texts, answers, strict=True)
-    ]
-    of_null = [score_answer("", gold, True) for gold in answers]
+    scores, of_null = [], []
+    for prediction in predictions:
+        right = prediction.example.answers
+        scores.append(score_answer(prediction.best_text, right, True))
+        of_null.append(score_answer("", right, True))
+    score_diffs = [prediction.score_diff for prediction in predictions]
     gains = np.array(scores) - np.array(of_null)
     base = np.array(of_null).sum(axis=0)
     found = {}

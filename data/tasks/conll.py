@@ -70,13 +70,11 @@ class Conll(Task):
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
         """The given labels, or the training file's labels, sorted."""
-        return self.own_labels(
-            self._given_labels,
-            lambda: rows.sorted_labels(
-                label
-                for example in self._read_any("train")
-                for label in example.labels
-            ),
+        given = self._given_labels or self.model_labels
+        return given or rows.sorted_labels(
+            label
+            for example in self._read_any("train")
+            for label in example.labels
         )
 
     @functools.cached_property

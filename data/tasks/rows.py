@@ -234,9 +234,8 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
 
 def describe_labels(labels: Sequence[str]) -> str:
     """Returns the labels, or the first ten, for an error message."""
-    if len(labels) > 10:
-        return f"one of {', '.join(labels[:10])}, ... ({len(labels)} in all)"
-    return f"one of {', '.join(labels)}"
+    more = f", ... ({len(labels)} in all)" if len(labels) > 10 else ""
+    return f"one of {', '.join(labels[:10])}{more}"
 
 
 def read_cells(
@@ -340,16 +339,13 @@ def read_json_lines(path: str) -> Iterator[Row]:
             continue
         try:
             fields = json.loads(text, object_pairs_hook=_once_each)
+            if not isinstance(fields, dict):
+                raise ValueError(f"a {type(fields).__name__}")
         except ValueError as error:
             raise ValueError(
-                f"{path}, line {line}: not JSON ({error}); expected one object "
-                "on each line."
+                f"{path}, line {line}: no JSON object ({error}); expected one "
+                'on each line, such as {"text": "...", "label": "..."}.'
             ) from None
-        if not isinstance(fields, dict):
-            raise ValueError(
-                f"{path}, line {line}: a {type(fields).__name__}, expected "
-                'an object such as {"text": "...", "label": "..."}.'
-            )
         yield Row(path, line, line - 1, tuple(fields), tuple(fields.values()))
 
 

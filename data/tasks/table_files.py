@@ -97,9 +97,7 @@ class TableFiles:
     def path(self, set_name: str) -> str:
         """The file of a set; FileNotFoundError if none has a usual name."""
         given, usual = self.names[set_name], self._usual_names(set_name)
-        more = " run_classifier.py can draw it by --dev_share=0.1."
-        more = more if set_name == "dev" else ""
-        return find_file(self.data_dir, set_name, given, usual, more)
+        return find_file(self.data_dir, set_name, given, usual)
 
     def usual(self, set_name: str) -> str | None:
         """The file of a set under one of its usual names, or None."""
@@ -147,15 +145,11 @@ class TableFiles:
 
 
 def find_file(
-    data_dir: str,
-    set_name: str,
-    given: str,
-    usual: Sequence[str],
-    further: str = "",
+    data_dir: str, set_name: str, given: str, usual: Sequence[str]
 ) -> str:
     """Returns the given file of a set, or the first one of the usual names.
 
-    Raises FileNotFoundError, with a `further` remedy, if there is none.
+    Raises FileNotFoundError if there is none.
     """
     if given:
         # `join` recognises absolute paths, but not `gs://`.
@@ -167,9 +161,10 @@ def find_file(
         )
     if found := first_of(data_dir, usual):
         return found
+    share = ", or for a table --dev_share=0.1" if set_name == "dev" else ""
     raise FileNotFoundError(
         f"{data_dir} has none of {', '.join(usual)}; give its name with "
-        f"--{set_name}_file.{further}"
+        f"--{set_name}_file{share}."
     )
 
 

@@ -106,15 +106,13 @@ class UserTable(Task):
 
     def _check_columns(self, kind: str) -> None:
         *_, expected = _KINDS[kind]
-        if len(self._texts) not in expected:
+        numbers, has_choices = len(self._texts), bool(self._choices)
+        if numbers not in expected or has_choices != (kind == "choice"):
             raise ValueError(
-                f"--task_name={self.name}: {len(self._texts)} text columns, "
-                f"expected {' or '.join(map(str, expected))} for {kind}."
-            )
-        if (kind == "choice") != bool(self._choices):
-            raise ValueError(
-                f"--task_name={self.name}: {len(self._choices)} choice columns "
-                f"for {kind}; give them for choice, and only for it."
+                f"--task_name={self.name}: {numbers} text columns and "
+                f"{len(self._choices)} choice columns, expected "
+                f"{' or '.join(map(str, expected))} and "
+                f"{'one or more' if kind == 'choice' else 'none'} for {kind}."
             )
 
     @functools.cached_property
@@ -122,7 +120,8 @@ class UserTable(Task):
         """The given labels, or the training file's labels, sorted."""
         if self.kind == "regression":
             return ()
-        return self.own_labels(self._given_labels, self._labels_of_training)
+        given = self._given_labels or self.model_labels
+        return given or self._labels_of_training()
 
     def _labels_of_training(self) -> tuple[str, ...]:
         """The labels of the training file, with the rows of `dev_share`."""

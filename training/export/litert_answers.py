@@ -150,9 +150,7 @@ class _Reader(LiteAnswers):
             scores[: len(segments)] = self._model.scores(row.tokens, segments)
         (found,) = answers.predict(
             asked,
-            *(logits[:, :, 0], logits[:, :, 1]),
-            window_options=lengths,
-            options=options,
+            *(logits[:, :, 0], logits[:, :, 1], options),
         )
         best, null = found.answer, {}
         if options.version_2_with_negative:

@@ -210,7 +210,7 @@ def _options_of(
 def _scores(options: ClassifierOptions, outcome: Outcome) -> list[Score]:
     """The columns of a task in Table 1: MNLI has two."""
     name = options.task_name
-    metric = _METRICS.get(_key(name), _task(options).main_metric)
+    metric = _METRICS.get(_key(name), _task(options).metrics[0])
     return [
         Score(name, set_name, metric, scores[metric], outcome.step)
         for set_name, scores in outcome.results.items()

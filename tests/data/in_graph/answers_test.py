@@ -130,7 +130,6 @@ def predicted(goldens, examples, scores, options):
     return predict(
         list(convert_examples(examples, tokenizer, LENGTHS, False)),
         *scores,
-        window_options=LENGTHS,
         options=options,
     )
 

@@ -187,8 +187,11 @@ def test_json_lines(write):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2: not JSON (Expecting property name"),
-        ("[1]", 'line 2: a list, expected an object such as {"text"'),
+        ("{", "line 2: no JSON object (Expecting property name"),
+        (
+            "[1]",
+            "line 2: no JSON object (a list); expected one on each line, such as {",
+        ),
     ],
 )
 def test_a_line_that_is_no_object_is_an_error(write, line, message):

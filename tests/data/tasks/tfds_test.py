@@ -39,7 +39,7 @@ def test_labels_are_those_of_glue_s_files(tmp_path):
     ]
     assert list(cola.examples("test")) == [InputExample("test-0", "c")]
     # All else is the task's own.
-    assert cola.main_metric == "matthews"
+    assert cola.metrics[0] == "matthews"
     assert cola.submission("test", ["1"]).file_name == "CoLA.tsv"
     with pytest.raises(
         ValueError, match="--tfds=my_cola: there is no split 'v"

@@ -122,7 +122,7 @@ def test_what_is_no_separator_is_refused(table, separator):
             "train.jsonl",
             '{"text": "a", "label": "x", "text": "b"}\n',
             {},
-            "line 1: not JSON .the name 'text' is twice in an object",
+            "line 1: no JSON object .the name 'text' is twice in an object",
         ),
         (
             "train.jsonl",
@@ -211,7 +211,9 @@ def test_the_name_of_the_task_is_the_format_of_other_files(table, name, data):
 def test_errors_name_the_task_that_was_given(table):
     with pytest.raises(ValueError, match="--task_name=csv: kind 'two'"):
         table({}, kind="two")
-    with pytest.raises(ValueError, match="--task_name=jsonl: 0 choice columns"):
+    with pytest.raises(
+        ValueError, match="--task_name=jsonl: 1 text .* 0 choice"
+    ):
         table({}, "jsonl", kind="choice")
 
 
@@ -301,7 +303,7 @@ def test_a_missing_dev_file_names_the_share(table):
     with pytest.raises(
         FileNotFoundError,
         match="has none of dev.csv, dev.tsv, dev.jsonl; give its name with "
-        "--dev_file. run_classifier.py can draw it by --dev_share=0.1",
+        "--dev_file, or for a table --dev_share=0.1",
     ):
         list(task.examples("dev"))
 

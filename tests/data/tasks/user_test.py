@@ -170,7 +170,7 @@ def test_labels_and_metrics_may_be_given(tsv):
         labels=["yes", "no"],
         metrics=["f1"],
     )
-    assert (task.labels, task.main_metric) == (("yes", "no"), "f1")
+    assert (task.labels, task.metrics[0]) == (("yes", "no"), "f1")
     assert len(list(task.examples("test"))) == 2
 
 
@@ -330,14 +330,20 @@ def test_a_label_that_is_no_line_is_refused_with_its_place(tsv, label):
         ),
         (
             {"kind": "single", "text_columns": ["a", "b"]},
-            "2 text columns, expected 1 for single",
+            "2 text columns and 0 choice columns, expected 1 and none for sing",
         ),
         (
             {"kind": "pair", "text_columns": ["a"]},
-            "1 text columns, expected 2 for pair",
+            "1 text columns and 0 choice columns, expected 2 and none for pair",
         ),
-        ({"kind": "choice"}, "0 choice columns for choice; give them for"),
-        ({"choice_columns": ["a"]}, "1 choice columns for single; give them"),
+        (
+            {"kind": "choice"},
+            "1 text .* 0 choice columns, expected 1 and one or more",
+        ),
+        (
+            {"choice_columns": ["a"]},
+            "1 text .* 1 choice columns, expected 1 and none for",
+        ),
     ],
 )
 def test_columns_that_do_not_fit_the_kind_are_an_error(tsv, options, message):
