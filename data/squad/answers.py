@@ -11,7 +11,6 @@ import numpy as np
 from data.squad.candidates import (
     LARGE_SCORE,
     Candidate,
-    Null,
     find_candidates,
 )
 from data.squad.examples import SquadExample
@@ -70,8 +69,9 @@ def predict(
             # Questions on one paragraph need the same texts.
             if windows and (not texts or texts.of is not windows[0].paragraph):
                 texts = FinalTexts(windows[0].paragraph)
-            n_best = _choose(candidates, null, texts, options)
-            yield _prediction(example, n_best, null, options)
+            nothing = Answer("", 0.0, *null)
+            n_best = _choose(candidates, nothing, texts, options)
+            yield _prediction(example, n_best, nothing, options)
 
 
 def _check_scores(logits: np.ndarray, num_windows: int) -> None:
@@ -91,16 +91,15 @@ def _check_scores(logits: np.ndarray, num_windows: int) -> None:
 
 def _choose(
     candidates: Iterable[Candidate],
-    null: Null,
+    nothing: Answer,
     texts: FinalTexts | None,
     options: AnswerOptions,
 ) -> list[Answer]:
     """Returns the n best different texts, without probabilities."""
     n_best, seen = [], set()
-    nothing = Answer("", 0.0, null.start_logit, null.end_logit)
     # "" is ranked by its score, after answers with an equal score.
     null_waits = options.version_2_with_negative
-    null_score = null.start_logit + null.end_logit
+    null_score = nothing.start_logit + nothing.end_logit
     for candidate in candidates:
         if null_waits and candidate.score < null_score:
             n_best.append(nothing)
@@ -126,7 +125,7 @@ def _choose(
 def _prediction(
     example: SquadExample,
     n_best: list[Answer],
-    null: Null,
+    nothing: Answer,
     options: AnswerOptions,
 ) -> Prediction:
     """Adds the probabilities and chooses the answer."""
@@ -141,7 +140,8 @@ def _prediction(
         # candidate, because the original stops with an AttributeError.
         prediction.score_diff = LARGE_SCORE
         if best := next((one for one in answers if one.text), None):
-            score_diff = null.score - best.start_logit - best.end_logit
+            null_score = nothing.start_logit + nothing.end_logit
+            score_diff = null_score - best.start_logit - best.end_logit
             prediction.score_diff = score_diff
         prediction.text = prediction.text_at(options.null_score_diff_threshold)
     return prediction

@@ -137,11 +137,41 @@ class TableFiles:
             train = train or self.usual("train")
             if train and files.exists(train) and self._format(train) == ".csv":
                 of_train = self._separator_of("train", train)
-        columns = self._columns_of(set_name)
-        mark = find_separator(path, columns, self._quotechar(path), of_train)
+        mark = self._find_separator(set_name, path, of_train)
         if set_name == "train":
             self.of_train = mark
         return mark
+
+    def _find_separator(self, set_name: str, path: str, of_train: str) -> str:
+        """Finds out what separates the cells of a csv file, by its first rows.
+
+        The candidates are the `SEPARATORS` that give the first row all columns,
+        or all of them if none does. It is the train set's (`of_train`, "" =
+        unknown) if that is a candidate; otherwise the one that gives all rows
+        the same width above 1; otherwise the first, the comma. Raises
+        ValueError if several candidates give all rows such a width, or the
+        train set's gives one column and another one several.
+        """
+        columns, quotechar = self._columns_of(set_name), self._quotechar(path)
+        fitting, widths = [], {}
+        for mark in SEPARATORS:
+            cells, widths[mark] = _shape(path, mark, quotechar)
+            row = Row(path, 1, 0, cells if _has_header(columns) else (), cells)
+            if all(map(row.has, columns)) and not _same_place(row, columns):
+                fitting.append(mark)
+        names = [SEPARATORS[m] for m in fitting or widths if widths[m] > 1]
+        if of_train in fitting:
+            if widths[of_train] != 1 or not names:
+                return of_train
+            names.append(SEPARATORS[of_train])
+        if len(names) > 1:
+            raise ValueError(
+                f"{path}: {'s and '.join(names)}s each give every row as many "
+                "cells as the first one. Say which of them separates the "
+                f"columns {', '.join(map(str, columns))}, for example "
+                f"--separator={names[-1]}."
+            )
+        return max(fitting or widths, key=lambda mark: widths[mark])
 
 
 def find_file(
@@ -172,42 +202,6 @@ def first_of(folder: str, names: Sequence[str]) -> str | None:
     """Returns the first of some files in a folder, or None; "" has none."""
     paths = (os.path.join(folder, name) for name in names if folder)
     return next(filter(files.exists, paths), None)
-
-
-def find_separator(
-    path: str,
-    columns: Sequence[Column],
-    quotechar: str | None,
-    of_train: str = "",
-) -> str:
-    """Finds out what separates the cells of a csv file, by its first rows.
-
-    The candidates are the `SEPARATORS` that give the first row all columns, or
-    all of them if none does. It is the train set's (`of_train`, "" = unknown)
-    if that is a candidate; otherwise the one that gives all rows the same width
-    above 1; otherwise the first, the comma. Raises ValueError if several
-    candidates give all rows such a width, or the train set's gives one column
-    and another one several.
-    """
-    fitting, widths = [], {}
-    for mark in SEPARATORS:
-        cells, widths[mark] = _shape(path, mark, quotechar)
-        row = Row(path, 1, 0, cells if _has_header(columns) else (), cells)
-        if all(map(row.has, columns)) and not _same_place(row, columns):
-            fitting.append(mark)
-    names = [SEPARATORS[m] for m in fitting or widths if widths[m] > 1]
-    if of_train in fitting:
-        if widths[of_train] != 1 or not names:
-            return of_train
-        names.append(SEPARATORS[of_train])
-    if len(names) > 1:
-        raise ValueError(
-            f"{path}: {'s and '.join(names)}s each give every row as many "
-            "cells as the first one. Say which of them separates the columns "
-            f"{', '.join(map(str, columns))}, for example "
-            f"--separator={names[-1]}."
-        )
-    return max(fitting or widths, key=lambda mark: widths[mark])
 
 
 def _shape(

@@ -190,7 +190,7 @@ def test_json_lines(write):
         ("{", "line 2: no JSON object (Expecting property name"),
         (
             "[1]",
-            "line 2: no JSON object (a list); expected one on each line, such as {",
+            "line 2: no JSON object (a list); expected one on each line",
         ),
     ],
 )
